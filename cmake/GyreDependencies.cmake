@@ -1,0 +1,29 @@
+# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash. Optional: sentencepiece.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
+find_package(Torch REQUIRED)
+
+add_library(gyre_torch INTERFACE)
+target_link_libraries(gyre_torch INTERFACE ${TORCH_LIBRARIES})
+target_include_directories(gyre_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+
+# The one precompiled header: ATen and the standard headers that tensor code uses. Not torch/torch.h, which is six times
+# as dear; the few units that need torch::nn include it themselves.
+file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header.\n")
+add_library(gyre_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+target_link_libraries(gyre_precompiled PRIVATE gyre_torch gyre_warnings fmt::fmt)
+target_precompile_headers(gyre_precompiled PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional>
+                          <span> <string> <vector>)
+if(GYRE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(GYRE_BENCH)
+  find_package(benchmark)
+endif()

@@ -1,0 +1,31 @@
+// Errors: every failure a user can meet is a gyre::Error that says what is wrong, where, and what to do, in one line.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace gyre {
+
+// The base of every exception gyre throws on purpose. `exit_code` is what the command line returns for it.
+class Error : public std::runtime_error {
+ public:
+  Error(const std::string& message, int exit_code) : std::runtime_error(message), exit_code_(exit_code) {}
+  int exit_code() const { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// Something the user gave is wrong: a flag, a configuration key, a file. Exit 2; nothing has been changed.
+class InputError : public Error {
+ public:
+  explicit InputError(const std::string& message) : Error(message, 2) {}
+};
+
+// A run that began and could not go on: full disk, stall, non-finite loss. Exit 1; earlier checkpoints are whole.
+class RunError : public Error {
+ public:
+  explicit RunError(const std::string& message) : Error(message, 1) {}
+};
+
+}  // namespace gyre

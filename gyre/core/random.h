@@ -1,0 +1,45 @@
+// Counter-based random streams (Philox4x32-10; Salmon et al., SC 2011). A stream is a pure function of its key, so any
+// executor, in any order, on any worker, draws the same numbers. No state is shared and none is saved in checkpoints.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace gyre {
+
+// What a stream is for; part of its key, so that streams of different use never overlap.
+enum class StreamPurpose : uint32_t { Initialization = 1, Batches = 2, Dropout = 3, Sampling = 4, Masking = 5, Test = 99 };
+
+// One stream: key = (seed, purpose), counter = (index, sub, block). `index` is the microbatch, the parameter's hashed name
+// or the like; `sub` the layer or sequence. A stream holds 2^34 32-bit numbers.
+class RandomStream {
+ public:
+  RandomStream(uint64_t seed, StreamPurpose purpose, uint64_t index, uint32_t sub = 0);
+
+  // The four 32-bit numbers of one block of the counter: random access, for generators that run in parallel.
+  std::array<uint32_t, 4> block(uint32_t number) const;
+
+  uint32_t next_u32();
+  uint64_t next_u64();
+  // Uniform in [0, 1), 53 bits.
+  double uniform();
+  // Uniform integer in [0, bound), without modulo bias. bound > 0.
+  uint64_t below(uint64_t bound);
+  // Fills `out` with standard normals (Box-Muller) times `deviation`; reads only this stream's next blocks.
+  void fill_normal(std::span<float> out, float deviation);
+
+ private:
+  uint32_t key_[2];
+  uint32_t sub_;
+  uint64_t index_;
+  uint32_t next_block_ = 0;
+  std::array<uint32_t, 4> buffer_{};
+  int used_ = 4;
+};
+
+// A stable 64-bit hash of a name (XXH3), for keying streams by parameter name.
+uint64_t stable_hash(std::string_view text);
+
+}  // namespace gyre

@@ -1,0 +1,21 @@
+// Text for people: nearest-name suggestions, sizes, durations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre {
+
+// "; did you mean 'width'?" for the candidate nearest to `name` by edit distance, or, when none is near, "; known: a, b".
+std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
+// 1536 -> "1.5 KiB".
+std::string human_bytes(double bytes);
+// 3725 -> "1:02:05"; 65 -> "1:05".
+std::string human_duration(double seconds);
+// 12345678 -> "12.3M".
+std::string human_count(double count);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+}  // namespace gyre

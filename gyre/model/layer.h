@@ -1,0 +1,63 @@
+// The contract of a layer: explicit forward and backward over weights that are an argument. Because the caller chooses the
+// weights of each call, stashing (pass the version the forward read), no stashing (pass the latest), prediction and
+// recomputation are the caller's decisions, and the backward splits into its input half (I) and weight half (W).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gyre/model/parameter.h"
+
+namespace gyre {
+
+// What a call knows besides weights and input. (seed, microbatch, layer) keys the layer's random stream.
+struct LayerContext {
+  bool training = true;  // dropout on
+  uint64_t seed = 0;
+  int64_t microbatch = 0;
+  int layer = 0;
+  at::Tensor targets;  // read by the output head alone; undefined: the head returns logits instead of the loss
+};
+
+// What one microbatch in flight keeps at one layer between forward and backward. Owned by the microbatch; emptied by the
+// backward, so that memory returns as soon as it can.
+struct Saved {
+  std::vector<at::Tensor> tensors;
+  std::shared_ptr<void> other;  // for adapters that keep more than tensors
+};
+
+// Layers are immutable: one object serves every microbatch, worker and replica at once.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // Full name within the model, e.g. "blocks.3"; the prefix of its parameters' names.
+  virtual const std::string& name() const = 0;
+  virtual std::vector<ParameterSpec> parameters() const = 0;
+
+  // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
+  // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last layer
+  // returns the mean loss (0-dim fp32) when the context has targets.
+  virtual at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+                             Saved& saved) const = 0;
+
+  // grad_output: gradient by this layer's output. Returns the gradient by its input (undefined for the first layer), and
+  // leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
+  virtual at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
+                                    Saved& saved) const = 0;
+
+  // Adds the gradients by the weights to `gradients` (fp32, same order and shapes) and empties `saved`.
+  virtual void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const = 0;
+
+  // Multiply-adds of one forward for a microbatch of `tokens` tokens, for balancing stages.
+  virtual double cost(int64_t tokens) const = 0;
+};
+
+using Layers = std::vector<std::shared_ptr<const Layer>>;
+
+}  // namespace gyre

@@ -1,0 +1,31 @@
+// What a layer says of each of its weights, and named tensors as checkpoints hold them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gyre {
+
+// How a weight starts: zeros, ones, or normal with the given deviation, drawn from the stream keyed by its full name.
+struct Initialization {
+  enum class Kind { Zeros, Ones, Normal } kind = Kind::Zeros;
+  float deviation = 0;
+};
+
+struct ParameterSpec {
+  std::string name;            // within the layer; full names are layer name + "." + name
+  std::vector<int64_t> shape;  // matrices are (out, in)
+  Initialization initialization;
+  bool decay = false;   // weight decay applies (matrices and embeddings; not norms and biases)
+  bool rotate = false;  // basis rotation applies (matrices of attention and MLP; facts: embeddings, norms, head use AdamW)
+  int row_blocks = 1;   // a fused matrix is this many separate matrices stacked by rows (q, k, v: 3)
+};
+
+// Sorted by name, so that equal contents are written as equal bytes.
+using NamedTensors = std::map<std::string, at::Tensor>;
+
+}  // namespace gyre

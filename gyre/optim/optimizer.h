@@ -1,0 +1,42 @@
+// The contract of an optimizer: it owns the state of one stage's parameters and turns a gradient into an update.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gyre/model/parameter.h"
+
+namespace gyre {
+
+// One update's circumstances. `update` counts from 1 (Adam's t). `delay` is that of the window's first microbatch.
+struct UpdateContext {
+  int stage = 0;
+  int stages = 1;
+  int64_t update = 1;
+  int64_t delay = 0;
+  double learning_rate = 0;
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // weights: fp32 masters, changed in place. gradients: fp32, clipped already, same order as the specs given at
+  // construction; may be used as scratch.
+  virtual void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const UpdateContext& context) = 0;
+
+  // State by "<full parameter name>/<what>", independent of how the model is cut into stages. The tensors are the live
+  // ones: copy before the next step if they must not change.
+  virtual NamedTensors state() const = 0;
+  // Restores what state() gave; InputError names what is missing or has another shape. Entries of parameters that this
+  // optimizer does not own are ignored.
+  virtual void load_state(const NamedTensors& state) = 0;
+};
+
+}  // namespace gyre

@@ -1,0 +1,36 @@
+// The alphabet of schedules: what one worker does at one moment. Everything else (messages, reductions) follows from it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+// The letter is the kind in the text form.
+enum class ActionKind : char {
+  Forward = 'F',
+  Backward = 'B',         // both halves
+  BackwardInput = 'I',    // gradient by the stage's input
+  BackwardWeights = 'W',  // gradients by its weights
+  Update = 'U',           // the owner applies a window; `microbatch` is the window's number
+  Adopt = 'A',            // a replica takes the version that update made; `microbatch` is the window's number
+};
+
+struct Action {
+  ActionKind kind = ActionKind::Forward;
+  int pipeline = 0;
+  int stage = 0;
+  int64_t microbatch = 0;  // global number; for Update and Adopt the number of the window
+
+  auto operator<=>(const Action&) const = default;
+  bool is_per_window() const { return kind == ActionKind::Update || kind == ActionKind::Adopt; }
+};
+
+// "2F17", or "1:2F17" when `pipelines` > 1.
+std::string to_string(const Action& action, int pipelines);
+// The inverse, strict: no spaces, signs or leading zeros. InputError quotes the text and says what is expected.
+Action parse_action(std::string_view text, int pipelines);
+
+}  // namespace gyre

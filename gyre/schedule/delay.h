@@ -1,0 +1,43 @@
+// Delay analysis: which weight version every action reads, which update applies its gradient. The runtime asserts the same
+// numbers while it runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that the
+// weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at Update.
+// Constant memory.
+class VersionTracker {
+ public:
+  VersionTracker(const Schedule& schedule, int worker);
+  // The version that `action` finds; call once for each action in program order.
+  int64_t track(const Action& action);
+
+ private:
+  const Schedule& schedule_;
+  int worker_;
+  std::vector<int64_t> versions_;  // [pipeline * stages + stage]
+};
+
+// Delay of microbatch m whose forward read `version`: updates between that version and the one its gradient makes.
+inline int64_t delay_of(const Schedule& schedule, int64_t microbatch, int64_t version) {
+  return microbatch / schedule.window - version;
+}
+
+struct DelayAnalysis {
+  std::vector<std::map<int64_t, int64_t>> delay;     // [stage]: delay -> number of microbatches
+  std::vector<std::map<int64_t, int64_t>> mismatch;  // [stage], when the backward reads the latest version
+  int64_t max_delay = 0;
+  int64_t max_mismatch = 0;
+};
+
+// Over the restriction to `microbatches`, all pipelines together. Time linear in actions, memory in microbatches in flight.
+DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches);
+
+}  // namespace gyre

@@ -1,0 +1,68 @@
+// A schedule: a placement and one program per worker. Programs are endless and periodic, so a million microbatches cost no
+// memory. A run of n microbatches is the *restriction* of the schedule to microbatches < n (n a multiple of the window):
+// actions of later microbatches are left out and the order of the rest stays. A restriction of a valid schedule is valid,
+// since no action depends on a later microbatch's; that is what makes draining (evaluation, checkpoints, Ctrl-C) simple.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/schedule/action.h"
+
+namespace gyre {
+
+// `prologue`, then `period` for ever; each repetition adds `shift` to microbatch numbers, and shift / window to window
+// numbers. Action numbers in `period` are those of its first repetition.
+struct Program {
+  std::vector<Action> prologue;
+  std::vector<Action> period;
+};
+
+struct Schedule {
+  std::string name;
+  int stages = 1;
+  int pipelines = 1;
+  int workers = 1;
+  int64_t window = 1;  // microbatches whose gradients one update applies
+  int64_t shift = 1;   // microbatches per repetition of the periods; a multiple of window
+  bool forward_only = false;  // evaluation: no backward, no update
+  std::vector<std::vector<int>> placement;  // [pipeline][stage] -> worker
+  std::vector<int> owner;                   // [stage] -> worker that holds the optimizer
+  std::vector<Program> programs;            // [worker]
+
+  int worker_of(int pipeline, int stage) const { return placement[pipeline][stage]; }
+  int pipeline_of(int64_t microbatch) const { return static_cast<int>(microbatch % pipelines); }
+  bool has_flush() const;  // every forward of a window follows every update of the earlier ones: delay is 0 everywhere
+};
+
+inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+// Walks one worker's program, restricted to microbatches < limit. Constant memory. The schedule must outlive it.
+class ProgramCursor {
+ public:
+  ProgramCursor(const Schedule& schedule, int worker, int64_t limit = kUnlimited);
+
+  // The action at the cursor, or nothing when all that remains is at or past the limit.
+  std::optional<Action> peek();
+  void advance();
+  // Lowers (never raises) the limit; what has been walked already must lie below it.
+  void restrict_to(int64_t limit);
+  int64_t limit() const { return limit_; }
+
+ private:
+  const Schedule& schedule_;
+  const Program& program_;
+  int64_t limit_;
+  int64_t repetition_ = -1;  // -1: in the prologue
+  size_t position_ = 0;
+  std::optional<Action> current_;
+};
+
+// The most microbatches that (pipeline, stage) holds at once: forwarded, and not yet through the backward (through W, where
+// the backward is split). Follows from the order of its worker's program alone.
+int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage);
+
+}  // namespace gyre

@@ -1,0 +1,15 @@
+// The text form of schedules: files, logs and tests use it. Grammar and an example: docs/schedule-format.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+std::string to_text(const Schedule& schedule);
+// Strict. `origin` (a file's name) and the line number stand in errors.
+Schedule parse_schedule(std::string_view text, const std::string& origin);
+
+}  // namespace gyre
