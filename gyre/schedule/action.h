@@ -1,4 +1,5 @@
-// The alphabet of schedules: what one worker does at one moment. Everything else (messages, reductions) follows from it.
+// The alphabet of schedules: what one worker does at one moment. Everything else (messages, reductions) follows from
+// it.
 #pragma once
 
 #include <compare>

@@ -18,9 +18,9 @@ struct ScheduleOptions {
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 
-Schedule build_gpipe(const ScheduleOptions& options);          // gpipe.cpp
-Schedule build_one_f_one_b(const ScheduleOptions& options);    // one_f_one_b.cpp
-Schedule build_pipedream(const ScheduleOptions& options);      // pipedream.cpp
-Schedule build_forward_only(const ScheduleOptions& options);   // forward_only.cpp: evaluation
+Schedule build_gpipe(const ScheduleOptions& options);         // gpipe.cpp
+Schedule build_one_f_one_b(const ScheduleOptions& options);   // one_f_one_b.cpp
+Schedule build_pipedream(const ScheduleOptions& options);     // pipedream.cpp
+Schedule build_forward_only(const ScheduleOptions& options);  // forward_only.cpp: evaluation
 
 }  // namespace gyre

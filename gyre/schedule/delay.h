@@ -1,5 +1,5 @@
-// Delay analysis: which weight version every action reads, which update applies its gradient. The runtime asserts the same
-// numbers while it runs.
+// Delay analysis: which weight version every action reads, which update applies its gradient. The runtime asserts the
+// same numbers while it runs.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace gyre {
 
-// Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that the
-// weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at Update.
-// Constant memory.
+// Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that
+// the weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at
+// Update. Constant memory.
 class VersionTracker {
  public:
   VersionTracker(const Schedule& schedule, int worker);
@@ -20,9 +20,12 @@ class VersionTracker {
   int64_t track(const Action& action);
 
  private:
+  size_t index(int pipeline, int stage) const { return static_cast<size_t>(pipeline * schedule_.stages + stage); }
+
   const Schedule& schedule_;
   int worker_;
-  std::vector<int64_t> versions_;  // [pipeline * stages + stage]
+  std::vector<int64_t> versions_;  // [index]
+  std::vector<bool> adopts_;       // [index]: the version waits for an Adopt
 };
 
 // Delay of microbatch m whose forward read `version`: updates between that version and the one its gradient makes.
@@ -37,7 +40,8 @@ struct DelayAnalysis {
   int64_t max_mismatch = 0;
 };
 
-// Over the restriction to `microbatches`, all pipelines together. Time linear in actions, memory in microbatches in flight.
+// Over the restriction to `microbatches`, all pipelines together. Time linear in actions, memory in microbatches in
+// flight.
 DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches);
 
 }  // namespace gyre

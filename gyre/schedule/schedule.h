@@ -1,7 +1,8 @@
-// A schedule: a placement and one program per worker. Programs are endless and periodic, so a million microbatches cost no
-// memory. A run of n microbatches is the *restriction* of the schedule to microbatches < n (n a multiple of the window):
-// actions of later microbatches are left out and the order of the rest stays. A restriction of a valid schedule is valid,
-// since no action depends on a later microbatch's; that is what makes draining (evaluation, checkpoints, Ctrl-C) simple.
+// A schedule: a placement and one program per worker. Programs are endless and periodic, so a million microbatches cost
+// no memory. A run of n microbatches is the *restriction* of the schedule to microbatches < n (n a multiple of the
+// window): actions of later microbatches are left out and the order of the rest stays. A restriction of a valid
+// schedule is valid, since no action depends on a later microbatch's; that is what makes draining (evaluation,
+// checkpoints, Ctrl-C) simple.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,9 @@ struct Schedule {
   int stages = 1;
   int pipelines = 1;
   int workers = 1;
-  int64_t window = 1;  // microbatches whose gradients one update applies
-  int64_t shift = 1;   // microbatches per repetition of the periods; a multiple of window
-  bool forward_only = false;  // evaluation: no backward, no update
+  int64_t window = 1;                       // microbatches whose gradients one update applies
+  int64_t shift = 1;                        // microbatches per repetition of the periods; a multiple of window
+  bool forward_only = false;                // evaluation: no backward, no update
   std::vector<std::vector<int>> placement;  // [pipeline][stage] -> worker
   std::vector<int> owner;                   // [stage] -> worker that holds the optimizer
   std::vector<Program> programs;            // [worker]
@@ -40,29 +41,36 @@ struct Schedule {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
+// So many microbatches that whatever holds for their restriction holds for ever: past the prologues, and a few
+// repetitions.
+int64_t representative_microbatches(const Schedule& schedule);
+
 // Walks one worker's program, restricted to microbatches < limit. Constant memory. The schedule must outlive it.
 class ProgramCursor {
  public:
   ProgramCursor(const Schedule& schedule, int worker, int64_t limit = kUnlimited);
 
   // The action at the cursor, or nothing when all that remains is at or past the limit.
-  std::optional<Action> peek();
+  std::optional<Action> peek() const;
   void advance();
   // Lowers (never raises) the limit; what has been walked already must lie below it.
   void restrict_to(int64_t limit);
   int64_t limit() const { return limit_; }
 
  private:
+  void settle();
+
   const Schedule& schedule_;
   const Program& program_;
   int64_t limit_;
-  int64_t repetition_ = -1;  // -1: in the prologue
+  int64_t period_first_ = 0;  // the earliest microbatch that the first repetition completes an action of
+  int64_t repetition_ = -1;   // -1: in the prologue
   size_t position_ = 0;
   std::optional<Action> current_;
 };
 
-// The most microbatches that (pipeline, stage) holds at once: forwarded, and not yet through the backward (through W, where
-// the backward is split). Follows from the order of its worker's program alone.
+// The most microbatches that (pipeline, stage) holds at once: forwarded, and not yet through the backward (through W,
+// where the backward is split). Follows from the order of its worker's program alone.
 int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage);
 
 }  // namespace gyre

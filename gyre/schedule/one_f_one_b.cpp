@@ -1,0 +1,26 @@
+// 1F1B with a flush (DAPPLE; Megatron-LM's non-interleaved schedule): GPipe's result with fewer activations in flight.
+#include <algorithm>
+
+#include "gyre/schedule/builder_parts.h"
+
+namespace gyre {
+
+Schedule build_one_f_one_b(const ScheduleOptions& options) {
+  Schedule schedule = one_pipeline(options, "1f1b");
+  const int64_t window = schedule.window;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    auto& period = schedule.programs[stage].period;
+    // Stage k runs ahead by as many forwards as there are stages behind it.
+    const int64_t ahead = std::min<int64_t>(schedule.stages - 1 - stage, window);
+    for (int64_t m = 0; m < ahead; ++m) period.push_back(forward(stage, m));
+    for (int64_t m = ahead; m < window; ++m) {
+      period.push_back(forward(stage, m));
+      period.push_back(backward(stage, m - ahead));
+    }
+    for (int64_t m = window - ahead; m < window; ++m) period.push_back(backward(stage, m));
+    period.push_back(update(stage, 0));
+  }
+  return schedule;
+}
+
+}  // namespace gyre

@@ -1,0 +1,100 @@
+#include "gyre/schedule/schedule.h"
+
+#include <algorithm>
+
+#include "gyre/schedule/delay.h"
+
+namespace gyre {
+namespace {
+
+// An action belongs to a restriction when its last microbatch does; a window's actions need the whole window.
+int64_t last_microbatch(const Action& action, int64_t window) {
+  return action.is_per_window() ? (action.microbatch + 1) * window - 1 : action.microbatch;
+}
+
+}  // namespace
+
+bool Schedule::has_flush() const {
+  return !forward_only && analyse_delays(*this, representative_microbatches(*this)).max_delay == 0;
+}
+
+int64_t representative_microbatches(const Schedule& schedule) {
+  int64_t prologue_end = 0;
+  for (const Program& program : schedule.programs) {
+    for (const Action& action : program.prologue) {
+      prologue_end = std::max(prologue_end, last_microbatch(action, schedule.window) + 1);
+    }
+  }
+  const int64_t repetitions = (prologue_end + schedule.shift - 1) / schedule.shift + 4;
+  return repetitions * schedule.shift;
+}
+
+ProgramCursor::ProgramCursor(const Schedule& schedule, int worker, int64_t limit)
+    : schedule_(schedule), program_(schedule.programs[worker]), limit_(limit) {
+  period_first_ = kUnlimited;
+  for (const Action& action : program_.period) {
+    period_first_ = std::min(period_first_, last_microbatch(action, schedule_.window));
+  }
+  settle();
+}
+
+std::optional<Action> ProgramCursor::peek() const {
+  return current_;
+}
+
+void ProgramCursor::advance() {
+  ++position_;
+  settle();
+}
+
+void ProgramCursor::restrict_to(int64_t limit) {
+  limit_ = std::min(limit_, limit);
+  if (current_ && last_microbatch(*current_, schedule_.window) >= limit_) settle();
+}
+
+// Moves to the first action at or after the position that lies below the limit.
+void ProgramCursor::settle() {
+  current_.reset();
+  for (; repetition_ < 0; ++position_) {
+    if (position_ == program_.prologue.size()) {
+      repetition_ = 0;
+      position_ = 0;
+      break;
+    }
+    const Action& action = program_.prologue[position_];
+    if (last_microbatch(action, schedule_.window) < limit_) {
+      current_ = action;
+      return;
+    }
+  }
+  if (program_.period.empty()) return;
+  for (;; ++position_) {
+    if (position_ == program_.period.size()) {
+      ++repetition_;
+      position_ = 0;
+    }
+    // A repetition whose earliest action is past the limit has nothing to give, nor has any later one.
+    if (position_ == 0 && period_first_ + repetition_ * schedule_.shift >= limit_) return;
+    Action action = program_.period[position_];
+    action.microbatch += repetition_ * (action.is_per_window() ? schedule_.shift / schedule_.window : schedule_.shift);
+    if (last_microbatch(action, schedule_.window) < limit_) {
+      current_ = action;
+      return;
+    }
+  }
+}
+
+int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage) {
+  ProgramCursor cursor(schedule, schedule.worker_of(pipeline, stage), representative_microbatches(schedule));
+  int64_t held = 0;
+  int64_t most = 0;
+  for (; cursor.peek(); cursor.advance()) {
+    const Action action = *cursor.peek();
+    if (action.pipeline != pipeline || action.stage != stage) continue;
+    if (action.kind == ActionKind::Forward) most = std::max(most, ++held);
+    if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) --held;
+  }
+  return most;
+}
+
+}  // namespace gyre

@@ -1,0 +1,267 @@
+// Builders, cursors, delay analysis and text form against the published formulas and against each other.
+#include "gyre/schedule/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/builders.h"
+#include "gyre/schedule/delay.h"
+#include "gyre/schedule/text.h"
+#include "gyre/schedule/validate.h"
+
+namespace gyre {
+namespace {
+
+std::vector<Action> walk(const Schedule& schedule, int worker, int64_t limit) {
+  std::vector<Action> actions;
+  for (ProgramCursor cursor(schedule, worker, limit); cursor.peek(); cursor.advance())
+    actions.push_back(*cursor.peek());
+  return actions;
+}
+
+std::string text(const Schedule& schedule, int worker, int64_t limit) {
+  std::string result;
+  for (const Action& action : walk(schedule, worker, limit)) result += to_string(action, schedule.pipelines) + " ";
+  return result;
+}
+
+TEST(Builders, SmallSchedulesReadAsInThePapers) {
+  const Schedule gpipe = make_schedule({"gpipe", 2, 3});
+  EXPECT_EQ(text(gpipe, 0, 3), "0F0 0F1 0F2 0B0 0B1 0B2 0U0 ");
+  EXPECT_EQ(text(gpipe, 1, 6), "1F0 1F1 1F2 1B0 1B1 1B2 1U0 1F3 1F4 1F5 1B3 1B4 1B5 1U1 ");
+  const Schedule flush = make_schedule({"1f1b", 3, 4});
+  EXPECT_EQ(text(flush, 0, 4), "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3 0U0 ");
+  EXPECT_EQ(text(flush, 2, 4), "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3 2U0 ");
+  const Schedule pipedream = make_schedule({"pipedream", 3, 1});
+  EXPECT_EQ(text(pipedream, 0, 4), "0F0 0F1 0F2 0B0 0U0 0F3 0B1 0U1 0B2 0U2 0B3 0U3 ");
+  EXPECT_EQ(text(pipedream, 2, 3), "2F0 2B0 2U0 2F1 2B1 2U1 2F2 2B2 2U2 ");
+  EXPECT_EQ(text(make_schedule({"pipedream", 2, 2}), 0, 4), "0F0 0F1 0B0 0F2 0B1 0U0 0F3 0B2 0B3 0U1 ");
+}
+
+class EverySchedule : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EverySchedule, IsValidForAnyStagesAndWindow) {
+  for (int stages = 1; stages <= 12; ++stages) {
+    for (int64_t window = 1; window <= 16; ++window) {
+      EXPECT_NO_THROW(validate(make_schedule({GetParam(), stages, window}))) << stages << " " << window;
+    }
+  }
+}
+
+TEST_P(EverySchedule, ARestrictionIsTheFilteredProgram) {
+  for (int stages : {1, 2, 5}) {
+    for (int64_t window : {1, 2, 3}) {
+      const Schedule schedule = make_schedule({GetParam(), stages, window});
+      for (int64_t n = 0; n <= 12 * window; n += window) {
+        for (int worker = 0; worker < stages; ++worker) {
+          std::vector<Action> filtered;
+          for (const Action& action : walk(schedule, worker, 40 * window)) {
+            if (action.is_per_window() ? (action.microbatch + 1) * window <= n : action.microbatch < n)
+              filtered.push_back(action);
+          }
+          EXPECT_EQ(walk(schedule, worker, n), filtered);
+          // Restricting on the way gives the same as restricting from the start.
+          ProgramCursor cursor(schedule, worker);
+          std::vector<Action> late;
+          for (size_t i = 0; i < filtered.size() / 2; ++i, cursor.advance()) late.push_back(*cursor.peek());
+          if (late ==
+              std::vector<Action>(filtered.begin(), filtered.begin() + static_cast<std::ptrdiff_t>(late.size()))) {
+            for (cursor.restrict_to(n); cursor.peek(); cursor.advance()) late.push_back(*cursor.peek());
+            EXPECT_EQ(late, filtered);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EverySchedule, TextComesBackTheSame) {
+  for (int stages : {1, 4}) {
+    const Schedule schedule = make_schedule({GetParam(), stages, 3});
+    const std::string written = to_text(schedule);
+    const Schedule read = parse_schedule(written, "memory");
+    EXPECT_EQ(to_text(read), written);
+    for (int worker = 0; worker < stages; ++worker) EXPECT_EQ(walk(read, worker, 30), walk(schedule, worker, 30));
+    EXPECT_NO_THROW(validate(read));
+  }
+}
+
+TEST_P(EverySchedule, EveryCorruptedCharacterIsReadOrRefused) {
+  const std::string written = to_text(make_schedule({GetParam(), 2, 2}));
+  for (size_t i = 0; i < written.size(); ++i) {
+    for (const char c : {'0', '9', 'x', ' ', '\n', '-', '|', ':', 'F', 'U'}) {
+      std::string corrupt = written;
+      corrupt[i] = c;
+      try {
+        validate(parse_schedule(corrupt, "file"));
+      } catch (const InputError& error) {
+        EXPECT_FALSE(std::string(error.what()).empty());
+      }
+    }
+  }
+}
+
+// Every single mutation of a valid schedule's periods is refused, or leaves a schedule that is valid for good reason.
+TEST_P(EverySchedule, EveryMutationIsRefused) {
+  for (int stages : {2, 3}) {
+    const Schedule schedule = make_schedule({GetParam(), stages, 3});
+    for (int worker = 0; worker < stages; ++worker) {
+      const size_t size = schedule.programs[worker].period.size();
+      for (size_t i = 0; i < size; ++i) {
+        const Action original = schedule.programs[worker].period[i];
+        const auto refused = [&](const char* what, auto mutate) {
+          Schedule broken = schedule;
+          mutate(broken.programs[worker].period);
+          EXPECT_THROW(validate(broken), InputError) << what << " of " << to_string(original, 1) << " in\n"
+                                                     << to_text(broken);
+        };
+        const auto at = [i](auto& period) { return period.begin() + static_cast<std::ptrdiff_t>(i); };
+        refused("drop", [&](auto& period) { period.erase(at(period)); });
+        refused("duplicate", [&](auto& period) { period.insert(at(period), original); });
+        refused("wrong stage", [&](auto& period) { period[i].stage = (original.stage + 1) % stages; });
+        refused("stage that is not there", [&](auto& period) { period[i].stage = stages; });
+        refused("wrong microbatch", [&](auto& period) { period[i].microbatch += 1; });
+        refused("later repetition's microbatch", [&](auto& period) { period[i].microbatch += 3; });
+        refused("wrong kind", [&](auto& period) {
+          period[i].kind = original.kind == ActionKind::Forward ? ActionKind::Backward : ActionKind::Forward;
+        });
+        refused("input half alone", [&](auto& period) {
+          if (original.kind == ActionKind::Backward)
+            period[i].kind = ActionKind::BackwardInput;
+          else
+            period.erase(at(period));
+        });
+        // Swaps of dependents: a backward or update moved before what it needs on the same worker.
+        for (size_t j = i + 1; j < size; ++j) {
+          const Action later = schedule.programs[worker].period[j];
+          const bool dependent = (original.kind == ActionKind::Forward && later.kind == ActionKind::Backward &&
+                                  original.microbatch == later.microbatch) ||
+                                 (original.kind == ActionKind::Backward && later.kind == ActionKind::Update);
+          if (dependent) refused("swap", [&](auto& period) { std::swap(period[i], period[j]); });
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Builtin, EverySchedule, ::testing::ValuesIn(schedule_names()));
+
+TEST(Validate, NamesTheOffendingAction) {
+  Schedule schedule = make_schedule({"gpipe", 2, 2});
+  std::swap(schedule.programs[1].period[0], schedule.programs[1].period[2]);  // 1B0 before 1F0
+  try {
+    validate(schedule);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("1B0 on worker 1: deadlock: it needs 1F0"));
+  }
+  Schedule moved = make_schedule({"gpipe", 2, 2});
+  std::swap(moved.programs[0].period, moved.programs[1].period);
+  try {
+    validate(moved);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("1F0 on worker 0: the placement says worker 1"));
+  }
+}
+
+TEST(Validate, FindsADeadlockAcrossWorkers) {
+  // Each worker is in order by itself; together they wait for each other.
+  Schedule schedule = make_schedule({"gpipe", 2, 2});
+  const auto a = [](const char* text) { return parse_action(text, 1); };
+  schedule.programs[0].period = {a("0F0"), a("0B0"), a("0F1"), a("0B1"), a("0U0")};
+  schedule.programs[1].period = {a("1F0"), a("1F1"), a("1B0"), a("1B1"), a("1U0")};
+  try {
+    validate(schedule);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("deadlock"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("0B0 on worker 0"));
+  }
+}
+
+TEST(Validate, SplitBackwardsAreUnderstood) {
+  Schedule schedule = make_schedule({"1f1b", 3, 4});
+  for (Program& program : schedule.programs) {
+    std::vector<Action> split;
+    for (Action action : program.period) {
+      if (action.kind == ActionKind::Backward) {
+        action.kind = ActionKind::BackwardInput;
+        split.push_back(action);
+        action.kind = ActionKind::BackwardWeights;
+      }
+      split.push_back(action);
+    }
+    program.period = split;
+  }
+  EXPECT_NO_THROW(validate(schedule));
+  std::swap(schedule.programs[2].period[1], schedule.programs[2].period[2]);  // W before I
+  EXPECT_THROW(validate(schedule), InputError);
+}
+
+TEST(Delay, FollowsThePublishedTable) {
+  for (int stages = 1; stages <= 12; ++stages) {
+    for (int64_t window : {1, 2, 5, 16}) {
+      for (const char* flush : {"gpipe", "1f1b"}) {
+        const Schedule schedule = make_schedule({flush, stages, window});
+        EXPECT_EQ(analyse_delays(schedule, 10 * window).max_delay, 0);
+        EXPECT_TRUE(schedule.has_flush());
+        for (int stage = 0; stage < stages; ++stage) {
+          const int64_t expected = std::string(flush) == "gpipe" ? window : std::min<int64_t>(window, stages - stage);
+          EXPECT_EQ(max_in_flight(schedule, 0, stage), expected);
+        }
+      }
+    }
+    const Schedule pipedream = make_schedule({"pipedream", stages, 1});
+    EXPECT_EQ(pipedream.has_flush(), stages == 1);
+    const DelayAnalysis analysis = analyse_delays(pipedream, 100);
+    for (int stage = 0; stage < stages; ++stage) {
+      std::map<int64_t, int64_t> expected;
+      for (int64_t m = 0; m < 100; ++m) ++expected[std::min<int64_t>(m, stages - 1 - stage)];
+      EXPECT_EQ(analysis.delay[stage], expected);
+      EXPECT_EQ(max_in_flight(pipedream, 0, stage), stages - stage);
+    }
+  }
+}
+
+TEST(Delay, AMillionMicrobatchesCostNoMemory) {
+  const DelayAnalysis analysis = analyse_delays(make_schedule({"pipedream", 4, 1}), 1'000'000);
+  EXPECT_EQ(analysis.delay[0].at(3), 1'000'000 - 3);
+}
+
+TEST(Action, TextIsStrict) {
+  EXPECT_EQ(to_string(parse_action("2F17", 1), 1), "2F17");
+  EXPECT_EQ(to_string(parse_action("1:2F17", 2), 2), "1:2F17");
+  for (const char* bad : {"", "F", "2F", "F1", "02F1", "2F01", "-2F1", "2F-1", "2f1", "2X1", "2F1 ", " 2F1", "1:2F1",
+                          "2F99999999999999999999"}) {
+    EXPECT_THROW(parse_action(bad, 1), InputError) << bad;
+  }
+  EXPECT_THROW(parse_action("2:2F1", 2), InputError);
+  EXPECT_THROW(parse_action("2F1", 2), InputError);
+}
+
+TEST(Builders, UnknownNameSuggestsTheNearest) {
+  try {
+    make_schedule({"pipedraem", 2, 1});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("did you mean 'pipedream'?"));
+  }
+  EXPECT_THROW(make_schedule({"gpipe", 0, 1}), InputError);
+  EXPECT_THROW(make_schedule({"gpipe", 1, 0}), InputError);
+}
+
+TEST(Text, ErrorsSayWhere) {
+  try {
+    parse_schedule("gyre-schedule 1\nname x\nstages two\n", "mine.txt");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::StartsWith("mine.txt:3: expected a whole number"));
+  }
+}
+
+}  // namespace
+}  // namespace gyre
