@@ -5,7 +5,8 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Everything, executables too, is compiled alike, so that one precompiled header serves all.
+add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the latter two let square roots be vectorised
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 find_program(GYRE_CCACHE ccache)
@@ -22,6 +23,9 @@ endif()
 
 add_library(gyre_warnings INTERFACE)
 target_compile_options(gyre_warnings INTERFACE -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(gyre_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)  # GCC 12 finds faults in std::string that are not there
+endif()
 
 # gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...]) declares the library gyre_NAME from this folder's sources.
 # ROOMS are the rooms below it that it may include; TORCH says that it touches tensors (and uses the precompiled header).

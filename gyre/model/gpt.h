@@ -9,12 +9,12 @@
 namespace gyre {
 
 struct GptConfig {
-  int layers = 8;          // transformer blocks
+  int layers = 8;  // transformer blocks
   int64_t width = 256;
   int64_t heads = 8;
   int64_t context = 128;
   int64_t vocabulary = 256;
-  int64_t mlp_width = 0;   // 0: 4 * width
+  int64_t mlp_width = 0;            // 0: 4 * width
   std::string activation = "gelu";  // gelu (exact) | gelu-tanh | relu
   bool bias = true;
   double dropout = 0;

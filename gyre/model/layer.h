@@ -1,5 +1,5 @@
-// The contract of a layer: explicit forward and backward over weights that are an argument. Because the caller chooses the
-// weights of each call, stashing (pass the version the forward read), no stashing (pass the latest), prediction and
+// The contract of a layer: explicit forward and backward over weights that are an argument. Because the caller chooses
+// the weights of each call, stashing (pass the version the forward read), no stashing (pass the latest), prediction and
 // recomputation are the caller's decisions, and the backward splits into its input half (I) and weight half (W).
 #pragma once
 
@@ -24,8 +24,8 @@ struct LayerContext {
   at::Tensor targets;  // read by the output head alone; undefined: the head returns logits instead of the loss
 };
 
-// What one microbatch in flight keeps at one layer between forward and backward. Owned by the microbatch; emptied by the
-// backward, so that memory returns as soon as it can.
+// What one microbatch in flight keeps at one layer between forward and backward. Owned by the microbatch; emptied by
+// the backward, so that memory returns as soon as it can.
 struct Saved {
   std::vector<at::Tensor> tensors;
   std::shared_ptr<void> other;  // for adapters that keep more than tensors
@@ -41,13 +41,13 @@ class Layer {
   virtual std::vector<ParameterSpec> parameters() const = 0;
 
   // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
-  // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last layer
-  // returns the mean loss (0-dim fp32) when the context has targets.
+  // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last
+  // layer returns the mean loss (0-dim fp32) when the context has targets.
   virtual at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
                              Saved& saved) const = 0;
 
-  // grad_output: gradient by this layer's output. Returns the gradient by its input (undefined for the first layer), and
-  // leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
+  // grad_output: gradient by this layer's output. Returns the gradient by its input (undefined for the first layer),
+  // and leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
   virtual at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
                                     Saved& saved) const = 0;
 

@@ -42,7 +42,8 @@ class Stage {
   std::vector<ParameterSpec> parameters_;
 };
 
-// The initial fp32 value of a parameter: a function of (seed, full name) alone, so that it is the same in any partition.
+// The initial fp32 value of a parameter: a function of (seed, full name) alone, so that it is the same in any
+// partition.
 at::Tensor initial_value(const ParameterSpec& parameter, uint64_t seed);
 
 }  // namespace gyre

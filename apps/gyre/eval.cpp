@@ -1,0 +1,52 @@
+// gyre eval RUN: validation loss of a trained run.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "gyre/train/trained_model.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string run;
+  std::string data;
+  int64_t batches = 0;
+  int64_t step = -1;
+  bool json = false;
+};
+
+void run(const Flags& flags) {
+  const TrainedModel model =
+      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+  const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {{"run", flags.run},
+                                         {"step", result.step},
+                                         {"tokens", result.tokens},
+                                         {"val_loss", result.val_loss},
+                                         {"perplexity", result.perplexity}};
+    fmt::print("{}\n", json.dump());
+  } else {
+    fmt::print("step {}: validation loss {:.4f}, perplexity {:.3f}, over {} tokens\n", result.step, result.val_loss,
+               result.perplexity, result.tokens);
+  }
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("eval", "Validation loss of a trained run");
+  command->add_option("run", flags->run, "Directory of the run")->required();
+  command->add_option("--data", flags->data, "Token directory to use instead of the run's");
+  command->add_option("--batches", flags->batches, "Microbatches to evaluate; 0 for all")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

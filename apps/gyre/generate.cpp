@@ -1,0 +1,56 @@
+// gyre generate RUN: text from a trained run.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "gyre/train/trained_model.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string run;
+  int64_t step = -1;
+  bool json = false;
+  GenerateOptions options;
+};
+
+void run(Flags& flags) {
+  flags.options.stop = &install_interrupt_handler();
+  const TrainedModel model =
+      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+  if (flags.json) {
+    std::string text;
+    generate(model, flags.options, [&](std::string_view part) { text += part; });
+    const nlohmann::ordered_json json = {{"prompt", flags.options.prompt}, {"text", text}};
+    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{}", flags.options.prompt);
+  generate(model, flags.options, [](std::string_view part) {
+    fmt::print("{}", part);
+    std::fflush(stdout);
+  });
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("generate", "Continue a prompt with a trained run");
+  command->add_option("run", flags->run, "Directory of the run")->required();
+  command->add_option("--prompt", flags->options.prompt, "Text to continue")->required();
+  command->add_option("--tokens", flags->options.tokens, "Tokens to add");
+  command->add_option("--temperature", flags->options.temperature, "Higher is wilder; 0 takes the likeliest token");
+  command->add_option("--top-k", flags->options.top_k, "Choose among the k likeliest tokens; 0 for all");
+  command->add_option("--seed", flags->options.seed, "The same seed gives the same text");
+  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,53 @@
+// gyre info: what this build has and what machine it sees.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "command.h"
+#include "gyre/core/text.h"
+#include "gyre/data/tokenizer.h"
+#include "gyre/optim/config.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/schedule/builders.h"
+
+namespace gyre::app {
+namespace {
+
+nlohmann::ordered_json describe() {
+  return {{"version", GYRE_VERSION},
+          {"libtorch", TORCH_VERSION},
+          {"cores", std::thread::hardware_concurrency()},
+          {"schedules", schedule_names()},
+          {"executors", executor_names()},
+          {"optimizers", optimizer_names()},
+          {"tokenizers", tokenizer_names()}};
+}
+
+void run(bool json) {
+  const nlohmann::ordered_json description = describe();
+  if (json) {
+    fmt::print("{}\n", description.dump());
+    return;
+  }
+  for (const auto& [key, value] : description.items()) {
+    const std::string text = value.is_array()    ? join(value.get<std::vector<std::string>>(), ", ")
+                             : value.is_string() ? value.get<std::string>()
+                                                 : value.dump();
+    fmt::print("{:<15} {}\n", key, text);
+  }
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("info", "What this build has and what machine it sees");
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->callback([json] { run(*json); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,53 @@
+// gyre prepare TEXT...: text into token files.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "gyre/core/text.h"
+#include "gyre/data/prepare.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  PrepareOptions options;
+  std::string out;
+  bool json = false;
+};
+
+void run(Flags& flags) {
+  flags.options.out = flags.out;
+  const PrepareResult result = prepare(flags.options);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {{"out", flags.out},
+                                         {"tokenizer", flags.options.tokenizer},
+                                         {"vocabulary", result.vocabulary},
+                                         {"documents", result.documents},
+                                         {"text_bytes", result.text_bytes},
+                                         {"train_tokens", result.train_tokens},
+                                         {"val_tokens", result.val_tokens}};
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  fmt::print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate\n", flags.out,
+             human_bytes(static_cast<double>(result.text_bytes)), result.documents, result.documents == 1 ? "" : "s",
+             result.vocabulary, result.train_tokens, result.val_tokens);
+}
+
+}  // namespace
+
+void add_prepare(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("prepare", "Turn UTF-8 text into token files");
+  command->add_option("text", flags->options.texts, "Text files, each a document; - is standard input")->required();
+  command->add_option("--out", flags->out, "Directory to make")->required();
+  command->add_option("--tokenizer", flags->options.tokenizer, "byte | bpe");
+  command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
+  command->add_option("--val-fraction", flags->options.val_fraction, "The end of each document, kept for validation");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,87 @@
+// Pieces of loops over fp32 and bf16 rows on the CPU, written so that the compiler vectorises them: conversions without
+// a branch, an exponential without a call, sums over sixteen fixed lanes (so vectors do not change the order of
+// additions).
+//
+// GYRE_CPU_KERNEL marks a function that is compiled once per vector width; the widest that the machine has is taken.
+// What it calls must be GYRE_INLINE.
+#pragma once
+
+#include <c10/util/BFloat16.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#define GYRE_CPU_KERNEL __attribute__((target_clones("avx512f", "avx2", "default")))
+#define GYRE_INLINE inline __attribute__((always_inline))
+
+namespace gyre::cpu {
+
+inline constexpr int kLanes = 16;
+
+GYRE_INLINE float load(const float* x) {
+  return *x;
+}
+GYRE_INLINE float load(const c10::BFloat16* x) {
+  return std::bit_cast<float>(static_cast<uint32_t>(x->x) << 16);
+}
+GYRE_INLINE void store(float* to, float value) {
+  *to = value;
+}
+// Round to nearest, ties to even. (Finite values; a NaN may become an infinity, which the runtime notices as well.)
+GYRE_INLINE void store(c10::BFloat16* to, float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  to->x = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// e^x for x <= 0, relative error below 2e-7: 2^n times a polynomial of the rest.
+GYRE_INLINE float exp_negative(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
+  x = x < -87.0f ? -87.0f : x;
+  const float shifted = x * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const auto exponent = static_cast<uint32_t>(static_cast<int32_t>(n) + 127) << 23;
+  return p * std::bit_cast<float>(exponent);
+}
+
+// Sum of term(i) for i in [0, count).
+template <typename Term>
+GYRE_INLINE float lane_sum(int64_t count, Term term) {
+  std::array<float, kLanes> sums{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += term(i + lane);
+  }
+  for (int lane = 0; i < count; ++i, ++lane) sums[lane] += term(i);
+  float total = 0;
+  for (const float sum : sums) total += sum;
+  return total;
+}
+
+// Largest term(i) for i in [0, count), count > 0.
+template <typename Term>
+GYRE_INLINE float lane_max(int64_t count, Term term) {
+  std::array<float, kLanes> most;
+  most.fill(term(0));
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const float value = term(i + lane);
+      most[lane] = value > most[lane] ? value : most[lane];
+    }
+  }
+  for (int lane = 0; i < count; ++i, ++lane) most[lane] = term(i) > most[lane] ? term(i) : most[lane];
+  float result = most[0];
+  for (const float value : most) result = value > result ? value : result;
+  return result;
+}
+
+}  // namespace gyre::cpu

@@ -1,0 +1,13 @@
+// Mean cross-entropy of a microbatch, and its gradient by the logits in one go.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gyre {
+
+// logits: (rows, vocabulary), overwritten by the gradient of the mean loss by the logits, (softmax - onehot) / rows.
+// targets: (rows) int64. Returns the mean loss, 0-dim fp32 (fp64 for fp64 logits). Works through the rows in pieces, so
+// that no second tensor of the logits' size is needed.
+at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets);
+
+}  // namespace gyre

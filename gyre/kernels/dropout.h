@@ -1,0 +1,14 @@
+// Dropout with a counter-based mask (Srivastava et al., 2014; inverted scaling).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "gyre/core/random.h"
+
+namespace gyre {
+
+// A mask of x's shape and type: 0 with the given probability, else 1 / (1 - probability). A function of the stream
+// alone.
+at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream);
+
+}  // namespace gyre

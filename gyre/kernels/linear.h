@@ -1,0 +1,17 @@
+// y = x W^T + b, and its two backward halves. Matrices are (out, in).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gyre {
+
+// x: (..., in); weight: (out, in); bias: (out) or undefined. Returns (..., out).
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+// grad: (..., out). Returns (..., in).
+at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
+// weight_gradient (out, in) += grad^T x, in the gradient's own type; products in the type of x and grad.
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
+// bias_gradient (out) += grad summed over all rows.
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
+
+}  // namespace gyre

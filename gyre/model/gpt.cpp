@@ -1,0 +1,44 @@
+#include "gyre/model/gpt.h"
+
+#include <fmt/format.h>
+
+#include "gyre/core/error.h"
+#include "gyre/kernels/activation.h"
+#include "gyre/model/gpt_layers.h"
+
+namespace gyre {
+namespace {
+
+void check(const GptConfig& config) {
+  const auto at_least_one = [](const char* key, int64_t value) {
+    if (value < 1) throw InputError(fmt::format("[model] {} is {}; give at least 1", key, value));
+  };
+  at_least_one("layers", config.layers);
+  at_least_one("width", config.width);
+  at_least_one("heads", config.heads);
+  at_least_one("context", config.context);
+  at_least_one("vocabulary", config.vocabulary);
+  if (config.width % config.heads != 0) {
+    throw InputError(fmt::format("[model] heads is {}, which does not divide width {}; choose heads that do",
+                                 config.heads, config.width));
+  }
+  if (!(config.dropout >= 0 && config.dropout < 1)) {
+    throw InputError(fmt::format("[model] dropout is {}; give 0 or more and less than 1", config.dropout));
+  }
+  activation_by_name(config.activation);
+}
+
+}  // namespace
+
+Layers build_gpt(const GptConfig& config) {
+  check(config);
+  GptConfig resolved = config;
+  if (resolved.mlp_width == 0) resolved.mlp_width = 4 * resolved.width;
+  Layers layers;
+  layers.push_back(make_gpt_embedding(resolved));
+  for (int number = 0; number < resolved.layers; ++number) layers.push_back(make_gpt_block(resolved, number));
+  layers.push_back(make_gpt_head(resolved));
+  return layers;
+}
+
+}  // namespace gyre

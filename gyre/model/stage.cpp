@@ -1,0 +1,83 @@
+#include "gyre/model/stage.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "gyre/core/random.h"
+
+namespace gyre {
+
+Stage::Stage(Layers layers, int first_layer) : layers_(std::move(layers)), first_layer_(first_layer) {
+  for (const auto& layer : layers_) {
+    offsets_.push_back(parameters_.size());
+    for (ParameterSpec& parameter : layer->parameters()) {
+      parameter.name = layer->name() + "." + parameter.name;
+      parameters_.push_back(std::move(parameter));
+    }
+  }
+  offsets_.push_back(parameters_.size());
+}
+
+int64_t Stage::parameter_count() const {
+  int64_t total = 0;
+  for (const ParameterSpec& parameter : parameters_) {
+    int64_t count = 1;
+    for (int64_t size : parameter.shape) count *= size;
+    total += count;
+  }
+  return total;
+}
+
+at::Tensor Stage::forward(std::span<const at::Tensor> weights, const at::Tensor& input, LayerContext context,
+                          StageSaved& saved) const {
+  saved.resize(layers_.size());
+  at::Tensor x = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    context.layer = first_layer_ + static_cast<int>(i);
+    x = layers_[i]->forward(weights.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]), x, context, saved[i]);
+  }
+  return x;
+}
+
+at::Tensor Stage::backward_input(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved) const {
+  for (size_t i = layers_.size(); i-- > 0;) {
+    grad_output =
+        layers_[i]->backward_input(weights.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]), grad_output, saved[i]);
+  }
+  return grad_output;
+}
+
+void Stage::backward_weights(StageSaved& saved, std::span<at::Tensor> gradients) const {
+  for (size_t i = layers_.size(); i-- > 0;) {
+    layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]));
+  }
+}
+
+at::Tensor Stage::backward(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved,
+                           std::span<at::Tensor> gradients) const {
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const size_t count = offsets_[i + 1] - offsets_[i];
+    grad_output = layers_[i]->backward_input(weights.subspan(offsets_[i], count), grad_output, saved[i]);
+    layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], count));
+  }
+  return grad_output;
+}
+
+at::Tensor initial_value(const ParameterSpec& parameter, uint64_t seed) {
+  const auto options = at::TensorOptions().dtype(at::kFloat);
+  switch (parameter.initialization.kind) {
+    case Initialization::Kind::Zeros:
+      return at::zeros(parameter.shape, options);
+    case Initialization::Kind::Ones:
+      return at::ones(parameter.shape, options);
+    case Initialization::Kind::Normal:
+      break;
+  }
+  at::Tensor value = at::empty(parameter.shape, options);
+  RandomStream stream(seed, StreamPurpose::Initialization, stable_hash(parameter.name));
+  stream.fill_normal({value.data_ptr<float>(), static_cast<size_t>(value.numel())}, parameter.initialization.deviation);
+  return value;
+}
+
+}  // namespace gyre

@@ -1,0 +1,82 @@
+#include "gyre/optim/adam_kernel.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "gyre/kernels/cpu_math.h"
+
+namespace gyre {
+namespace {
+
+// The factors as the loop needs them.
+struct Scalars {
+  float beta1, rest1, beta2, rest2, inverse1, inverse_root2, epsilon;
+};
+Scalars scalars(const AdamFactors& f) {
+  return {static_cast<float>(f.beta1),           static_cast<float>(1 - f.beta1),
+          static_cast<float>(f.beta2),           static_cast<float>(1 - f.beta2),
+          static_cast<float>(1 / f.correction1), static_cast<float>(1 / std::sqrt(f.correction2)),
+          static_cast<float>(f.epsilon)};
+}
+
+// Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
+GYRE_CPU_KERNEL void step_loop(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
+                               int64_t count, Scalars s, float rate, float keep) {
+  for (int64_t i = 0; i < count; ++i) {
+    m[i] = s.beta1 * m[i] + s.rest1 * g[i];
+    v[i] = s.beta2 * v[i] + s.rest2 * g[i] * g[i];
+    w[i] = keep * w[i] - rate * (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
+  }
+}
+
+GYRE_CPU_KERNEL void direction_loop(float* __restrict g, float* __restrict m, float* __restrict v, int64_t count,
+                                    Scalars s) {
+  for (int64_t i = 0; i < count; ++i) {
+    m[i] = s.beta1 * m[i] + s.rest1 * g[i];
+    v[i] = s.beta2 * v[i] + s.rest2 * g[i] * g[i];
+    g[i] = (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
+  }
+}
+
+bool plain(const at::Tensor& t) {
+  return t.device().is_cpu() && t.is_contiguous() && t.scalar_type() == at::kFloat;
+}
+
+// The same in ATen, for other devices.
+at::Tensor portable_direction(const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+                              const AdamFactors& f) {
+  first.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+  second.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+  return first.div(f.correction1).div_(second.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
+}
+
+}  // namespace
+
+AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t update) {
+  const auto t = static_cast<double>(update);
+  return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+}
+
+void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+                const AdamFactors& factors, double rate, double decay) {
+  if (plain(weight) && plain(gradient) && plain(first) && plain(second)) {
+    step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), first.data_ptr<float>(), second.data_ptr<float>(),
+              weight.numel(), scalars(factors), static_cast<float>(rate), static_cast<float>(1 - decay));
+    return;
+  }
+  const at::Tensor direction = portable_direction(gradient, first, second, factors);
+  weight.mul_(1 - decay).sub_(direction, rate);
+}
+
+void adam_direction(const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+                    const AdamFactors& factors) {
+  if (plain(gradient) && plain(first) && plain(second)) {
+    direction_loop(gradient.data_ptr<float>(), first.data_ptr<float>(), second.data_ptr<float>(), gradient.numel(),
+                   scalars(factors));
+    return;
+  }
+  gradient.copy_(portable_direction(gradient, first, second, factors));
+}
+
+}  // namespace gyre

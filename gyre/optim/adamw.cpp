@@ -1,0 +1,51 @@
+#include "gyre/optim/adamw.h"
+
+#include <ATen/ATen.h>
+
+#include "gyre/optim/adam_kernel.h"
+#include "gyre/optim/state.h"
+
+namespace gyre {
+
+AdamMoments::AdamMoments(const ParameterSpec& spec)
+    : name_(spec.name),
+      decay_(spec.decay),
+      first_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat))),
+      second_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat))) {}
+
+void AdamMoments::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+                       const UpdateContext& context) {
+  const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
+  const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
+  adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
+}
+
+void AdamMoments::save(NamedTensors& state) const {
+  state[name_ + "/first"] = first_;
+  state[name_ + "/second"] = second_;
+}
+
+void AdamMoments::load(const NamedTensors& state) {
+  load_tensor(state, name_ + "/first", first_);
+  load_tensor(state, name_ + "/second", second_);
+}
+
+AdamW::AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : config_(config), moments_(specs.begin(), specs.end()) {}
+
+void AdamW::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                 const UpdateContext& context) {
+  for (size_t i = 0; i < moments_.size(); ++i) moments_[i].step(config_, weights[i], gradients[i], context);
+}
+
+NamedTensors AdamW::state() const {
+  NamedTensors state;
+  for (const AdamMoments& moments : moments_) moments.save(state);
+  return state;
+}
+
+void AdamW::load_state(const NamedTensors& state) {
+  for (AdamMoments& moments : moments_) moments.load(state);
+}
+
+}  // namespace gyre

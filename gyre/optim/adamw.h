@@ -1,0 +1,39 @@
+// AdamW (Loshchilov and Hutter, 2019): Adam with decoupled weight decay.
+#pragma once
+
+#include <vector>
+
+#include "gyre/optim/config.h"
+#include "gyre/optim/optimizer.h"
+
+namespace gyre {
+
+// Moments of one parameter, and a step with them.
+class AdamMoments {
+ public:
+  explicit AdamMoments(const ParameterSpec& spec);
+  void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
+  void save(NamedTensors& state) const;
+  void load(const NamedTensors& state);
+
+ private:
+  std::string name_;
+  bool decay_;
+  at::Tensor first_, second_;
+};
+
+class AdamW final : public Optimizer {
+ public:
+  AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  OptimizerConfig config_;
+  std::vector<AdamMoments> moments_;
+};
+
+}  // namespace gyre

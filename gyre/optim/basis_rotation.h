@@ -1,0 +1,58 @@
+// Basis rotation (arXiv 2602.03515): Adam in the eigenbasis of the gradient's covariances, where stale gradients do
+// little harm. Source "second", geometry "bilateral", refreshed every `frequency` updates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gyre/optim/adamw.h"
+#include "gyre/optim/rotation_basis.h"
+
+namespace gyre {
+
+// One matrix W (m, n) and its gradient G:
+//   L <- b2 L + (1-b2) G G^T;  R <- b2 R + (1-b2) G^T G
+//   at a refresh: U, V from L, R, and the moments move to the new coordinates
+//   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
+// The first moment is kept in rotated coordinates and re-projected at a refresh, Mt' = A^T Mt B with A = U_old^T U_new
+// and B alike: exact, and one projection a step less than projecting it anew. The second moment cannot be turned
+// exactly: at a refresh it follows the reordering of the columns. Until the first refresh, at update `frequency`, the
+// basis is the identity (plain AdamW): a basis from a single gradient would be arbitrary. There the second moment is
+// carried over as (A*A)^T Vt (B*B), the variances of a mixture of independent coordinates.
+class RotatedMatrix {
+ public:
+  RotatedMatrix(std::string name, int64_t rows, int64_t columns, bool decay);
+  void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
+  void save(NamedTensors& state) const;
+  void load(const NamedTensors& state);
+
+ private:
+  void accumulate(const at::Tensor& gradient, const OptimizerConfig& config);
+  void refresh();
+
+  std::string name_;
+  bool decay_;
+  RotationBasis left_, right_;
+  at::Tensor first_, second_;  // (rows, columns), rotated
+};
+
+class BasisRotation final : public Optimizer {
+ public:
+  BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  // A parameter has either moments (AdamW) or one rotated matrix per row block.
+  struct Parameter {
+    std::vector<AdamMoments> moments;
+    std::vector<RotatedMatrix> blocks;
+  };
+  OptimizerConfig config_;
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,27 @@
+// The learning rate over a run: linear warm-up, then cosine, linear or no decay.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gyre {
+
+// With t the update (from 1), w the warm-up, T the total and p = (t - w) / (T - w), clamped to [0, 1]:
+//   t < w:     peak * t / w
+//   cosine:    peak * (floor + (1 - floor) * (1 + cos(pi p)) / 2)
+//   linear:    peak * (floor + (1 - floor) * (1 - p))
+//   constant:  peak
+struct LearningRateSchedule {
+  double peak = 1e-3;
+  int64_t warmup = 0;
+  int64_t total = 1;
+  std::string decay = "cosine";  // one of decay_names()
+  double floor = 0.1;            // what is left at the end, as a fraction of peak
+
+  double at(int64_t update) const;
+};
+
+std::vector<std::string> decay_names();
+
+}  // namespace gyre

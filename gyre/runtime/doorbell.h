@@ -1,0 +1,36 @@
+// A doorbell: how a worker sleeps until something it may need has arrived. Whoever delivers rings; the worker takes a
+// ticket, looks whether it can go on, and waits on the ticket if not. A ring between ticket and wait is never missed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace gyre {
+
+class Doorbell {
+ public:
+  uint64_t ticket() const {
+    const std::lock_guard lock(mutex_);
+    return rings_;
+  }
+  void ring() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++rings_;
+    }
+    bell_.notify_all();
+  }
+  // Returns once the bell has been rung after `ticket` was taken.
+  void wait(uint64_t ticket) {
+    std::unique_lock lock(mutex_);
+    bell_.wait(lock, [&] { return rings_ != ticket; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable bell_;
+  uint64_t rings_ = 0;
+};
+
+}  // namespace gyre

@@ -1,0 +1,29 @@
+// Executors run a segment: `replay` in one thread, the reference; `threads` with one thread per worker. Same workers,
+// same programs, same bits.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/segment.h"
+
+namespace gyre {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Runs until every worker's program has ended: afterwards the pipeline is empty and its state is weights and
+  // optimizers. Errors: RunError (stall, naming every worker's next action; non-finite values; versions that differ
+  // from the schedule's analysis). After an error the pipeline must not be used again.
+  virtual SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) = 0;
+};
+
+std::unique_ptr<Executor> make_replay_executor();   // replay_executor.cpp
+std::unique_ptr<Executor> make_threads_executor();  // threads_executor.cpp
+// By name. InputError for an unknown one.
+std::unique_ptr<Executor> make_executor(const std::string& name);
+std::vector<std::string> executor_names();
+
+}  // namespace gyre

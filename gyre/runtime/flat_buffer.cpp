@@ -1,0 +1,32 @@
+#include "gyre/runtime/flat_buffer.h"
+
+namespace gyre {
+namespace {
+
+int64_t element_count(const ParameterSpec& spec) {
+  int64_t count = 1;
+  for (int64_t size : spec.shape) count *= size;
+  return count;
+}
+
+int64_t padded(int64_t count) {
+  return (count + 31) / 32 * 32;
+}
+
+}  // namespace
+
+FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device) {
+  int64_t total = 0;
+  for (const ParameterSpec& spec : specs) total += padded(element_count(spec));
+  FlatBuffer buffer;
+  buffer.flat = at::zeros({total}, at::TensorOptions().dtype(type).device(device));
+  int64_t offset = 0;
+  for (const ParameterSpec& spec : specs) {
+    const int64_t count = element_count(spec);
+    buffer.tensors.push_back(buffer.flat.narrow(0, offset, count).view(spec.shape));
+    offset += padded(count);
+  }
+  return buffer;
+}
+
+}  // namespace gyre

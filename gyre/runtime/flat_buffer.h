@@ -1,0 +1,21 @@
+// All tensors of a stage in one flat allocation, so that zeroing, copying and converting them is one pass each.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <span>
+#include <vector>
+
+#include "gyre/model/parameter.h"
+
+namespace gyre {
+
+struct FlatBuffer {
+  at::Tensor flat;                  // 1-D, padding included
+  std::vector<at::Tensor> tensors;  // views into it, in the order of the specs
+};
+
+// Zero-filled. Every tensor starts at a multiple of 32 elements (64 bytes in bf16).
+FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device);
+
+}  // namespace gyre

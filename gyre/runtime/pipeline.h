@@ -1,0 +1,77 @@
+// What persists between segments of a run: the stages with their weights, optimizers and open gradients, placed on
+// workers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/data/batch.h"
+#include "gyre/model/stage.h"
+#include "gyre/optim/config.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/gradient_windows.h"
+#include "gyre/runtime/weight_store.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// Which version a backward reads: the one its forward read, or the newest.
+enum class WeightPolicy { Stash, Latest };
+// Over what the norm that clips a gradient is taken: the whole model (needs a flush: stages meet once per update) or
+// each stage by itself.
+enum class ClipScope { None, Global, Stage };
+
+struct RuntimeOptions {
+  at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
+  WeightPolicy weights = WeightPolicy::Stash;
+  ClipScope clip_scope = ClipScope::Stage;
+  double clip = 1.0;                             // largest gradient norm
+  std::function<double(int64_t)> learning_rate;  // by update, counted from 1
+  uint64_t seed = 1;
+  int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
+  double stall_seconds = 60;   // all workers waiting for so long is a stall
+};
+
+// One replica of one stage on its worker.
+struct Replica {
+  Replica(int pipeline, int stage, Stage layers, at::ScalarType compute);
+
+  int pipeline;
+  int stage;
+  Stage layers;
+  WeightStore weights;
+  GradientWindows gradients;
+  std::unique_ptr<Optimizer> optimizer;  // on the owner
+};
+
+class Pipeline {
+ public:
+  // Initial weights are drawn from options.seed. `ranges` has one entry per stage of `schedule`.
+  // Errors: InputError for combinations that cannot be served (global clipping without a flush, several pipelines).
+  Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
+           const OptimizerConfig& optimizer);
+
+  const Schedule& schedule() const { return schedule_; }
+  const RuntimeOptions& options() const { return options_; }
+  Replica& replica(int pipeline, int stage) { return *replicas_[pipeline * schedule_.stages + stage]; }
+  int64_t parameter_count() const;
+
+  // Between segments only. fp32 masters by full name, and the optimizers' state: live tensors, not copies.
+  NamedTensors weights() const;
+  NamedTensors optimizer_state() const;
+  // The pipeline continues as after `updates` updates. InputError names a weight that is missing or has another shape.
+  void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
+
+ private:
+  Schedule schedule_;
+  RuntimeOptions options_;
+  std::vector<std::unique_ptr<Replica>> replicas_;  // [pipeline * stages + stage]
+};
+
+}  // namespace gyre

@@ -1,0 +1,48 @@
+// A segment: the part of a run between two drain points, during which workers run the schedule undisturbed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gyre/data/batch.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+struct Segment {
+  const Schedule* schedule = nullptr;  // the pipeline's own, or a forward-only one of the same placement
+  const BatchSource* batches = nullptr;
+  int64_t first_microbatch = 0;             // of the run; the schedule's own numbers start at 0 in every segment
+  int64_t first_update = 0;                 // updates made before this segment
+  int64_t microbatches = 0;                 // to take in, unless stopped
+  const std::atomic<bool>* stop = nullptr;  // when it becomes true, the segment drains at the next window's end
+};
+
+// Hears what happens, on the thread that called the executor, in an order that is fixed per stage.
+class SegmentObserver {
+ public:
+  virtual ~SegmentObserver() = default;
+  // Mean loss of a microbatch (global number).
+  virtual void on_loss(int64_t microbatch, double loss) = 0;
+  // Stage `stage` made update `update` (from 1): squared norms of its gradients before clipping, one per parameter.
+  virtual void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) = 0;
+};
+
+struct WorkerReport {
+  double busy_seconds = 0;
+  int64_t actions = 0;
+};
+
+struct SegmentReport {
+  int64_t microbatches = 0;  // taken in and finished; fewer than asked for after a stop
+  double seconds = 0;
+  std::vector<WorkerReport> workers;
+  std::vector<std::map<int64_t, int64_t>> delay;     // [stage]: delay seen -> microbatches
+  std::vector<std::map<int64_t, int64_t>> mismatch;  // [stage]
+  std::vector<int64_t> peak_in_flight;               // [stage]: microbatches held at once
+  std::vector<size_t> peak_weight_buffers;           // [stage]: weight buffers alive at once, masters included
+};
+
+}  // namespace gyre

@@ -1,0 +1,59 @@
+// The weights of one replica of one stage: fp32 masters, and a compute copy for every version that is still read.
+// A version dies, and its buffer is reused, when its last reader lets go of it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "gyre/model/parameter.h"
+#include "gyre/runtime/flat_buffer.h"
+
+namespace gyre {
+
+// One version as layers read it. Readers hold it by shared_ptr; what they hold never changes.
+struct WeightVersion {
+  int64_t number = 0;
+  FlatBuffer buffer;
+};
+using WeightReader = std::shared_ptr<const WeightVersion>;
+
+class WeightStore {
+ public:
+  // compute: at::kFloat or at::kBFloat16. With fp32 the latest version *is* the master, and an update copies it only if
+  // somebody still reads it; with bf16 every version is a converted copy.
+  WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device);
+
+  const std::vector<ParameterSpec>& specs() const { return specs_; }
+  int64_t version() const { return version_; }
+  // fp32, current.
+  std::span<const at::Tensor> masters() const { return masters_.tensors; }
+  // The newest version, for as long as the result is held.
+  WeightReader read() const { return latest_; }
+
+  // An update: change the tensors that begin_update returns, then finish_update makes them the next version.
+  std::span<const at::Tensor> begin_update();
+  void finish_update();
+  // As finish_update after loading a checkpoint: `version` is set rather than advanced.
+  void restart(int64_t version);
+
+  // Buffers alive now, masters included: what the memory model counts.
+  size_t live_buffers() const;
+
+ private:
+  std::shared_ptr<WeightVersion> take_free_buffer();
+  void publish();
+
+  std::vector<ParameterSpec> specs_;
+  at::ScalarType compute_;
+  at::Device device_;
+  int64_t version_ = 0;
+  FlatBuffer masters_;
+  std::shared_ptr<WeightVersion> latest_;
+  std::vector<std::shared_ptr<WeightVersion>> versions_;  // all buffers ever needed at once; recycled
+};
+
+}  // namespace gyre

@@ -1,0 +1,121 @@
+#include "gyre/train/build.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/model/gpt.h"
+#include "gyre/optim/learning_rate.h"
+#include "gyre/schedule/builders.h"
+#include "gyre/schedule/text.h"
+#include "gyre/schedule/validate.h"
+
+namespace gyre {
+namespace {
+
+ClipScope clip_scope(const Config& config, const Schedule& schedule) {
+  const std::string& scope = config.optimizer.clip_scope;
+  if (config.optimizer.clip == 0 || scope == "none") return ClipScope::None;
+  if (scope == "global") return ClipScope::Global;
+  if (scope == "stage") return ClipScope::Stage;
+  return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
+}
+
+OptimizerConfig optimizer_config(const Config& config) {
+  OptimizerConfig optimizer;
+  optimizer.kind = config.optimizer.kind;
+  optimizer.beta1 = config.optimizer.betas[0];
+  optimizer.beta2 = config.optimizer.betas[1];
+  optimizer.epsilon = config.optimizer.epsilon;
+  optimizer.weight_decay = config.optimizer.weight_decay;
+  optimizer.frequency = config.optimizer.frequency;
+  optimizer.source = config.optimizer.source;
+  optimizer.geometry = config.optimizer.geometry;
+  optimizer.products = config.optimizer.products;
+  return optimizer;
+}
+
+RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
+  LearningRateSchedule rate;
+  rate.peak = config.optimizer.lr;
+  rate.warmup = config.optimizer.warmup;
+  rate.total = config.run.updates;
+  rate.decay = config.optimizer.decay;
+  rate.floor = config.optimizer.floor;
+
+  RuntimeOptions options;
+  options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  options.weights = config.pipeline.weights == "latest" ? WeightPolicy::Latest : WeightPolicy::Stash;
+  options.clip_scope = clip_scope(config, schedule);
+  options.clip = config.optimizer.clip;
+  options.learning_rate = [rate](int64_t update) { return rate.at(update); };
+  options.seed = static_cast<uint64_t>(config.run.seed);
+  options.threads_per_worker = static_cast<int>(config.pipeline.threads);
+  options.stall_seconds = config.pipeline.stall_seconds;
+  return options;
+}
+
+}  // namespace
+
+void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
+  if (config.model.vocabulary == 0) config.model.vocabulary = data_vocabulary;
+  if (config.model.vocabulary != data_vocabulary) {
+    throw InputError(
+        fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}; leave it out to "
+                    "take the data's, or prepare the text again",
+                    config.model.vocabulary, config.data.tokens, data_vocabulary));
+  }
+}
+
+Layers build_layers(const Config& config) {
+  GptConfig gpt;
+  gpt.layers = static_cast<int>(config.model.layers);
+  gpt.width = config.model.width;
+  gpt.heads = config.model.heads;
+  gpt.context = config.model.context;
+  gpt.vocabulary = config.model.vocabulary;
+  gpt.mlp_width = config.model.mlp_width;
+  gpt.activation = config.model.activation;
+  gpt.bias = config.model.bias;
+  gpt.dropout = config.model.dropout;
+  return build_gpt(gpt);
+}
+
+std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {
+  std::vector<double> costs;
+  for (const auto& layer : layers) costs.push_back(layer->cost(config.pipeline.microbatch * config.model.context));
+  if (config.pipeline.stages > static_cast<int64_t>(layers.size())) {
+    throw InputError(
+        fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks, "
+                    "head); use at most {} stages",
+                    config.pipeline.stages, layers.size(), config.model.layers, layers.size()));
+  }
+  return partition_by_cost(costs, static_cast<int>(config.pipeline.stages));
+}
+
+Schedule build_schedule(const Config& config) {
+  const std::string& name = config.pipeline.schedule;
+  if (!std::filesystem::is_regular_file(name)) {
+    return make_schedule({name, static_cast<int>(config.pipeline.stages), config.pipeline.accumulate});
+  }
+  Schedule schedule = parse_schedule(read_file(name), name);
+  validate(schedule);
+  if (schedule.stages != config.pipeline.stages || schedule.window != config.pipeline.accumulate) {
+    throw InputError(
+        fmt::format("{}: has {} stages and a window of {}, [pipeline] says stages = {} and accumulate = {}", name,
+                    schedule.stages, schedule.window, config.pipeline.stages, config.pipeline.accumulate));
+  }
+  return schedule;
+}
+
+std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
+  const Layers layers = build_layers(config);
+  const auto ranges = build_partition(config, layers);
+  Schedule schedule = build_schedule(config);
+  RuntimeOptions options = runtime_options(config, schedule);
+  return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config));
+}
+
+}  // namespace gyre

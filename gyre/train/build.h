@@ -1,0 +1,27 @@
+// From a configuration to the objects that run it. Every check that needs more than one room is here, so that a wrong
+// configuration fails before anything is created or written.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gyre/data/dataset.h"
+#include "gyre/model/layer.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/pipeline.h"
+#include "gyre/schedule/schedule.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+// Takes the vocabulary from the data when the configuration leaves it open. InputError when both are given and differ.
+void resolve_vocabulary(Config& config, int64_t data_vocabulary);
+
+Layers build_layers(const Config& config);
+// Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
+std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
+// A builtin by name or, if [pipeline] schedule names a file, a user's own; validated.
+Schedule build_schedule(const Config& config);
+std::unique_ptr<Pipeline> build_pipeline(const Config& config);
+
+}  // namespace gyre

@@ -1,0 +1,34 @@
+#include "gyre/train/evaluate.h"
+
+#include <vector>
+
+#include "gyre/schedule/builders.h"
+
+namespace gyre {
+namespace {
+
+struct LossCollector final : SegmentObserver {
+  explicit LossCollector(int64_t microbatches) : losses(static_cast<size_t>(microbatches)) {}
+  void on_loss(int64_t microbatch, double loss) override { losses[static_cast<size_t>(microbatch)] = loss; }
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+  std::vector<double> losses;
+};
+
+}  // namespace
+
+double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
+                int64_t updates) {
+  const Schedule forward_only = build_forward_only({"forward-only", pipeline.schedule().stages, 1});
+  Segment segment;
+  segment.schedule = &forward_only;
+  segment.batches = &batches;
+  segment.first_update = updates;
+  segment.microbatches = microbatches;
+  LossCollector collector(microbatches);
+  executor.run(pipeline, segment, collector);
+  double sum = 0;
+  for (double loss : collector.losses) sum += loss;  // in the order of microbatches, whatever the executor
+  return sum / static_cast<double>(microbatches);
+}
+
+}  // namespace gyre

@@ -1,0 +1,26 @@
+#include "gyre/train/model_identity.h"
+
+#include <fmt/format.h>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+nlohmann::ordered_json model_identity(const Config& config) {
+  const auto& model = config.model;
+  return {{"kind", model.kind},           {"layers", model.layers},         {"width", model.width},
+          {"heads", model.heads},         {"context", model.context},       {"vocabulary", model.vocabulary},
+          {"mlp_width", model.mlp_width}, {"activation", model.activation}, {"bias", model.bias}};
+}
+
+void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {
+  for (const auto& [key, value] : model_identity(config).items()) {
+    if (saved.contains(key) && saved.at(key) == value) continue;
+    throw InputError(
+        fmt::format("[model] {} is {}, but the checkpoint was made with {}; resume with the same model, or "
+                    "start another run with --out",
+                    key, value.dump(), saved.contains(key) ? saved.at(key).dump() : "none"));
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,36 @@
+// The layout of a run's directory. It is self-contained: configuration, metrics, checkpoints and what reading text
+// needs.
+//   config.toml      the resolved configuration
+//   metrics.jsonl    one JSON object a line
+//   checkpoints/     step-00000100/ ...
+//   tokenizer/       meta.json, and the tokenizer's model if it has one
+#pragma once
+
+#include <filesystem>
+
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path config() const { return root_ / "config.toml"; }
+  std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
+  std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
+
+  // Whether a run has begun here.
+  bool has_run() const { return std::filesystem::exists(config()); }
+  // InputError unless a run is here.
+  Config load_config() const;
+  // Creates the directory and writes configuration and tokenizer, each atomically.
+  void create(const Config& config) const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,41 @@
+// Puts the pieces of an update together: losses come from the last stage, gradient norms from every stage, each at its
+// own time. A step is told when all of it is known, in order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "gyre/runtime/segment.h"
+
+namespace gyre {
+
+struct StepRecord {
+  int64_t step = 0;      // updates made, this one included
+  double loss = 0;       // mean over the window
+  double grad_norm = 0;  // of the whole model, before clipping
+};
+
+class StepRecorder final : public SegmentObserver {
+ public:
+  StepRecorder(int stages, int64_t window, std::function<void(const StepRecord&)> tell);
+
+  void on_loss(int64_t microbatch, double loss) override;
+  void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) override;
+
+ private:
+  struct Pending {
+    std::map<int64_t, double> losses;                // by microbatch: summed in that order
+    std::vector<std::vector<double>> squared_norms;  // [stage]
+    int updated = 0;
+  };
+  void tell_if_complete(int64_t step);
+
+  int stages_;
+  int64_t window_;
+  std::function<void(const StepRecord&)> tell_;
+  std::map<int64_t, Pending> pending_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,50 @@
+// A trained run, opened for reading: its configuration, tokenizer and newest checkpoint's weights.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/data/tokenizer.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+struct TrainedModel {
+  Config config;
+  std::unique_ptr<Tokenizer> tokenizer;
+  CheckpointState checkpoint;
+};
+
+// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage.
+TrainedModel open_trained_model(const std::filesystem::path& run, std::optional<int64_t> step = std::nullopt);
+
+struct EvaluationResult {
+  int64_t step = 0;
+  int64_t tokens = 0;
+  double val_loss = 0;      // nats per token
+  double perplexity = 0;    // exp(val_loss)
+};
+// Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's token directory.
+EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data);
+
+struct GenerateOptions {
+  std::string prompt;
+  int64_t tokens = 200;
+  double temperature = 0.8;  // 0: the likeliest token
+  int64_t top_k = 0;         // 0: all
+  uint64_t seed = 1;
+  const std::atomic<bool>* stop = nullptr;
+};
+// Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options give
+// the same text. InputError for an empty prompt or options out of range.
+void generate(const TrainedModel& model, const GenerateOptions& options, const std::function<void(std::string_view)>& write);
+
+}  // namespace gyre

@@ -1,0 +1,39 @@
+// gyre train: one run from its configuration to its last checkpoint, in segments between drain points.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/report/progress.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+struct TrainOptions {
+  std::filesystem::path config;        // empty with `resume`: the run's own
+  std::vector<std::string> overrides;  // "table.key=value"
+  std::filesystem::path out;
+  bool resume = false;
+  const std::atomic<bool>* stop = nullptr;  // Ctrl-C: drain, save, return
+};
+
+struct TrainResult {
+  bool finished = false;  // false: interrupted, saved, and can be resumed
+  int64_t step = 0;
+  int64_t parameters = 0;
+  int64_t tokens = 0;  // of the whole run
+  double loss = 0;     // of the last step
+  std::optional<double> val_loss;
+  double tokens_per_second = 0;           // while training, this session
+  std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
+  double seconds = 0;
+};
+
+// Errors: InputError before anything is written; RunError when the run had to stop (its checkpoints are whole).
+TrainResult train(const TrainOptions& options, Progress& progress);
+
+}  // namespace gyre

@@ -1,0 +1,328 @@
+// Executors: threads equal replay to the bit, one stage equals plain training, delays seen are those of the schedule,
+// and a drained, restored pipeline continues as if nothing had happened.
+#include "gyre/runtime/executor.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/optim/clipping.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+class BitEquality : public ::testing::TestWithParam<std::tuple<at::ScalarType, WeightPolicy, std::string>> {};
+
+TEST_P(BitEquality, ThreadsEqualReplayTwiceOver) {
+  Experiment e;
+  std::tie(e.compute, e.weights, e.optimizer) = GetParam();
+  e.dropout = 0.1;
+  const Outcome replay = run_experiment(e, 60);
+  e.executor = "threads";
+  const Outcome first = run_experiment(e, 60);
+  const Outcome second = run_experiment(e, 60);
+  EXPECT_EQ(replay.recorder.losses.size(), 60u);
+  EXPECT_EQ(replay.recorder.losses, first.recorder.losses);
+  EXPECT_EQ(first.recorder.losses, second.recorder.losses);
+  EXPECT_EQ(replay.recorder.norms, first.recorder.norms);
+  EXPECT_TRUE(same_bits(replay.weights, first.weights));
+  EXPECT_TRUE(same_bits(first.weights, second.weights));
+  EXPECT_LT(replay.recorder.losses.at(59), replay.recorder.losses.at(0) - 0.3);  // and it learns
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BitEquality,
+                         ::testing::Combine(::testing::Values(at::kFloat, at::kBFloat16),
+                                            ::testing::Values(WeightPolicy::Stash, WeightPolicy::Latest),
+                                            ::testing::Values("adamw", "basis-rotation")));
+
+// Training written down directly: forward, backward, clip, step.
+Outcome plain_training(const Experiment& e, int64_t updates) {
+  Pipeline pipeline = make_pipeline(e);  // for initial weights and optimizer only
+  Replica& replica = pipeline.replica(0, 0);
+  const SyntheticBatches batches = tiny_batches();
+  Outcome outcome;
+  for (int64_t update = 1; update <= updates; ++update) {
+    FlatBuffer gradients = make_flat_buffer(replica.layers.parameters(), at::kFloat, at::kCPU);
+    for (int64_t m = (update - 1) * e.window; m < update * e.window; ++m) {
+      const Batch batch = batches.batch(m);
+      LayerContext context;
+      context.seed = pipeline.options().seed;
+      context.microbatch = m;
+      context.targets = batch.targets;
+      std::vector<at::Tensor> weights;
+      for (const auto& master : replica.weights.masters()) weights.push_back(master.to(e.compute));
+      StageSaved saved;
+      outcome.recorder.losses[m] = replica.layers.forward(weights, batch.inputs, context, saved).item<double>();
+      replica.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved,
+                              gradients.tensors);
+    }
+    const double norm = std::sqrt(combine(squared_norms(gradients.tensors)));
+    const double factor = clip_factor(norm, pipeline.options().clip);
+    if (factor < 1) scale(gradients.tensors, factor);
+    UpdateContext context;
+    context.update = update;
+    context.learning_rate = pipeline.options().learning_rate(update);
+    replica.optimizer->step(replica.weights.masters(), gradients.tensors, context);
+  }
+  for (const auto& [name, tensor] : pipeline.weights()) outcome.weights[name] = tensor.clone();
+  return outcome;
+}
+
+TEST(OneStage, EverySchedulesIsPlainTraining) {
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    for (const std::string& schedule : schedule_names()) {
+      for (const int64_t window : {1, 3}) {
+        Experiment e;
+        e.schedule = schedule;
+        e.stages = 1;
+        e.window = window;
+        e.compute = compute;
+        const Outcome plain = plain_training(e, 12);
+        const Outcome run = run_experiment(e, 12);
+        EXPECT_EQ(plain.recorder.losses, run.recorder.losses) << schedule << " window " << window;
+        EXPECT_TRUE(same_bits(plain.weights, run.weights)) << schedule << " window " << window;
+      }
+    }
+  }
+}
+
+TEST(Flush, AnyNumberOfStagesGivesTheSameBits) {
+  // Also across clipping: the norm is global and summed in model order.
+  Experiment e;
+  e.schedule = "1f1b";
+  e.window = 4;
+  e.clip_scope = ClipScope::Global;
+  e.learning_rate = 0.02;
+  e.stages = 1;
+  const Outcome one = run_experiment(e, 10);
+  for (const int stages : {2, 3, 6}) {
+    for (const char* schedule : {"1f1b", "gpipe"}) {
+      for (const char* executor : {"replay", "threads"}) {
+        e.stages = stages;
+        e.schedule = schedule;
+        e.executor = executor;
+        const Outcome many = run_experiment(e, 10);
+        EXPECT_EQ(one.recorder.losses, many.recorder.losses) << schedule << " " << stages << " " << executor;
+        EXPECT_TRUE(same_bits(one.weights, many.weights)) << schedule << " " << stages << " " << executor;
+      }
+    }
+  }
+}
+
+TEST(Delay, PipeDreamSeesStagesMinusOneMinusK) {
+  for (const char* executor : {"replay", "threads"}) {
+    Experiment e;
+    e.executor = executor;
+    const Outcome run = run_experiment(e, 40);
+    for (int stage = 0; stage < 4; ++stage) {
+      const int64_t steady = 3 - stage;
+      std::map<int64_t, int64_t> expected;
+      for (int64_t m = 0; m < 40; ++m) ++expected[std::min(m, steady)];
+      EXPECT_EQ(run.report.delay[stage], expected) << executor << " stage " << stage;
+      EXPECT_EQ(run.report.mismatch[stage], (std::map<int64_t, int64_t>{{0, 40}}));
+      EXPECT_EQ(run.report.peak_in_flight[stage], 4 - stage);
+      EXPECT_EQ(run.report.peak_weight_buffers[stage], static_cast<size_t>(4 - stage));  // fp32: d - i versions
+    }
+  }
+}
+
+TEST(Delay, LatestWeightsMismatchInsteadOfStashing) {
+  Experiment e;
+  e.weights = WeightPolicy::Latest;
+  const Outcome run = run_experiment(e, 40);
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(run.report.mismatch[stage].rbegin()->first, 3 - stage);
+    EXPECT_EQ(run.report.peak_weight_buffers[stage], 1u);
+  }
+}
+
+TEST(Delay, FlushSchedulesHaveNone) {
+  for (const char* schedule : {"gpipe", "1f1b"}) {
+    Experiment e;
+    e.schedule = schedule;
+    e.window = 4;
+    const Outcome run = run_experiment(e, 5);
+    for (const auto& histogram : run.report.delay) EXPECT_EQ(histogram, (std::map<int64_t, int64_t>{{0, 20}}));
+  }
+}
+
+TEST(Drain, RestoredPipelineContinuesToTheBit) {
+  for (const char* optimizer : {"adamw", "basis-rotation"}) {
+    Experiment e;
+    e.optimizer = optimizer;
+    e.compute = at::kBFloat16;
+    Pipeline whole = make_pipeline(e);
+    Recorder losses;
+    run_segment(whole, e, 0, 13, losses);
+    NamedTensors weights, state;
+    for (const auto& [name, tensor] : whole.weights()) weights[name] = tensor.clone();
+    for (const auto& [name, tensor] : whole.optimizer_state()) state[name] = tensor.clone();
+    run_segment(whole, e, 13, 9, losses);
+
+    // Restored under another number of stages' pipeline object, same stages, other executor.
+    e.executor = "threads";
+    Pipeline resumed = make_pipeline(e);
+    resumed.restore(weights, state, 13);
+    Recorder rest;
+    run_segment(resumed, e, 13, 9, rest);
+    for (const auto& [microbatch, loss] : rest.losses) EXPECT_EQ(loss, losses.losses.at(microbatch)) << optimizer;
+    EXPECT_TRUE(same_bits(whole.weights(), resumed.weights()));
+    EXPECT_TRUE(same_bits(whole.optimizer_state(), resumed.optimizer_state()));
+  }
+}
+
+// Asks for a drain once `after` losses have been heard.
+struct StopAfter final : SegmentObserver {
+  StopAfter(int64_t after, std::atomic<bool>& stop) : after(after), stop(stop) {}
+  void on_loss(int64_t microbatch, double loss) override {
+    recorder.on_loss(microbatch, loss);
+    if (static_cast<int64_t>(recorder.losses.size()) >= after) stop = true;
+  }
+  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
+    recorder.on_update(stage, update, squared);
+  }
+  int64_t after;
+  std::atomic<bool>& stop;
+  Recorder recorder;
+};
+
+TEST(Drain, AStopFinishesTheWindowAndEqualsARunDrainedThere) {
+  for (const char* schedule : {"pipedream", "1f1b", "gpipe"}) {
+    for (const char* executor : {"replay", "threads"}) {
+      Experiment e;
+      e.schedule = schedule;
+      e.executor = executor;
+      e.window = 3;
+      std::atomic<bool> stop = false;
+      StopAfter observer(7, stop);
+      Pipeline stopped = make_pipeline(e);
+      const SegmentReport report = run_segment(stopped, e, 0, 1000, observer, &stop);
+      EXPECT_EQ(report.microbatches % 3, 0);
+      EXPECT_LT(report.microbatches, 3000);
+      EXPECT_GE(report.microbatches, 7);
+      EXPECT_EQ(static_cast<int64_t>(observer.recorder.losses.size()), report.microbatches);
+
+      const Outcome planned = run_experiment(e, report.microbatches / 3);
+      EXPECT_EQ(planned.recorder.losses, observer.recorder.losses) << schedule << " " << executor;
+      EXPECT_TRUE(same_bits(planned.weights, stopped.weights()));
+    }
+  }
+}
+
+TEST(Drain, AStopBeforeTheFirstMicrobatchTakesNoneIn) {
+  for (const char* executor : {"replay", "threads"}) {
+    Experiment e;
+    e.executor = executor;
+    const std::atomic<bool> stop = true;
+    Recorder recorder;
+    Pipeline pipeline = make_pipeline(e);
+    EXPECT_EQ(run_segment(pipeline, e, 0, 10, recorder, &stop).microbatches, 0);
+    EXPECT_TRUE(recorder.losses.empty());
+  }
+}
+
+TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
+  const SyntheticBatches batches = tiny_batches();
+  std::map<int64_t, double> reference;
+  for (const int stages : {1, 2, 5}) {
+    for (const char* executor : {"replay", "threads"}) {
+      Experiment e;
+      e.stages = stages;
+      e.dropout = 0.5;  // off in evaluation
+      Pipeline pipeline = make_pipeline(e);
+      const Schedule forward_only = build_forward_only({"forward-only", stages, 1});
+      Segment segment;
+      segment.schedule = &forward_only;
+      segment.batches = &batches;
+      segment.microbatches = 20;
+      Recorder recorder;
+      make_executor(executor)->run(pipeline, segment, recorder);
+      ASSERT_EQ(recorder.losses.size(), 20u);
+      if (reference.empty()) reference = recorder.losses;
+      EXPECT_EQ(reference, recorder.losses) << stages << " " << executor;
+    }
+  }
+}
+
+// A schedule that never could be executed: stage 1 wants microbatch 1 first, stage 0 sends 0 and then waits for 0's
+// gradient.
+Schedule stalling_schedule() {
+  Schedule schedule = make_schedule({"gpipe", 2, 2});
+  schedule.programs[0].period = {parse_action("0F0", 1), parse_action("0B0", 1), parse_action("0F1", 1),
+                                 parse_action("0B1", 1), parse_action("0U0", 1)};
+  schedule.programs[1].period = {parse_action("1F1", 1), parse_action("1B1", 1), parse_action("1F0", 1),
+                                 parse_action("1B0", 1), parse_action("1U0", 1)};
+  return schedule;
+}
+
+TEST(Stall, NamesEveryWorkerAndWhatItWaitsFor) {
+  for (const char* executor : {"replay", "threads"}) {
+    Experiment e;
+    e.schedule = "gpipe";
+    e.stages = 2;
+    e.window = 2;
+    e.executor = executor;
+    e.stall_seconds = 0.2;
+    Pipeline pipeline = make_pipeline(e);
+    const Schedule schedule = stalling_schedule();
+    const SyntheticBatches batches = tiny_batches();
+    Segment segment;
+    segment.schedule = &schedule;
+    segment.batches = &batches;
+    segment.microbatches = 2;
+    Recorder recorder;
+    try {
+      make_executor(executor)->run(pipeline, segment, recorder);
+      FAIL() << "no stall noticed by " << executor;
+    } catch (const RunError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("worker 0 at 0B0, waiting for the gradient of 1B0 from worker 1"));
+      EXPECT_THAT(error.what(),
+                  ::testing::HasSubstr("worker 1 at 1F1, waiting for the activation of 0F1 from worker 0"));
+    }
+  }
+}
+
+TEST(Delay, AVersionThatDiffersFromTheAnalysisIsAnError) {
+  Experiment e;
+  Pipeline pipeline = make_pipeline(e);
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 5;
+  segment.first_update = 1;  // a lie: the weights are version 0
+  Recorder recorder;
+  EXPECT_THROW(make_executor("replay")->run(pipeline, segment, recorder), RunError);
+}
+
+TEST(Errors, NonFiniteLossStopsTheRunNamingIt) {
+  for (const char* executor : {"replay", "threads"}) {
+    Experiment e;
+    e.executor = executor;
+    e.learning_rate = 1e30;
+    e.clip_scope = ClipScope::None;
+    Recorder recorder;
+    Pipeline pipeline = make_pipeline(e);
+    try {
+      run_segment(pipeline, e, 0, 200, recorder);
+      FAIL() << "no error from " << executor;
+    } catch (const RunError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("[optimizer] lr"));
+    }
+  }
+}
+
+TEST(Errors, GlobalClippingNeedsAFlush) {
+  Experiment e;
+  e.clip_scope = ClipScope::Global;
+  EXPECT_THROW(make_pipeline(e), InputError);
+}
+
+}  // namespace
+}  // namespace gyre

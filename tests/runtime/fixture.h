@@ -1,0 +1,135 @@
+// A small GPT on synthetic tokens, run through any schedule and executor: what the runtime's tests share.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gyre/core/random.h"
+#include "gyre/model/gpt.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/schedule/builders.h"
+
+namespace gyre::testing_support {
+
+// Tokens with some structure: each is its predecessor plus a small random step.
+class SyntheticBatches final : public BatchSource {
+ public:
+  SyntheticBatches(int64_t sequences, int64_t context, int64_t vocabulary)
+      : sequences_(sequences), context_(context), vocabulary_(vocabulary) {}
+  Batch batch(int64_t index) const override {
+    RandomStream stream(5, StreamPurpose::Test, static_cast<uint64_t>(index));
+    at::Tensor tokens = at::empty({sequences_, context_ + 1}, at::kLong);
+    auto* data = tokens.data_ptr<int64_t>();
+    for (int64_t s = 0; s < sequences_; ++s) {
+      int64_t token = static_cast<int64_t>(stream.below(vocabulary_));
+      for (int64_t t = 0; t <= context_; ++t) {
+        data[s * (context_ + 1) + t] = token;
+        token = (token + static_cast<int64_t>(stream.below(3))) % vocabulary_;
+      }
+    }
+    return {tokens.narrow(1, 0, context_).contiguous(), tokens.narrow(1, 1, context_).contiguous()};
+  }
+  int64_t tokens_per_batch() const override { return sequences_ * context_; }
+
+ private:
+  int64_t sequences_, context_, vocabulary_;
+};
+
+struct Experiment {
+  std::string schedule = "pipedream";
+  int stages = 4;
+  int64_t window = 1;
+  std::string executor = "replay";
+  at::ScalarType compute = at::kFloat;
+  WeightPolicy weights = WeightPolicy::Stash;
+  ClipScope clip_scope = ClipScope::Stage;
+  std::string optimizer = "adamw";
+  double dropout = 0;
+  double stall_seconds = 60;
+  double learning_rate = 3e-3;
+};
+
+inline GptConfig tiny_gpt(double dropout = 0) {
+  GptConfig config;
+  config.layers = 4;
+  config.width = 32;
+  config.heads = 4;
+  config.context = 16;
+  config.vocabulary = 29;
+  config.dropout = dropout;
+  return config;
+}
+
+inline SyntheticBatches tiny_batches() {
+  return {2, 16, 29};
+}
+
+inline Pipeline make_pipeline(const Experiment& e) {
+  const Layers layers = build_gpt(tiny_gpt(e.dropout));
+  std::vector<double> costs;
+  for (const auto& layer : layers) costs.push_back(layer->cost(32));
+  RuntimeOptions options;
+  options.compute = e.compute;
+  options.weights = e.weights;
+  options.clip_scope = e.clip_scope;
+  options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
+  options.seed = 3;
+  options.stall_seconds = e.stall_seconds;
+  OptimizerConfig optimizer;
+  optimizer.kind = e.optimizer;
+  return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
+                  optimizer);
+}
+
+// Keeps what a run reported.
+struct Recorder final : SegmentObserver {
+  void on_loss(int64_t microbatch, double loss) override { losses[microbatch] = loss; }
+  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
+    norms[{update, stage}] = squared;
+  }
+  std::map<int64_t, double> losses;
+  std::map<std::pair<int64_t, int>, std::vector<double>> norms;
+};
+
+// Runs `updates` updates from `first_update` on; returns the report.
+inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,
+                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr) {
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.first_update = first_update;
+  segment.first_microbatch = first_update * e.window;
+  segment.microbatches = updates * e.window;
+  segment.stop = stop;
+  return make_executor(e.executor)->run(pipeline, segment, observer);
+}
+
+struct Outcome {
+  Recorder recorder;
+  NamedTensors weights;
+  SegmentReport report;
+};
+
+inline Outcome run_experiment(const Experiment& e, int64_t updates) {
+  Pipeline pipeline = make_pipeline(e);
+  Outcome outcome;
+  outcome.report = run_segment(pipeline, e, 0, updates, outcome.recorder);
+  for (const auto& [name, tensor] : pipeline.weights()) outcome.weights[name] = tensor.clone();
+  return outcome;
+}
+
+inline bool same_bits(const NamedTensors& a, const NamedTensors& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    if (b.count(name) == 0 || !tensor.equal(b.at(name))) return false;
+  }
+  return true;
+}
+
+}  // namespace gyre::testing_support

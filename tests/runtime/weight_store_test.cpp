@@ -1,0 +1,66 @@
+// Weight versions: what a reader holds never changes, and buffers are no more than the live versions.
+#include "gyre/runtime/weight_store.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace gyre {
+namespace {
+
+std::vector<ParameterSpec> specs() {
+  ParameterSpec a, b;
+  a.name = "a";
+  a.shape = {3, 5};
+  b.name = "b";
+  b.shape = {7};
+  return {a, b};
+}
+
+void update(WeightStore& store, double value) {
+  for (const auto& tensor : store.begin_update()) tensor.fill_(value);
+  store.finish_update();
+}
+
+class WeightStoreTest : public ::testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(WeightStoreTest, AReaderKeepsItsVersion) {
+  WeightStore store(specs(), GetParam(), at::kCPU);
+  update(store, 1);
+  const WeightReader first = store.read();
+  update(store, 2);
+  const WeightReader second = store.read();
+  update(store, 3);
+  EXPECT_EQ(first->number, 1);
+  EXPECT_EQ(second->number, 2);
+  EXPECT_EQ(store.read()->number, 3);
+  EXPECT_EQ(first->buffer.tensors[0].sum().item<double>(), 15);
+  EXPECT_EQ(second->buffer.tensors[1].sum().item<double>(), 14);
+  EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), 21);
+  EXPECT_EQ(store.masters()[1].scalar_type(), at::kFloat);
+  EXPECT_EQ(store.masters()[1].sum().item<double>(), 21);
+}
+
+TEST_P(WeightStoreTest, BuffersAreRecycled) {
+  WeightStore store(specs(), GetParam(), at::kCPU);
+  const size_t masters = GetParam() == at::kFloat ? 0 : 1;
+  for (int i = 0; i < 50; ++i) update(store, i);
+  EXPECT_EQ(store.live_buffers(), masters + 1);
+  std::vector<WeightReader> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.push_back(store.read());
+    update(store, 100 + i);
+  }
+  EXPECT_EQ(store.live_buffers(), masters + 4);
+  readers.clear();
+  EXPECT_EQ(store.live_buffers(), masters + 1);
+  const void* before = store.read()->buffer.flat.data_ptr();
+  for (int i = 0; i < 10; ++i) update(store, i);
+  if (GetParam() == at::kFloat) {
+    EXPECT_EQ(store.read()->buffer.flat.data_ptr(), before);  // nobody reads: updated in place
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WeightStoreTest, ::testing::Values(at::kFloat, at::kBFloat16));
+
+}  // namespace
+}  // namespace gyre
