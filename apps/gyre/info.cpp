@@ -18,13 +18,10 @@ namespace gyre::app {
 namespace {
 
 nlohmann::ordered_json describe() {
-  return {{"version", GYRE_VERSION},
-          {"libtorch", TORCH_VERSION},
-          {"cores", std::thread::hardware_concurrency()},
-          {"schedules", schedule_names()},
-          {"executors", executor_names()},
-          {"optimizers", optimizer_names()},
-          {"tokenizers", tokenizer_names()}};
+  return {
+      {"version", GYRE_VERSION},        {"libtorch", TORCH_VERSION},     {"cores", std::thread::hardware_concurrency()},
+      {"schedules", schedule_names()},  {"executors", executor_names()}, {"optimizers", optimizer_names()},
+      {"tokenizers", tokenizer_names()}};
 }
 
 void run(bool json) {

@@ -18,7 +18,9 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-std::string reason() { return std::strerror(errno); }
+std::string reason() {
+  return std::strerror(errno);
+}
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -153,8 +155,12 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-Checksum::Checksum() : state_(XXH3_createState()) { XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_)); }
-Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
+Checksum::Checksum() : state_(XXH3_createState()) {
+  XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_));
+}
+Checksum::~Checksum() {
+  XXH3_freeState(static_cast<XXH3_state_t*>(state_));
+}
 
 void Checksum::update(const void* data, size_t bytes) {
   XXH3_128bits_update(static_cast<XXH3_state_t*>(state_), data, bytes);

@@ -13,8 +13,8 @@ namespace gyre {
 // The whole file as bytes. Errors: InputError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-// Sequential writer with large buffers. `close` flushes and fsyncs; a failure anywhere (a full disk, say) throws RunError
-// with path and reason. Destroyed without `close`, the file is removed: nothing half-written stays.
+// Sequential writer with large buffers. `close` flushes and fsyncs; a failure anywhere (a full disk, say) throws
+// RunError with path and reason. Destroyed without `close`, the file is removed: nothing half-written stays.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);

@@ -57,7 +57,9 @@ uint64_t RandomStream::next_u64() {
   return low | (uint64_t{next_u32()} << 32);
 }
 
-double RandomStream::uniform() { return static_cast<double>(next_u64() >> 11) * 0x1.0p-53; }
+double RandomStream::uniform() {
+  return static_cast<double>(next_u64() >> 11) * 0x1.0p-53;
+}
 
 uint64_t RandomStream::below(uint64_t bound) {
   // Reject the tail that does not divide: the largest multiple of `bound` that fits decides.
@@ -84,6 +86,8 @@ void RandomStream::fill_normal(std::span<float> out, float deviation) {
   used_ = 4;
 }
 
-uint64_t stable_hash(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+uint64_t stable_hash(std::string_view text) {
+  return XXH3_64bits(text.data(), text.size());
+}
 
 }  // namespace gyre

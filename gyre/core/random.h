@@ -10,10 +10,17 @@
 namespace gyre {
 
 // What a stream is for; part of its key, so that streams of different use never overlap.
-enum class StreamPurpose : uint32_t { Initialization = 1, Batches = 2, Dropout = 3, Sampling = 4, Masking = 5, Test = 99 };
+enum class StreamPurpose : uint32_t {
+  Initialization = 1,
+  Batches = 2,
+  Dropout = 3,
+  Sampling = 4,
+  Masking = 5,
+  Test = 99
+};
 
-// One stream: key = (seed, purpose), counter = (index, sub, block). `index` is the microbatch, the parameter's hashed name
-// or the like; `sub` the layer or sequence. A stream holds 2^34 32-bit numbers.
+// One stream: key = (seed, purpose), counter = (index, sub, block). `index` is the microbatch, the parameter's hashed
+// name or the like; `sub` the layer or sequence. A stream holds 2^34 32-bit numbers.
 class RandomStream {
  public:
   RandomStream(uint64_t seed, StreamPurpose purpose, uint64_t index, uint32_t sub = 0);

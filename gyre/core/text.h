@@ -8,7 +8,8 @@
 
 namespace gyre {
 
-// "; did you mean 'width'?" for the candidate nearest to `name` by edit distance, or, when none is near, "; known: a, b".
+// "; did you mean 'width'?" for the candidate nearest to `name` by edit distance, or, when none is near, "; known: a,
+// b".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 // 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);

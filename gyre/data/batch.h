@@ -12,8 +12,8 @@ struct Batch {
   at::Tensor targets;  // (batch, context) int64 tokens, the inputs shifted by one
 };
 
-// Gives microbatch `index` of an endless, deterministic stream. Called from several workers at once: implementations are
-// immutable after construction.
+// Gives microbatch `index` of an endless, deterministic stream. Called from several workers at once: implementations
+// are immutable after construction.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;

@@ -19,14 +19,16 @@ namespace {
 void check(const GenerateOptions& options) {
   if (options.prompt.empty()) throw InputError("--prompt is empty; give at least one character to continue");
   if (options.tokens < 1) throw InputError(fmt::format("--tokens is {}; give at least 1", options.tokens));
-  if (!(options.temperature >= 0)) throw InputError(fmt::format("--temperature is {}; give 0 or more", options.temperature));
+  if (!(options.temperature >= 0))
+    throw InputError(fmt::format("--temperature is {}; give 0 or more", options.temperature));
   if (options.top_k < 0) throw InputError(fmt::format("--top-k is {}; give 0 (all) or more", options.top_k));
 }
 
 std::vector<at::Tensor> compute_weights(const TrainedModel& model, const Stage& stage) {
   const at::ScalarType compute = model.config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
   std::vector<at::Tensor> weights;
-  for (const ParameterSpec& spec : stage.parameters()) weights.push_back(model.checkpoint.weights.at(spec.name).to(compute));
+  for (const ParameterSpec& spec : stage.parameters())
+    weights.push_back(model.checkpoint.weights.at(spec.name).to(compute));
   return weights;
 }
 
@@ -66,7 +68,8 @@ size_t incomplete_tail(std::string_view text) {
 
 }  // namespace
 
-void generate(const TrainedModel& model, const GenerateOptions& options, const std::function<void(std::string_view)>& write) {
+void generate(const TrainedModel& model, const GenerateOptions& options,
+              const std::function<void(std::string_view)>& write) {
   check(options);
   const c10::NoGradGuard no_grad;
   const Stage stage(build_layers(model.config), 0);
@@ -86,7 +89,8 @@ void generate(const TrainedModel& model, const GenerateOptions& options, const s
     StageSaved saved;
     const at::Tensor logits = stage.forward(weights, input, context, saved);  // (1, length, vocabulary)
     RandomStream stream(options.seed, StreamPurpose::Sampling, static_cast<uint64_t>(n));
-    const int64_t token = sample(logits[0][static_cast<int64_t>(length) - 1].to(at::kFloat).contiguous(), options, stream);
+    const int64_t token =
+        sample(logits[0][static_cast<int64_t>(length) - 1].to(at::kFloat).contiguous(), options, stream);
     if (token == model.tokenizer->end_of_document()) break;
     tokens.push_back(static_cast<int32_t>(token));
     fresh.push_back(static_cast<int32_t>(token));

@@ -14,7 +14,8 @@ nlohmann::ordered_json model_identity(const Config& config) {
 }
 
 void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {
-  for (const auto& [key, value] : model_identity(config).items()) {
+  const nlohmann::ordered_json wanted = model_identity(config);
+  for (const auto& [key, value] : wanted.items()) {
     if (saved.contains(key) && saved.at(key) == value) continue;
     throw InputError(
         fmt::format("[model] {} is {}, but the checkpoint was made with {}; resume with the same model, or "

@@ -29,8 +29,8 @@ TrainedModel open_trained_model(const std::filesystem::path& run, std::optional<
 struct EvaluationResult {
   int64_t step = 0;
   int64_t tokens = 0;
-  double val_loss = 0;      // nats per token
-  double perplexity = 0;    // exp(val_loss)
+  double val_loss = 0;    // nats per token
+  double perplexity = 0;  // exp(val_loss)
 };
 // Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's token directory.
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data);
@@ -43,8 +43,9 @@ struct GenerateOptions {
   uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;
 };
-// Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options give
-// the same text. InputError for an empty prompt or options out of range.
-void generate(const TrainedModel& model, const GenerateOptions& options, const std::function<void(std::string_view)>& write);
+// Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options
+// give the same text. InputError for an empty prompt or options out of range.
+void generate(const TrainedModel& model, const GenerateOptions& options,
+              const std::function<void(std::string_view)>& write);
 
 }  // namespace gyre

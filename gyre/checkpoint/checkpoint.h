@@ -1,0 +1,38 @@
+// Checkpoints: directories that are whole or not there. <run>/checkpoints/step-00000100/ has model.safetensors,
+// optimizer.safetensors and, written last, manifest.json with the sizes and checksums of both and of itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "gyre/model/parameter.h"
+
+namespace gyre {
+
+struct CheckpointState {
+  int64_t step = 0;  // updates made
+  int64_t microbatches = 0;
+  int64_t tokens = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> drains;   // drain points that interrupts added
+  nlohmann::ordered_json model;  // the model's shape
+  NamedTensors weights;          // fp32 masters by full name
+  NamedTensors optimizer;        // by "<full name>/<what>"
+};
+
+// Writes into a temporary directory, syncs, renames, syncs the parent; then removes the oldest checkpoints beyond
+// `keep` (0: none) and what crashed runs left. On failure (a full disk) the temporary directory goes, earlier
+// checkpoints stay, and RunError says why.
+void save_checkpoint(const std::filesystem::path& checkpoints, const CheckpointState& state, int keep);
+
+// Steps of the checkpoints that are there, ascending.
+std::vector<int64_t> list_checkpoints(const std::filesystem::path& checkpoints);
+std::optional<int64_t> latest_checkpoint(const std::filesystem::path& checkpoints);
+
+// Checks every size and checksum first. InputError names the damaged file and what to do.
+CheckpointState load_checkpoint(const std::filesystem::path& checkpoints, int64_t step);
+
+}  // namespace gyre

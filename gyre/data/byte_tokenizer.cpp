@@ -1,0 +1,34 @@
+#include "gyre/data/tokenizer.h"
+
+namespace gyre {
+namespace {
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  int64_t vocabulary_size() const override { return 256; }
+  int32_t end_of_document() const override { return 0; }
+  void encode(std::string_view text, std::vector<int32_t>& tokens) const override {
+    tokens.reserve(tokens.size() + text.size());
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  }
+  std::string decode(std::span<const int32_t> tokens) const override {
+    std::string text;
+    text.reserve(tokens.size());
+    for (const int32_t token : tokens) text.push_back(static_cast<char>(token));
+    return text;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_byte_tokenizer() {
+  return std::make_unique<ByteTokenizer>();
+}
+
+std::vector<std::string> tokenizer_names() {
+  std::vector<std::string> names = {"byte"};
+  if (has_bpe()) names.emplace_back("bpe");
+  return names;
+}
+
+}  // namespace gyre

@@ -1,0 +1,195 @@
+#include "gyre/data/prepare.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <system_error>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/text.h"
+#include "gyre/data/dataset.h"
+#include "gyre/data/text_reader.h"
+#include "gyre/data/token_file.h"
+#include "gyre/data/tokenizer.h"
+
+namespace gyre {
+namespace {
+
+// What bpe is trained on: enough for a good vocabulary, little enough for the trainer's memory.
+constexpr int64_t kSampleBytes = 4 << 20;
+constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
+
+// A text that can be read more than once. Standard input is spooled into a file that has no name.
+class Text {
+ public:
+  Text(const std::string& path, const PrepareOptions& options, bool twice)
+      : name_(path == "-" ? "standard input" : path) {
+    if (path != "-") {
+      open(path, O_RDONLY);
+    } else if (!twice) {
+      descriptor_ = ::dup(options.input_descriptor);
+    } else {
+      open(options.out.string(), O_TMPFILE | O_RDWR);
+      spool(options.input_descriptor);
+    }
+  }
+  ~Text() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  int64_t read(const std::function<void(std::string_view)>& piece) {
+    ::lseek(descriptor_, 0, SEEK_SET);  // a pipe cannot, and is read once
+    return read_text(descriptor_, name_, piece);
+  }
+  const std::string& name() const { return name_; }
+
+ private:
+  void open(const std::string& path, int flags) {
+    descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+    if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    if (std::filesystem::is_directory(path) && (flags & O_TMPFILE) != O_TMPFILE) {
+      throw InputError(fmt::format("{}: is a directory; give text files", path));
+    }
+  }
+  void spool(int from) {
+    std::string buffer(size_t{1} << 18, '\0');
+    for (;;) {
+      const ssize_t got = ::read(from, buffer.data(), buffer.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
+      if (got == 0) return;
+      for (ssize_t done = 0; done < got;) {
+        const ssize_t put = ::write(descriptor_, buffer.data() + done, static_cast<size_t>(got - done));
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) throw RunError(fmt::format("{}: cannot be spooled: {}", name_, std::strerror(errno)));
+        done += put;
+      }
+    }
+  }
+
+  std::string name_;
+  int descriptor_ = -1;
+};
+
+void check(const PrepareOptions& options) {
+  const auto names = tokenizer_names();
+  if (std::find(names.begin(), names.end(), options.tokenizer) == names.end() && options.tokenizer != "bpe") {
+    throw InputError(
+        fmt::format("--tokenizer {} is unknown{}", options.tokenizer, suggestion(options.tokenizer, names)));
+  }
+  if (!(options.val_fraction >= 0 && options.val_fraction < 1)) {
+    throw InputError(fmt::format("--val-fraction is {}; give 0 or more and less than 1", options.val_fraction));
+  }
+  if (options.tokenizer == "bpe" && (options.vocabulary_size < 300 || options.vocabulary_size > 1'000'000)) {
+    throw InputError(fmt::format("--vocab-size is {}; give 300 to 1000000", options.vocabulary_size));
+  }
+  if (std::count(options.texts.begin(), options.texts.end(), "-") > 1) {
+    throw InputError("- (standard input) is given twice; it can be read once");
+  }
+  if (options.texts.empty()) throw InputError("no text is given");
+}
+
+// Lines spread evenly over all texts: every stride-th megabyte's share, the stride chosen so that the sample is
+// bounded.
+class Sampler {
+ public:
+  explicit Sampler(int64_t total_bytes)
+      : share_(std::min(1.0, static_cast<double>(kSampleBytes) / static_cast<double>(total_bytes))) {}
+
+  void add(std::string_view piece) {
+    const auto wanted = static_cast<size_t>(share_ * static_cast<double>(piece.size()));
+    piece = piece.substr(0, share_ < 1 ? std::max<size_t>(wanted, 1) : piece.size());
+    while (!piece.empty()) {
+      size_t end = std::min(piece.find('\n'), piece.size());
+      if (end > kLongestLine) {
+        end = kLongestLine;
+        while (end > 0 && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
+      }
+      if (end > 0) lines_.emplace_back(piece.substr(0, end));
+      piece.remove_prefix(std::min(piece.size(), end < piece.size() && piece[end] == '\n' ? end + 1 : end));
+    }
+    // A piece cut by its share may end inside a character: its last line goes.
+    if (share_ < 1 && !lines_.empty()) lines_.pop_back();
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  double share_;
+  std::vector<std::string> lines_;
+};
+
+std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, std::vector<std::unique_ptr<Text>>& texts) {
+  if (options.tokenizer == "byte") return make_byte_tokenizer();
+  int64_t total = 0;
+  for (const auto& text : texts) total += text->read([](std::string_view) {});
+  if (total == 0) throw InputError("the text is empty; there is nothing to learn a vocabulary from");
+  Sampler sampler(total);
+  for (const auto& text : texts) text->read([&](std::string_view piece) { sampler.add(piece); });
+  const auto model = options.out / "tokenizer.model";
+  train_bpe_tokenizer(sampler.lines(), options.vocabulary_size, model);
+  return load_bpe_tokenizer(model);
+}
+
+// Appends one document to the splits.
+void add_document(Text& text, const Tokenizer& tokenizer, double val_fraction, TokenFileWriter& train,
+                  TokenFileWriter& val, PrepareResult& result) {
+  const int64_t before = train.size();
+  std::vector<int32_t> tokens;
+  const int64_t bytes = text.read([&](std::string_view piece) {
+    tokens.clear();
+    tokenizer.encode(piece, tokens);
+    train.append(tokens);
+  });
+  if (bytes == 0) throw InputError(fmt::format("{}: is empty", text.name()));
+  const auto tail = static_cast<int64_t>(std::floor(static_cast<double>(train.size() - before) * val_fraction));
+  if (tail > 0) train.move_tail(tail, val);
+  const int32_t end = tokenizer.end_of_document();
+  (tail > 0 ? val : train).append({&end, 1});
+  result.text_bytes += bytes;
+  ++result.documents;
+}
+
+}  // namespace
+
+PrepareResult prepare(const PrepareOptions& options) {
+  check(options);
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) throw InputError(fmt::format("{}: cannot be created: {}", options.out.string(), error.message()));
+
+  std::vector<std::unique_ptr<Text>> texts;
+  for (const std::string& path : options.texts) {
+    texts.push_back(std::make_unique<Text>(path, options, options.tokenizer == "bpe"));
+  }
+  const auto tokenizer = make_tokenizer(options, texts);
+
+  PrepareResult result;
+  result.vocabulary = tokenizer->vocabulary_size();
+  TokenFileWriter train(options.out / "train.bin", result.vocabulary);
+  TokenFileWriter val(options.out / "val.bin", result.vocabulary);
+  for (const auto& text : texts) add_document(*text, *tokenizer, options.val_fraction, train, val, result);
+  result.train_tokens = train.size();
+  result.val_tokens = val.size();
+
+  DatasetMeta meta;
+  meta.tokenizer = options.tokenizer;
+  meta.vocabulary = result.vocabulary;
+  meta.train_tokens = result.train_tokens;
+  meta.val_tokens = result.val_tokens;
+  meta.documents = result.documents;
+  meta.text_bytes = result.text_bytes;
+  meta.train_checksum = train.finish();
+  meta.val_checksum = val.finish();
+  write_file_atomic(options.out / "meta.json", meta.to_json());
+  return result;
+}
+
+}  // namespace gyre

@@ -1,0 +1,58 @@
+// Token files, in llm.c's format: 256 little-endian int32 (magic 20240520, version 1, number of tokens) and uint16
+// tokens; with magic 20240801 and version 7 the tokens are uint32.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "gyre/core/files.h"
+
+namespace gyre {
+
+// Memory-mapped.
+class TokenFile {
+ public:
+  // InputError: missing, not a token file, truncated.
+  explicit TokenFile(const std::filesystem::path& path);
+  int64_t size() const { return size_; }
+  // Tokens [begin, begin + out.size()). InputError for one outside the vocabulary.
+  void read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  MappedFile file_;
+  int64_t size_ = 0;
+  bool wide_ = false;  // uint32
+};
+
+// Streams tokens to `path`.tmp; finish() writes the header and renames. Without finish() nothing stays.
+class TokenFileWriter {
+ public:
+  TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary);
+  ~TokenFileWriter();
+  TokenFileWriter(const TokenFileWriter&) = delete;
+  TokenFileWriter& operator=(const TokenFileWriter&) = delete;
+
+  void append(std::span<const int32_t> tokens);
+  int64_t size() const { return size_; }
+  // Moves the last `count` tokens to the end of `other`.
+  void move_tail(int64_t count, TokenFileWriter& other);
+  // Returns the file's checksum.
+  std::string finish();
+
+ private:
+  void write(const void* data, size_t bytes);
+  void flush();
+  size_t width() const { return wide_ ? 4 : 2; }
+
+  std::filesystem::path path_, temporary_;
+  int descriptor_;
+  bool wide_;
+  int64_t size_ = 0;
+  std::vector<char> buffer_;
+};
+
+}  // namespace gyre

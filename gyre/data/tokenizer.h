@@ -1,0 +1,40 @@
+// Tokenizers: text to numbers and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gyre {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  virtual int64_t vocabulary_size() const = 0;
+  // The token that follows every document.
+  virtual int32_t end_of_document() const = 0;
+  // Appends the tokens of `text` (UTF-8). decode(encode(text)) == text.
+  virtual void encode(std::string_view text, std::vector<int32_t>& tokens) const = 0;
+  virtual std::string decode(std::span<const int32_t> tokens) const = 0;
+};
+
+// Bytes: vocabulary 256; NUL, which text does not have, ends a document. byte_tokenizer.cpp
+std::unique_ptr<Tokenizer> make_byte_tokenizer();
+
+// Byte-pair encoding by sentencepiece. bpe_sentencepiece.cpp, or no_sentencepiece.cpp, which refuses with an
+// InputError.
+std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& model);
+// Trains on the lines of `sample` and writes `model`. Deterministic. InputError when the sample cannot carry so many
+// pieces.
+void train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size,
+                         const std::filesystem::path& model);
+bool has_bpe();
+
+// "byte", and "bpe" where sentencepiece is there.
+std::vector<std::string> tokenizer_names();
+
+}  // namespace gyre

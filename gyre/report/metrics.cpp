@@ -1,0 +1,111 @@
+#include "gyre/report/metrics.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+Json number(const std::optional<double>& value) {
+  return value ? number(*value) : Json(nullptr);
+}
+
+// Whether a line still holds for a run that continues after `step`.
+bool is_kept(std::string_view line, int64_t step) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("event")) return false;
+  if (json["event"] == "end" || json["event"] == "delay") return false;
+  return json.contains("step") && json["step"].is_number_integer() && json["step"].get<int64_t>() <= step;
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0) throw RunError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+}
+
+MetricsWriter::~MetricsWriter() {
+  ::close(descriptor_);
+}
+
+void MetricsWriter::write(const std::string& line) {
+  const std::string text = line + "\n";
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t put = ::write(descriptor_, text.data() + done, text.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw RunError(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
+    done += static_cast<size_t>(put);
+  }
+}
+
+void MetricsWriter::step(const MetricsStep& line) {
+  write(Json{{"event", "step"},
+             {"step", line.step},
+             {"loss", number(line.loss)},
+             {"lr", number(line.lr)},
+             {"grad_norm", number(line.grad_norm)},
+             {"tokens", line.tokens},
+             {"tokens_per_second", number(line.tokens_per_second)},
+             {"seconds", number(line.seconds)}}
+            .dump());
+}
+
+void MetricsWriter::eval(int64_t step, double val_loss) {
+  write(Json{{"event", "eval"}, {"step", step}, {"val_loss", number(val_loss)}}.dump());
+}
+
+void MetricsWriter::delay(int stage, const std::map<int64_t, int64_t>& histogram) {
+  Json counts = Json::object();
+  for (const auto& [delay, count] : histogram) counts[std::to_string(delay)] = count;
+  write(Json{{"event", "delay"}, {"stage", stage}, {"histogram", counts}}.dump());
+}
+
+void MetricsWriter::drain(int64_t step, const std::string& reason) {
+  write(Json{{"event", "drain"}, {"step", step}, {"reason", reason}}.dump());
+}
+
+void MetricsWriter::end(const MetricsEnd& line) {
+  write(Json{{"event", "end"},
+             {"status", line.status},
+             {"step", line.step},
+             {"loss", number(line.loss)},
+             {"val_loss", number(line.val_loss)},
+             {"tokens", line.tokens},
+             {"tokens_per_second", number(line.tokens_per_second)},
+             {"bubble_fraction", number(line.bubble_fraction)},
+             {"seconds", number(line.seconds)}}
+            .dump());
+}
+
+void truncate_metrics_after(const std::filesystem::path& path, int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  const std::string text = read_file(path);
+  std::string kept;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // torn
+    const std::string_view line(text.data() + begin, end - begin);
+    if (is_kept(line, step)) kept.append(line).append("\n");
+    begin = end + 1;
+  }
+  write_file_atomic(path, kept);
+}
+
+}  // namespace gyre

@@ -1,0 +1,37 @@
+// Progress of a run for people: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace gyre {
+
+class Progress {
+ public:
+  Progress(std::FILE* out, bool is_terminal);
+
+  // Updates in the whole run, and made before this session.
+  void start(int64_t total, int64_t done);
+  // `tokens`: since the run began.
+  void step(int64_t step, double loss, double tokens);
+  // A line of its own, above the bar.
+  void message(const std::string& text);
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string line() const;
+  void draw();
+
+  std::FILE* out_;
+  bool is_terminal_;
+  int64_t total_ = 0, first_ = 0, step_ = 0;
+  double loss_ = 0;  // smoothed
+  double tokens_ = 0, tokens_at_mark_ = 0, tokens_per_second_ = 0;
+  Clock::time_point started_, mark_, drawn_;
+  bool visible_ = false;
+};
+
+}  // namespace gyre

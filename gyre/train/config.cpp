@@ -1,0 +1,362 @@
+#include "gyre/train/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <type_traits>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+// What a value may be.
+struct Range {
+  double least = -1e300, most = 1e300;
+  std::vector<std::string> choices = {};  // of a string; empty: any
+};
+Range at_least(double least) {
+  return {.least = least};
+}
+Range between(double least, double most) {
+  return {.least = least, .most = most};
+}
+Range one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices)};
+}
+
+// Calls visit(table, key, field, range, meaning) for every key, in the order of the file.
+template <typename SomeConfig, typename Visit>
+void for_each_field(SomeConfig& c, Visit&& visit) {
+  auto& model = c.model;
+  visit("model", "kind", model.kind, one_of({"gpt"}), "kind of model");
+  visit("model", "layers", model.layers, between(1, 100000), "transformer blocks");
+  visit("model", "width", model.width, between(1, 1 << 20), "size of the residual stream");
+  visit("model", "heads", model.heads, between(1, 1 << 20), "attention heads; must divide width");
+  visit("model", "context", model.context, between(1, 1 << 24), "tokens in one sequence");
+  visit("model", "vocabulary", model.vocabulary, at_least(0), "size of the vocabulary; 0 takes the data's");
+  visit("model", "mlp_width", model.mlp_width, at_least(0), "hidden size of the MLP; 0 is 4 * width");
+  visit("model", "activation", model.activation, one_of({"gelu", "gelu-tanh", "relu"}), "non-linearity of the MLP");
+  visit("model", "bias", model.bias, Range{}, "whether matrices and norms have biases");
+  visit("model", "dropout", model.dropout, between(0, 0.999),
+        "probability of dropping, after the embedding and on both branches");
+  visit("data", "tokens", c.data.tokens, Range{}, "directory made by gyre prepare, relative to the current directory");
+  auto& pipeline = c.pipeline;
+  visit("pipeline", "schedule", pipeline.schedule, Range{}, "gpipe, 1f1b, pipedream, or the path of a schedule file");
+  visit("pipeline", "stages", pipeline.stages, between(1, 1 << 16), "stages, one worker each; at most layers + 2");
+  visit("pipeline", "microbatch", pipeline.microbatch, at_least(1), "sequences in one microbatch");
+  visit("pipeline", "accumulate", pipeline.accumulate, at_least(1), "microbatches in one update's window");
+  visit("pipeline", "weights", pipeline.weights, one_of({"stash", "latest"}),
+        "version a backward reads: its forward's, or the newest");
+  visit("pipeline", "executor", pipeline.executor, one_of({"replay", "threads"}),
+        "all workers in one thread, or a thread each");
+  visit("pipeline", "threads", pipeline.threads, between(1, 1024),
+        "threads inside each worker's operations; part of what fixes the bits");
+  visit("pipeline", "stall_seconds", pipeline.stall_seconds, between(0.01, 1e9),
+        "all workers waiting for so long ends the run");
+  auto& optimizer = c.optimizer;
+  visit("optimizer", "kind", optimizer.kind, Range{}, "basis-rotation or adamw");
+  visit("optimizer", "lr", optimizer.lr, between(0, 1e6), "peak learning rate");
+  visit("optimizer", "betas", optimizer.betas, between(0, 1), "decay of the first and second moments");
+  visit("optimizer", "epsilon", optimizer.epsilon, between(1e-300, 1), "added to the root of the second moment");
+  visit("optimizer", "weight_decay", optimizer.weight_decay, between(0, 1e6),
+        "decoupled decay of matrices and embeddings");
+  visit("optimizer", "warmup", optimizer.warmup, at_least(0), "updates of linear warm-up");
+  visit("optimizer", "decay", optimizer.decay, one_of({"cosine", "linear", "constant"}),
+        "course of the learning rate after warm-up");
+  visit("optimizer", "floor", optimizer.floor, between(0, 1), "learning rate at the end, as a fraction of the peak");
+  visit("optimizer", "clip", optimizer.clip, at_least(0), "largest gradient norm; 0 turns clipping off");
+  visit("optimizer", "clip_scope", optimizer.clip_scope, one_of({"auto", "global", "stage", "none"}),
+        "norm over the model (needs a flush) or over each stage; auto: global where it can be");
+  visit("optimizer", "frequency", optimizer.frequency, at_least(1),
+        "basis-rotation: updates between refreshes of the bases");
+  visit("optimizer", "source", optimizer.source, one_of({"second"}), "basis-rotation: what the bases come from");
+  visit("optimizer", "geometry", optimizer.geometry, one_of({"bilateral"}), "basis-rotation: which sides are rotated");
+  visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
+        "basis-rotation: type of its matrix products");
+  auto& run = c.run;
+  visit("run", "updates", run.updates, at_least(1), "updates in the whole run");
+  visit("run", "seed", run.seed, at_least(0), "fixes weights, batches and dropout");
+  visit("run", "precision", run.precision, one_of({"fp32", "bf16"}), "type of compute; masters are fp32");
+  visit("run", "eval_every", run.eval_every, at_least(0), "updates between evaluations; 0: none");
+  visit("run", "eval_batches", run.eval_batches, at_least(1), "microbatches of one evaluation, at most");
+  visit("run", "checkpoint_every", run.checkpoint_every, at_least(0),
+        "updates between checkpoints; 0: only at the end");
+  visit("run", "keep_checkpoints", run.keep_checkpoints, at_least(0), "newest checkpoints that are kept; 0: all");
+  visit("run", "drains", run.drains, at_least(1), "further updates after which the pipeline drains");
+}
+
+template <typename T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return "a whole number";
+  else if constexpr (std::is_same_v<T, double>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a string";
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return "a list of numbers";
+  else
+    return "a list of whole numbers";
+}
+
+std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", c);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// The shortest text that reads back to the same bits, recognisable as a float.
+std::string toml_number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+template <typename T>
+std::string toml_value(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return toml_string(value);
+  else if constexpr (std::is_same_v<T, double>)
+    return toml_number(value);
+  else if constexpr (std::is_same_v<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return fmt::format("{}", value);
+  else {
+    std::vector<std::string> parts;
+    for (const auto& item : value) parts.push_back(toml_value(item));
+    return "[" + join(parts, ", ") + "]";
+  }
+}
+
+// Where an error is: a file and line, or the override's own text.
+std::string place(const std::string& origin, const toml::node& node) {
+  return node.source().begin.line == 0 ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
+}
+
+std::string found(const toml::node& node) {
+  std::ostringstream text;
+  if (const auto* value = node.as_string())
+    text << '"' << value->get() << '"';
+  else if (const auto* integer = node.as_integer())
+    text << integer->get();
+  else if (const auto* number = node.as_floating_point())
+    text << number->get();
+  else if (const auto* boolean = node.as_boolean())
+    text << (boolean->get() ? "true" : "false");
+  else
+    text << "a " << node.type();
+  return text.str();
+}
+
+template <typename T>
+std::optional<T> read_scalar(const toml::node& node) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
+  }
+  if (const auto* value = node.as<T>()) return value->get();
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<T> read(const toml::node& node) {
+  if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int64_t>>) {
+    const auto* array = node.as_array();
+    if (array == nullptr) return std::nullopt;
+    T values;
+    for (const auto& item : *array) {
+      const auto value = read_scalar<typename T::value_type>(item);
+      if (!value) return std::nullopt;
+      values.push_back(*value);
+    }
+    return values;
+  } else {
+    return read_scalar<T>(node);
+  }
+}
+
+template <typename T>
+void check_range(const std::string& where, const T& value, const Range& range) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
+      return;
+    throw InputError(fmt::format("{} is \"{}\"; give one of: {}", where, value, join(range.choices, ", ")));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    const auto number = static_cast<double>(value);
+    if (number >= range.least && number <= range.most) return;
+    if (range.most >= 1e300) throw InputError(fmt::format("{} is {}; give at least {}", where, value, range.least));
+    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
+  } else {
+    for (const auto& item : value) check_range(where, item, range);
+  }
+}
+
+std::vector<std::string> known_tables() {
+  std::vector<std::string> tables;
+  Config config;
+  for_each_field(config, [&](const char* table, auto&&...) {
+    if (tables.empty() || tables.back() != table) tables.emplace_back(table);
+  });
+  return tables;
+}
+
+std::vector<std::string> known_keys(std::string_view of_table) {
+  std::vector<std::string> keys;
+  Config config;
+  for_each_field(config, [&](const char* table, const char* key, auto&&...) {
+    if (of_table == table) keys.emplace_back(key);
+  });
+  return keys;
+}
+
+void reject_unknown(const toml::table& root, const std::string& origin) {
+  const auto tables = known_tables();
+  for (const auto& [name, node] : root) {
+    const std::string table(name.str());
+    if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
+      throw InputError(fmt::format("{}: unknown table [{}]{}", place(origin, node), table, suggestion(table, tables)));
+    }
+    if (!node.is_table()) throw InputError(fmt::format("{}: [{}] must be a table", place(origin, node), table));
+    const auto keys = known_keys(table);
+    for (const auto& [key_name, value] : *node.as_table()) {
+      const std::string key(key_name.str());
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+        throw InputError(
+            fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), key, table, suggestion(key, keys)));
+      }
+    }
+  }
+}
+
+// Takes what `root` has into `config`.
+void apply(const toml::table& root, const std::string& origin, Config& config) {
+  reject_unknown(root, origin);
+  for_each_field(config, [&](const char* table, const char* key, auto& field, const Range& range, const char*) {
+    using T = std::remove_cvref_t<decltype(field)>;
+    const auto node = root[table][key];
+    if (!node) return;
+    const std::string where = fmt::format("{}: [{}] {}", place(origin, *node.node()), table, key);
+    const auto value = read<T>(*node.node());
+    if (!value) throw InputError(fmt::format("{} is {}; give {}", where, found(*node.node()), type_name<T>()));
+    check_range(where, *value, range);
+    field = *value;
+  });
+}
+
+toml::table parse_toml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    throw InputError(fmt::format("{}:{}:{}: {}", origin, error.source().begin.line, error.source().begin.column,
+                                 error.description()));
+  }
+}
+
+// "table.key=value" as a document. A value that is not TOML by itself is taken as a string.
+void apply_override(const std::string& text, Config& config) {
+  const std::string origin = fmt::format("--set {}", text);
+  const size_t equals = text.find('=');
+  const size_t dot = text.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+    throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4", origin));
+  }
+  const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
+                    value = text.substr(equals + 1);
+  bool is_string = false;
+  for_each_field(config, [&](const char* t, const char* k, auto& field, auto&&...) {
+    if (table == t && key == k) is_string = std::is_same_v<std::remove_cvref_t<decltype(field)>, std::string>;
+  });
+  const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
+  const auto known = known_tables();
+  if (std::find(known.begin(), known.end(), table) == known.end()) {
+    throw InputError(fmt::format("{}: unknown table [{}]{}", origin, table, suggestion(table, known)));
+  }
+  const auto keys = known_keys(table);
+  if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    throw InputError(fmt::format("{}: unknown key '{}' in [{}]{}", origin, key, table, suggestion(key, keys)));
+  }
+  apply(parse_toml(fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value), origin), origin,
+        config);
+}
+
+// What involves more than one key.
+void check(const Config& config, const std::string& origin) {
+  const auto& model = config.model;
+  if (model.width % model.heads != 0) {
+    throw InputError(fmt::format("{}: [model] heads is {}, which does not divide width {}; choose heads that do",
+                                 origin, model.heads, model.width));
+  }
+  if (config.optimizer.betas.size() != 2) {
+    throw InputError(fmt::format("{}: [optimizer] betas has {} numbers; give two, such as [0.9, 0.999]", origin,
+                                 config.optimizer.betas.size()));
+  }
+  if (config.data.tokens.empty()) {
+    throw InputError(fmt::format("{}: [data] tokens is missing; give the directory that gyre prepare made", origin));
+  }
+}
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides) {
+  Config config;
+  apply(parse_toml(text, origin), origin, config);
+  for (const std::string& text_override : overrides) apply_override(text_override, config);
+  check(config, origin);
+  return config;
+}
+
+Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  return parse_config(read_file(path), path.string(), overrides);
+}
+
+std::string to_toml(const Config& config) {
+  std::string text;
+  std::string open_table;
+  for_each_field(config, [&](const char* table, const char* key, const auto& field, auto&&...) {
+    if (open_table != table) {
+      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
+      open_table = table;
+    }
+    text += fmt::format("{} = {}\n", key, toml_value(field));
+  });
+  return text;
+}
+
+std::string describe_config() {
+  std::string text =
+      "# Configuration\n\nEvery key of a configuration file, as `gyre train --help-config` prints it. `--set "
+      "table.key=value` "
+      "overrides one on\nthe command line.\n";
+  std::string open_table;
+  Config config;
+  for_each_field(
+      config, [&](const char* table, const char* key, const auto& field, const Range& range, const char* meaning) {
+        if (open_table != table) {
+          text += fmt::format("\n## [{}]\n\n| key | default | meaning |\n|---|---|---|\n", table);
+          open_table = table;
+        }
+        const std::string choices = range.choices.size() > 1 ? fmt::format(" ({})", join(range.choices, ", ")) : "";
+        text += fmt::format("| `{}` | `{}` | {}{} |\n", key, toml_value(field), meaning, choices);
+      });
+  return text;
+}
+
+}  // namespace gyre
