@@ -1,0 +1,135 @@
+// Kernels against ATen, also where ATen is slow or the sizes are awkward.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gyre/kernels/causal_softmax.h"
+#include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cross_entropy.h"
+#include "gyre/kernels/dropout.h"
+#include "gyre/kernels/embedding.h"
+#include "gyre/kernels/normalization.h"
+
+namespace gyre {
+namespace {
+
+double relative_error(const at::Tensor& a, const at::Tensor& b) {
+  return ((a.to(at::kDouble) - b.to(at::kDouble)).norm() / (b.to(at::kDouble).norm() + 1e-30)).item<double>();
+}
+
+TEST(CpuMath, Bf16RoundsAsATen) {
+  at::manual_seed(1);
+  const at::Tensor values = at::randn({10000}) * at::exp2(at::randn({10000}) * 10);
+  const at::Tensor expected = values.to(at::kBFloat16);
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    c10::BFloat16 rounded;
+    cpu::store(&rounded, values.data_ptr<float>()[i]);
+    ASSERT_EQ(rounded.x, expected.data_ptr<c10::BFloat16>()[i].x);
+    ASSERT_EQ(cpu::load(&rounded), static_cast<float>(rounded));
+  }
+}
+
+TEST(CpuMath, ExponentialIsAccurate) {
+  for (float x = 0; x > -87; x -= 0.00371f) {
+    EXPECT_NEAR(cpu::exp_negative(x) / std::exp(double{x}), 1.0, 4e-7) << x;
+  }
+  EXPECT_LT(cpu::exp_negative(-1000), 2e-38f);
+}
+
+TEST(LayerNorm, EqualsATen) {
+  at::manual_seed(1);
+  for (const int64_t width : {1, 7, 16, 33, 256}) {
+    const at::Tensor x = at::randn({4, 3, width}) * 3 + 1, grad = at::randn({4, 3, width});
+    const at::Tensor weight = at::randn({width}), bias = at::randn({width});
+    const auto [y, mean, deviation] = at::native_layer_norm(x, {width}, weight, bias, 1e-5);
+    const auto [dx, dw, db] =
+        at::native_layer_norm_backward(grad, x, {width}, mean, deviation, weight, bias, {true, true, true});
+    const auto ours = layer_norm(x, weight, bias, 1e-5);
+    const auto back = layer_norm_backward(grad, x, ours.mean, ours.reciprocal_deviation, weight, bias);
+    EXPECT_LT(relative_error(ours.output, y), 2e-5);  // at width 1 all is rounding
+    if (width > 1) {
+      EXPECT_LT(relative_error(back.input, dx), 1e-5);
+    }
+    EXPECT_LT((back.weight - dw).abs().max().item<double>(), 1e-4);
+    EXPECT_LT(relative_error(back.bias, db), 1e-6);
+
+    const auto rounded = layer_norm(x.to(at::kBFloat16), weight.to(at::kBFloat16), bias.to(at::kBFloat16), 1e-5);
+    EXPECT_EQ(rounded.output.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(rounded.mean.scalar_type(), at::kFloat);
+    if (width > 1) {
+      EXPECT_LT(relative_error(rounded.output, y), 0.02);
+    }
+  }
+}
+
+TEST(CausalSoftmax, EqualsATen) {
+  at::manual_seed(1);
+  for (const int64_t context : {1, 5, 16, 47}) {
+    for (const double scale : {1.0, 0.25}) {
+      const at::Tensor scores = at::randn({3, context, context}) * 4, grad = at::randn({3, context, context});
+      // The portable path, in fp64, is the reference.
+      at::Tensor expected = scores.to(at::kDouble), expected_grad = grad.to(at::kDouble);
+      causal_softmax_in_place(expected, scale);
+      const at::Tensor plain =
+          at::softmax((scores * scale).masked_fill(at::ones({context, context}, at::kBool).triu(1), -INFINITY), -1);
+      EXPECT_LT(relative_error(expected, plain), 1e-6);
+      causal_softmax_backward_in_place(expected_grad, expected, scale);
+      for (const auto type : {at::kFloat, at::kBFloat16}) {
+        const double tolerance = type == at::kFloat ? 1e-6 : 4e-2;
+        at::Tensor ours = scores.to(type).clone(), ours_grad = grad.to(type).clone();
+        causal_softmax_in_place(ours, scale);
+        EXPECT_LT(relative_error(ours, expected), tolerance);
+        EXPECT_EQ(ours.triu(1).abs().sum().item<double>(), 0);
+        causal_softmax_backward_in_place(ours_grad, ours, scale);
+        EXPECT_LT((ours_grad.to(at::kDouble) - expected_grad).abs().max().item<double>(), tolerance * 4);
+      }
+    }
+  }
+}
+
+TEST(CrossEntropy, EqualsATenAtGpt2sVocabulary) {
+  at::manual_seed(1);
+  for (const auto& [rows, vocabulary] : {std::pair<int64_t, int64_t>{40, 50257}, {3000, 256}, {1, 2}}) {
+    const at::Tensor logits = at::randn({rows, vocabulary}) * 3;
+    const at::Tensor targets = at::randint(vocabulary, {rows}, at::kLong);
+    const at::Tensor expected = at::cross_entropy_loss(logits, targets);
+    at::Tensor gradient = at::softmax(logits, 1);
+    gradient.scatter_add_(1, targets.unsqueeze(1), at::full({rows, 1}, -1.0));
+    gradient.div_(rows);
+    at::Tensor ours = logits.clone();
+    EXPECT_NEAR(cross_entropy_in_place(ours, targets).item<double>(), expected.item<double>(), 1e-4);
+    EXPECT_LT(relative_error(ours, gradient), 1e-5);
+    at::Tensor rounded = logits.to(at::kBFloat16);
+    EXPECT_NEAR(cross_entropy_in_place(rounded, targets).item<double>(), expected.item<double>(), 0.02);
+  }
+}
+
+TEST(Embedding, GradientsOfRepeatedTokensAdd) {
+  at::manual_seed(1);
+  const at::Tensor tokens = at::randint(5, {4, 9}, at::kLong), grad = at::randn({4, 9, 6});
+  at::Tensor expected = at::ones({5, 6}, at::kDouble);
+  expected.index_add_(0, tokens.view({-1}), grad.view({-1, 6}).to(at::kDouble));
+  at::Tensor ours = at::ones({5, 6});
+  embed_backward(grad, tokens, ours);
+  EXPECT_LT(relative_error(ours, expected), 1e-6);
+  at::Tensor from_bf16 = at::ones({5, 6});
+  embed_backward(grad.to(at::kBFloat16), tokens, from_bf16);
+  EXPECT_LT(relative_error(from_bf16, expected), 1e-2);
+  at::Tensor wide = at::ones({5, 6}, at::kDouble);
+  embed_backward(grad.to(at::kDouble), tokens, wide);
+  EXPECT_LT(relative_error(wide, expected), 1e-12);
+}
+
+TEST(Dropout, MaskIsOfTheStreamAndOfTheRightDensity) {
+  const at::Tensor x = at::empty({100, 1003});
+  const RandomStream stream(1, StreamPurpose::Dropout, 5, 3);
+  const at::Tensor mask = dropout_mask(x, 0.2, stream);
+  EXPECT_TRUE(mask.equal(dropout_mask(x, 0.2, stream)));
+  EXPECT_FALSE(mask.equal(dropout_mask(x, 0.2, RandomStream(1, StreamPurpose::Dropout, 6, 3))));
+  EXPECT_NEAR((mask == 0).to(at::kDouble).mean().item<double>(), 0.2, 0.005);
+  EXPECT_NEAR(mask.mean().item<double>(), 1.0, 0.01);
+}
+
+}  // namespace
+}  // namespace gyre
