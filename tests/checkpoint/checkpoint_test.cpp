@@ -1,0 +1,220 @@
+// Checkpoints: exact round trips, every flipped byte noticed, writes that fail at any point leave nothing half-written.
+#include "gyre/checkpoint/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include "gyre/checkpoint/safetensors.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path fresh_directory(const std::string& name) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-" + name + std::to_string(::getpid()));
+  fs::remove_all(path);
+  fs::create_directories(path);
+  return path;
+}
+
+CheckpointState make_state(int64_t step) {
+  at::manual_seed(static_cast<uint64_t>(step));
+  CheckpointState state;
+  state.step = step;
+  state.microbatches = step * 4;
+  state.tokens = step * 400;
+  state.seed = 7;
+  state.drains = {3, 9};
+  state.model = {{"kind", "gpt"}, {"width", 4}};
+  state.weights = {{"a.weight", at::randn({3, 5})}, {"b", at::randn({2})}};
+  state.optimizer = {{"a.weight/first", at::randn({3, 5})}, {"empty", at::empty({0, 4})}};
+  return state;
+}
+
+bool same(const NamedTensors& a, const NamedTensors& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    if (b.count(name) == 0 || !tensor.equal(b.at(name))) return false;
+  }
+  return true;
+}
+
+TEST(Safetensors, RoundTripsEveryTypeAndIsReproducible) {
+  const fs::path directory = fresh_directory("types");
+  NamedTensors tensors;
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt, at::kByte}) {
+    tensors[at::toString(type)] = (at::rand({3, 4}) * 100).to(type);
+  }
+  tensors["scalar"] = at::scalar_tensor(1.5);
+  tensors["transposed"] = at::randn({3, 4}).t();
+  const WrittenFile first = write_safetensors(directory / "one", tensors);
+  EXPECT_EQ(first.checksum, write_safetensors(directory / "two", tensors).checksum);
+  EXPECT_EQ(first.bytes, fs::file_size(directory / "one"));
+  EXPECT_EQ(first.checksum, file_checksum(directory / "one"));
+  const NamedTensors back = read_safetensors(directory / "one");
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(back.at(name).scalar_type(), tensor.scalar_type());
+    EXPECT_TRUE(back.at(name).equal(tensor)) << name;
+  }
+}
+
+std::string file_with_header(const std::string& header, size_t data) {
+  const uint64_t length = header.size();
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &length, 8);
+  return file + header + std::string(data, '\1');
+}
+
+TEST(Safetensors, RefusesWhatTheFormatForbids) {
+  const fs::path directory = fresh_directory("bad");
+  const auto complaint = [&](const std::string& content) {
+    std::ofstream(directory / "file", std::ios::binary) << content;
+    try {
+      read_safetensors(directory / "file");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  EXPECT_EQ(complaint(file_with_header(good, 8)), "accepted");
+  EXPECT_THAT(complaint("abc"), ::testing::HasSubstr("shorter"));
+  EXPECT_THAT(complaint(file_with_header(good, 7)), ::testing::HasSubstr("'a'"));
+  EXPECT_THAT(complaint(file_with_header(good, 9)), ::testing::HasSubstr("too many"));
+  EXPECT_THAT(complaint(file_with_header(" " + good, 8)), ::testing::HasSubstr("begin with"));
+  EXPECT_THAT(complaint(file_with_header("{nonsense", 8)), ::testing::HasSubstr("JSON"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", 8)),
+              ::testing::HasSubstr("F99"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
+              ::testing::HasSubstr("'a'"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8)),
+              ::testing::HasSubstr("'a'"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8)),
+              ::testing::HasSubstr("lacks"));
+  EXPECT_THAT(
+      complaint(file_with_header(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+          8)),
+      ::testing::HasSubstr("twice"));
+  EXPECT_THAT(
+      complaint(file_with_header(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+          8)),
+      ::testing::HasSubstr("overlap"));
+  EXPECT_THAT(
+      complaint(file_with_header(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+          12)),
+      ::testing::HasSubstr("hole"));
+}
+
+TEST(Checkpoint, RoundTripsAndKeepsTheNewest) {
+  const fs::path directory = fresh_directory("keep");
+  for (const int64_t step : {10, 20, 30, 40}) save_checkpoint(directory, make_state(step), 2);
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{30, 40}));
+  const CheckpointState state = load_checkpoint(directory, 40), expected = make_state(40);
+  EXPECT_TRUE(same(state.weights, expected.weights));
+  EXPECT_TRUE(same(state.optimizer, expected.optimizer));
+  EXPECT_EQ(state.drains, expected.drains);
+  EXPECT_EQ(state.model, expected.model);
+  EXPECT_EQ(state.tokens, 16000);
+  save_checkpoint(directory, make_state(40), 0);  // again, as a resumed run does
+  EXPECT_TRUE(same(load_checkpoint(directory, 40).weights, expected.weights));
+}
+
+TEST(Checkpoint, EveryFlippedByteIsNoticed) {
+  const fs::path directory = fresh_directory("flip");
+  save_checkpoint(directory, make_state(5), 0);
+  save_checkpoint(directory, make_state(6), 0);
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "manifest.json"}) {
+    const fs::path file = directory / "step-00000006" / name;
+    const std::string content = read_file(file);
+    for (size_t i = 0; i < content.size(); ++i) {
+      std::string flipped = content;
+      flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+      std::ofstream(file, std::ios::binary) << flipped;
+      try {
+        load_checkpoint(directory, 6);
+        ADD_FAILURE() << name << " byte " << i;
+      } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("step-00000006"));
+      }
+    }
+    std::ofstream(file, std::ios::binary) << content.substr(0, content.size() / 2);
+    EXPECT_THROW(load_checkpoint(directory, 6), InputError);
+    fs::remove(file);
+    EXPECT_THROW(load_checkpoint(directory, 6), InputError);
+    std::ofstream(file, std::ios::binary) << content;
+  }
+  EXPECT_NO_THROW(load_checkpoint(directory, 6));
+  try {
+    std::ofstream(directory / "step-00000006" / "manifest.json") << "{}";
+    load_checkpoint(directory, 6);
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("to continue from step 5"));
+  }
+}
+
+// Saves in a child whose files may not grow beyond `limit` bytes; whether it succeeded.
+bool save_with_file_limit(const fs::path& directory, const CheckpointState& state, rlim_t limit) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limits{limit, limit};
+    ::setrlimit(RLIMIT_FSIZE, &limits);
+    try {
+      save_checkpoint(directory, state, 1);
+      ::_exit(0);
+    } catch (const RunError&) {
+      ::_exit(1);
+    } catch (...) {
+      ::_exit(2);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2);
+  return WEXITSTATUS(status) == 0;
+}
+
+TEST(Checkpoint, AWriteThatFailsAnywhereLeavesTheOlderOneWhole) {
+  const fs::path directory = fresh_directory("full");
+  save_checkpoint(directory, make_state(1), 1);
+  const NamedTensors expected = make_state(1).weights;
+  bool succeeded = false;
+  for (rlim_t limit = 0; !succeeded; limit += 7) {
+    succeeded = save_with_file_limit(directory, make_state(2), limit);
+    if (succeeded) break;
+    ASSERT_EQ(list_checkpoints(directory), (std::vector<int64_t>{1})) << limit;
+    ASSERT_TRUE(same(load_checkpoint(directory, 1).weights, expected));
+    ASSERT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+    ASSERT_LT(limit, 100000u);
+  }
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{2}));
+}
+
+TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {
+  const fs::path directory = fresh_directory("crash");
+  save_checkpoint(directory, make_state(1), 0);
+  fs::create_directories(directory / ".tmp-step-00000002");
+  std::ofstream(directory / ".tmp-step-00000002" / "model.safetensors") << "torn";
+  fs::create_directories(directory / "step-7");  // not a name that gyre gives
+  EXPECT_EQ(latest_checkpoint(directory), 1);
+  save_checkpoint(directory, make_state(3), 0);
+  EXPECT_FALSE(fs::exists(directory / ".tmp-step-00000002"));
+  EXPECT_EQ(latest_checkpoint(fresh_directory("none")), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,324 @@
+// Optimizers against torch's AdamW and against AdamW in rotated coordinates; the experiments with known results.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "gyre/core/error.h"
+#include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/clipping.h"
+#include "gyre/optim/config.h"
+#include "gyre/optim/learning_rate.h"
+#include "gyre/optim/rotation_basis.h"
+
+namespace gyre {
+namespace {
+
+ParameterSpec matrix(const std::string& name, int64_t rows, int64_t columns, bool rotate, int row_blocks = 1) {
+  ParameterSpec spec;
+  spec.name = name;
+  spec.shape = {rows, columns};
+  spec.decay = true;
+  spec.rotate = rotate;
+  spec.row_blocks = row_blocks;
+  return spec;
+}
+
+OptimizerConfig config_of(const std::string& kind) {
+  OptimizerConfig config;
+  config.kind = kind;
+  return config;
+}
+
+UpdateContext context_of(int64_t update, double rate) {
+  UpdateContext context;
+  context.update = update;
+  context.learning_rate = rate;
+  return context;
+}
+
+at::Tensor random_orthogonal(int64_t size) {
+  return std::get<0>(at::linalg_qr(at::randn({size, size}, at::kDouble))).to(at::kFloat);
+}
+
+TEST(AdamW, EqualsTorch) {
+  at::manual_seed(1);
+  OptimizerConfig config = config_of("adamw");
+  config.weight_decay = 0.1;
+  ParameterSpec bias;
+  bias.name = "b";
+  bias.shape = {37};
+  auto ours = make_optimizer(config, {matrix("w", 19, 5, false), bias});
+  at::Tensor w = at::randn({19, 5}), b = at::randn({37});
+  auto tw = w.clone().requires_grad_(), tb = b.clone().requires_grad_();
+  torch::optim::AdamW decayed({tw}, torch::optim::AdamWOptions(1e-2).weight_decay(0.1));
+  torch::optim::AdamW plain({tb}, torch::optim::AdamWOptions(1e-2).weight_decay(0));
+  for (int64_t t = 1; t <= 60; ++t) {
+    const at::Tensor gw = at::randn({19, 5}), gb = at::randn({37}) * 1e-3;
+    tw.mutable_grad() = gw.clone();
+    tb.mutable_grad() = gb.clone();
+    decayed.step();
+    plain.step();
+    ours->step(std::vector<at::Tensor>{w, b}, std::vector<at::Tensor>{gw.clone(), gb.clone()}, context_of(t, 1e-2));
+  }
+  EXPECT_LT((w - tw).abs().max().item<double>(), 2e-6);
+  EXPECT_LT((b - tb).abs().max().item<double>(), 2e-6);
+}
+
+// State of a basis rotation whose bases are u and v; the covariances do not matter while no refresh comes.
+NamedTensors frozen_state(const at::Tensor& u, const at::Tensor& v) {
+  const int64_t m = u.size(0), n = v.size(0);
+  return {{"w/first", at::zeros({m, n})},
+          {"w/second", at::zeros({m, n})},
+          {"w/left_covariance", at::zeros({m, m})},
+          {"w/left_basis", u},
+          {"w/right_covariance", at::zeros({n, n})},
+          {"w/right_basis", v}};
+}
+
+TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
+  at::manual_seed(2);
+  for (const bool identity : {true, false}) {
+    const int64_t m = 12, n = 7;
+    const at::Tensor u = identity ? at::eye(m) : random_orthogonal(m), v = identity ? at::eye(n) : random_orthogonal(n);
+    OptimizerConfig config = config_of("basis-rotation");
+    config.frequency = 1000;
+    auto rotated = make_optimizer(config, {matrix("w", m, n, true)});
+    rotated->load_state(frozen_state(u, v));
+    auto adamw = make_optimizer(config_of("adamw"), {matrix("w", m, n, true)});
+    at::Tensor w = at::randn({m, n}), turned = u.t().mm(w).mm(v);
+    for (int64_t t = 1; t <= 50; ++t) {
+      const at::Tensor g = at::randn({m, n});
+      rotated->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      adamw->step(std::vector<at::Tensor>{turned}, std::vector<at::Tensor>{u.t().mm(g).mm(v)}, context_of(t, 1e-2));
+    }
+    EXPECT_LT((w - u.mm(turned).mm(v.t())).abs().max().item<double>(), identity ? 1e-6 : 5e-5);
+  }
+}
+
+TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
+  at::manual_seed(3);
+  auto rotated = make_optimizer(config_of("basis-rotation"), {matrix("w", 6, 4, true)});
+  auto adamw = make_optimizer(config_of("adamw"), {matrix("w", 6, 4, true)});
+  at::Tensor a = at::randn({6, 4}), b = a.clone();
+  for (int64_t t = 1; t <= 10; ++t) {
+    if (t == 10) {
+      EXPECT_TRUE(a.equal(b));
+    }
+    const at::Tensor g = at::randn({6, 4});
+    rotated->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    adamw->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+  }
+  EXPECT_FALSE(a.equal(b));  // the tenth update refreshes
+}
+
+TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
+  at::manual_seed(4);
+  const int64_t m = 9, n = 5;
+  const at::Tensor u = random_orthogonal(m), v = random_orthogonal(n);
+  const at::Tensor flips = at::where(at::rand({m}) < 0.5, at::full({}, -1.0f), at::ones({}));
+  const at::Tensor order = at::randperm(m);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.frequency = 1000;
+  auto a = make_optimizer(config, {matrix("w", m, n, true)}), b = make_optimizer(config, {matrix("w", m, n, true)});
+  a->load_state(frozen_state(u, v));
+  b->load_state(frozen_state((u * flips).index_select(1, order), v));
+  at::Tensor wa = at::randn({m, n}), wb = wa.clone();
+  for (int64_t t = 1; t <= 30; ++t) {
+    const at::Tensor g = at::randn({m, n});
+    a->step(std::vector<at::Tensor>{wa}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    b->step(std::vector<at::Tensor>{wb}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+  }
+  EXPECT_LT((wa - wb).abs().max().item<double>(), 1e-5);
+}
+
+TEST(BasisRotation, RowBlocksAreSeparateMatrices) {
+  at::manual_seed(5);
+  auto fused = make_optimizer(config_of("basis-rotation"), {matrix("w", 12, 5, true, 3)});
+  auto separate = make_optimizer(config_of("basis-rotation"),
+                                 {matrix("q", 4, 5, true), matrix("k", 4, 5, true), matrix("v", 4, 5, true)});
+  at::Tensor w = at::randn({12, 5});
+  std::vector<at::Tensor> parts;
+  for (const auto& part : w.split(4)) parts.push_back(part.clone());
+  for (int64_t t = 1; t <= 35; ++t) {
+    const at::Tensor g = at::randn({12, 5});
+    std::vector<at::Tensor> g_parts;
+    for (const auto& part : g.split(4)) g_parts.push_back(part.clone());
+    fused->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    separate->step(parts, g_parts, context_of(t, 1e-2));
+  }
+  EXPECT_TRUE(w.equal(at::cat(parts)));
+}
+
+TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
+  at::manual_seed(6);
+  std::vector<at::Tensor> gradients;
+  for (int t = 0; t < 45; ++t) gradients.push_back(at::randn({8, 6}));
+  const at::Tensor start = at::randn({8, 6});
+  for (const char* products : {"fp32", "bf16"}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    config.products = products;
+    const auto run = [&](Optimizer& optimizer, at::Tensor& w, int64_t from, int64_t to) {
+      for (int64_t t = from; t <= to; ++t) {
+        optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradients[t - 1].clone()},
+                       context_of(t, 1e-2));
+      }
+    };
+    auto whole = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor expected = start.clone();
+    run(*whole, expected, 1, 45);
+    for (int64_t stop = 1; stop < 45; stop += 4) {
+      auto before = make_optimizer(config, {matrix("w", 8, 6, true)}),
+           after = make_optimizer(config, {matrix("w", 8, 6, true)});
+      at::Tensor w = start.clone();
+      run(*before, w, 1, stop);
+      after->load_state(before->state());
+      run(*after, w, stop + 1, 45);
+      EXPECT_TRUE(w.equal(expected)) << "stopped after " << stop << " " << products;
+    }
+  }
+}
+
+TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
+  at::manual_seed(7);
+  RotationBasis basis(6);
+  for (int step = 0; step < 10000; ++step) {
+    const at::Tensor g = at::randn({6, 3}) * (step % 100 == 0 ? 1e3 : 1e-3);
+    basis.accumulate(g.mm(g.t()), 0.99);
+    basis.refresh();
+  }
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(6)).abs().max().item<double>(), 1e-5);
+}
+
+TEST(RotationBasis, FindsTheEigenvectors) {
+  at::manual_seed(8);
+  const at::Tensor q = random_orthogonal(8);
+  const at::Tensor c = (q * at::pow(2.0, -at::arange(8, at::kFloat))).mm(q.t());
+  RotationBasis basis(8);
+  basis.accumulate(at::eye(8), 0);  // an uninformed start
+  basis.refresh();
+  basis.accumulate(c, 0);
+  for (int i = 0; i < 60; ++i) basis.refresh();
+  EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
+}
+
+TEST(BasisRotation, DegenerateGradientsStayFinite) {
+  for (const char* products : {"fp32", "bf16"}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    config.products = products;
+    config.frequency = 3;
+    auto optimizer = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor w = at::ones({8, 6});
+    for (int64_t t = 1; t <= 40; ++t) {
+      at::Tensor g = at::zeros({8, 6});  // zero, then rank one, then tiny
+      if (t > 10) g[0][0] = 1;
+      if (t > 25) g = at::full({8, 6}, 1e-20f);
+      optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g}, context_of(t, 1e-2));
+    }
+    EXPECT_TRUE(w.isfinite().all().item<bool>());
+    for (const auto& [name, tensor] : optimizer->state()) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+  }
+}
+
+// f = w'Hw / 2, H = Rot(angle) diag(100, 1) Rot(angle)', from eigen-coordinates (1, 1); AdamW with lr 0.01 and
+// gradients taken `delay` updates ago. The first update after which f < 0.01.
+int64_t updates_to_converge(double angle, int64_t delay, bool rotated) {
+  const double c = std::cos(angle), s = std::sin(angle);
+  const at::Tensor q = at::tensor({c, -s, s, c}).view({2, 2}).to(at::kFloat);
+  const at::Tensor h = q.mm(at::diag(at::tensor({100.0f, 1.0f}))).mm(q.t());
+  ParameterSpec spec = matrix("w", 2, 1, rotated);
+  spec.decay = false;
+  OptimizerConfig config = config_of(rotated ? "basis-rotation" : "adamw");
+  config.frequency = 1'000'000;
+  auto optimizer = make_optimizer(config, {spec});
+  if (rotated) optimizer->load_state(frozen_state(q, at::eye(1)));
+  at::Tensor w = q.mm(at::ones({2, 1}));
+  std::vector<at::Tensor> history = {w.clone()};
+  for (int64_t t = 1; t < 10000; ++t) {
+    const at::Tensor& stale = history[static_cast<size_t>(std::max<int64_t>(0, t - 1 - delay))];
+    optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{h.mm(stale)}, context_of(t, 0.01));
+    if (0.5 * w.t().mm(h).mm(w).item<double>() < 1e-2) return t;
+    history.push_back(w.clone());
+  }
+  return 10000;
+}
+
+TEST(BasisRotation, MisalignmentIsWhatMakesDelayHurt) {
+  // The published experiment in two dimensions; figures within 2%.
+  const std::map<int64_t, std::pair<int64_t, int64_t>> expected = {
+      {0, {203, 1837}}, {1, {202, 1853}}, {4, {196, 1897}}, {8, {186, 1949}}, {16, {165, 2592}}, {32, {129, 4921}}};
+  for (const auto& [delay, counts] : expected) {
+    const double aligned = static_cast<double>(updates_to_converge(0, delay, false));
+    const double misaligned = static_cast<double>(updates_to_converge(M_PI / 4, delay, false));
+    const double rotated = static_cast<double>(updates_to_converge(M_PI / 4, delay, true));
+    EXPECT_NEAR(aligned, static_cast<double>(counts.first), 0.02 * static_cast<double>(counts.first)) << delay;
+    EXPECT_NEAR(misaligned, static_cast<double>(counts.second), 0.02 * static_cast<double>(counts.second)) << delay;
+    EXPECT_NEAR(rotated, aligned, 0.02 * aligned) << delay;
+  }
+}
+
+TEST(Clipping, EqualsTorch) {
+  at::manual_seed(9);
+  std::vector<at::Tensor> gradients = {at::randn({13, 7}), at::randn({101}), at::randn({1})};
+  std::vector<at::Tensor> parameters;
+  for (const auto& gradient : gradients) {
+    parameters.push_back(at::zeros_like(gradient).requires_grad_());
+    parameters.back().mutable_grad() = gradient.clone();
+  }
+  const double norm = torch::nn::utils::clip_grad_norm_(parameters, 2.5);
+  const double ours = std::sqrt(combine(squared_norms(gradients)));
+  EXPECT_NEAR(ours, norm, 1e-5);
+  scale(gradients, clip_factor(ours, 2.5));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_TRUE(at::allclose(gradients[i], parameters[i].grad(), 1e-5, 1e-7));
+  EXPECT_EQ(clip_factor(2.4, 2.5), 1.0);
+}
+
+TEST(LearningRate, FollowsItsFormula) {
+  LearningRateSchedule rate{2.0, 10, 110, "cosine", 0.1};
+  EXPECT_DOUBLE_EQ(rate.at(1), 0.2);
+  EXPECT_DOUBLE_EQ(rate.at(5), 1.0);
+  EXPECT_DOUBLE_EQ(rate.at(10), 2.0);
+  EXPECT_NEAR(rate.at(60), 2.0 * (0.1 + 0.9 * 0.5), 1e-12);
+  EXPECT_NEAR(rate.at(110), 0.2, 1e-12);
+  EXPECT_NEAR(rate.at(500), 0.2, 1e-12);
+  rate.decay = "linear";
+  EXPECT_NEAR(rate.at(35), 2.0 * (0.1 + 0.9 * 0.75), 1e-12);
+  rate.decay = "constant";
+  EXPECT_DOUBLE_EQ(rate.at(500), 2.0);
+}
+
+TEST(Config, BadValuesNameTheirKey) {
+  const auto complaint = [](auto change) {
+    OptimizerConfig config = config_of("basis-rotation");
+    change(config);
+    try {
+      make_optimizer(config, {matrix("w", 2, 2, true)});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(complaint([](auto& c) { c.kind = "adamv"; }), ::testing::HasSubstr("did you mean 'adamw'?"));
+  EXPECT_THAT(complaint([](auto& c) { c.beta2 = 1; }), ::testing::HasSubstr("[optimizer] betas[1]"));
+  EXPECT_THAT(complaint([](auto& c) { c.epsilon = 0; }), ::testing::HasSubstr("epsilon"));
+  EXPECT_THAT(complaint([](auto& c) { c.frequency = 0; }), ::testing::HasSubstr("frequency"));
+  EXPECT_THAT(complaint([](auto& c) { c.source = "third"; }), ::testing::HasSubstr("source"));
+  EXPECT_THAT(complaint([](auto& c) { c.products = "fp8"; }), ::testing::HasSubstr("products"));
+}
+
+TEST(State, MissingOrMisshapenIsNamed) {
+  auto optimizer = make_optimizer(config_of("adamw"), {matrix("w", 2, 3, false)});
+  try {
+    optimizer->load_state({{"w/first", at::zeros({2, 3})}});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("w/second"));
+  }
+  EXPECT_THROW(optimizer->load_state({{"w/first", at::zeros({3, 2})}, {"w/second", at::zeros({2, 3})}}), InputError);
+}
+
+}  // namespace
+}  // namespace gyre
