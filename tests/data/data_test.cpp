@@ -1,0 +1,287 @@
+// Text to tokens to batches: exact round trips, streaming that does not show, deterministic batches, damage noticed.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/random.h"
+#include "gyre/data/dataset.h"
+#include "gyre/data/prepare.h"
+#include "gyre/data/text_reader.h"
+#include "gyre/data/token_batches.h"
+#include "gyre/data/utf8.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DataTest : public ::testing::Test {
+ protected:
+  DataTest() {
+    directory_ = fs::path(::testing::TempDir()) / ("gyre-data-" + std::to_string(::getpid()));
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  ~DataTest() override { fs::remove_all(directory_); }
+
+  std::string write(const std::string& name, const std::string& content) {
+    std::ofstream(directory_ / name, std::ios::binary) << content;
+    return (directory_ / name).string();
+  }
+  PrepareOptions options(std::vector<std::string> texts, const std::string& tokenizer = "byte") {
+    PrepareOptions options;
+    options.texts = std::move(texts);
+    options.out = directory_ / "tokens";
+    options.tokenizer = tokenizer;
+    options.vocabulary_size = 400;
+    return options;
+  }
+  std::string complaint(const PrepareOptions& options) {
+    try {
+      prepare(options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  std::vector<int64_t> tokens(const TokenFile& file) {
+    std::vector<int64_t> tokens(static_cast<size_t>(file.size()));
+    file.read(0, tokens, int64_t{1} << 32);
+    return tokens;
+  }
+
+  fs::path directory_;
+};
+
+std::string utf8(uint32_t c) {
+  if (c < 0x80) return {static_cast<char>(c)};
+  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
+  if (c < 0x10000)
+    return {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
+            static_cast<char>(0x80 | (c & 63))};
+  return {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+          static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
+}
+
+// Words, blanks of every kind, emoji, combining marks, control characters.
+std::string random_text(uint64_t seed, size_t characters) {
+  RandomStream stream(seed, StreamPurpose::Test, 0);
+  static const std::vector<std::string> pieces = {"the ",  "and ", "  ",      "\n",     "\t",    "\r\n",
+                                                  "\n\n ", "é",    "e\u0301", "😀",      "漢字",  ".",
+                                                  "-",     "\x01", "Z",       "\u00a0", "\ufeff"};
+  std::string text;
+  for (size_t i = 0; i < characters; ++i) {
+    if (stream.below(4) > 0) {
+      text += pieces[stream.below(pieces.size())];
+    } else {
+      uint32_t c = 1 + static_cast<uint32_t>(stream.below(0x10FFFE));
+      if ((c >= 0xD800 && c <= 0xDFFF) || c == 0x2581) c = 'x';  // surrogates; U+2581 is sentencepiece's own blank
+      text += utf8(c);
+    }
+  }
+  return text;
+}
+
+std::string plain_text(size_t words) {
+  RandomStream stream(1, StreamPurpose::Test, 1);
+  std::string text;
+  for (size_t i = 0; i < words; ++i) {
+    for (uint64_t j = 1 + stream.below(7); j > 0; --j) text += static_cast<char>('a' + stream.below(26));
+    text += i % 9 == 8 ? "\n" : " ";
+  }
+  return text;
+}
+
+TEST_F(DataTest, EveryTokenizerGivesTheTextBack) {
+  prepare(options({write("text", plain_text(3000))}, "bpe"));
+  const auto bpe = load_tokenizer(directory_ / "tokens");
+  EXPECT_EQ(bpe->vocabulary_size(), 400);
+  const auto byte = make_byte_tokenizer();
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const std::string text = random_text(seed, 1 + seed % 60);
+    for (const Tokenizer* tokenizer : std::initializer_list<const Tokenizer*>{bpe.get(), byte.get()}) {
+      std::vector<int32_t> encoded;
+      tokenizer->encode(text, encoded);
+      EXPECT_EQ(tokenizer->decode(encoded), text);
+      for (const int32_t token : encoded) EXPECT_LT(token, tokenizer->vocabulary_size());
+    }
+  }
+}
+
+TEST_F(DataTest, SplitsEachDocumentByPosition) {
+  const std::string first = "abcdefghij", second = "ABCDEFGHIJKLMNOPQRST";
+  PrepareOptions o = options({write("one", first), write("two", second)});
+  o.val_fraction = 0.25;
+  const PrepareResult result = prepare(o);
+  EXPECT_EQ(result.documents, 2);
+  EXPECT_EQ(result.text_bytes, 30);
+  const Dataset dataset = Dataset::open(o.out);
+  const auto text_of = [&](const TokenFile& file) {
+    std::string text;
+    for (const int64_t token : tokens(file)) text += token == 0 ? '|' : static_cast<char>(token);
+    return text;
+  };
+  EXPECT_EQ(text_of(dataset.train()), "abcdefghABCDEFGHIJKLMNO");
+  EXPECT_EQ(text_of(dataset.val()), "ij|PQRST|");
+  EXPECT_EQ(dataset.vocabulary(), 256);
+}
+
+TEST_F(DataTest, StreamingDoesNotShow) {
+  // Longer than the reader's buffers, characters of every length across their ends, and no line end to cut at.
+  std::string text;
+  while (text.size() < (size_t{3} << 20)) text += "aé漢😀";
+  PrepareOptions o = options({write("text", text)});
+  o.val_fraction = 0;
+  prepare(o);
+  std::string back;
+  for (const int64_t token : tokens(Dataset::open(o.out).train())) back += static_cast<char>(token);
+  back.pop_back();  // the end of the document
+  EXPECT_TRUE(back == text);
+}
+
+TEST_F(DataTest, StandardInputGivesTheSameTokensAsAFile) {
+  const std::string text = plain_text(20000);
+  for (const char* tokenizer : {"byte", "bpe"}) {
+    PrepareOptions file = options({write("text", text)}, tokenizer);
+    prepare(file);
+    const std::string expected = read_file(file.out / "train.bin");
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    std::jthread writer([&] {
+      for (size_t done = 0; done < text.size();) {
+        const ssize_t put = ::write(ends[1], text.data() + done, text.size() - done);
+        if (put <= 0) break;
+        done += static_cast<size_t>(put);
+      }
+      ::close(ends[1]);
+    });
+    PrepareOptions input = options({"-"}, tokenizer);
+    input.out = directory_ / "input";
+    input.input_descriptor = ends[0];
+    prepare(input);
+    ::close(ends[0]);
+    EXPECT_TRUE(read_file(input.out / "train.bin") == expected);
+    EXPECT_EQ(read_file(input.out / "meta.json"), read_file(file.out / "meta.json"));
+  }
+}
+
+TEST_F(DataTest, BadTextAndOptionsGiveOneLine) {
+  EXPECT_THAT(complaint(options({directory_ / "missing"})), ::testing::HasSubstr("missing: cannot be opened"));
+  EXPECT_THAT(complaint(options({directory_.string()})), ::testing::HasSubstr("directory"));
+  EXPECT_THAT(complaint(options({write("empty", "")})), ::testing::HasSubstr("empty: is empty"));
+  EXPECT_THAT(complaint(options({write("latin", "caf\xe9 au lait")})),
+              ::testing::HasSubstr("latin: not UTF-8 at byte 4"));
+  EXPECT_THAT(complaint(options({write("cut", "caf\xc3")})), ::testing::HasSubstr("ends inside a character"));
+  EXPECT_THAT(complaint(options({"-", "-"})), ::testing::HasSubstr("twice"));
+  PrepareOptions o = options({write("good", "text")});
+  o.val_fraction = 1;
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--val-fraction is 1"));
+  o = options({write("good", "text")}, "bqe");
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("did you mean 'bpe'?"));
+  o = options({write("good", "some text that is too short\n")}, "bpe");
+  o.vocabulary_size = 5000;
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--vocab-size 5000 does not suit"));
+  EXPECT_FALSE(fs::exists(o.out / "meta.json"));
+  EXPECT_FALSE(fs::exists(o.out / "train.bin.tmp"));
+}
+
+TEST(Utf8, FindsTheFirstWrongByte) {
+  const auto where = [](const std::string& text) {
+    Utf8Checker checker;
+    return checker.check(text).value_or(-1);
+  };
+  EXPECT_EQ(where("aé漢😀"), -1);
+  EXPECT_EQ(where("a\x80"), 1);
+  EXPECT_EQ(where("\xc0\x80"), 0);          // overlong
+  EXPECT_EQ(where("\xe0\x9f\xbf"), 1);      // overlong
+  EXPECT_EQ(where("\xed\xa0\x80"), 1);      // surrogate
+  EXPECT_EQ(where("\xf4\x90\x80\x80"), 1);  // past U+10FFFF
+  EXPECT_EQ(where("\xf5"), 0);
+}
+
+TEST_F(DataTest, DamagedTokenFilesAreNamed) {
+  PrepareOptions o = options({write("text", plain_text(100))});
+  prepare(o);
+  const fs::path file = o.out / "train.bin";
+  const std::string content = read_file(file);
+  for (const size_t size : {size_t{0}, size_t{3}, size_t{1023}, size_t{1024}, content.size() - 2, content.size() - 1}) {
+    std::ofstream(file, std::ios::binary) << content.substr(0, size);
+    EXPECT_THROW(Dataset::open(o.out), InputError) << size;
+  }
+  std::ofstream(file, std::ios::binary) << content << "x";
+  EXPECT_THROW(Dataset::open(o.out), InputError);
+  std::ofstream(file, std::ios::binary) << content;
+  EXPECT_NO_THROW(Dataset::open(o.out));
+  fs::copy_file(o.out / "val.bin", file, fs::copy_options::overwrite_existing);
+  EXPECT_THROW(Dataset::open(o.out), InputError);  // sound, but not what meta.json says
+  fs::remove(file);
+  EXPECT_THROW(Dataset::open(o.out), InputError);
+  EXPECT_THROW(Dataset::open(directory_), InputError);
+}
+
+TEST_F(DataTest, WideVocabulariesUseFourBytes) {
+  TokenFileWriter writer(directory_ / "wide.bin", 70000), other(directory_ / "other.bin", 70000);
+  const std::vector<int32_t> written = {1, 65536, 69999, 5};
+  writer.append(written);
+  writer.move_tail(1, other);
+  writer.finish();
+  other.finish();
+  EXPECT_EQ(tokens(TokenFile(directory_ / "wide.bin")), (std::vector<int64_t>{1, 65536, 69999}));
+  EXPECT_EQ(tokens(TokenFile(directory_ / "other.bin")), (std::vector<int64_t>{5}));
+  std::vector<int64_t> out(3);
+  EXPECT_THROW(TokenFile(directory_ / "wide.bin").read(0, out, 69999), InputError);  // outside the vocabulary
+}
+
+TEST_F(DataTest, BatchesDependOnSeedAndIndexAlone) {
+  PrepareOptions o = options({write("text", plain_text(2000))});
+  prepare(o);
+  const Dataset dataset = Dataset::open(o.out);
+  const RandomTokenBatches batches(dataset.train(), 3, 16, 5, 256), other(dataset.train(), 3, 16, 6, 256);
+  std::vector<Batch> forward;
+  for (int64_t m = 0; m < 20; ++m) forward.push_back(batches.batch(m));
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int64_t m = 19; m >= 0; --m) {
+        const Batch batch = batches.batch(m);
+        EXPECT_TRUE(batch.inputs.equal(forward[static_cast<size_t>(m)].inputs));
+        EXPECT_TRUE(batch.targets.equal(forward[static_cast<size_t>(m)].targets));
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_FALSE(other.batch(0).inputs.equal(forward[0].inputs));
+  EXPECT_FALSE(forward[1].inputs.equal(forward[0].inputs));
+  EXPECT_TRUE(forward[0].inputs.narrow(1, 1, 15).equal(forward[0].targets.narrow(1, 0, 15)));
+}
+
+TEST_F(DataTest, BatchesReachEveryTokenAndNoFurther) {
+  TokenFileWriter writer(directory_ / "few.bin", 256);
+  const std::vector<int32_t> few = {10, 11, 12, 13, 14, 15};
+  writer.append(few);
+  writer.finish();
+  const TokenFile file(directory_ / "few.bin");
+  std::set<int64_t> beginnings;
+  const RandomTokenBatches batches(file, 4, 3, 1, 256);
+  for (int64_t m = 0; m < 50; ++m) {
+    const Batch batch = batches.batch(m);
+    for (int64_t s = 0; s < 4; ++s) beginnings.insert(batch.inputs[s][0].item<int64_t>());
+  }
+  EXPECT_EQ(beginnings, (std::set<int64_t>{10, 11, 12}));
+  EXPECT_THROW(RandomTokenBatches(file, 4, 6, 1, 256), InputError);
+
+  const SequentialTokenBatches windows(file, 8, 2, 256);
+  EXPECT_EQ(windows.count(), 1);
+  EXPECT_TRUE(windows.batch(0).inputs.equal(at::tensor({10, 11, 12, 13}, at::kLong).view({2, 2})));
+  EXPECT_TRUE(windows.batch(0).targets.equal(at::tensor({11, 12, 13, 14}, at::kLong).view({2, 2})));
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,95 @@
+// Configurations: exact round trip, errors that say where and what instead, examples and reference in step.
+#include "gyre/train/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kMinimal = "[data]\ntokens = \"x\"\n";
+
+std::string complaint(const std::string& toml, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_config(toml, "file.toml", overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Config, WrittenAndReadIsTheSame) {
+  Config config = parse_config(kMinimal, "x", {});
+  config.optimizer.lr = 0.1 / 3;
+  config.optimizer.betas = {0.95, 1.0 / 3};
+  config.optimizer.epsilon = 1e-12;
+  config.run.drains = {3, 17};
+  config.data.tokens = "a \"quoted\" \\ path\n";
+  config.model.bias = false;
+  config.pipeline.stall_seconds = 3;
+  EXPECT_TRUE(parse_config(to_toml(config), "x", {}) == config);
+  EXPECT_EQ(to_toml(parse_config(to_toml(config), "x", {})), to_toml(config));
+}
+
+TEST(Config, OverridesTakeTomlOrBareStrings) {
+  const Config config = parse_config(kMinimal, "x",
+                                     {"optimizer.lr=3e-4", "pipeline.schedule=gpipe", "run.drains=[3, 7]",
+                                      "model.bias=false", "data.tokens=a/b", "optimizer.lr=1"});
+  EXPECT_EQ(config.optimizer.lr, 1.0);
+  EXPECT_EQ(config.pipeline.schedule, "gpipe");
+  EXPECT_EQ(config.run.drains, (std::vector<int64_t>{3, 7}));
+  EXPECT_FALSE(config.model.bias);
+  EXPECT_EQ(config.data.tokens, "a/b");
+}
+
+TEST(Config, ErrorsSayWhereAndWhatInstead) {
+  EXPECT_THAT(complaint("[model]\nwidht = 3\n"),
+              HasSubstr("file.toml:2: unknown key 'widht' in [model]; did you mean 'width'?"));
+  EXPECT_THAT(complaint("[modle]\nwidth = 3\n"), HasSubstr("unknown table [modle]; did you mean 'model'?"));
+  EXPECT_THAT(complaint("[model]\n\nwidth = \"3\"\n"),
+              HasSubstr("file.toml:3: [model] width is \"3\"; give a whole number"));
+  EXPECT_THAT(complaint("[model]\nwidth = 3.5\n"), HasSubstr("give a whole number"));
+  EXPECT_THAT(complaint("[optimizer]\nbetas = [0.9, \"x\"]\n"), HasSubstr("give a list of numbers"));
+  EXPECT_THAT(complaint("[run]\nprecision = \"fp8\"\n"), HasSubstr("give one of: fp32, bf16"));
+  EXPECT_THAT(complaint("[run]\nupdates = 0\n"), HasSubstr("[run] updates is 0; give at least 1"));
+  EXPECT_THAT(complaint("[run\nupdates = 1\n"), HasSubstr("file.toml:1:"));
+  EXPECT_THAT(complaint("x = 1\n"), HasSubstr("unknown table"));
+  EXPECT_THAT(complaint("model = 1\n"), HasSubstr("must be a table"));
+  EXPECT_THAT(complaint("[model]\nheads = 7\n" + std::string(kMinimal)), HasSubstr("does not divide width 256"));
+  EXPECT_THAT(complaint("[optimizer]\nbetas = [0.9]\n" + std::string(kMinimal)), HasSubstr("give two"));
+  EXPECT_THAT(complaint("[run]\nupdates = 1\n"), HasSubstr("[data] tokens is missing"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.lrr=1"}), HasSubstr("--set optimizer.lrr=1: unknown key 'lrr'"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.lr"}), HasSubstr("expected table.key=value"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.lr=fast"}), HasSubstr("--set optimizer.lr=fast"));
+  EXPECT_EQ(complaint(kMinimal), "accepted");
+}
+
+TEST(Config, WholeNumbersServeAsNumbers) {
+  EXPECT_EQ(parse_config("[optimizer]\nlr = 1\nbetas = [0, 0.5]\n" + std::string(kMinimal), "x", {}).optimizer.betas[0],
+            0.0);
+}
+
+TEST(Config, ExamplesAreRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(GYRE_SOURCE_DIR) / "examples")) {
+    if (entry.path().extension() != ".toml") continue;
+    EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 4);
+}
+
+TEST(Config, TheReferenceIsInStep) {
+  // Made by: gyre train --help-config > docs/configuration.md
+  EXPECT_EQ(read_file(std::filesystem::path(GYRE_SOURCE_DIR) / "docs/configuration.md"), describe_config());
+}
+
+}  // namespace
+}  // namespace gyre
