@@ -147,7 +147,8 @@ std::string toml_value(const T& value) {
 
 // Where an error is: a file and line, or the override's own text.
 std::string place(const std::string& origin, const toml::node& node) {
-  return node.source().begin.line == 0 ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
+  const bool is_override = origin.rfind("--set ", 0) == 0;
+  return is_override ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
 }
 
 std::string found(const toml::node& node) {
@@ -281,8 +282,12 @@ void apply_override(const std::string& text, Config& config) {
   const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
                     value = text.substr(equals + 1);
   bool is_string = false;
+  const char* wanted = "";
   for_each_field(config, [&](const char* t, const char* k, auto& field, auto&&...) {
-    if (table == t && key == k) is_string = std::is_same_v<std::remove_cvref_t<decltype(field)>, std::string>;
+    if (table != t || key != k) return;
+    using T = std::remove_cvref_t<decltype(field)>;
+    is_string = std::is_same_v<T, std::string>;
+    wanted = type_name<T>();
   });
   const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
   const auto known = known_tables();
@@ -293,8 +298,14 @@ void apply_override(const std::string& text, Config& config) {
   if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
     throw InputError(fmt::format("{}: unknown key '{}' in [{}]{}", origin, key, table, suggestion(key, keys)));
   }
-  apply(parse_toml(fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value), origin), origin,
-        config);
+  const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);
+  toml::table parsed;
+  try {
+    parsed = parse_toml(document, origin);
+  } catch (const InputError&) {
+    throw InputError(fmt::format("{}: [{}] {} is {}; give {}", origin, table, key, value, wanted));
+  }
+  apply(parsed, origin, config);
 }
 
 // What involves more than one key.

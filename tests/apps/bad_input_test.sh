@@ -1,0 +1,55 @@
+# Bad input: exit 2, one clear line, nothing half-written.
+source "$(dirname "$0")/common.sh"
+
+# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words.
+refuses() {
+  local words=$1 code=0
+  shift
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
+  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(cat err.txt)"
+  grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
+}
+
+refuses "see gyre --help" "$gyre" trian
+refuses "see gyre --help" "$gyre" train run.toml --updates 3
+refuses "did you mean 'width'?" "$gyre" train run.toml --out x --set model.widht=3
+refuses "give a whole number" "$gyre" train run.toml --out x --set model.width=wide
+refuses "use at most 5 stages" "$gyre" train run.toml --out x --set pipeline.stages=6
+refuses "does not divide width" "$gyre" train run.toml --out x --set model.heads=5
+refuses "did you mean 'pipedream'?" "$gyre" train run.toml --out x --set pipeline.schedule=pipedraem
+refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.kind=adam
+refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set optimizer.clip_scope=global
+refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
+refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=300
+refuses "prepare more text" "$gyre" train run.toml --out x --set model.context=100000
+refuses "cannot be opened" "$gyre" train missing.toml --out x
+refuses "no run to resume" "$gyre" train --resume --out x
+refuses "no run is here" "$gyre" eval x
+refuses "not UTF-8 at byte 3" sh -c "printf 'abc\377' | '$gyre' prepare - --out y"
+[ ! -e x ] || fail "a refused run left something behind"
+
+cp -r tokens short
+head -c 5000 tokens/train.bin >short/train.bin
+refuses "truncated" "$gyre" train run.toml --out x --set data.tokens=short
+[ ! -e x ] || fail "a refused run left something behind"
+
+"$gyre" train run.toml --out run --set run.updates=40 >/dev/null 2>&1
+refuses "--resume" "$gyre" train run.toml --out run
+refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
+refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
+refuses "--prompt is empty" "$gyre" generate run --prompt ""
+
+# A flipped byte is noticed; the older checkpoint still serves.
+weights=run/checkpoints/step-00000040/model.safetensors
+printf '\377' | dd of=$weights bs=1 seek=3000 conv=notrunc status=none
+refuses "to continue from step 20" "$gyre" train --resume --out run
+refuses "its checksum differs" "$gyre" generate run --prompt a
+"$gyre" generate run --prompt a --step 20 --tokens 5 >/dev/null || fail "the older checkpoint does not serve"
+
+# A disk that fills up: exit 1, one line, earlier checkpoints whole, nothing half-written.
+code=0
+(ulimit -f 90; trap '' XFSZ; exec "$gyre" train run.toml --out full --set run.updates=30) >out.txt 2>err.txt || code=$?
+[ "$code" -eq 1 ] || fail "exit $code on a full disk: $(cat err.txt)"
+grep -q "cannot be written" err.txt || fail "no reason given: $(cat err.txt)"
+[ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
