@@ -10,10 +10,12 @@
 
 namespace gyre {
 
-// How a weight starts: zeros, ones, or normal with the given deviation, drawn from the stream keyed by its full name.
+// How a weight starts: zeros, ones, normal with the given deviation (drawn from the stream keyed by its full name), or
+// a value of its own.
 struct Initialization {
-  enum class Kind { Zeros, Ones, Normal } kind = Kind::Zeros;
+  enum class Kind { Zeros, Ones, Normal, Value } kind = Kind::Zeros;
   float deviation = 0;
+  at::Tensor value = {};
 };
 
 struct ParameterSpec {

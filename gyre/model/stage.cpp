@@ -71,6 +71,8 @@ at::Tensor initial_value(const ParameterSpec& parameter, uint64_t seed) {
       return at::zeros(parameter.shape, options);
     case Initialization::Kind::Ones:
       return at::ones(parameter.shape, options);
+    case Initialization::Kind::Value:
+      return parameter.initialization.value.to(at::kFloat).clone();
     case Initialization::Kind::Normal:
       break;
   }

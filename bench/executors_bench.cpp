@@ -1,0 +1,97 @@
+// How much faster `threads` is than `replay`: the same two-stage pipeline, the same microbatches, in turn, five times
+// each.
+//   executors_bench [STAGES] [UPDATES]
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "gyre/core/random.h"
+#include "gyre/model/gpt.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/schedule/builders.h"
+
+namespace {
+
+using namespace gyre;
+
+constexpr int64_t kSequences = 8, kContext = 128, kVocabulary = 256;
+constexpr int kPairs = 5;
+
+class RandomTokens final : public BatchSource {
+ public:
+  Batch batch(int64_t index) const override {
+    RandomStream stream(1, StreamPurpose::Test, static_cast<uint64_t>(index));
+    const at::Tensor tokens = at::empty({kSequences, kContext + 1}, at::kLong);
+    for (int64_t i = 0; i < tokens.numel(); ++i)
+      tokens.data_ptr<int64_t>()[i] = static_cast<int64_t>(stream.below(kVocabulary));
+    return {tokens.narrow(1, 0, kContext).contiguous(), tokens.narrow(1, 1, kContext).contiguous()};
+  }
+  int64_t tokens_per_batch() const override { return kSequences * kContext; }
+};
+
+struct Silent final : SegmentObserver {
+  void on_loss(int64_t, double) override {}
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+};
+
+// Eight equal blocks; embedding and head are small beside them.
+Pipeline make_pipeline(int stages, const std::string& optimizer) {
+  GptConfig gpt;
+  gpt.vocabulary = kVocabulary;
+  gpt.context = kContext;
+  const Layers layers = build_gpt(gpt);
+  std::vector<double> costs;
+  for (const auto& layer : layers) costs.push_back(layer->cost(kSequences * kContext));
+  RuntimeOptions options;
+  options.learning_rate = [](int64_t) { return 1e-4; };
+  OptimizerConfig config;
+  config.kind = optimizer;
+  config.products = "bf16";
+  return Pipeline(make_schedule({"pipedream", stages, 1}), layers, partition_by_cost(costs, stages), options, config);
+}
+
+// Tokens per second of `updates` updates, and how many were made before.
+double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, int64_t updates) {
+  const RandomTokens batches;
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.first_update = segment.first_microbatch = done;
+  segment.microbatches = updates;
+  Silent observer;
+  const SegmentReport report = make_executor(executor)->run(pipeline, segment, observer);
+  done += updates;
+  return static_cast<double>(updates * batches.tokens_per_batch()) / report.seconds;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  const int stages = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int64_t updates = argc > 2 ? std::atoll(argv[2]) : 40;
+  for (const char* optimizer : {"adamw", "basis-rotation"}) {
+    Pipeline pipeline = make_pipeline(stages, optimizer);
+    int64_t done = 0;
+    measure(pipeline, "replay", done, updates / 2);  // warm
+    std::vector<double> replay, threads, ratios;
+    for (int pair = 0; pair < kPairs; ++pair) {
+      replay.push_back(measure(pipeline, "replay", done, updates));
+      threads.push_back(measure(pipeline, "threads", done, updates));
+      ratios.push_back(threads.back() / replay.back());
+    }
+    fmt::print("{:<15} stages {}  replay {:>7.0f} tokens/s  threads {:>7.0f} tokens/s  ratio {:.2f} (median of {})\n",
+               optimizer, stages, median(replay), median(threads), median(ratios), kPairs);
+  }
+}

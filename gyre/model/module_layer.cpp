@@ -1,0 +1,121 @@
+#include "gyre/model/module_layer.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <utility>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+// One microbatch between forward and backward: its graph hangs on `output`.
+struct ModuleLayer::InFlight {
+  std::unique_ptr<Copy> copy;
+  at::Tensor input, targets, output;
+};
+
+ModuleLayer::ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss)
+    : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)), loss_(std::move(loss)) {
+  if (!module_->buffers().empty()) {
+    throw InputError(
+        fmt::format("module '{}' has buffers (running statistics), which belong to no weight version; use layers "
+                    "without them, such as LayerNorm for BatchNorm",
+                    name_));
+  }
+}
+
+std::vector<ParameterSpec> ModuleLayer::parameters() const {
+  std::vector<ParameterSpec> specs;
+  for (const auto& item : module_->named_parameters()) {
+    ParameterSpec spec;
+    spec.name = item.key();
+    spec.shape = item.value().sizes().vec();
+    spec.initialization.kind = Initialization::Kind::Value;
+    spec.initialization.value = item.value().detach();
+    spec.decay = spec.rotate = spec.shape.size() == 2;
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+std::unique_ptr<ModuleLayer::Copy> ModuleLayer::take_copy() const {
+  const std::lock_guard lock(mutex_);
+  if (!free_.empty()) {
+    auto copy = std::move(free_.back());
+    free_.pop_back();
+    return copy;
+  }
+  auto copy = std::make_unique<Copy>();
+  copy->module = module_->clone();
+  copy->parameters = copy->module->parameters();
+  return copy;
+}
+
+void ModuleLayer::give_back(std::unique_ptr<Copy> copy) const {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(copy));
+}
+
+void ModuleLayer::record(std::span<const at::Tensor> weights, InFlight& flight) const {
+  for (size_t i = 0; i < weights.size(); ++i) flight.copy->parameters[i].set_data(weights[i]);
+  flight.output = forward_(*flight.copy->module, flight.input);
+  if (loss_ && flight.targets.defined()) flight.output = loss_(flight.output, flight.targets).to(at::kFloat);
+}
+
+at::Tensor ModuleLayer::forward(std::span<const at::Tensor> weights, const at::Tensor& input,
+                                const LayerContext& context, Saved& saved) const {
+  // Freed with its copy put back, whether or not a backward follows.
+  const std::shared_ptr<InFlight> flight(new InFlight, [this](InFlight* done) {
+    if (done->copy) give_back(std::move(done->copy));
+    delete done;
+  });
+  flight->copy = take_copy();
+  flight->copy->module->train(context.training);
+  flight->input = input.detach();
+  flight->targets = context.targets;
+  const at::AutoGradMode recording(context.training);
+  if (context.training && input.is_floating_point()) flight->input.requires_grad_();
+  record(weights, *flight);
+  const at::Tensor output = flight->output.detach();
+  if (context.training) saved.other = flight;
+  return output;
+}
+
+at::Tensor ModuleLayer::backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
+                                       Saved& saved) const {
+  const auto flight = std::static_pointer_cast<InFlight>(std::exchange(saved.other, nullptr));
+  const at::AutoGradMode recording(true);
+  bool same = true;
+  for (size_t i = 0; i < weights.size(); ++i) same &= weights[i].data_ptr() == flight->copy->parameters[i].data_ptr();
+  if (!same) record(weights, *flight);
+
+  std::vector<at::Tensor> inputs = flight->copy->parameters;
+  const bool has_input_gradient = flight->input.requires_grad();
+  if (has_input_gradient) inputs.push_back(flight->input);
+  auto gradients = torch::autograd::grad({flight->output}, inputs, {grad_output.to(flight->output.scalar_type())},
+                                         /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
+  at::Tensor grad_input;
+  if (has_input_gradient) {
+    grad_input = gradients.back().detach();
+    gradients.pop_back();
+  }
+  saved.tensors = std::move(gradients);
+  return grad_input;
+}
+
+void ModuleLayer::backward_weights(Saved& saved, std::span<at::Tensor> gradients) const {
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (saved.tensors[i].defined()) gradients[i].add_(saved.tensors[i]);
+  }
+  saved.tensors.clear();
+}
+
+double ModuleLayer::cost(int64_t tokens) const {
+  double count = 1;
+  for (const auto& parameter : module_->parameters()) count += static_cast<double>(parameter.numel());
+  return count * static_cast<double>(tokens);
+}
+
+}  // namespace gyre
