@@ -21,8 +21,8 @@
 namespace gyre {
 namespace {
 
-// How much text bpe is trained on: in proportion to the vocabulary, which is what decides how much is needed. Four times as
-// much made 1% fewer tokens of 73 MB of novels (8192 pieces), and the trainer's memory grows with it.
+// How much text bpe is trained on: in proportion to the vocabulary, which is what decides how much is needed. Four
+// times as much made 1% fewer tokens of 73 MB of novels (8192 pieces), and the trainer's memory grows with it.
 int64_t sample_bytes(int64_t vocabulary) {
   return std::clamp<int64_t>(vocabulary * 128, 1 << 20, 16 << 20);
 }
