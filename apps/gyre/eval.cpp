@@ -39,7 +39,7 @@ void run(const Flags& flags) {
 
 void add_eval(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("eval", "Validation loss of a trained run");
+  CLI::App* command = app.add_subcommand(kEval.name, kEval.meaning);
   command->add_option("run", flags->run, "Directory of the run")->required();
   command->add_option("--data", flags->data, "Token directory to use instead of the run's");
   command->add_option("--batches", flags->batches, "Microbatches to evaluate; 0 for all")

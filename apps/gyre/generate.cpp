@@ -41,7 +41,7 @@ void run(Flags& flags) {
 
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("generate", "Continue a prompt with a trained run");
+  CLI::App* command = app.add_subcommand(kGenerate.name, kGenerate.meaning);
   command->add_option("run", flags->run, "Directory of the run")->required();
   command->add_option("--prompt", flags->options.prompt, "Text to continue")->required();
   command->add_option("--tokens", flags->options.tokens, "Tokens to add");

@@ -42,7 +42,7 @@ void run(bool json) {
 
 void add_info(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("info", "What this build has and what machine it sees");
+  CLI::App* command = app.add_subcommand(kInfo.name, kInfo.meaning);
   command->add_flag("--json", *json, "Print one JSON object");
   command->callback([json] { run(*json); });
 }

@@ -77,7 +77,7 @@ void run(const Flags& flags) {
 
 void add_train(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("train", "Train a model as CONFIG.toml says");
+  CLI::App* command = app.add_subcommand(kTrain.name, kTrain.meaning);
   command->add_option("config", flags->config, "Configuration (TOML); with --resume the run's own if left out");
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
       ->allow_extra_args(false);

@@ -20,7 +20,9 @@ class VersionTracker {
   int64_t track(const Action& action);
 
  private:
-  size_t index(int pipeline, int stage) const { return static_cast<size_t>(pipeline * schedule_.stages + stage); }
+  size_t index(int pipeline, int stage) const {
+    return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
+  }
 
   const Schedule& schedule_;
   int worker_;

@@ -11,7 +11,8 @@ refuses() {
   grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
 }
 
-refuses "see gyre --help" "$gyre" trian
+refuses "did you mean 'train'?" "$gyre" trian
+refuses "see gyre --help" "$gyre"
 refuses "see gyre --help" "$gyre" train run.toml --updates 3
 refuses "did you mean 'width'?" "$gyre" train run.toml --out x --set model.widht=3
 refuses "give a whole number" "$gyre" train run.toml --out x --set model.width=wide

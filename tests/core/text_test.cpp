@@ -1,0 +1,33 @@
+// Text for people.
+#include "gyre/core/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gyre {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Text, SuggestsTheNearestNameAndOtherwiseListsAll) {
+  EXPECT_THAT(suggestion("widht", {"layers", "width"}), HasSubstr("did you mean 'width'?"));
+  const std::string all = suggestion("zebra", {"layers", "width"});
+  EXPECT_THAT(all, HasSubstr("layers"));
+  EXPECT_THAT(all, HasSubstr("width"));
+  EXPECT_THAT(all, ::testing::Not(HasSubstr("did you mean")));
+}
+
+TEST(Text, Sizes) {
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_count(12345678), "12.3M");
+  EXPECT_EQ(human_duration(65), "1:05");
+  EXPECT_EQ(human_duration(3725), "1:02:05");
+}
+
+TEST(Text, Joins) {
+  EXPECT_EQ(join({}, ", "), "");
+  EXPECT_EQ(join({"a", "b"}, ", "), "a, b");
+}
+
+}  // namespace
+}  // namespace gyre
