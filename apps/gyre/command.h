@@ -10,7 +10,9 @@
 namespace gyre::app {
 
 // Of gyre itself.
-void add_prepare(CLI::App& app);  // prepare.cpp
+void add_prepare(CLI::App& app);   // prepare.cpp
+void add_schedule(CLI::App& app);  // schedule.cpp
+void add_simulate(CLI::App& app);  // simulate.cpp
 
 // Of gyre-engine.
 void add_train(CLI::App& app);     // train.cpp

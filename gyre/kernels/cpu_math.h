@@ -12,7 +12,12 @@
 #include <bit>
 #include <cstdint>
 
+// The choice is made while the program is loaded, before the thread sanitizer is ready for it.
+#ifdef __SANITIZE_THREAD__
+#define GYRE_CPU_KERNEL
+#else
 #define GYRE_CPU_KERNEL __attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
 #define GYRE_INLINE inline __attribute__((always_inline))
 
 namespace gyre::cpu {

@@ -1,5 +1,6 @@
 #include "gyre/runtime/gradient_windows.h"
 
+#include <optional>
 #include <utility>
 
 namespace gyre {
@@ -10,29 +11,33 @@ GradientWindows::GradientWindows(std::vector<ParameterSpec> specs, at::Device de
 std::span<at::Tensor> GradientWindows::accumulators(int64_t window) {
   const auto found = open_.find(window);
   if (found != open_.end()) return found->second.buffer.tensors;
-  FlatBuffer buffer;
-  if (free_.empty()) {
-    buffer = make_flat_buffer(specs_, at::kFloat, device_);
-  } else {
-    buffer = std::move(free_.back());
-    free_.pop_back();
-    buffer.flat.zero_();
+  std::optional<FlatBuffer> buffer;
+  {
+    const std::lock_guard lock(free_mutex_);
+    if (!free_.empty()) {
+      buffer = std::move(free_.back());
+      free_.pop_back();
+    }
   }
-  return open_.emplace(window, Window{std::move(buffer), 0}).first->second.buffer.tensors;
+  if (buffer) {
+    buffer->flat.zero_();
+  } else {
+    buffer = make_flat_buffer(specs_, at::kFloat, device_);
+  }
+  return open_.emplace(window, Window{std::move(*buffer), 0}).first->second.buffer.tensors;
 }
 
-void GradientWindows::count(int64_t window) {
-  ++open_.at(window).contributions;
+int64_t GradientWindows::count(int64_t window) {
+  return ++open_.at(window).contributions;
 }
 
-int64_t GradientWindows::contributions(int64_t window) const {
-  const auto found = open_.find(window);
-  return found == open_.end() ? 0 : found->second.contributions;
+FlatBuffer GradientWindows::release(int64_t window) {
+  return std::move(open_.extract(window).mapped().buffer);
 }
 
-void GradientWindows::recycle(int64_t window) {
-  auto node = open_.extract(window);
-  free_.push_back(std::move(node.mapped().buffer));
+void GradientWindows::give_back(FlatBuffer buffer) {
+  const std::lock_guard lock(free_mutex_);
+  free_.push_back(std::move(buffer));
 }
 
 }  // namespace gyre

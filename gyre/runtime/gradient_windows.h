@@ -1,9 +1,10 @@
-// Gradients of windows: each window that is open has its own fp32 buffer, so windows that overlap in time never mix and
-// every microbatch's gradient is in exactly one update.
+// Gradients of windows on one replica: each window that is open has its own fp32 buffer, so windows that overlap in
+// time never mix and every microbatch's gradient is in exactly one update.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,11 @@ class GradientWindows {
 
   // The accumulators of `window`, zero at first.
   std::span<at::Tensor> accumulators(int64_t window);
-  // Counts one microbatch whose gradient is now wholly in the window.
-  void count(int64_t window);
-  int64_t contributions(int64_t window) const;
-  // After the update: the buffer is free for another window.
-  void recycle(int64_t window);
+  // Counts one microbatch whose gradient is now wholly in the window; returns how many are.
+  int64_t count(int64_t window);
+  // Hands out the window's buffer; it comes back by give_back, from any thread.
+  FlatBuffer release(int64_t window);
+  void give_back(FlatBuffer buffer);
   size_t open() const { return open_.size(); }
 
  private:
@@ -32,6 +33,7 @@ class GradientWindows {
   std::vector<ParameterSpec> specs_;
   at::Device device_;
   std::map<int64_t, Window> open_;
+  std::mutex free_mutex_;
   std::vector<FlatBuffer> free_;
 };
 

@@ -1,5 +1,5 @@
-// What persists between segments of a run: the stages with their weights, optimizers and open gradients, placed on
-// workers.
+// What persists between segments of a run: every stage's owner with its weights and optimizer, and the replicas placed
+// on workers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,8 +21,6 @@
 
 namespace gyre {
 
-// Which version a backward reads: the one its forward read, or the newest.
-enum class WeightPolicy { Stash, Latest };
 // Over what the norm that clips a gradient is taken: the whole model (needs a flush: stages meet once per update) or
 // each stage by itself.
 enum class ClipScope { None, Global, Stage };
@@ -38,27 +36,34 @@ struct RuntimeOptions {
   double stall_seconds = 60;   // all workers waiting for so long is a stall
 };
 
-// One replica of one stage on its worker.
-struct Replica {
-  Replica(int pipeline, int stage, Stage layers, at::ScalarType compute);
+// What there is once for each stage, on its owner.
+struct StageOwner {
+  StageOwner(Stage layers, at::ScalarType compute, bool shared);
 
-  int pipeline;
-  int stage;
   Stage layers;
   WeightStore weights;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+// One pipeline's copy of a stage, on its worker. In one process the version it reads is the owner's own buffer.
+struct Replica {
+  explicit Replica(StageOwner& owner);
+
+  StageOwner& owner;
+  WeightReader weights;  // the version it has now
   GradientWindows gradients;
-  std::unique_ptr<Optimizer> optimizer;  // on the owner
 };
 
 class Pipeline {
  public:
   // Initial weights are drawn from options.seed. `ranges` has one entry per stage of `schedule`.
-  // Errors: InputError for combinations that cannot be served (global clipping without a flush, several pipelines).
+  // Errors: InputError for combinations that cannot be served (global clipping without a flush).
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
            const OptimizerConfig& optimizer);
 
   const Schedule& schedule() const { return schedule_; }
   const RuntimeOptions& options() const { return options_; }
+  StageOwner& owner(int stage) { return *owners_[stage]; }
   Replica& replica(int pipeline, int stage) { return *replicas_[pipeline * schedule_.stages + stage]; }
   int64_t parameter_count() const;
 
@@ -69,9 +74,13 @@ class Pipeline {
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
+  // All replicas read the newest version, as at the start of every segment.
+  void synchronise_replicas();
+
   Schedule schedule_;
   RuntimeOptions options_;
-  std::vector<std::unique_ptr<Replica>> replicas_;  // [pipeline * stages + stage]
+  std::vector<std::unique_ptr<StageOwner>> owners_;  // [stage]
+  std::vector<std::unique_ptr<Replica>> replicas_;   // [pipeline * stages + stage]
 };
 
 }  // namespace gyre

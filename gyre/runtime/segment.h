@@ -8,6 +8,7 @@
 
 #include "gyre/data/batch.h"
 #include "gyre/schedule/schedule.h"
+#include "gyre/schedule/timed_action.h"
 
 namespace gyre {
 
@@ -17,6 +18,7 @@ struct Segment {
   int64_t first_microbatch = 0;             // of the run; the schedule's own numbers start at 0 in every segment
   int64_t first_update = 0;                 // updates made before this segment
   int64_t microbatches = 0;                 // to take in, unless stopped
+  bool trace = false;                       // keep the times of every action
   const std::atomic<bool>* stop = nullptr;  // when it becomes true, the segment drains at the next window's end
 };
 
@@ -33,16 +35,24 @@ class SegmentObserver {
 struct WorkerReport {
   double busy_seconds = 0;
   int64_t actions = 0;
+  std::vector<TimedAction> trace;  // when the segment asked for it; seconds from its start
+};
+
+// What one kind of action at one stage took.
+struct ActionCost {
+  int64_t count = 0;
+  double seconds = 0;
 };
 
 struct SegmentReport {
   int64_t microbatches = 0;  // taken in and finished; fewer than asked for after a stop
   double seconds = 0;
   std::vector<WorkerReport> workers;
-  std::vector<std::map<int64_t, int64_t>> delay;     // [stage]: delay seen -> microbatches
-  std::vector<std::map<int64_t, int64_t>> mismatch;  // [stage]
-  std::vector<int64_t> peak_in_flight;               // [stage]: microbatches held at once
-  std::vector<size_t> peak_weight_buffers;           // [stage]: weight buffers alive at once, masters included
+  std::vector<std::map<ActionKind, ActionCost>> costs;  // [stage]
+  std::vector<std::map<int64_t, int64_t>> delay;        // [stage]: delay seen -> microbatches
+  std::vector<std::map<int64_t, int64_t>> mismatch;     // [stage]
+  std::vector<int64_t> peak_in_flight;                  // [stage]: microbatches held at once
+  std::vector<size_t> peak_weight_buffers;              // [stage]: weight buffers alive at once, masters included
 };
 
 }  // namespace gyre

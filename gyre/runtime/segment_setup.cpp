@@ -25,22 +25,32 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment)
              Intake(segment.microbatches, segment.schedule->window, segment.stop),
              NormExchange(segment.schedule->stages, bells),
              {},
+             {},
+             {},
              {}} {
   const Schedule& schedule = *segment.schedule;
-  if (schedule.placement != pipeline.schedule().placement) {
-    throw InputError(fmt::format("schedule {}: its placement is not the pipeline's", schedule.name));
-  }
+  const auto& placement = pipeline.schedule().placement;
+  const bool fits = schedule.forward_only ? schedule.placement[0] == placement[0] : schedule.placement == placement;
+  if (!fits) throw InputError(fmt::format("schedule {}: its placement is not the pipeline's", schedule.name));
+  // No owner makes, and no replica finishes, more windows than a repetition has before the other side takes them.
+  const int64_t windows = schedule.shift / schedule.window + 2;
   for (int p = 0; p < schedule.pipelines; ++p) {
     auto& activations = shared.activations.emplace_back(schedule.stages);
     auto& gradients = shared.gradients.emplace_back(schedule.stages);
-    for (int stage = 0; stage + 1 < schedule.stages; ++stage) {
+    auto& reductions = shared.reductions.emplace_back(schedule.stages);
+    auto& versions = shared.versions.emplace_back(schedule.stages);
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      const auto& here = bells[schedule.worker_of(p, stage)];
+      const auto& owner = bells[schedule.owner[stage]];
+      const std::string place = fmt::format("{}:{}", p, stage);
+      reductions[stage] =
+          std::make_unique<MemoryChannel<ReducedGradient>>(here, owner, windows, place + " to its owner");
+      versions[stage] = std::make_unique<MemoryChannel<WeightReader>>(owner, here, windows, place + " from its owner");
+      if (stage + 1 == schedule.stages) continue;
       const int64_t capacity = schedule.forward_only ? kForwardOnlyCapacity : max_in_flight(schedule, p, stage);
-      const auto& lower = bells[schedule.worker_of(p, stage)];
-      const auto& upper = bells[schedule.worker_of(p, stage + 1)];
-      activations[stage + 1] =
-          std::make_unique<MemoryChannel>(lower, upper, capacity, fmt::format("{}:{}->{}", p, stage, stage + 1));
-      gradients[stage] =
-          std::make_unique<MemoryChannel>(upper, lower, capacity, fmt::format("{}:{}->{}", p, stage + 1, stage));
+      const auto& above = bells[schedule.worker_of(p, stage + 1)];
+      activations[stage + 1] = std::make_unique<MemoryChannel<at::Tensor>>(here, above, capacity, place + " upwards");
+      gradients[stage] = std::make_unique<MemoryChannel<at::Tensor>>(above, here, capacity, "downwards to " + place);
     }
   }
 }
@@ -56,6 +66,7 @@ SegmentReport SegmentSetup::report(double seconds) const {
   const size_t stages = shared.segment.schedule->stages;
   report.microbatches = shared.intake.limit();
   report.seconds = seconds;
+  report.costs.resize(stages);
   report.delay.resize(stages);
   report.mismatch.resize(stages);
   report.peak_in_flight.resize(stages);

@@ -1,13 +1,45 @@
 #include "gyre/runtime/weight_store.h"
 
+#include <mutex>
 #include <utility>
 
 namespace gyre {
 
-WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device)
-    : specs_(std::move(specs)), compute_(compute), device_(device) {
+// Buffers that nobody reads. Readers on any thread give theirs back.
+class WeightStore::BufferPool {
+ public:
+  std::unique_ptr<WeightVersion> take() {
+    const std::lock_guard lock(mutex_);
+    ++live_;
+    if (free_.empty()) return nullptr;
+    auto version = std::move(free_.back());
+    free_.pop_back();
+    return version;
+  }
+  void give_back(std::unique_ptr<WeightVersion> version) {
+    const std::lock_guard lock(mutex_);
+    --live_;
+    free_.push_back(std::move(version));
+  }
+  size_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<WeightVersion>> free_;
+  size_t live_ = 0;
+};
+
+WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device, bool shared)
+    : specs_(std::move(specs)),
+      compute_(compute),
+      device_(device),
+      shared_(shared),
+      pool_(std::make_shared<BufferPool>()) {
   if (compute_ == at::kFloat) {
-    latest_ = take_free_buffer();
+    latest_ = take_buffer();
     masters_ = latest_->buffer;
   } else {
     masters_ = make_flat_buffer(specs_, at::kFloat, device_);
@@ -15,28 +47,27 @@ WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType comput
   }
 }
 
-std::shared_ptr<WeightVersion> WeightStore::take_free_buffer() {
-  for (const auto& version : versions_) {
-    if (version.use_count() == 1) return version;  // only this list holds it
+std::shared_ptr<WeightVersion> WeightStore::take_buffer() {
+  auto version = pool_->take();
+  if (!version) {
+    version = std::make_unique<WeightVersion>();
+    version->buffer = make_flat_buffer(specs_, compute_, device_);
   }
-  auto version = std::make_shared<WeightVersion>();
-  version->buffer = make_flat_buffer(specs_, compute_, device_);
-  versions_.push_back(version);
-  return version;
+  return {version.release(),
+          [pool = pool_](WeightVersion* unread) { pool->give_back(std::unique_ptr<WeightVersion>(unread)); }};
 }
 
 void WeightStore::publish() {
   latest_.reset();  // the outgoing version's buffer is free unless a reader holds it
-  latest_ = take_free_buffer();
+  latest_ = take_buffer();
   latest_->number = version_;
   if (compute_ != at::kFloat) latest_->buffer.flat.copy_(masters_.flat);
 }
 
 std::span<const at::Tensor> WeightStore::begin_update() {
-  // fp32: the latest version is the master. If anyone but this store (the list and latest_) reads it, the update goes
-  // to a copy and the readers keep the old buffer.
-  if (compute_ == at::kFloat && latest_.use_count() > 2) {
-    auto next = take_free_buffer();
+  // fp32: the latest version is the master. If anyone reads it, the update goes to a copy and they keep the old buffer.
+  if (compute_ == at::kFloat && (shared_ || latest_.use_count() > 1)) {
+    auto next = take_buffer();
     next->buffer.flat.copy_(masters_.flat);
     latest_ = std::move(next);
     masters_ = latest_->buffer;
@@ -58,9 +89,7 @@ void WeightStore::restart(int64_t version) {
 }
 
 size_t WeightStore::live_buffers() const {
-  size_t live = compute_ == at::kFloat ? 0 : 1;
-  for (const auto& version : versions_) live += version.use_count() > 1 ? 1 : 0;
-  return live;
+  return pool_->live() + (compute_ == at::kFloat ? 0 : 1);
 }
 
 }  // namespace gyre

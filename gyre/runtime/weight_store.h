@@ -1,5 +1,5 @@
-// The weights of one replica of one stage: fp32 masters, and a compute copy for every version that is still read.
-// A version dies, and its buffer is reused, when its last reader lets go of it.
+// The weights of one stage on its owner: fp32 masters, and a compute copy for every version that some replica still
+// reads. A version dies, and its buffer is reused, when its last reader lets go of it, on whatever thread that is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,9 @@ using WeightReader = std::shared_ptr<const WeightVersion>;
 class WeightStore {
  public:
   // compute: at::kFloat or at::kBFloat16. With fp32 the latest version *is* the master, and an update copies it only if
-  // somebody still reads it; with bf16 every version is a converted copy.
-  WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device);
+  // somebody may still read it; with bf16 every version is a converted copy. `shared`: readers are on other threads
+  // too, so that nobody can tell whether they still read.
+  WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device, bool shared = false);
 
   const std::vector<ParameterSpec>& specs() const { return specs_; }
   int64_t version() const { return version_; }
@@ -40,20 +41,22 @@ class WeightStore {
   // As finish_update after loading a checkpoint: `version` is set rather than advanced.
   void restart(int64_t version);
 
-  // Buffers alive now, masters included: what the memory model counts.
+  // Buffers alive now, masters included: what the memory model counts. Any thread.
   size_t live_buffers() const;
 
  private:
-  std::shared_ptr<WeightVersion> take_free_buffer();
+  class BufferPool;
+  std::shared_ptr<WeightVersion> take_buffer();
   void publish();
 
   std::vector<ParameterSpec> specs_;
   at::ScalarType compute_;
   at::Device device_;
+  bool shared_;
   int64_t version_ = 0;
   FlatBuffer masters_;
+  std::shared_ptr<BufferPool> pool_;  // outlives the readers
   std::shared_ptr<WeightVersion> latest_;
-  std::vector<std::shared_ptr<WeightVersion>> versions_;  // all buffers ever needed at once; recycled
 };
 
 }  // namespace gyre

@@ -24,6 +24,13 @@ Worker::Worker(int number, SegmentShared& shared, WorkerSink sink)
       if (schedule().worker_of(pipeline, stage) == number) states_[{pipeline, stage}];
     }
   }
+  const Program& program = schedule().programs[number];
+  for (const auto* actions : {&program.prologue, &program.period}) {
+    for (const Action& action : *actions) {
+      if (action.kind == ActionKind::Adopt) state_of(action).adopts = true;
+    }
+  }
+  costs_.resize(schedule().stages);
 }
 
 Worker::Step Worker::try_step() {
@@ -36,15 +43,28 @@ Worker::Step Worker::try_step() {
   const int64_t limit = cursor_.limit();
   const auto started = std::chrono::steady_clock::now();
   const bool done = perform(*action);
-  report_.busy_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  account(*action, started, done);
   if (done) {
-    ++report_.actions;
     expected_version_.reset();
     cursor_.advance();
     return Step::Done;
   }
   // A drain was noticed: the program is shorter now, so there may be something else to do.
   return cursor_.limit() < limit ? Step::Done : Step::MustWait;
+}
+
+void Worker::account(const Action& action, std::chrono::steady_clock::time_point started, bool done) {
+  const auto ended = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(ended - started).count();
+  report_.busy_seconds += seconds;
+  if (!done) return;
+  ++report_.actions;
+  ActionCost& cost = costs_[action.stage][action.kind];
+  ++cost.count;
+  cost.seconds += seconds;
+  if (!shared_.segment.trace) return;
+  const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_started_).count(); };
+  report_.trace.push_back({action, since_start(started), since_start(ended)});
 }
 
 bool Worker::perform(const Action& action) {
@@ -60,10 +80,9 @@ bool Worker::perform(const Action& action) {
     case ActionKind::Update:
       return update(action);
     case ActionKind::Adopt:
-      break;
+      return adopt(action);
   }
-  throw RunError(fmt::format("action {}: this executor hosts one pipeline, which has nothing to adopt",
-                             to_string(action, schedule().pipelines)));
+  return false;
 }
 
 bool Worker::forward(const Action& action) {
@@ -82,7 +101,7 @@ bool Worker::forward(const Action& action) {
       return false;
     }
   } else {
-    Channel& channel = *shared_.activations[action.pipeline][action.stage];
+    Channel<at::Tensor>& channel = *shared_.activations[action.pipeline][action.stage];
     auto received = channel.try_receive(action.microbatch);
     if (!received) {
       const auto limit = channel.closed_at();
@@ -102,10 +121,10 @@ bool Worker::forward(const Action& action) {
     if (last) context.targets = std::move(batch.targets);
   }
 
-  WeightReader weights = replica.weights.read();
+  WeightReader weights = replica.weights;
   InFlight in_flight;
-  in_flight.version = checked_version(action, weights->number - segment.first_update);
-  at::Tensor output = replica.layers.forward(weights->buffer.tensors, input, context, in_flight.saved);
+  in_flight.version = checked_version(action, version_of(replica));
+  at::Tensor output = replica.owner.layers.forward(weights->buffer.tensors, input, context, in_flight.saved);
   if (last) {
     const double loss = output.item<double>();
     if (!std::isfinite(loss)) {
@@ -121,7 +140,7 @@ bool Worker::forward(const Action& action) {
   if (shared_.pipeline.options().weights == WeightPolicy::Stash) in_flight.stashed = std::move(weights);
   state.in_flight.emplace(action.microbatch, std::move(in_flight));
   state.peak_in_flight = std::max(state.peak_in_flight, static_cast<int64_t>(state.in_flight.size()));
-  state.peak_weight_buffers = std::max(state.peak_weight_buffers, replica.weights.live_buffers());
+  state.peak_weight_buffers = std::max(state.peak_weight_buffers, replica.owner.weights.live_buffers());
   return true;
 }
 
@@ -141,7 +160,7 @@ bool Worker::backward(const Action& action) {
   auto entry = state_of(action).in_flight.find(action.microbatch);
   InFlight& microbatch = entry->second;
   const WeightReader weights = backward_weights_version(replica, microbatch);
-  const int64_t found = checked_version(action, replica.weights.version() - shared_.segment.first_update);
+  const int64_t found = checked_version(action, version_of(replica));
   const bool reads_latest = shared_.pipeline.options().weights == WeightPolicy::Latest;
   ++state_of(action).mismatch[reads_latest ? found - microbatch.version : 0];
 
@@ -149,12 +168,12 @@ bool Worker::backward(const Action& action) {
   const auto& tensors = weights->buffer.tensors;
   const bool split = action.kind == ActionKind::BackwardInput;
   if (split) {
-    grad_input = replica.layers.backward_input(tensors, std::move(grad_output), microbatch.saved);
+    grad_input = replica.owner.layers.backward_input(tensors, std::move(grad_output), microbatch.saved);
     microbatch.split = true;
     microbatch.stashed.reset();
   } else {
     const auto accumulators = replica.gradients.accumulators(action.microbatch / schedule().window);
-    grad_input = replica.layers.backward(tensors, std::move(grad_output), microbatch.saved, accumulators);
+    grad_input = replica.owner.layers.backward(tensors, std::move(grad_output), microbatch.saved, accumulators);
   }
   if (action.stage > 0) {
     shared_.gradients[action.pipeline][action.stage - 1]->send(action.microbatch, std::move(grad_input));
@@ -168,87 +187,147 @@ bool Worker::backward(const Action& action) {
 
 void Worker::backward_weights(const Action& action) {
   Replica& replica = replica_of(action);
-  checked_version(action, replica.weights.version() - shared_.segment.first_update);
+  checked_version(action, version_of(replica));
   auto entry = state_of(action).in_flight.find(action.microbatch);
-  replica.layers.backward_weights(entry->second.saved,
-                                  replica.gradients.accumulators(action.microbatch / schedule().window));
+  replica.owner.layers.backward_weights(entry->second.saved,
+                                        replica.gradients.accumulators(action.microbatch / schedule().window));
   finish_gradient(action, entry->second);
   state_of(action).in_flight.erase(entry);
 }
 
+// All replicas' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
-  Replica& replica = replica_of(action);
-  const int64_t window = action.microbatch;
-  const int64_t update_number = shared_.segment.first_update + window + 1;
-  if (own_norms_.empty()) {
-    if (replica.gradients.contributions(window) != schedule().window) {
-      throw RunError(fmt::format("update {}: {} of {} gradients are there", to_string(action, schedule().pipelines),
-                                 replica.gradients.contributions(window), schedule().window));
-    }
-    own_norms_ = squared_norms(replica.gradients.accumulators(window));
-    for (size_t i = 0; i < own_norms_.size(); ++i) {
-      if (std::isfinite(own_norms_[i])) continue;
-      throw RunError(
-          fmt::format("update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or "
-                      "lengthen its warmup",
-                      update_number, action.stage, replica.weights.specs()[i].name));
-    }
-    if (shared_.pipeline.options().clip_scope == ClipScope::Global) {
-      shared_.norms.give(action.stage, update_number, own_norms_);
-    }
-  }
-  double norm = 0;
-  switch (shared_.pipeline.options().clip_scope) {
-    case ClipScope::None:
-      break;
-    case ClipScope::Stage:
-      norm = std::sqrt(combine(own_norms_));
-      break;
-    case ClipScope::Global: {
-      const auto global = shared_.norms.try_take(update_number);
-      if (!global) return false;
-      norm = *global;
-      break;
-    }
-  }
-  apply_update(action, norm);
-  sink_.updated(action.stage, update_number, std::exchange(own_norms_, {}));
+  if (own_norms_.empty() && !gather_gradient(action)) return false;
+  const auto norm = norm_for_clipping(action);
+  if (!norm) return false;
+  apply_update(action, *norm);
+  publish(action);
+  sink_.updated(action.stage, shared_.segment.first_update + action.microbatch + 1, std::exchange(own_norms_, {}));
   return true;
 }
 
-void Worker::apply_update(const Action& action, double norm_for_clipping) {
-  Replica& replica = replica_of(action);
+// Leaves the sum with the first pipeline that has a microbatch in the window, and its norms in own_norms_.
+bool Worker::gather_gradient(const Action& action) {
+  const int64_t window = action.microbatch;
+  gathered_.resize(schedule().pipelines);
+  bool complete = true;
+  for (int p = 0; p < schedule().pipelines; ++p) {
+    if (gathered_[p] || schedule().microbatches_in_window(p, window) == 0) continue;
+    gathered_[p] = shared_.reductions[p][action.stage]->try_receive(window);
+    complete &= gathered_[p].has_value();
+  }
+  if (!complete) return false;
+
+  ReducedGradient* sum = nullptr;
+  for (int p = 0; p < schedule().pipelines; ++p) {
+    if (!gathered_[p]) continue;
+    if (sum == nullptr) {
+      sum = &*gathered_[p];
+      continue;
+    }
+    sum->sum.flat.add_(gathered_[p]->sum.flat);
+    if (p == schedule().pipeline_of(window * schedule().window)) sum->delay = gathered_[p]->delay;
+    shared_.pipeline.replica(p, action.stage).gradients.give_back(std::move(gathered_[p]->sum));
+    gathered_[p].reset();
+  }
+  own_norms_ = squared_norms(sum->sum.tensors);
+  const int64_t update_number = shared_.segment.first_update + window + 1;
+  for (size_t i = 0; i < own_norms_.size(); ++i) {
+    if (std::isfinite(own_norms_[i])) continue;
+    throw RunError(
+        fmt::format("update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or "
+                    "lengthen its warmup",
+                    update_number, action.stage, shared_.pipeline.owner(action.stage).weights.specs()[i].name));
+  }
+  if (shared_.pipeline.options().clip_scope == ClipScope::Global) {
+    shared_.norms.give(action.stage, update_number, own_norms_);
+  }
+  return true;
+}
+
+// Nothing while other stages' norms are missing.
+std::optional<double> Worker::norm_for_clipping(const Action& action) {
+  switch (shared_.pipeline.options().clip_scope) {
+    case ClipScope::None:
+      return 0;
+    case ClipScope::Stage:
+      return std::sqrt(combine(own_norms_));
+    case ClipScope::Global:
+      return shared_.norms.try_take(shared_.segment.first_update + action.microbatch + 1);
+  }
+  return std::nullopt;
+}
+
+void Worker::apply_update(const Action& action, double norm) {
+  StageOwner& owner = shared_.pipeline.owner(action.stage);
   const RuntimeOptions& options = shared_.pipeline.options();
   const int64_t window = action.microbatch;
-  checked_version(action, replica.weights.version() - shared_.segment.first_update);
-
-  const auto gradients = replica.gradients.accumulators(window);
+  analysis_.track(action);
+  if (owner.weights.version() != shared_.segment.first_update + window) {
+    throw RunError(fmt::format("action {} found {} updates made before it", to_string(action, schedule().pipelines),
+                               owner.weights.version() - shared_.segment.first_update));
+  }
+  // Replicas here that wait for no adoption change with the owner; they must not look like readers of the old version.
+  for (auto& [place, state] : states_) {
+    if (place.second == action.stage && !state.adopts)
+      shared_.pipeline.replica(place.first, action.stage).weights.reset();
+  }
+  const auto source = std::find_if(gathered_.begin(), gathered_.end(), [](const auto& g) { return g.has_value(); });
+  ReducedGradient gradient = std::move(**source);
+  const int pipeline = static_cast<int>(source - gathered_.begin());
+  source->reset();
   if (options.clip_scope != ClipScope::None) {
-    const double factor = clip_factor(norm_for_clipping, options.clip);
-    if (factor < 1) scale(gradients, factor);
+    const double factor = clip_factor(norm, options.clip);
+    if (factor < 1) scale(gradient.sum.tensors, factor);
   }
   UpdateContext context;
   context.stage = action.stage;
   context.stages = schedule().stages;
   context.update = shared_.segment.first_update + window + 1;
-  context.delay = state_of(action).first_delay.extract(window).mapped();
+  context.delay = gradient.delay;
   context.learning_rate = options.learning_rate(context.update);
-  replica.optimizer->step(replica.weights.begin_update(), gradients, context);
-  replica.weights.finish_update();
-  replica.gradients.recycle(window);
+  owner.optimizer->step(owner.weights.begin_update(), gradient.sum.tensors, context);
+  owner.weights.finish_update();
+  shared_.pipeline.replica(pipeline, action.stage).gradients.give_back(std::move(gradient.sum));
 }
 
+// The new version goes to every replica: at once to those here, by message to those that adopt it at their own time.
+void Worker::publish(const Action& action) {
+  const WeightReader version = shared_.pipeline.owner(action.stage).weights.read();
+  for (int p = 0; p < schedule().pipelines; ++p) {
+    const auto here = states_.find({p, action.stage});
+    if (here != states_.end() && !here->second.adopts) {
+      shared_.pipeline.replica(p, action.stage).weights = version;
+    } else {
+      shared_.versions[p][action.stage]->send(action.microbatch, version);
+    }
+  }
+}
+
+bool Worker::adopt(const Action& action) {
+  auto version = shared_.versions[action.pipeline][action.stage]->try_receive(action.microbatch);
+  if (!version) return false;
+  Replica& replica = replica_of(action);
+  checked_version(action, version_of(replica));
+  replica.weights = std::move(*version);
+  return true;
+}
+
+// The replica's last gradient of a window sends their sum to the owner.
 void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   const int64_t window = action.microbatch / schedule().window;
   const int64_t delay = delay_of(schedule(), action.microbatch, microbatch.version);
   StageState& state = state_of(action);
-  replica_of(action).gradients.count(window);
   ++state.delay[delay];
   state.first_delay.emplace(window, delay);
+  GradientWindows& gradients = replica_of(action).gradients;
+  if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
+  shared_.reductions[action.pipeline][action.stage]->send(
+      window, {gradients.release(window), state.first_delay.extract(window).mapped()});
 }
 
-WeightReader Worker::backward_weights_version(Replica& replica, const InFlight& microbatch) const {
-  return microbatch.stashed ? microbatch.stashed : replica.weights.read();
+WeightReader Worker::backward_weights_version(const Replica& replica, const InFlight& microbatch) const {
+  return microbatch.stashed ? microbatch.stashed : replica.weights;
 }
 
 // Everything at or past `limit` is left out, here and downstream.
@@ -288,7 +367,10 @@ std::string Worker::needs(const Action& action) const {
       return action.stage + 1 == schedule().stages ? "nothing"
                                                    : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
     case ActionKind::Update:
-      return "the gradient norms of the other stages";
+      return "the gradients of its replicas, or the norms of the other stages";
+    case ActionKind::Adopt:
+      return fmt::format("update {} of stage {} by worker {}", action.microbatch, action.stage,
+                         schedule().owner[action.stage]);
     default:
       return "nothing";
   }
@@ -302,6 +384,12 @@ std::string Worker::status() const {
 }
 
 void Worker::contribute(SegmentReport& report) const {
+  for (size_t stage = 0; stage < costs_.size(); ++stage) {
+    for (const auto& [kind, cost] : costs_[stage]) {
+      report.costs[stage][kind].count += cost.count;
+      report.costs[stage][kind].seconds += cost.seconds;
+    }
+  }
   for (const auto& [place, state] : states_) {
     const int stage = place.second;
     for (const auto& [delay, count] : state.delay) report.delay[stage][delay] += count;

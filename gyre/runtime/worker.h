@@ -2,6 +2,7 @@
 // something it needs has not arrived. Executors decide what to do then, and so share this one loop body.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,15 +21,25 @@
 
 namespace gyre {
 
-// What workers of one segment share. Channels are indexed [pipeline][stage]: activations *into* that stage from below,
-// and gradients into it from above.
+// A replica's gradient of one window, on its way to the owner.
+struct ReducedGradient {
+  FlatBuffer sum;     // over the replica's microbatches of the window
+  int64_t delay = 0;  // of the first of them
+};
+
+template <typename Message>
+using Channels = std::vector<std::vector<std::unique_ptr<Channel<Message>>>>;  // [pipeline][stage]
+
+// What workers of one segment share. Activations come *into* a stage from below, gradients into it from above.
 struct SegmentShared {
   Pipeline& pipeline;
   const Segment& segment;
   Intake intake;
   NormExchange norms;
-  std::vector<std::vector<std::unique_ptr<Channel>>> activations;
-  std::vector<std::vector<std::unique_ptr<Channel>>> gradients;
+  Channels<at::Tensor> activations;
+  Channels<at::Tensor> gradients;
+  Channels<ReducedGradient> reductions;  // to the stage's owner
+  Channels<WeightReader> versions;       // from the owner to replicas that adopt
 };
 
 // Where a worker reports; called on the worker's thread.
@@ -66,6 +77,7 @@ class Worker {
     std::map<int64_t, InFlight> in_flight;       // by microbatch
     std::map<int64_t, int64_t> delay, mismatch;  // seen: value -> microbatches
     std::map<int64_t, int64_t> first_delay;      // of open windows: the delay of the first gradient in
+    bool adopts = false;                         // its version changes at its own A, not at the update
     int64_t peak_in_flight = 0;
     size_t peak_weight_buffers = 0;
   };
@@ -75,12 +87,18 @@ class Worker {
   bool backward(const Action& action);
   void backward_weights(const Action& action);
   bool update(const Action& action);
-  void apply_update(const Action& action, double norm_for_clipping);
+  bool gather_gradient(const Action& action);
+  std::optional<double> norm_for_clipping(const Action& action);
+  void apply_update(const Action& action, double norm);
+  void publish(const Action& action);
+  bool adopt(const Action& action);
 
   void restrict_to(int64_t limit);
   int64_t checked_version(const Action& action, int64_t found);
   void finish_gradient(const Action& action, const InFlight& microbatch);
-  WeightReader backward_weights_version(Replica& replica, const InFlight& microbatch) const;
+  WeightReader backward_weights_version(const Replica& replica, const InFlight& microbatch) const;
+  int64_t version_of(const Replica& replica) const { return replica.weights->number - shared_.segment.first_update; }
+  void account(const Action& action, std::chrono::steady_clock::time_point started, bool done);
   std::string needs(const Action& action) const;
 
   Replica& replica_of(const Action& action) { return shared_.pipeline.replica(action.pipeline, action.stage); }
@@ -94,7 +112,11 @@ class Worker {
   VersionTracker analysis_;
   std::optional<int64_t> expected_version_;           // of the action at the cursor, from the analysis
   std::map<std::pair<int, int>, StageState> states_;  // by (pipeline, stage) hosted here
-  std::vector<double> own_norms_;                     // of the update at the cursor, once given to the exchange
+  // Of the update at the cursor: what has come of each pipeline, their sum, and its norms once it is complete.
+  std::vector<std::optional<ReducedGradient>> gathered_;
+  std::vector<double> own_norms_;
+  std::chrono::steady_clock::time_point segment_started_ = std::chrono::steady_clock::now();
+  std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   WorkerReport report_;
 
   mutable std::mutex status_mutex_;

@@ -1,7 +1,8 @@
 #include "gyre/schedule/delay.h"
 
 #include <algorithm>
-#include <tuple>
+
+#include "gyre/schedule/ring_map.h"
 
 namespace gyre {
 
@@ -38,22 +39,26 @@ DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches) {
   analysis.mismatch.resize(schedule.stages);
   for (int worker = 0; worker < schedule.workers; ++worker) {
     VersionTracker tracker(schedule, worker);
-    std::map<std::tuple<int, int, int64_t>, int64_t> forward_versions;  // of microbatches in flight
+    // Of microbatches in flight.
+    RingMap<int64_t> forward_versions(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages));
     for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
       const Action action = *cursor.peek();
       const int64_t version = tracker.track(action);
-      const std::tuple key{action.pipeline, action.stage, action.microbatch};
-      if (action.kind == ActionKind::Forward && !schedule.forward_only) forward_versions.emplace(key, version);
+      const size_t place = static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule.stages) +
+                           static_cast<size_t>(action.stage);
+      const int64_t number = action.microbatch / schedule.pipelines;
+      if (action.kind == ActionKind::Forward && !schedule.forward_only) forward_versions.at(place, number) = version;
       if (action.kind != ActionKind::Backward && action.kind != ActionKind::BackwardInput) continue;
-      const auto forward = forward_versions.find(key);
-      if (forward == forward_versions.end()) continue;  // not a valid schedule; validate() says so
-      const int64_t delay = delay_of(schedule, action.microbatch, forward->second);
-      const int64_t mismatch = version - forward->second;
+      const int64_t* found = forward_versions.find(place, number);
+      if (found == nullptr) continue;  // not a valid schedule; validate() says so
+      const int64_t read = *found;
+      forward_versions.erase(place, number);
+      const int64_t delay = delay_of(schedule, action.microbatch, read);
+      const int64_t mismatch = version - read;
       ++analysis.delay[action.stage][delay];
       ++analysis.mismatch[action.stage][mismatch];
       analysis.max_delay = std::max(analysis.max_delay, delay);
       analysis.max_mismatch = std::max(analysis.max_mismatch, mismatch);
-      forward_versions.erase(forward);
     }
   }
   return analysis;

@@ -14,6 +14,11 @@ int64_t last_microbatch(const Action& action, int64_t window) {
 
 }  // namespace
 
+int64_t Schedule::microbatches_in_window(int pipeline, int64_t number) const {
+  const auto below = [&](int64_t m) { return (m - pipeline + pipelines - 1) / pipelines; };  // of the pipeline
+  return below((number + 1) * window) - below(number * window);
+}
+
 bool Schedule::has_flush() const {
   return !forward_only && analyse_delays(*this, representative_microbatches(*this)).max_delay == 0;
 }

@@ -22,20 +22,25 @@ struct Program {
   std::vector<Action> period;
 };
 
+// Which version a backward reads: the one its forward read, or the newest its replica has.
+enum class WeightPolicy { Stash, Latest };
+
 struct Schedule {
   std::string name;
   int stages = 1;
   int pipelines = 1;
   int workers = 1;
-  int64_t window = 1;                       // microbatches whose gradients one update applies
-  int64_t shift = 1;                        // microbatches per repetition of the periods; a multiple of window
-  bool forward_only = false;                // evaluation: no backward, no update
-  std::vector<std::vector<int>> placement;  // [pipeline][stage] -> worker
-  std::vector<int> owner;                   // [stage] -> worker that holds the optimizer
-  std::vector<Program> programs;            // [worker]
+  int64_t window = 1;                          // microbatches whose gradients one update applies
+  int64_t shift = 1;                           // microbatches per repetition of the periods; a multiple of window
+  bool forward_only = false;                   // evaluation: no backward, no update
+  WeightPolicy weights = WeightPolicy::Stash;  // unless the run says otherwise
+  std::vector<std::vector<int>> placement;     // [pipeline][stage] -> worker
+  std::vector<int> owner;                      // [stage] -> worker that holds the optimizer
+  std::vector<Program> programs;               // [worker]
 
   int worker_of(int pipeline, int stage) const { return placement[pipeline][stage]; }
   int pipeline_of(int64_t microbatch) const { return static_cast<int>(microbatch % pipelines); }
+  int64_t microbatches_in_window(int pipeline, int64_t window) const;  // 0 is possible in windows shorter than a round
   bool has_flush() const;  // every forward of a window follows every update of the earlier ones: delay is 0 everywhere
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -95,7 +96,7 @@ class Validation {
 
   // Every repetition must do for each stage what `shift` microbatches need, neither more (something would be done
   // twice) nor less (activations would grow without bound, or gradients be lost).
-  void check_periods() const {
+  void check_periods() {
     std::map<Key, int64_t> counts;
     for (int worker = 0; worker < schedule_.workers; ++worker) {
       const Program& program = schedule_.programs[worker];
@@ -131,6 +132,27 @@ class Validation {
       if (updates != expected) {
         fail(fmt::format("the periods have {} updates of stage {}, and {} microbatches in windows of {} need {}",
                          updates, stage, schedule_.shift, schedule_.window, expected));
+      }
+    }
+    check_adopts(counts);
+  }
+
+  // Versions change either at the updates or at adoptions; in a schedule that has adoptions every replica must adopt
+  // every update, and one with several pipelines must have them.
+  void check_adopts(const std::map<Key, int64_t>& counts) {
+    adopts_ = schedule_.pipelines > 1 || std::any_of(counts.begin(), counts.end(), [](const auto& entry) {
+                return std::get<ActionKind>(entry.first) == ActionKind::Adopt;
+              });
+    adopts_ &= !schedule_.forward_only;
+    if (!adopts_) return;
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      for (int stage = 0; stage < schedule_.stages; ++stage) {
+        const auto found = counts.find({ActionKind::Adopt, pipeline, stage});
+        const int64_t count = found == counts.end() ? 0 : found->second;
+        const int64_t updates = schedule_.shift / schedule_.window;
+        if (count == updates) continue;
+        fail(fmt::format("the period of worker {} has {} A of stage {} of pipeline {}, and {} updates are made of it",
+                         schedule_.worker_of(pipeline, stage), count, stage, pipeline, updates));
       }
     }
   }
@@ -266,6 +288,15 @@ class Validation {
           fail(schedule_.owner[stage], Action{ActionKind::Update, 0, stage, window}, "is missing");
       }
     }
+    for (int pipeline = 0; pipeline < schedule_.pipelines && adopts_; ++pipeline) {
+      for (int stage = 0; stage < schedule_.stages; ++stage) {
+        for (int64_t window = 0; window < microbatches_ / schedule_.window; ++window) {
+          const Action adopt{ActionKind::Adopt, pipeline, stage, window};
+          if (!done(adopt.kind, pipeline, stage, window))
+            fail(schedule_.worker_of(pipeline, stage), adopt, "is missing");
+        }
+      }
+    }
   }
 
   // The next few actions of each worker; the first column is where it stands.
@@ -286,6 +317,7 @@ class Validation {
   int64_t microbatches_;
   std::vector<ProgramCursor> cursors_;
   std::map<Key, DoneSet> done_;
+  bool adopts_ = false;  // versions change at adoptions
 };
 
 }  // namespace

@@ -2,15 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "gyre/core/error.h"
-#include "gyre/core/files.h"
 #include "gyre/model/gpt.h"
 #include "gyre/optim/learning_rate.h"
-#include "gyre/schedule/builders.h"
-#include "gyre/schedule/text.h"
-#include "gyre/schedule/validate.h"
 
 namespace gyre {
 namespace {
@@ -47,7 +41,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
 
   RuntimeOptions options;
   options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
-  options.weights = config.pipeline.weights == "latest" ? WeightPolicy::Latest : WeightPolicy::Stash;
+  options.weights = weight_policy(config, schedule);
   options.clip_scope = clip_scope(config, schedule);
   options.clip = config.optimizer.clip;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
@@ -93,21 +87,6 @@ std::vector<LayerRange> build_partition(const Config& config, const Layers& laye
                     config.pipeline.stages, layers.size(), config.model.layers, layers.size()));
   }
   return partition_by_cost(costs, static_cast<int>(config.pipeline.stages));
-}
-
-Schedule build_schedule(const Config& config) {
-  const std::string& name = config.pipeline.schedule;
-  if (!std::filesystem::is_regular_file(name)) {
-    return make_schedule({name, static_cast<int>(config.pipeline.stages), config.pipeline.accumulate});
-  }
-  Schedule schedule = parse_schedule(read_file(name), name);
-  validate(schedule);
-  if (schedule.stages != config.pipeline.stages || schedule.window != config.pipeline.accumulate) {
-    throw InputError(
-        fmt::format("{}: has {} stages and a window of {}, [pipeline] says stages = {} and accumulate = {}", name,
-                    schedule.stages, schedule.window, config.pipeline.stages, config.pipeline.accumulate));
-  }
-  return schedule;
 }
 
 std::unique_ptr<Pipeline> build_pipeline(const Config& config) {

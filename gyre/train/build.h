@@ -9,8 +9,8 @@
 #include "gyre/model/layer.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/pipeline.h"
-#include "gyre/schedule/schedule.h"
 #include "gyre/train/config.h"
+#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 
@@ -20,8 +20,6 @@ void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 Layers build_layers(const Config& config);
 // Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
-// A builtin by name or, if [pipeline] schedule names a file, a user's own; validated.
-Schedule build_schedule(const Config& config);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
 
 }  // namespace gyre

@@ -48,12 +48,21 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "probability of dropping, after the embedding and on both branches");
   visit("data", "tokens", c.data.tokens, Range{}, "directory made by gyre prepare, relative to the current directory");
   auto& pipeline = c.pipeline;
-  visit("pipeline", "schedule", pipeline.schedule, Range{}, "gpipe, 1f1b, pipedream, or the path of a schedule file");
-  visit("pipeline", "stages", pipeline.stages, between(1, 1 << 16), "stages, one worker each; at most layers + 2");
+  visit("pipeline", "schedule", pipeline.schedule, Range{},
+        "gpipe, 1f1b, interleaved-1f1b, zb-h1, chimera, pipedream, pipedream-2bw, paci, amdp, or the path of a file");
+  visit("pipeline", "stages", pipeline.stages, between(1, 1 << 16),
+        "stages; at most layers + 2. One worker each (interleaved-1f1b: one for every `chunks` stages)");
   visit("pipeline", "microbatch", pipeline.microbatch, at_least(1), "sequences in one microbatch");
   visit("pipeline", "accumulate", pipeline.accumulate, at_least(1), "microbatches in one update's window");
-  visit("pipeline", "weights", pipeline.weights, one_of({"stash", "latest"}),
-        "version a backward reads: its forward's, or the newest");
+  visit("pipeline", "chunks", pipeline.chunks, between(1, 1 << 16), "interleaved-1f1b: stages on each worker");
+  visit("pipeline", "pipelines", pipeline.pipelines, between(0, 1 << 16),
+        "amdp: pipelines; 0 takes what the depth calls for, fewer cost speed and save memory");
+  visit("pipeline", "intake", pipeline.intake, between(1, 1 << 16),
+        "amdp: microbatches that a pipeline takes in before the first is through");
+  visit("pipeline", "tb_over_tf", pipeline.tb_over_tf, between(1e-3, 1000),
+        "amdp, chimera: time of a backward in forwards, for which the order is made");
+  visit("pipeline", "weights", pipeline.weights, one_of({"auto", "stash", "latest"}),
+        "version a backward reads: its forward's, or the newest; auto: what the schedule was made for");
   visit("pipeline", "executor", pipeline.executor, one_of({"replay", "threads"}),
         "all workers in one thread, or a thread each");
   visit("pipeline", "threads", pipeline.threads, between(1, 1024),

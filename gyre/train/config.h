@@ -34,7 +34,11 @@ struct Config {
     int64_t stages = 1;
     int64_t microbatch = 8;
     int64_t accumulate = 1;
-    std::string weights = "stash";
+    int64_t chunks = 2;
+    int64_t pipelines = 0;
+    int64_t intake = 2;
+    double tb_over_tf = 2;
+    std::string weights = "auto";
     std::string executor = "threads";
     int64_t threads = 1;
     double stall_seconds = 60;

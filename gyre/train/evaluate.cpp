@@ -18,7 +18,7 @@ struct LossCollector final : SegmentObserver {
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
                 int64_t updates) {
-  const Schedule forward_only = build_forward_only({"forward-only", pipeline.schedule().stages, 1});
+  const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
   segment.batches = &batches;

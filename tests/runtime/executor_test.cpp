@@ -44,11 +44,11 @@ INSTANTIATE_TEST_SUITE_P(All, BitEquality,
 // Training written down directly: forward, backward, clip, step.
 Outcome plain_training(const Experiment& e, int64_t updates) {
   Pipeline pipeline = make_pipeline(e);  // for initial weights and optimizer only
-  Replica& replica = pipeline.replica(0, 0);
+  StageOwner& owner = pipeline.owner(0);
   const SyntheticBatches batches = tiny_batches();
   Outcome outcome;
   for (int64_t update = 1; update <= updates; ++update) {
-    FlatBuffer gradients = make_flat_buffer(replica.layers.parameters(), at::kFloat, at::kCPU);
+    FlatBuffer gradients = make_flat_buffer(owner.layers.parameters(), at::kFloat, at::kCPU);
     for (int64_t m = (update - 1) * e.window; m < update * e.window; ++m) {
       const Batch batch = batches.batch(m);
       LayerContext context;
@@ -56,11 +56,10 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
       context.microbatch = m;
       context.targets = batch.targets;
       std::vector<at::Tensor> weights;
-      for (const auto& master : replica.weights.masters()) weights.push_back(master.to(e.compute));
+      for (const auto& master : owner.weights.masters()) weights.push_back(master.to(e.compute));
       StageSaved saved;
-      outcome.recorder.losses[m] = replica.layers.forward(weights, batch.inputs, context, saved).item<double>();
-      replica.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved,
-                              gradients.tensors);
+      outcome.recorder.losses[m] = owner.layers.forward(weights, batch.inputs, context, saved).item<double>();
+      owner.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved, gradients.tensors);
     }
     const double norm = std::sqrt(combine(squared_norms(gradients.tensors)));
     const double factor = clip_factor(norm, pipeline.options().clip);
@@ -68,7 +67,7 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
     UpdateContext context;
     context.update = update;
     context.learning_rate = pipeline.options().learning_rate(update);
-    replica.optimizer->step(replica.weights.masters(), gradients.tensors, context);
+    owner.optimizer->step(owner.weights.masters(), gradients.tensors, context);
   }
   for (const auto& [name, tensor] : pipeline.weights()) outcome.weights[name] = tensor.clone();
   return outcome;
@@ -236,7 +235,7 @@ TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
       e.stages = stages;
       e.dropout = 0.5;  // off in evaluation
       Pipeline pipeline = make_pipeline(e);
-      const Schedule forward_only = build_forward_only({"forward-only", stages, 1});
+      const Schedule forward_only = build_forward_only(pipeline.schedule());
       Segment segment;
       segment.schedule = &forward_only;
       segment.batches = &batches;

@@ -1,0 +1,46 @@
+// gyre schedule: writes a schedule out, as text, CSV or a grid over time.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "command.h"
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/text.h"
+#include "gyre/simulate/grid.h"
+#include "schedule_flags.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  ScheduleFlags schedule;
+  std::string format = "text";
+};
+
+std::string written(const Flags& flags, const Schedule& schedule) {
+  if (flags.format == "text") return to_text(schedule);
+  if (flags.format == "csv") return to_csv(schedule, flags.schedule.microbatches);
+  if (flags.format == "grid") return to_grid(schedule, flags.schedule.microbatches, flags.schedule.options.tb_over_tf);
+  throw InputError(
+      fmt::format("--format '{}' is unknown{}", flags.format, suggestion(flags.format, {"text", "csv", "grid"})));
+}
+
+void run(Flags& flags) {
+  const Schedule schedule = flags.schedule.load();
+  fmt::print("{}", written(flags, schedule));
+}
+
+}  // namespace
+
+void add_schedule(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("schedule", "Print a schedule: text (the file form), CSV, or a grid over time");
+  flags->schedule.add_to(*command);
+  command->add_option("--format", flags->format, "text | csv (one pipeline, computations alone) | grid");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

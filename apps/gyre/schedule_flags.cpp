@@ -1,0 +1,70 @@
+#include "schedule_flags.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/load.h"
+#include "gyre/train/schedule_options.h"
+
+namespace gyre::app {
+namespace {
+
+constexpr int64_t kDefaultWindows = 8;
+
+// Where no window is given: schedules with a flush take all microbatches into one, PipeDream and PACI update after
+// each, the others take the shortest window that they are made for.
+int64_t default_window(const ScheduleOptions& options, int64_t microbatches) {
+  if (options.name == "pipedream" || options.name == "paci") return 1;
+  if (options.name == "pipedream-2bw") return options.stages;
+  if (options.name == "amdp") {
+    const int pipelines = options.pipelines > 0 ? options.pipelines : (options.stages + 1) / 2;
+    const int64_t block = static_cast<int64_t>(options.intake) * pipelines;
+    return microbatches == 0 || microbatches % block == 0 ? block : microbatches;
+  }
+  if (microbatches > 0) return microbatches;
+  return options.name == "interleaved-1f1b" ? options.stages / std::max(1, options.chunks) * 4LL : options.stages * 2LL;
+}
+
+}  // namespace
+
+void ScheduleFlags::add_to(CLI::App& command) {
+  command.add_option("config", config, "CONFIG.toml whose [pipeline] is meant, instead of the flags");
+  command.add_option("--set", overrides, "Override a key of CONFIG.toml: table.key=value (repeatable)")
+      ->allow_extra_args(false);
+  options.window = 0;
+  options.stages = 4;
+  command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file");
+  command.add_option("--stages", options.stages, "Stages of the model, one worker each (interleaved: see --chunks)");
+  command.add_option("--microbatches", microbatches, "Microbatches of the run; 0: eight windows");
+  command.add_option("--window", options.window, "Microbatches of one update; 0: what suits the schedule");
+  command.add_option("--pipelines", options.pipelines, "amdp: pipelines; 0: what the depth calls for");
+  command.add_option("--intake", options.intake, "amdp: microbatches a pipeline takes in at once");
+  command.add_option("--preload", options.preload, "amdp: forwards before a block's last backward; -1: by the ratio");
+  command.add_option("--chunks", options.chunks, "interleaved-1f1b: stages on each worker");
+  command.add_option("--tb-over-tf", options.tb_over_tf, "Time of a backward in forwards");
+}
+
+Schedule ScheduleFlags::load() {
+  Schedule schedule;
+  if (!config.empty()) {
+    const Config loaded = load_config(config, overrides);
+    options = schedule_options(loaded);
+    schedule = build_schedule(loaded);
+    schedule.weights = weight_policy(loaded, schedule);
+  } else {
+    if (!overrides.empty()) throw InputError("--set changes a CONFIG.toml, and none is given");
+    if (microbatches < 0) throw InputError(fmt::format("--microbatches is {}; give 1 or more", microbatches));
+    if (options.window == 0) options.window = default_window(options, microbatches);
+    schedule = load_schedule(options, false);
+  }
+  if (microbatches == 0) {
+    microbatches = schedule.has_flush() && !std::filesystem::is_regular_file(options.name) && config.empty()
+                       ? schedule.window
+                       : kDefaultWindows * schedule.window;
+  }
+  return schedule;
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,18 @@
+// Timelines in the Chrome trace format, for chrome://tracing and Perfetto: the same for simulations and measured runs.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gyre/schedule/schedule.h"
+#include "gyre/schedule/timed_action.h"
+
+namespace gyre {
+
+// actions: [worker], in order, times in seconds (or units, drawn as seconds). One track per worker, one slice per
+// action, an arrow for every activation and gradient that goes from one worker to another. Replaces `path` atomically.
+void write_trace(const std::filesystem::path& path, const Schedule& schedule,
+                 const std::vector<std::vector<TimedAction>>& actions);
+
+}  // namespace gyre

@@ -1,0 +1,270 @@
+// AMDP (arXiv 2605.29664): several pipelines in complementary directions share the workers, each takes in no more than
+// two microbatches (`intake`), so weights never change by more than one update between a microbatch's forward and its
+// backward. Gradients of a window are reduced to each stage's owner, which alone has the optimizer; its update and the
+// adoption of the new weights by all replicas fall into the next block.
+//
+// A block is `intake` microbatches of each pipeline, ordered by the first-ready rule. Workers with a first stage begin
+// the next block's forwards before the last backward of this one (preloading); how many depends on tb / tf and is found
+// by trying. The paper and its code have depths 4 and 8; complementary directions serve multiples of four. Other depths
+// get as many pipelines as fill the workers, all in one direction and evenly spaced round the ring.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/first_ready.h"
+#include "gyre/schedule/timeline.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kMostPreloads = 3;
+
+int pipelines_for_depth(int stages) {
+  return (stages + 1) / 2;
+}
+
+using Placement = std::vector<std::vector<int>>;  // [pipeline][stage] -> worker
+
+// Section 3 of the paper: even pipelines go up from worker 2j, odd ones down from 2j + 1.
+Placement complementary_placement(int stages, int pipelines) {
+  Placement placement(pipelines, std::vector<int>(stages));
+  for (int j = 0; j < pipelines; ++j) {
+    for (int i = 0; i < stages; ++i) {
+      const int worker = j % 2 == 0 ? 2 * j + i : 2 * j + 1 - i;
+      placement[j][i] = (worker % stages + stages) % stages;
+    }
+  }
+  return placement;
+}
+
+// All upwards, starting at evenly spaced workers.
+Placement ring_placement(int stages, int pipelines) {
+  Placement placement(pipelines, std::vector<int>(stages));
+  for (int j = 0; j < pipelines; ++j) {
+    for (int i = 0; i < stages; ++i) placement[j][i] = (j * stages / pipelines + i) % stages;
+  }
+  return placement;
+}
+
+bool holds_first_stage(const Placement& placement, int worker) {
+  return std::any_of(placement.begin(), placement.end(), [&](const auto& p) { return p[0] == worker; });
+}
+
+// Where in a block a worker updates and adopts: before the block's action of that number.
+struct VersionChanges {
+  std::vector<std::pair<int, size_t>> updates;  // (stage, action) of the stages it owns
+  size_t adopts = 0;                            // of all its replicas at once
+};
+
+// Writes one worker's endless sequence of blocks with its updates and adoptions.
+class WorkerProgram {
+ public:
+  // changes: null for none at all.
+  WorkerProgram(const Schedule& schedule, int worker, std::vector<Action> block, int64_t block_size, int preload,
+                const VersionChanges* changes)
+      : schedule_(schedule),
+        worker_(worker),
+        block_(std::move(block)),
+        block_size_(block_size),
+        preload_(holds_first_stage(schedule.placement, worker) ? static_cast<size_t>(preload) : 0),
+        changes_(changes) {}
+
+  // One repetition of `shift` microbatches as prologue, the next as period: from then on nothing changes.
+  Program write() {
+    Program program;
+    const int64_t blocks = schedule_.shift / block_size_;
+    for (int64_t number = 0; number < blocks; ++number) write_block(number, program.prologue);
+    for (int64_t number = blocks; number < 2 * blocks; ++number) write_block(number, program.period);
+    return program;
+  }
+
+ private:
+  void write_block(int64_t number, std::vector<Action>& actions) {
+    for (size_t i = 0; i <= block_.size(); ++i) {
+      if (i == preload_ && held_) {
+        actions.push_back(*held_);
+        held_.reset();
+      }
+      change_versions(number, i, actions);
+      if (i == block_.size()) return;
+      Action action = block_[i];
+      action.microbatch += number * block_size_;
+      if (preload_ > 0 && i + 1 == block_.size()) {
+        held_ = action;
+      } else {
+        actions.push_back(action);
+      }
+    }
+  }
+
+  // For the windows whose last microbatch was in the block before.
+  void change_versions(int64_t block, size_t before, std::vector<Action>& actions) const {
+    if (changes_ == nullptr || block == 0) return;
+    const int64_t begin = (block - 1) * block_size_;
+    for (int64_t w = begin / schedule_.window; w < (begin + block_size_) / schedule_.window; ++w) {
+      for (const auto& [stage, at] : changes_->updates) {
+        if (at == before) actions.push_back(update(stage, w));
+      }
+      if (changes_->adopts != before) continue;
+      for (int p = 0; p < schedule_.pipelines; ++p) {
+        for (int stage = 0; stage < schedule_.stages; ++stage) {
+          if (schedule_.worker_of(p, stage) == worker_) actions.push_back(adopt(stage, w, p));
+        }
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  int worker_;
+  std::vector<Action> block_;
+  int64_t block_size_;
+  size_t preload_;
+  const VersionChanges* changes_;
+  std::optional<Action> held_;  // the last backward of the block before, put off until the preloads are done
+};
+
+using BlockOrder = std::vector<std::vector<Action>>;  // [worker]
+
+void write_programs(Schedule& schedule, const BlockOrder& order, int64_t block_size, int preload,
+                    const std::vector<VersionChanges>& changes) {
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    const VersionChanges* own = changes.empty() ? nullptr : &changes[worker];
+    schedule.programs[worker] = WorkerProgram(schedule, worker, order[worker], block_size, preload, own).write();
+  }
+}
+
+ComputeCosts tick_costs(double tb_over_tf) {
+  return {static_cast<double>(kForwardTicks), static_cast<double>(backward_ticks(tb_over_tf)), 0, 0};
+}
+
+// The published point at which a worker takes new weights: when all forwards of the block are done; at depth four,
+// workers with a first stage take them one forward earlier, behind their first backward.
+size_t published_adoption(const std::vector<Action>& block, bool first_stage, int stages) {
+  const auto is = [](ActionKind kind) { return [kind](const Action& action) { return action.kind == kind; }; };
+  if (stages == 4 && first_stage) {
+    const auto backward = std::find_if(block.begin(), block.end(), is(ActionKind::Backward));
+    return static_cast<size_t>(backward - block.begin()) + 1;
+  }
+  const auto last_forward = std::find_if(block.rbegin(), block.rend(), is(ActionKind::Forward));
+  return static_cast<size_t>(block.rend() - last_forward);
+}
+
+// Adoptions at the published points, unless the gradients of the block before are not there yet in the timeline of the
+// schedule without updates; then as soon as they are. An update stands as early as that timeline allows without
+// waiting. Since everything follows one timeline, nothing can wait in a circle.
+std::vector<VersionChanges> version_changes(Schedule schedule, const BlockOrder& order, int64_t block_size, int preload,
+                                            double tb_over_tf) {
+  constexpr int64_t kBlock = 6;  // the steady state
+  schedule.window = schedule.shift = block_size;
+  write_programs(schedule, order, block_size, preload, {});
+  std::vector<double> gradients_done(schedule.stages);        // of kBlock
+  std::vector<std::vector<double>> starts(schedule.workers);  // of the actions of the next block
+  ComputeCosts costs = tick_costs(tb_over_tf);
+  const auto record = [&](int worker, const Action& action, double start, double end) {
+    const int64_t block = action.microbatch / block_size;
+    if (block == kBlock && action.kind == ActionKind::Backward) {
+      gradients_done[action.stage] = std::max(gradients_done[action.stage], end);
+    } else if (block == kBlock + 1) {
+      starts[worker].push_back(start);  // programs keep the block's order
+    }
+  };
+  Timeline(schedule, (kBlock + 3) * block_size, costs, record).run();
+
+  std::vector<VersionChanges> changes(schedule.workers);
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    const bool first_stage = holds_first_stage(schedule.placement, worker);
+    const auto not_before = [&](double time) {
+      size_t i = first_stage ? static_cast<size_t>(preload) : 0;
+      while (i < starts[worker].size() && starts[worker][i] < time) ++i;
+      return i;
+    };
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      if (schedule.owner[stage] == worker)
+        changes[worker].updates.emplace_back(stage, not_before(gradients_done[stage]));
+    }
+    size_t adopts = published_adoption(order[worker], first_stage, schedule.stages);
+    for (int p = 0; p < schedule.pipelines; ++p) {
+      for (int stage = 0; stage < schedule.stages; ++stage) {
+        if (schedule.worker_of(p, stage) == worker) adopts = std::max(adopts, not_before(gradients_done[stage]));
+      }
+    }
+    changes[worker].adopts = adopts;
+  }
+  return changes;
+}
+
+Schedule build_with(const ScheduleOptions& options, const Placement& placement, int preload) {
+  Schedule schedule = one_pipeline(options, "amdp");
+  schedule.weights = WeightPolicy::Latest;
+  schedule.pipelines = static_cast<int>(placement.size());
+  schedule.placement = placement;
+  const int64_t block_size = static_cast<int64_t>(options.intake) * schedule.pipelines;
+  schedule.shift = std::lcm(schedule.window, block_size);
+  const BlockOrder order = first_ready_order(placement, schedule.workers, options.intake, options.intake, kForwardTicks,
+                                             backward_ticks(options.tb_over_tf));
+  write_programs(schedule, order, block_size, preload,
+                 version_changes(schedule, order, block_size, preload, options.tb_over_tf));
+  return schedule;
+}
+
+// Time of one block in the steady state, in ticks; infinite if the order deadlocks.
+double block_period(const Schedule& schedule, double tb_over_tf) {
+  constexpr int64_t kRepetitions = 4;
+  const ComputeCosts costs = tick_costs(tb_over_tf);
+  try {
+    return makespan(schedule, 2 * kRepetitions * schedule.shift, costs) -
+           makespan(schedule, kRepetitions * schedule.shift, costs);
+  } catch (const InputError&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+// Few enough pipelines that a window has a block; says what would do if not.
+int checked_pipelines(const ScheduleOptions& options) {
+  const int pipelines = options.pipelines > 0 ? options.pipelines : pipelines_for_depth(options.stages);
+  if (pipelines > options.stages) {
+    throw InputError(fmt::format("schedule amdp: {} pipelines on {} stages; give at most {}", pipelines, options.stages,
+                                 options.stages));
+  }
+  if (options.window < static_cast<int64_t>(options.intake) * pipelines) {
+    const int64_t fitting = options.window / options.intake;
+    throw InputError(
+        fmt::format("schedule amdp: a window of {} microbatches is less than {} for each of {} pipelines; "
+                    "make the window at least {}{}",
+                    options.window, options.intake, pipelines, static_cast<int64_t>(options.intake) * pipelines,
+                    fitting > 0 ? fmt::format(", or the pipelines at most {}", fitting) : ""));
+  }
+  return pipelines;
+}
+
+}  // namespace
+
+Schedule build_amdp(const ScheduleOptions& options) {
+  check_options(options, "amdp");
+  const int pipelines = checked_pipelines(options);
+  const bool complementary = options.stages % 4 == 0 && pipelines % 2 == 0;
+  const Placement placement =
+      complementary ? complementary_placement(options.stages, pipelines) : ring_placement(options.stages, pipelines);
+  if (options.preload >= 0) return build_with(options, placement, options.preload);
+
+  // The order within a block does not depend on the window: weigh with the shortest.
+  ScheduleOptions trial = options;
+  trial.window = static_cast<int64_t>(options.intake) * pipelines;
+  int best = 0;
+  double best_period = std::numeric_limits<double>::infinity();
+  for (int preload = 0; preload <= kMostPreloads; ++preload) {
+    const double period = block_period(build_with(trial, placement, preload), options.tb_over_tf);
+    if (period < best_period) {
+      best = preload;
+      best_period = period;
+    }
+  }
+  return build_with(options, placement, best);
+}
+
+}  // namespace gyre

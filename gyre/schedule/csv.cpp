@@ -1,0 +1,98 @@
+#include "gyre/schedule/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+// Takes what stands before the separator off the front of `rest`.
+std::string_view next_part(std::string_view& rest, char separator) {
+  const size_t end = std::min(rest.find(separator), rest.size());
+  const std::string_view part = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return part;
+}
+
+}  // namespace
+
+std::string to_csv(const Schedule& schedule, int64_t microbatches) {
+  if (schedule.pipelines != 1) {
+    throw InputError(fmt::format("schedule {}: has {} pipelines, which this CSV cannot say; use --format text",
+                                 schedule.name, schedule.pipelines));
+  }
+  std::string text;
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    bool first = true;
+    for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
+      if (cursor.peek()->is_per_window()) continue;
+      if (!first) text += ',';
+      text += to_string(*cursor.peek(), 1);
+      first = false;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Schedule parse_csv(std::string_view text, const std::string& origin) {
+  Schedule schedule;
+  schedule.name = origin;
+  std::map<int, int> worker_of;  // by stage
+  int64_t microbatches = 0;
+  for (int row = 0; !text.empty(); ++row) {
+    std::string_view line = next_part(text, '\n');
+    if (trim(line).empty() && trim(text).empty()) break;
+    Program program;
+    for (int column = 1; !line.empty(); ++column) {
+      const std::string_view cell = trim(next_part(line, ','));
+      if (cell.empty()) continue;
+      const auto refuse = [&](const std::string& why) {
+        throw InputError(fmt::format("{}:{}: cell {}: {}", origin, row + 1, column, why));
+      };
+      Action action;
+      try {
+        action = parse_action(cell, 1);
+      } catch (const InputError& error) {
+        refuse(error.what());
+      }
+      if (action.is_per_window()) refuse(fmt::format("'{}' is not a computation", cell));
+      const auto [placed, is_new] = worker_of.emplace(action.stage, row);
+      if (placed->second != row) {
+        refuse(fmt::format("stage {} is in row {} already; a stage has one worker", action.stage, placed->second + 1));
+      }
+      microbatches = std::max(microbatches, action.microbatch + 1);
+      program.period.push_back(action);
+    }
+    if (program.period.empty()) throw InputError(fmt::format("{}:{}: the row has no action", origin, row + 1));
+    schedule.programs.push_back(std::move(program));
+  }
+  if (schedule.programs.empty()) throw InputError(fmt::format("{}: has no actions", origin));
+
+  schedule.workers = static_cast<int>(schedule.programs.size());
+  schedule.stages = worker_of.rbegin()->first + 1;
+  schedule.window = schedule.shift = microbatches;
+  schedule.placement.resize(1);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const auto found = worker_of.find(stage);
+    if (found == worker_of.end()) {
+      throw InputError(fmt::format("{}: has stage {} but no stage {}", origin, schedule.stages - 1, stage));
+    }
+    schedule.placement[0].push_back(found->second);
+    schedule.owner.push_back(found->second);
+    schedule.programs[found->second].period.push_back({ActionKind::Update, 0, stage, 0});
+  }
+  return schedule;
+}
+
+}  // namespace gyre

@@ -1,0 +1,28 @@
+#include "gyre/schedule/load.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/text.h"
+#include "gyre/schedule/validate.h"
+
+namespace gyre {
+
+Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
+  const std::filesystem::path path = options.name;
+  if (!std::filesystem::is_regular_file(path)) return make_schedule(options);
+  Schedule schedule = path.extension() == ".csv" ? parse_csv(read_file(path), options.name)
+                                                 : parse_schedule(read_file(path), options.name);
+  validate(schedule);
+  if (check_sizes && (schedule.stages != options.stages || schedule.window != options.window)) {
+    throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,
+                                 schedule.window, options.stages, options.window));
+  }
+  return schedule;
+}
+
+}  // namespace gyre

@@ -1,0 +1,15 @@
+// PACI (arXiv 2606.07881): PipeDream's order with an update after every window of `a` backwards and no stash. A forward
+// is admitted while fewer than P-k microbatches are in flight at stage k, which is PipeDream's order; the weights drift
+// by at most ceil((P-1-k)/a) updates between a forward and its backward.
+#include "gyre/schedule/builder_parts.h"
+
+namespace gyre {
+
+Schedule build_paci(const ScheduleOptions& options) {
+  Schedule schedule = build_pipedream(options);
+  schedule.name = "paci";
+  schedule.weights = WeightPolicy::Latest;
+  return schedule;
+}
+
+}  // namespace gyre

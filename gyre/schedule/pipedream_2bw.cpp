@@ -1,0 +1,40 @@
+// PipeDream-2BW (Narayanan et al., 2021): PipeDream's order with windows of at least as many microbatches as stages,
+// and two versions of the weights. All microbatches of window w read the weights of w - 1 updates, at every stage: an
+// update's weights are adopted when the window after the next begins, so the delay is one everywhere.
+#include <fmt/format.h>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/builder_parts.h"
+
+namespace gyre {
+
+Schedule build_pipedream_2bw(const ScheduleOptions& options) {
+  Schedule schedule = build_pipedream(options);
+  schedule.name = "pipedream-2bw";
+  const int64_t window = schedule.window;
+  if (window < schedule.stages) {
+    throw InputError(
+        fmt::format("schedule pipedream-2bw: a window of {} microbatches is shorter than {} stages; make "
+                    "the window at least {}",
+                    window, schedule.stages, schedule.stages));
+  }
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    Program& program = schedule.programs[stage];
+    const std::vector<Action> once = std::move(program.period);
+    program.period.clear();
+    // The first repetition adopts nothing: windows 0 and 1 read the initial weights. Each later one adopts before its
+    // first forward of a window; at the last stage the update that stands just before that forward comes after.
+    program.prologue.insert(program.prologue.end(), once.begin(), once.end());
+    const bool last = stage == schedule.stages - 1;
+    for (Action action : once) {
+      action.microbatch += action.is_per_window() ? 1 : window;
+      const bool boundary = last ? action.kind == ActionKind::Update
+                                 : action.kind == ActionKind::Forward && action.microbatch == 2 * window;
+      if (boundary) program.period.push_back(adopt(stage, 0));
+      program.period.push_back(action);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace gyre

@@ -1,0 +1,246 @@
+// When every action of a restriction starts and ends, given what actions and messages cost. This is the one place that
+// knows how programs, messages, reductions and broadcasts depend on each other in time; the simulator and the builders
+// that search for an order stand on it.
+//
+// No event queue is needed: a worker's program is a fixed order and a directed link has one sender, so each action's
+// time follows from its predecessors' whatever order they are computed in. Workers are advanced as far as they can go,
+// in turn; the cost is linear in actions and memory is that of the messages under way.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/ring_map.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+enum class MessageKind { Activation, Gradient, Reduce, Broadcast };
+
+// Costs has
+//   double duration(const Action&)                                       what an action takes on its worker
+//   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
+//                                                                        arrives; calls come in the sender's order
+// Visit is called as visit(worker, action, start, end) in each worker's order, workers interleaved anyhow.
+template <typename Costs, typename Visit>
+class Timeline {
+ public:
+  Timeline(const Schedule& schedule, int64_t microbatches, Costs& costs, Visit& visit)
+      : schedule_(schedule),
+        costs_(costs),
+        visit_(visit),
+        slots_(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages)),
+        activations_(slots_),
+        gradients_(slots_),
+        gradient_counts_(schedule.pipelines > 1 ? slots_ : 0),
+        reduced_(schedule.pipelines > 1 ? slots_ : 0),
+        versions_(slots_),
+        adopts_(adopting_slots(schedule)),
+        free_at_(static_cast<size_t>(schedule.workers)),
+        queued_(static_cast<size_t>(schedule.workers), true) {
+    for (int worker = 0; worker < schedule.workers; ++worker) {
+      cursors_.emplace_back(schedule, worker, microbatches);
+      runnable_.push_back(worker);
+    }
+  }
+
+  // Returns the makespan. InputError for a schedule that does not end: validate() says why.
+  double run() {
+    while (!runnable_.empty()) {
+      const int worker = runnable_.front();
+      runnable_.pop_front();
+      queued_[worker] = false;
+      run_worker(worker);
+    }
+    for (const ProgramCursor& cursor : cursors_) {
+      if (cursor.peek()) throw InputError("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
+    }
+    return *std::max_element(free_at_.begin(), free_at_.end());
+  }
+
+ private:
+  // Turns are bounded so that a program that waits for nothing (a forward-only one) does not fill the rings.
+  static constexpr int kActionsPerTurn = 256;
+
+  static std::vector<bool> adopting_slots(const Schedule& schedule) {
+    std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages));
+    for (const Program& program : schedule.programs) {
+      for (const auto* actions : {&program.prologue, &program.period}) {
+        for (const Action& action : *actions) {
+          if (action.kind == ActionKind::Adopt) {
+            adopts[static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule.stages) +
+                   static_cast<size_t>(action.stage)] = true;
+          }
+        }
+      }
+    }
+    return adopts;
+  }
+
+  size_t slot(int pipeline, int stage) const {
+    return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
+  }
+  int64_t index_of(const Action& action) const { return action.microbatch / schedule_.pipelines; }
+
+  void wake(int worker) {
+    if (queued_[worker]) return;
+    queued_[worker] = true;
+    runnable_.push_back(worker);
+  }
+
+  void run_worker(int worker) {
+    ProgramCursor& cursor = cursors_[worker];
+    for (int turn = 0; cursor.peek(); ++turn) {
+      if (turn == kActionsPerTurn) {
+        wake(worker);
+        return;
+      }
+      const Action action = *cursor.peek();
+      double ready = 0;
+      if (!take_needs(action, ready)) return;
+      const double start = std::max(free_at_[worker], ready);
+      const double end = start + costs_.duration(action);
+      free_at_[worker] = end;
+      visit_(worker, action, start, end);
+      give_results(worker, action, end);
+      cursor.advance();
+    }
+  }
+
+  // Takes the messages the action needs, if all are under way; `ready` becomes the time the last one arrives.
+  bool take_needs(const Action& action, double& ready) {
+    switch (action.kind) {
+      case ActionKind::Forward:
+        return action.stage == 0 || take(activations_, slot(action.pipeline, action.stage), index_of(action), ready);
+      case ActionKind::Backward:
+      case ActionKind::BackwardInput:
+        return action.stage + 1 == schedule_.stages ||
+               take(gradients_, slot(action.pipeline, action.stage), index_of(action), ready);
+      case ActionKind::BackwardWeights:
+        return true;  // its input half stands before it in the same program
+      case ActionKind::Update:
+        return schedule_.pipelines == 1 || take_reduced(action, ready);
+      case ActionKind::Adopt:
+        return take(versions_, slot(action.pipeline, action.stage), action.microbatch, ready);
+    }
+    return true;
+  }
+
+  static bool take(RingMap<double>& messages, size_t slot, int64_t index, double& ready) {
+    const double* arrival = messages.find(slot, index);
+    if (arrival == nullptr) return false;
+    ready = std::max(ready, *arrival);
+    messages.erase(slot, index);
+    return true;
+  }
+
+  // An update waits for every replica that has a microbatch in the window.
+  bool take_reduced(const Action& update, double& ready) {
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      if (schedule_.microbatches_in_window(pipeline, update.microbatch) == 0) continue;
+      if (reduced_.find(slot(pipeline, update.stage), update.microbatch) == nullptr) return false;
+    }
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      if (schedule_.microbatches_in_window(pipeline, update.microbatch) == 0) continue;
+      take(reduced_, slot(pipeline, update.stage), update.microbatch, ready);
+    }
+    return true;
+  }
+
+  void give_results(int worker, const Action& action, double end) {
+    const auto [kind, pipeline, stage, microbatch] = action;
+    switch (kind) {
+      case ActionKind::Forward:
+        if (stage + 1 < schedule_.stages) {
+          send(MessageKind::Activation, activations_, worker, stage, pipeline, stage + 1, index_of(action), end);
+        }
+        break;
+      case ActionKind::Backward:
+      case ActionKind::BackwardInput:
+        if (stage > 0)
+          send(MessageKind::Gradient, gradients_, worker, stage, pipeline, stage - 1, index_of(action), end);
+        if (kind == ActionKind::Backward) count_gradient(worker, action, end);
+        break;
+      case ActionKind::BackwardWeights:
+        count_gradient(worker, action, end);
+        break;
+      case ActionKind::Update:
+        for (int replica = 0; replica < schedule_.pipelines; ++replica) {
+          if (adopts_[slot(replica, stage)]) {
+            send(MessageKind::Broadcast, versions_, worker, stage, replica, stage, microbatch, end);
+          }
+        }
+        break;
+      case ActionKind::Adopt:
+        break;
+    }
+  }
+
+  void send(MessageKind kind, RingMap<double>& messages, int from, int sender_stage, int pipeline, int stage,
+            int64_t index, double at) {
+    const int to = schedule_.worker_of(pipeline, stage);
+    messages.at(slot(pipeline, stage), index) = from == to ? at : costs_.arrival(kind, from, to, sender_stage, at);
+    if (from != to) wake(to);
+  }
+
+  // The replica's last gradient of a window sends their sum to the owner.
+  void count_gradient(int worker, const Action& action, double end) {
+    if (schedule_.pipelines == 1) return;
+    const int64_t window = action.microbatch / schedule_.window;
+    const size_t place = slot(action.pipeline, action.stage);
+    if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
+    gradient_counts_.erase(place, window);
+    const int owner = schedule_.owner[action.stage];
+    reduced_.at(place, window) =
+        owner == worker ? end : costs_.arrival(MessageKind::Reduce, worker, owner, action.stage, end);
+    if (owner != worker) wake(owner);
+  }
+
+  const Schedule& schedule_;
+  Costs& costs_;
+  Visit& visit_;
+  size_t slots_;
+  RingMap<double> activations_, gradients_;  // arrival times, at the stage that receives
+  RingMap<int64_t> gradient_counts_;
+  RingMap<double> reduced_;   // by window: arrival of a replica's gradient at the owner
+  RingMap<double> versions_;  // by window: arrival of a new version at a replica that adopts
+  std::vector<bool> adopts_;  // [slot]
+  std::vector<double> free_at_;
+  std::vector<ProgramCursor> cursors_;
+  std::deque<int> runnable_;
+  std::vector<bool> queued_;
+};
+
+// Free messages, no cost of updates: what builders weigh orders by.
+struct ComputeCosts {
+  double forward = 1, backward = 2, backward_input = 1, backward_weights = 1;
+
+  double duration(const Action& action) const {
+    switch (action.kind) {
+      case ActionKind::Forward:
+        return forward;
+      case ActionKind::Backward:
+        return backward;
+      case ActionKind::BackwardInput:
+        return backward_input;
+      case ActionKind::BackwardWeights:
+        return backward_weights;
+      default:
+        return 0;
+    }
+  }
+  static double arrival(MessageKind, int, int, int, double at) { return at; }
+};
+
+template <typename Costs>
+double makespan(const Schedule& schedule, int64_t microbatches, Costs costs) {
+  const auto ignore = [](int, const Action&, double, double) {};
+  return Timeline(schedule, microbatches, costs, ignore).run();
+}
+
+}  // namespace gyre

@@ -1,0 +1,30 @@
+// ZB-H1 (Qi et al., 2023, "Zero bubble pipeline parallelism", handcrafted schedule 1): 1F1B with the backward split.
+// The input half I keeps the pipeline moving; the weight half W fills what would be a bubble. Stage k puts its W off by
+// k microbatches, so that every stage holds as many activations as 1F1B's first.
+#include <algorithm>
+
+#include "gyre/schedule/builder_parts.h"
+
+namespace gyre {
+
+Schedule build_zb_h1(const ScheduleOptions& options) {
+  Schedule schedule = one_pipeline(options, "zb-h1");
+  const int64_t window = schedule.window;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    auto& period = schedule.programs[stage].period;
+    const int64_t ahead = std::min<int64_t>(schedule.stages - 1 - stage, window);
+    for (int64_t m = 0; m < ahead; ++m) period.push_back(forward(stage, m));
+    for (int64_t m = 0; m < window; ++m) {
+      if (ahead + m < window) period.push_back(forward(stage, ahead + m));
+      period.push_back(backward_input(stage, m));
+      if (m >= stage) period.push_back(backward_weights(stage, m - stage));
+    }
+    for (int64_t m = std::max<int64_t>(window - stage, 0); m < window; ++m) {
+      period.push_back(backward_weights(stage, m));
+    }
+    period.push_back(update(stage, 0));
+  }
+  return schedule;
+}
+
+}  // namespace gyre

@@ -1,0 +1,173 @@
+#include "gyre/simulate/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr const char* kFormat = "gyre-costs 1";
+
+template <typename SomeCost, typename Visit>
+void for_each_field(SomeCost& cost, Visit&& visit) {
+  visit("forward", cost.forward);
+  visit("backward", cost.backward);
+  visit("backward_input", cost.backward_input);
+  visit("backward_weights", cost.backward_weights);
+  visit("update", cost.update);
+  visit("adopt", cost.adopt);
+  visit("output_bytes", cost.output_bytes);
+  visit("activation_bytes", cost.activation_bytes);
+  visit("weight_bytes", cost.weight_bytes);
+  visit("gradient_bytes", cost.gradient_bytes);
+  visit("optimizer_bytes", cost.optimizer_bytes);
+}
+
+// Reads an object whose keys are all known.
+class ObjectReader {
+ public:
+  ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) fail("must be an object");
+  }
+  template <typename T>
+  void read(const char* key, T& field) {
+    known_.emplace_back(key);
+    const auto found = object_.find(key);
+    if (found == object_.end()) return;
+    if (!found->is_number()) fail(fmt::format("{} must be a number", key));
+    const auto value = found->template get<double>();
+    if (!(value >= 0) || !std::isfinite(value)) fail(fmt::format("{} is {}; costs are 0 or more", key, value));
+    if constexpr (std::is_integral_v<T>) {
+      if (value > 9e18 || value != std::floor(value)) fail(fmt::format("{} must be a whole number", key));
+    }
+    field = static_cast<T>(value);
+  }
+  void allow(const char* key) { known_.emplace_back(key); }
+  void reject_unknown() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
+        fail(fmt::format("unknown key '{}'{}", key, suggestion(key, known_)));
+      }
+    }
+  }
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}", where_, what)); }
+
+ private:
+  const Json& object_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace
+
+double CostModel::duration(const Action& action) const {
+  const StageCost& cost = stage(action.stage);
+  switch (action.kind) {
+    case ActionKind::Forward:
+      return cost.forward;
+    case ActionKind::Backward:
+      return cost.backward;
+    case ActionKind::BackwardInput:
+      return cost.backward_input;
+    case ActionKind::BackwardWeights:
+      return cost.backward_weights;
+    case ActionKind::Update:
+      return cost.update;
+    case ActionKind::Adopt:
+      return cost.adopt;
+  }
+  return 0;
+}
+
+int64_t CostModel::message_bytes(MessageKind kind, int sender) const {
+  switch (kind) {
+    case MessageKind::Activation:
+      return stage(sender).output_bytes;
+    case MessageKind::Gradient:
+      return sender > 0 ? stage(sender - 1).output_bytes : 0;
+    case MessageKind::Reduce:
+      return stage(sender).gradient_bytes;
+    case MessageKind::Broadcast:
+      return stage(sender).weight_bytes;
+  }
+  return 0;
+}
+
+CostModel uniform_costs(double tb_over_tf) {
+  StageCost cost;
+  cost.forward = 1;
+  cost.backward = tb_over_tf;
+  cost.backward_input = cost.backward_weights = tb_over_tf / 2;
+  CostModel model;
+  model.stages = {cost};
+  return model;
+}
+
+std::string to_json(const CostModel& costs) {
+  Json json = {{"format", kFormat}, {"tokens_per_microbatch", costs.tokens_per_microbatch}};
+  json["link"]["latency"] = costs.link.latency;
+  if (std::isfinite(costs.link.bandwidth)) json["link"]["bandwidth"] = costs.link.bandwidth;
+  json["stages"] = Json::array();
+  for (const StageCost& cost : costs.stages) {
+    Json entry;
+    for_each_field(cost, [&](const char* key, const auto& field) { entry[key] = field; });
+    json["stages"].push_back(std::move(entry));
+  }
+  return json.dump(1) + "\n";
+}
+
+CostModel parse_costs(std::string_view text, const std::string& origin) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw InputError(fmt::format("{}: not JSON", origin));
+  ObjectReader root(json, origin);
+  if (json.value("format", Json()) != kFormat) root.fail(fmt::format("expected \"format\": \"{}\"", kFormat));
+  root.allow("format");
+  root.allow("link");
+  root.allow("stages");
+  CostModel costs;
+  root.read("tokens_per_microbatch", costs.tokens_per_microbatch);
+  root.reject_unknown();
+  if (json.contains("link")) {
+    ObjectReader link(json["link"], origin + ": link");
+    link.read("latency", costs.link.latency);
+    link.read("bandwidth", costs.link.bandwidth);
+    link.reject_unknown();
+    if (costs.link.bandwidth == 0) link.fail("bandwidth is 0; leave it out for a free link");
+  }
+  if (!json.contains("stages") || !json["stages"].is_array() || json["stages"].empty()) {
+    root.fail("expected \"stages\": a list with one entry for each stage, or one for all");
+  }
+  for (const Json& entry : json["stages"]) {
+    ObjectReader reader(entry, fmt::format("{}: stages[{}]", origin, costs.stages.size()));
+    StageCost cost;
+    for_each_field(cost, [&](const char* key, auto& field) { reader.read(key, field); });
+    reader.reject_unknown();
+    if (!entry.contains("forward") || !entry.contains("backward")) reader.fail("forward and backward are needed");
+    if (!entry.contains("backward_input")) cost.backward_input = cost.backward / 2;
+    if (!entry.contains("backward_weights")) cost.backward_weights = cost.backward - cost.backward_input;
+    costs.stages.push_back(cost);
+  }
+  return costs;
+}
+
+CostModel load_costs(const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "costs.json" : path;
+  return parse_costs(read_file(file), file.string());
+}
+
+void check_costs(const CostModel& costs, const Schedule& schedule) {
+  if (costs.stages.size() == 1 || costs.stages.size() == static_cast<size_t>(schedule.stages)) return;
+  throw InputError(fmt::format("the costs are of {} stages and the schedule has {}; measure them with as many",
+                               costs.stages.size(), schedule.stages));
+}
+
+}  // namespace gyre

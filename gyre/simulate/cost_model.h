@@ -1,0 +1,58 @@
+// What actions, messages and memory cost. Times are in seconds, or in forwards of one stage where nothing was measured.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/schedule/schedule.h"
+#include "gyre/schedule/timeline.h"
+
+namespace gyre {
+
+// Of one microbatch at one stage (the update: of one window).
+struct StageCost {
+  double forward = 1, backward = 2;
+  double backward_input = 1, backward_weights = 1;  // where a schedule splits the backward
+  double update = 0, adopt = 0;
+  int64_t output_bytes = 0;      // what a forward sends on; its gradient is as large
+  int64_t activation_bytes = 0;  // held between forward and backward
+  int64_t weight_bytes = 0;      // one version of the weights, as layers read them
+  int64_t gradient_bytes = 0;    // the accumulators of one window, and what a replica sends its owner
+  int64_t optimizer_bytes = 0;   // at the owner: masters and moments
+  bool operator==(const StageCost&) const = default;
+};
+
+// A message from one worker to another takes latency + bytes / bandwidth; messages on one directed link queue.
+struct LinkCost {
+  double latency = 0;
+  double bandwidth = std::numeric_limits<double>::infinity();  // bytes per unit of time
+  bool operator==(const LinkCost&) const = default;
+};
+
+struct CostModel {
+  std::vector<StageCost> stages;  // one entry serves all stages
+  LinkCost link;
+  int64_t tokens_per_microbatch = 0;  // 0: not known
+
+  const StageCost& stage(int number) const { return stages.size() == 1 ? stages[0] : stages[number]; }
+  double duration(const Action& action) const;
+  int64_t message_bytes(MessageKind kind, int stage) const;
+  bool operator==(const CostModel&) const = default;
+};
+
+// A forward takes 1 at every stage, a backward `tb_over_tf` (its halves half of that), messages and updates nothing.
+CostModel uniform_costs(double tb_over_tf);
+
+// The JSON form; docs/simulation.md describes it. InputError says what is wrong and where.
+std::string to_json(const CostModel& costs);
+CostModel parse_costs(std::string_view json, const std::string& origin);
+// A file, or the directory of a run, whose measured costs.json it is then.
+CostModel load_costs(const std::filesystem::path& path);
+// InputError when the model is for another number of stages.
+void check_costs(const CostModel& costs, const Schedule& schedule);
+
+}  // namespace gyre

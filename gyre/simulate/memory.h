@@ -1,0 +1,22 @@
+// Peak memory of every worker. It follows from the order of its program alone, not from times.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gyre/simulate/cost_model.h"
+
+namespace gyre {
+
+struct WorkerMemory {
+  int64_t weights = 0;      // all versions that its replicas hold at once
+  int64_t gradients = 0;    // accumulators of windows that are open at once
+  int64_t optimizer = 0;    // of the stages it owns
+  int64_t activations = 0;  // of microbatches in flight
+  int64_t total() const { return weights + gradients + optimizer + activations; }
+};
+
+// Each kind at its own peak, which is what allocators keep.
+std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights);
+
+}  // namespace gyre

@@ -1,0 +1,291 @@
+// Builders against the published formulas and tables, all of them with free messages and the given tb / tf.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/builders.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/delay.h"
+#include "gyre/schedule/timeline.h"
+#include "gyre/schedule/validate.h"
+
+namespace gyre {
+namespace {
+
+double bubble(const Schedule& schedule, int64_t microbatches, double tb, double tb_input = -1) {
+  const ComputeCosts costs{1, tb, tb_input < 0 ? tb / 2 : tb_input, tb_input < 0 ? tb / 2 : tb - tb_input};
+  const double work = static_cast<double>(microbatches) * (1 + tb) * schedule.stages / schedule.workers;
+  return 1 - work / makespan(schedule, microbatches, costs);
+}
+
+// Share of the time that workers compute once a run has got going.
+double steady_utilisation(const Schedule& schedule, double tb) {
+  const ComputeCosts costs{1, tb, tb / 2, tb / 2};
+  const int64_t n = 20 * schedule.shift;
+  return static_cast<double>(n) * (1 + tb) * schedule.stages / schedule.workers /
+         (makespan(schedule, 2 * n, costs) - makespan(schedule, n, costs));
+}
+
+TEST(Published, BubblesOfFlushSchedules) {
+  for (const int d : {1, 2, 3, 4, 8, 12}) {
+    for (const int64_t n : {d, 2 * d, 5 * d}) {
+      for (const double tb : {1.0, 2.0, 2.7}) {
+        const double expected = (d - 1.0) / (static_cast<double>(n) + d - 1);
+        EXPECT_NEAR(bubble(make_schedule({"gpipe", d, n}), n, tb), expected, 1e-9) << d << " " << n;
+        EXPECT_NEAR(bubble(make_schedule({"1f1b", d, n}), n, tb), expected, 1e-9) << d << " " << n;
+        for (const int v : {2, 3}) {
+          const Schedule interleaved =
+              make_schedule({.name = "interleaved-1f1b", .stages = v * d, .window = n, .chunks = v});
+          EXPECT_NEAR(bubble(interleaved, n, tb), (d - 1.0) / (v * static_cast<double>(n) + d - 1), 1e-9);
+        }
+      }
+    }
+  }
+}
+
+TEST(Published, ZbH1HasAThirdOf1F1BsBubbleAndItsActivations) {
+  for (const int d : {2, 4, 8}) {
+    const int64_t n = 3 * d;
+    const Schedule schedule = make_schedule({"zb-h1", d, n});
+    // tf = ti = tw: (d-1) (tf + ti - tw) of bubble time, where 1F1B has (d-1) (tf + ti + tw).
+    const double work = 3.0 * static_cast<double>(n);
+    EXPECT_NEAR(makespan(schedule, n, ComputeCosts{1, 2, 1, 1}), work + d - 1, 1e-9);
+    EXPECT_NEAR(makespan(make_schedule({"1f1b", d, n}), n, ComputeCosts{}), work + 3 * (d - 1), 1e-9);
+    for (int stage = 0; stage < d; ++stage) EXPECT_EQ(max_in_flight(schedule, 0, stage), d);
+  }
+}
+
+TEST(Published, ChimeraWithAsManyMicrobatchesAsStages) {
+  for (const int d : {2, 4, 8, 16}) {
+    for (const int blocks : {1, 2, 4}) {
+      const int64_t n = d * blocks;
+      const auto formula = [&](double per) { return (d - 2.0) / (per * static_cast<double>(n) + d - 2); };
+      const Schedule equal = make_schedule({.name = "chimera", .stages = d, .window = n, .tb_over_tf = 1});
+      const Schedule twice = make_schedule({.name = "chimera", .stages = d, .window = n, .tb_over_tf = 2});
+      EXPECT_LE(bubble(equal, n, 1), formula(2) + 1e-9) << d << " " << n;
+      EXPECT_LE(bubble(twice, n, 2), formula(1.5) + 1e-9) << d << " " << n;
+      if (blocks == 1) {
+        EXPECT_NEAR(bubble(equal, n, 1), formula(2), 1e-9);
+        EXPECT_NEAR(bubble(twice, n, 2), formula(1.5), 1e-9);
+      }
+      EXPECT_EQ(analyse_delays(twice, 3 * n).max_delay, 0);
+      for (int stage = 0; stage < d; ++stage) {
+        EXPECT_LE(max_in_flight(twice, 0, stage) + max_in_flight(twice, 1, d - 1 - stage), blocks == 1 ? d : 2 * d);
+      }
+    }
+  }
+}
+
+TEST(Published, DelaysOfAsynchronousSchedules) {
+  for (const int d : {1, 2, 4, 7}) {
+    for (const int64_t window : {static_cast<int64_t>(d), static_cast<int64_t>(2 * d + 1)}) {
+      const Schedule two_versions = make_schedule({"pipedream-2bw", d, window});
+      const DelayAnalysis delays = analyse_delays(two_versions, 10 * window);
+      for (int stage = 0; stage < d; ++stage) {
+        // Every microbatch of every stage, but those of the first window, which has no update before it.
+        EXPECT_EQ(delays.delay[stage], (std::map<int64_t, int64_t>{{0, window}, {1, 9 * window}}));
+      }
+    }
+    for (const int64_t a : {1, 2, 3, 5}) {
+      const Schedule paci = make_schedule({"paci", d, a});
+      const DelayAnalysis delays = analyse_delays(paci, 20 * a);
+      for (int stage = 0; stage < d; ++stage) {
+        EXPECT_LE(delays.mismatch[stage].rbegin()->first, (d - 1 - stage + a - 1) / a) << "stage " << stage;
+      }
+      EXPECT_EQ(paci.weights, WeightPolicy::Latest);
+    }
+    EXPECT_GT(steady_utilisation(make_schedule({"pipedream", d, 1}), 2), 0.999);
+    EXPECT_GT(steady_utilisation(make_schedule({"pipedream-2bw", d, d}), 2), 0.999);
+  }
+}
+
+std::string computations(const Schedule& schedule, int worker, int64_t microbatches) {
+  std::string text;
+  for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
+    const Action action = *cursor.peek();
+    if (action.is_per_window()) continue;
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", static_cast<char>(action.kind), action.microbatch);
+  }
+  return text;
+}
+
+Schedule amdp(int stages, int64_t window, double ratio = 2, int preload = -1) {
+  return make_schedule({.name = "amdp", .stages = stages, .window = window, .tb_over_tf = ratio, .preload = preload});
+}
+
+TEST(Amdp, DepthFourIsThePublishedTable) {
+  const Schedule schedule = amdp(4, 4);
+  EXPECT_THAT(computations(schedule, 0, 16),
+              ::testing::StartsWith("F0 F2 F1 B1 F3 B3 B0 F4 F6 B2 F5 B5 F7 B7 B4 F8 F10 B6 F9 B9 F11 B11 B8"));
+  EXPECT_THAT(computations(schedule, 1, 16), ::testing::StartsWith("F0 F1 F2 F3 B1 B0 B3 B2 F4 F5 F6 F7 B5 B4 B7 B6"));
+  EXPECT_THAT(computations(schedule, 2, 16), ::testing::StartsWith("F1 F0 F3 F2 B0 B1 B2 B3 F5 F4 F7 F6 B4 B5 B6 B7"));
+  EXPECT_THAT(computations(schedule, 3, 16),
+              ::testing::StartsWith("F1 F3 F0 B0 F2 B2 B1 F5 F7 B3 F4 B4 F6 B6 B5 F9 F11 B7"));
+  // Stages {0,3}, {1,2}, {2,1}, {3,0} of pipelines (0, 1).
+  EXPECT_EQ(schedule.placement, (std::vector<std::vector<int>>{{0, 1, 2, 3}, {3, 2, 1, 0}}));
+}
+
+TEST(Amdp, FirstStagesAtDepthEight) {
+  const Schedule schedule = amdp(8, 8);
+  std::vector<int> first;
+  for (const auto& pipeline : schedule.placement) first.push_back(pipeline[0]);
+  EXPECT_EQ(first, (std::vector<int>{0, 3, 4, 7}));
+}
+
+TEST(Amdp, UtilisationByPreloads) {
+  const std::map<int, std::vector<double>> published = {{4, {.750, .857, .923, .800}}, {8, {.857, .923, .960, .889}}};
+  for (const auto& [d, utilisations] : published) {
+    for (int k = 0; k < 4; ++k) EXPECT_NEAR(steady_utilisation(amdp(d, d, 2, k), 2), utilisations[k], 5e-4) << d << k;
+    EXPECT_NEAR(steady_utilisation(amdp(d, d, 1, 1), 1), 1, 1e-9);
+    EXPECT_NEAR(steady_utilisation(amdp(d, d, 1, 2), 1), 1, 1e-9);
+  }
+}
+
+TEST(Amdp, MakespanOfBlocks) {
+  for (const int d : {4, 8}) {
+    for (const int64_t k : {1, 2, 3, 10}) {
+      for (const int64_t window : {d, 2 * d, 4 * d}) {
+        if (k * d % window != 0) continue;
+        EXPECT_EQ(makespan(amdp(d, window), k * d, ComputeCosts{}), static_cast<double>(k * (3 * d + 1) + 3));
+      }
+    }
+    // delta = max(tb - tf, 2 tb - 3 tf) with the published preload, tb >= tf.
+    for (const double tb : {1.0, 1.5, 2.0, 2.5, 3.0}) {
+      const double delta = std::max(tb - 1, 2 * tb - 3);
+      EXPECT_NEAR(steady_utilisation(amdp(d, d, tb, 2), tb), d * (1 + tb) / (d * (1 + tb) + delta), 1e-6) << tb;
+    }
+  }
+}
+
+TEST(Amdp, PreloadFollowsTheRatio) {
+  for (const int d : {4, 8, 5, 6}) {
+    for (const double tb : {1.0, 1.3, 2.0, 2.6}) {
+      const double chosen = steady_utilisation(amdp(d, d + 1, tb), tb);
+      for (int k = 0; k < 4; ++k)
+        EXPECT_GE(chosen, steady_utilisation(amdp(d, d + 1, tb, k), tb) - 1e-6) << d << tb << k;
+    }
+  }
+}
+
+TEST(Amdp, KeepsWorkersBusyAtEveryDepth) {
+  for (int d = 1; d <= 64; ++d) {
+    const int64_t window = (d + 1) / 2 * 2;
+    const Schedule schedule = amdp(d, window);
+    EXPECT_NO_THROW(validate(schedule)) << d;
+    EXPECT_GE(steady_utilisation(schedule, 2), d == 1 ? 1 : d == 8 ? 0.96 : 0.85) << d;
+  }
+}
+
+TEST(Amdp, MismatchIsOneStepAndOnlyInTheFirstBlockOfAWindow) {
+  for (int d = 1; d <= 24; ++d) {
+    for (const int64_t blocks : {1, 2, 5}) {
+      const Schedule schedule = amdp(d, (d + 1) / 2 * 2 * blocks);
+      const DelayAnalysis analysis = analyse_delays(schedule, 8 * schedule.shift);
+      EXPECT_LE(analysis.max_mismatch, 1) << d;
+      EXPECT_LE(analysis.max_delay, 1) << d;
+    }
+    // Windows that are no multiple of a block are served too.
+    const Schedule odd = amdp(d, (d + 1) / 2 * 2 + 1);
+    EXPECT_NO_THROW(validate(odd)) << d;
+    EXPECT_LE(analyse_delays(odd, 4 * odd.shift).max_mismatch, 1) << d;
+  }
+}
+
+// Microbatch-stages per window whose backward has newer weights than their forward, by worker.
+std::vector<int64_t> mismatched_per_window(const Schedule& schedule) {
+  std::vector<int64_t> counts;
+  const int64_t windows = 4;
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    VersionTracker tracker(schedule, worker);
+    std::map<std::tuple<int, int, int64_t>, int64_t> forward;
+    int64_t count = 0;
+    for (ProgramCursor cursor(schedule, worker, (windows + 1) * schedule.window); cursor.peek(); cursor.advance()) {
+      const Action action = *cursor.peek();
+      const int64_t version = tracker.track(action);
+      const std::tuple key{action.pipeline, action.stage, action.microbatch};
+      if (action.kind == ActionKind::Forward) forward[key] = version;
+      if (action.kind == ActionKind::Backward && action.microbatch >= schedule.window) count += version != forward[key];
+    }
+    counts.push_back(count / windows);
+  }
+  return counts;
+}
+
+TEST(Amdp, MismatchedMicrobatchesAreThePublishedCounts) {
+  // Inner workers d; workers with a first stage 2 (d = 4) or 7 (d = 8).
+  for (const int64_t blocks : {1, 2, 4}) {
+    EXPECT_EQ(mismatched_per_window(amdp(4, 4 * blocks)), (std::vector<int64_t>{2, 4, 4, 2}));
+    EXPECT_EQ(mismatched_per_window(amdp(8, 8 * blocks)), (std::vector<int64_t>{7, 8, 8, 7, 7, 8, 8, 7}));
+  }
+}
+
+TEST(Amdp, EveryNumberOfPipelinesIsServed) {
+  for (int d = 1; d <= 12; ++d) {
+    double last = 0;
+    for (int k = 1; k <= (d + 1) / 2; ++k) {
+      const Schedule schedule = make_schedule({.name = "amdp", .stages = d, .window = 2 * k, .pipelines = k});
+      EXPECT_NO_THROW(validate(schedule)) << d << " " << k;
+      EXPECT_LE(analyse_delays(schedule, 6 * schedule.shift).max_mismatch, 1);
+      const double utilisation = steady_utilisation(schedule, 2);
+      EXPECT_GT(utilisation, last - 0.1) << d << " " << k;  // more pipelines, busier workers
+      last = utilisation;
+    }
+  }
+  for (int intake = 1; intake <= 4; ++intake) {
+    const Schedule schedule = make_schedule({.name = "amdp", .stages = 6, .window = 12, .intake = intake});
+    EXPECT_NO_THROW(validate(schedule)) << intake;
+  }
+}
+
+TEST(Errors, SayWhatWouldWork) {
+  const auto message = [](const ScheduleOptions& options) -> std::string {
+    try {
+      make_schedule(options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message({"amdp", 8, 4}), ::testing::HasSubstr("make the window at least 8, or the pipelines at most 2"));
+  EXPECT_THAT(message({"pipedream-2bw", 4, 3}), ::testing::HasSubstr("make the window at least 4"));
+  EXPECT_THAT(message({"interleaved-1f1b", 5, 4}), ::testing::HasSubstr("make stages a multiple of chunks"));
+  EXPECT_THAT(message({"interleaved-1f1b", 8, 6}), ::testing::HasSubstr("make the window a multiple of 4"));
+  EXPECT_THAT(message({"chimera", 3, 4}), ::testing::HasSubstr("use 1f1b for odd ones"));
+}
+
+TEST(Csv, ComesBackTheSame) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1"}) {
+    const Schedule schedule = make_schedule({name, 4, 4});
+    const std::string written = to_csv(schedule, 4);
+    const Schedule read = parse_csv(written, "a.csv");
+    EXPECT_NO_THROW(validate(read)) << name;
+    EXPECT_EQ(to_csv(read, 4), written);
+    EXPECT_EQ(makespan(read, 8, ComputeCosts{}), makespan(schedule, 8, ComputeCosts{}));
+  }
+  EXPECT_EQ(to_csv(make_schedule({"1f1b", 2, 2}), 2), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const Schedule idle = parse_csv("0F0,,,0B0\r\n,1F0,1B0,\r\n", "idle.csv");
+  EXPECT_NO_THROW(validate(idle));
+}
+
+TEST(Csv, ErrorsSayRowAndCell) {
+  const auto message = [](const char* text) -> std::string {
+    try {
+      parse_csv(text, "a.csv");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message("0F0,0X0\n"), ::testing::StartsWith("a.csv:1: cell 2: "));
+  EXPECT_THAT(message("0F0,0B0\n0F1,0B1\n"), ::testing::HasSubstr("stage 0 is in row 1 already"));
+  EXPECT_THAT(message("0F0,0U0\n"), ::testing::HasSubstr("not a computation"));
+  EXPECT_THAT(message("0F0,0B0\n2F0,2B0\n"), ::testing::HasSubstr("no stage 1"));
+  EXPECT_THAT(message(""), ::testing::HasSubstr("no actions"));
+  EXPECT_THROW(to_csv(amdp(4, 4), 4), InputError);
+}
+
+}  // namespace
+}  // namespace gyre
