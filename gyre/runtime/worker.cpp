@@ -197,50 +197,53 @@ void Worker::backward_weights(const Action& action) {
 
 // All replicas' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
-  if (own_norms_.empty() && !gather_gradient(action)) return false;
+  if (!gather_gradient(action.stage, action.microbatch)) return false;
   const auto norm = norm_for_clipping(action);
   if (!norm) return false;
   apply_update(action, *norm);
   publish(action);
-  sink_.updated(action.stage, shared_.segment.first_update + action.microbatch + 1, std::exchange(own_norms_, {}));
+  sink_.updated(action.stage, shared_.segment.first_update + action.microbatch + 1,
+                std::move(pending_.extract(action.stage).mapped().norms));
   return true;
 }
 
-// Leaves the sum with the first pipeline that has a microbatch in the window, and its norms in own_norms_.
-bool Worker::gather_gradient(const Action& action) {
-  const int64_t window = action.microbatch;
-  gathered_.resize(schedule().pipelines);
+// Whether the window's gradient is complete; then the sum is with the first pipeline that has a microbatch in it.
+bool Worker::gather_gradient(int stage, int64_t window) {
+  PendingUpdate& pending = pending_[stage];
+  if (!pending.norms.empty()) return true;
+  pending.gathered.resize(schedule().pipelines);
   bool complete = true;
   for (int p = 0; p < schedule().pipelines; ++p) {
-    if (gathered_[p] || schedule().microbatches_in_window(p, window) == 0) continue;
-    gathered_[p] = shared_.reductions[p][action.stage]->try_receive(window);
-    complete &= gathered_[p].has_value();
+    auto& gradient = pending.gathered[p];
+    if (gradient || schedule().microbatches_in_window(p, window) == 0) continue;
+    gradient = shared_.reductions[p][stage]->try_receive(window);
+    complete &= gradient.has_value();
   }
   if (!complete) return false;
 
   ReducedGradient* sum = nullptr;
   for (int p = 0; p < schedule().pipelines; ++p) {
-    if (!gathered_[p]) continue;
+    auto& gradient = pending.gathered[p];
+    if (!gradient) continue;
     if (sum == nullptr) {
-      sum = &*gathered_[p];
+      sum = &*gradient;
       continue;
     }
-    sum->sum.flat.add_(gathered_[p]->sum.flat);
-    if (p == schedule().pipeline_of(window * schedule().window)) sum->delay = gathered_[p]->delay;
-    shared_.pipeline.replica(p, action.stage).gradients.give_back(std::move(gathered_[p]->sum));
-    gathered_[p].reset();
+    sum->sum.flat.add_(gradient->sum.flat);
+    if (p == schedule().pipeline_of(window * schedule().window)) sum->delay = gradient->delay;
+    shared_.pipeline.replica(p, stage).gradients.give_back(std::move(gradient->sum));
+    gradient.reset();
   }
-  own_norms_ = squared_norms(sum->sum.tensors);
+  pending.norms = squared_norms(sum->sum.tensors);
   const int64_t update_number = shared_.segment.first_update + window + 1;
-  for (size_t i = 0; i < own_norms_.size(); ++i) {
-    if (std::isfinite(own_norms_[i])) continue;
-    throw RunError(
-        fmt::format("update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or "
-                    "lengthen its warmup",
-                    update_number, action.stage, shared_.pipeline.owner(action.stage).weights.specs()[i].name));
+  for (size_t i = 0; i < pending.norms.size(); ++i) {
+    if (std::isfinite(pending.norms[i])) continue;
+    throw RunError(fmt::format(
+        "update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or lengthen its warmup",
+        update_number, stage, shared_.pipeline.owner(stage).weights.specs()[i].name));
   }
   if (shared_.pipeline.options().clip_scope == ClipScope::Global) {
-    shared_.norms.give(action.stage, update_number, own_norms_);
+    shared_.norms.give(stage, update_number, pending.norms);
   }
   return true;
 }
@@ -251,8 +254,12 @@ std::optional<double> Worker::norm_for_clipping(const Action& action) {
     case ClipScope::None:
       return 0;
     case ClipScope::Stage:
-      return std::sqrt(combine(own_norms_));
+      return std::sqrt(combine(pending_.at(action.stage).norms));
     case ClipScope::Global:
+      // A worker with several stages gives all their norms before it waits for the others'.
+      for (int stage = 0; stage < schedule().stages; ++stage) {
+        if (schedule().owner[stage] == number_ && stage != action.stage) gather_gradient(stage, action.microbatch);
+      }
       return shared_.norms.try_take(shared_.segment.first_update + action.microbatch + 1);
   }
   return std::nullopt;
@@ -272,10 +279,10 @@ void Worker::apply_update(const Action& action, double norm) {
     if (place.second == action.stage && !state.adopts)
       shared_.pipeline.replica(place.first, action.stage).weights.reset();
   }
-  const auto source = std::find_if(gathered_.begin(), gathered_.end(), [](const auto& g) { return g.has_value(); });
+  auto& gathered = pending_.at(action.stage).gathered;
+  const auto source = std::find_if(gathered.begin(), gathered.end(), [](const auto& g) { return g.has_value(); });
   ReducedGradient gradient = std::move(**source);
-  const int pipeline = static_cast<int>(source - gathered_.begin());
-  source->reset();
+  const int pipeline = static_cast<int>(source - gathered.begin());
   if (options.clip_scope != ClipScope::None) {
     const double factor = clip_factor(norm, options.clip);
     if (factor < 1) scale(gradient.sum.tensors, factor);

@@ -82,12 +82,18 @@ class Worker {
     size_t peak_weight_buffers = 0;
   };
 
+  // An update that is being made ready.
+  struct PendingUpdate {
+    std::vector<std::optional<ReducedGradient>> gathered;  // [pipeline]; once all are there, the first has their sum
+    std::vector<double> norms;                             // squared, of the sum; empty until it is complete
+  };
+
   bool perform(const Action& action);
   bool forward(const Action& action);
   bool backward(const Action& action);
   void backward_weights(const Action& action);
   bool update(const Action& action);
-  bool gather_gradient(const Action& action);
+  bool gather_gradient(int stage, int64_t window);
   std::optional<double> norm_for_clipping(const Action& action);
   void apply_update(const Action& action, double norm);
   void publish(const Action& action);
@@ -112,9 +118,7 @@ class Worker {
   VersionTracker analysis_;
   std::optional<int64_t> expected_version_;           // of the action at the cursor, from the analysis
   std::map<std::pair<int, int>, StageState> states_;  // by (pipeline, stage) hosted here
-  // Of the update at the cursor: what has come of each pipeline, their sum, and its norms once it is complete.
-  std::vector<std::optional<ReducedGradient>> gathered_;
-  std::vector<double> own_norms_;
+  std::map<int, PendingUpdate> pending_;              // by stage owned here
   std::chrono::steady_clock::time_point segment_started_ = std::chrono::steady_clock::now();
   std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   WorkerReport report_;

@@ -75,7 +75,7 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
 
 TEST(OneStage, EverySchedulesIsPlainTraining) {
   for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
-    for (const std::string& schedule : schedule_names()) {
+    for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "pipedream", "paci"}) {
       for (const int64_t window : {1, 3}) {
         Experiment e;
         e.schedule = schedule;

@@ -1,0 +1,263 @@
+// Every schedule executed: several pipelines, several stages on a worker, split backwards, adopted versions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/schedule/delay.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+Experiment experiment(const std::string& schedule, int stages, int64_t window) {
+  Experiment e;
+  e.schedule = schedule;
+  e.stages = stages;
+  e.window = window;
+  return e;
+}
+
+std::vector<Experiment> every_kind() {
+  return {experiment("interleaved-1f1b", 4, 4),
+          experiment("interleaved-1f1b", 6, 3),
+          experiment("zb-h1", 4, 5),
+          experiment("chimera", 4, 4),
+          experiment("chimera", 2, 6),
+          experiment("pipedream-2bw", 3, 3),
+          experiment("paci", 4, 2),
+          experiment("amdp", 1, 2),
+          experiment("amdp", 2, 3),
+          experiment("amdp", 3, 4),
+          experiment("amdp", 4, 4),
+          experiment("amdp", 4, 7),
+          experiment("amdp", 4, 8),
+          experiment("amdp", 5, 6),
+          experiment("amdp", 6, 12)};
+}
+
+std::string name_of(const Experiment& e) {
+  return e.schedule + " " + std::to_string(e.stages) + " stages, window " + std::to_string(e.window);
+}
+
+TEST(EverySchedule, ThreadsEqualReplayAndSeeTheAnalysedDelays) {
+  for (Experiment e : every_kind()) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      for (const WeightPolicy weights : {WeightPolicy::Stash, WeightPolicy::Latest}) {
+        e.compute = compute;
+        e.weights = weights;
+        e.executor = "replay";
+        const int64_t updates = 9;
+        const Outcome replay = run_experiment(e, updates);
+        e.executor = "threads";
+        const Outcome threads = run_experiment(e, updates);
+        ASSERT_EQ(replay.recorder.losses.size(), static_cast<size_t>(updates * e.window)) << name_of(e);
+        EXPECT_EQ(replay.recorder.losses, threads.recorder.losses) << name_of(e);
+        EXPECT_EQ(replay.recorder.norms, threads.recorder.norms) << name_of(e);
+        EXPECT_TRUE(same_bits(replay.weights, threads.weights)) << name_of(e);
+
+        const DelayAnalysis analysis = analyse_delays(make_pipeline(e).schedule(), updates * e.window);
+        EXPECT_EQ(replay.report.delay, analysis.delay) << name_of(e);
+        EXPECT_EQ(threads.report.delay, analysis.delay) << name_of(e);
+        if (weights == WeightPolicy::Latest) {
+          EXPECT_EQ(threads.report.mismatch, analysis.mismatch) << name_of(e);
+        }
+      }
+    }
+  }
+}
+
+double mean_loss(const Recorder& recorder, int64_t begin, int64_t end) {
+  double sum = 0;
+  for (int64_t m = begin; m < end; ++m) sum += recorder.losses.at(m);
+  return sum / static_cast<double>(end - begin);
+}
+
+TEST(EverySchedule, Learns) {
+  for (const Experiment& e : every_kind()) {
+    const Outcome run = run_experiment(e, 40);
+    const int64_t n = 40 * e.window;
+    EXPECT_LT(mean_loss(run.recorder, n - e.window, n), mean_loss(run.recorder, 0, e.window) - 0.25) << name_of(e);
+  }
+}
+
+// Where the order of additions is the same, so are the bits.
+TEST(Flush, SplitAndInterleavedBackwardsEqual1F1B) {
+  for (const bool split : {true, false}) {
+    Experiment plain = experiment("1f1b", 4, 4);
+    plain.clip_scope = ClipScope::Global;
+    Experiment other = experiment(split ? "zb-h1" : "interleaved-1f1b", 4, 4);
+    other.clip_scope = ClipScope::Global;
+    other.executor = "threads";
+    const Outcome expected = run_experiment(plain, 10);
+    const Outcome found = run_experiment(other, 10);
+    EXPECT_EQ(expected.recorder.losses, found.recorder.losses) << other.schedule;
+    EXPECT_TRUE(same_bits(expected.weights, found.weights)) << other.schedule;
+  }
+}
+
+// Two pipelines add the same gradients in another order.
+TEST(Flush, ChimeraIs1F1BButForRounding) {
+  Experiment plain = experiment("1f1b", 4, 8);
+  plain.clip_scope = ClipScope::Global;
+  Experiment other = experiment("chimera", 4, 8);
+  other.clip_scope = ClipScope::Global;
+  const Outcome expected = run_experiment(plain, 10);
+  const Outcome found = run_experiment(other, 10);
+  for (const auto& [microbatch, loss] : expected.recorder.losses) {
+    EXPECT_NEAR(loss, found.recorder.losses.at(microbatch), 2e-4) << microbatch;
+  }
+  for (int64_t m = 0; m < 8; ++m) EXPECT_EQ(expected.recorder.losses.at(m), found.recorder.losses.at(m));
+}
+
+TEST(Amdp, WithoutLearningTheLossIsThatOfOneDevice) {
+  Experiment single = experiment("gpipe", 1, 4);
+  single.learning_rate = 0;
+  const Outcome expected = run_experiment(single, 8);
+  for (const int stages : {2, 3, 4, 6}) {
+    Experiment e = experiment("amdp", stages, 8);
+    e.learning_rate = 0;
+    e.weights = WeightPolicy::Latest;
+    e.executor = "threads";
+    EXPECT_EQ(run_experiment(e, 4).recorder.losses, expected.recorder.losses) << stages;
+  }
+}
+
+// The first window is computed with the initial weights throughout its forwards; where its backwards have them too (the
+// first update comes later), its gradient is the synchronous one: nothing is lost and nothing counted twice.
+TEST(Amdp, TheGradientOfAWindowIsWhole) {
+  const auto norm = [](const Outcome& run, int64_t update) {
+    double squares = 0;
+    for (const auto& [key, values] : run.recorder.norms) {
+      if (key.first != update) continue;
+      for (double value : values) squares += value;
+    }
+    return std::sqrt(squares);
+  };
+  for (const int64_t window : {4, 5, 7, 8, 12}) {
+    const Outcome synchronous = run_experiment(experiment("1f1b", 4, window), 1);
+    const Outcome amdp = run_experiment(experiment("amdp", 4, window), 1);
+    EXPECT_NEAR(norm(synchronous, 1), norm(amdp, 1), 1e-5 * norm(synchronous, 1)) << window;
+    // With learning rate 0 the same holds for every window, also where blocks and windows overlap.
+    Experiment still = experiment("amdp", 4, window);
+    still.learning_rate = 0;
+    Experiment still_plain = experiment("1f1b", 4, window);
+    still_plain.learning_rate = 0;
+    const Outcome a = run_experiment(still, 6), b = run_experiment(still_plain, 6);
+    for (int64_t update = 1; update <= 6; ++update) {
+      EXPECT_NEAR(norm(a, update), norm(b, update), 1e-5 * norm(b, update)) << window << " " << update;
+    }
+  }
+}
+
+TEST(Amdp, OneOptimizerPerStageWhateverThePipelines) {
+  const auto bytes = [](Pipeline& pipeline) {
+    int64_t total = 0;
+    for (const auto& [name, tensor] : pipeline.optimizer_state()) total += static_cast<int64_t>(tensor.nbytes());
+    return total;
+  };
+  Pipeline one = make_pipeline(experiment("1f1b", 4, 4));
+  Pipeline two = make_pipeline(experiment("amdp", 4, 4));
+  // Replicated optimizers would be d/2 = 2 times as much.
+  EXPECT_EQ(bytes(two), bytes(one));
+  // And at the end every replica has the owner's version.
+  Recorder recorder;
+  run_segment(two, experiment("amdp", 4, 4), 0, 3, recorder);
+  for (int stage = 0; stage < 4; ++stage) {
+    for (int p = 0; p < 2; ++p) {
+      EXPECT_EQ(two.replica(p, stage).weights->number, 3);
+      for (size_t i = 0; i < two.owner(stage).weights.masters().size(); ++i) {
+        EXPECT_TRUE(two.replica(p, stage).weights->buffer.tensors[i].equal(two.owner(stage).weights.masters()[i]));
+      }
+    }
+  }
+}
+
+// Asks for a drain once `after` losses have been heard.
+struct StopAfter final : SegmentObserver {
+  StopAfter(int64_t after, std::atomic<bool>& stop) : after(after), stop(stop) {}
+  void on_loss(int64_t microbatch, double loss) override {
+    recorder.on_loss(microbatch, loss);
+    if (static_cast<int64_t>(recorder.losses.size()) >= after) stop = true;
+  }
+  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
+    recorder.on_update(stage, update, squared);
+  }
+  int64_t after;
+  std::atomic<bool>& stop;
+  Recorder recorder;
+};
+
+TEST(Drain, AStopEqualsARunDrainedThereUnderEverySchedule) {
+  for (Experiment e : every_kind()) {
+    for (const char* executor : {"replay", "threads"}) {
+      e.executor = executor;
+      std::atomic<bool> stop = false;
+      StopAfter observer(2 * e.window + 1, stop);
+      Pipeline stopped = make_pipeline(e);
+      const SegmentReport report = run_segment(stopped, e, 0, 1000, observer, &stop);
+      EXPECT_EQ(report.microbatches % e.window, 0);
+      EXPECT_LT(report.microbatches, 1000 * e.window);
+      EXPECT_EQ(static_cast<int64_t>(observer.recorder.losses.size()), report.microbatches);
+      const Outcome planned = run_experiment(e, report.microbatches / e.window);
+      EXPECT_EQ(planned.recorder.losses, observer.recorder.losses) << name_of(e) << " " << executor;
+      EXPECT_TRUE(same_bits(planned.weights, stopped.weights())) << name_of(e) << " " << executor;
+    }
+  }
+}
+
+TEST(Evaluation, ForwardOnlyRunsOnAnyPlacement) {
+  const SyntheticBatches batches = tiny_batches();
+  std::map<int64_t, double> reference;
+  for (const Experiment& e : every_kind()) {
+    for (const char* executor : {"replay", "threads"}) {
+      Pipeline pipeline = make_pipeline(e);
+      const Schedule forward_only = build_forward_only(pipeline.schedule());
+      Segment segment;
+      segment.schedule = &forward_only;
+      segment.batches = &batches;
+      segment.microbatches = 15;
+      Recorder recorder;
+      make_executor(executor)->run(pipeline, segment, recorder);
+      if (reference.empty()) reference = recorder.losses;
+      EXPECT_EQ(recorder.losses.size(), 15u);
+      EXPECT_EQ(reference, recorder.losses) << name_of(e) << " " << executor;
+    }
+  }
+}
+
+TEST(Trace, HasEveryActionInOrder) {
+  Experiment e = experiment("amdp", 4, 4);
+  e.executor = "threads";
+  Pipeline pipeline = make_pipeline(e);
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 12;
+  segment.trace = true;
+  Recorder recorder;
+  const SegmentReport report = make_executor(e.executor)->run(pipeline, segment, recorder);
+  for (int worker = 0; worker < 4; ++worker) {
+    const auto& trace = report.workers[worker].trace;
+    size_t i = 0;
+    double last = 0;
+    for (ProgramCursor cursor(pipeline.schedule(), worker, 12); cursor.peek(); cursor.advance(), ++i) {
+      ASSERT_LT(i, trace.size());
+      EXPECT_EQ(trace[i].action, *cursor.peek());
+      EXPECT_GE(trace[i].start, last);
+      EXPECT_GE(trace[i].end, trace[i].start);
+      last = trace[i].end;
+    }
+    EXPECT_EQ(i, trace.size());
+  }
+  EXPECT_EQ(report.costs[2].at(ActionKind::Forward).count, 12);
+  EXPECT_GT(report.costs[2].at(ActionKind::Backward).seconds, 0);
+  EXPECT_EQ(report.costs[2].at(ActionKind::Update).count, 3);
+}
+
+}  // namespace
+}  // namespace gyre
