@@ -20,6 +20,7 @@ struct Flags {
   std::vector<std::string> overrides;
   std::string out;
   bool resume = false;
+  std::string trace;
   bool help_config = false;
   bool json = false;
 };
@@ -66,6 +67,7 @@ void run(const Flags& flags) {
   options.overrides = flags.overrides;
   options.out = run_directory(flags);
   options.resume = flags.resume;
+  options.trace = flags.trace;
   options.stop = &install_interrupt_handler();
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
   const TrainResult result = train(options, progress);
@@ -83,6 +85,7 @@ void add_train(CLI::App& app) {
       ->allow_extra_args(false);
   command->add_option("--out", flags->out, "Directory of the run [runs/<name of CONFIG>]");
   command->add_flag("--resume", flags->resume, "Continue the run in --out from its newest checkpoint");
+  command->add_option("--trace", flags->trace, "Write what ran as Chrome trace (JSON) to this file");
   command->add_flag("--json", flags->json, "Print the result as one JSON object");
   command->add_flag("--help-config", flags->help_config, "List every configuration key with its default, and exit");
   command->callback([flags] { run(*flags); });

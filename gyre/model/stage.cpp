@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
 #include <utility>
 
 #include "gyre/core/random.h"
@@ -62,6 +63,19 @@ at::Tensor Stage::backward(std::span<const at::Tensor> weights, at::Tensor grad_
     layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], count));
   }
   return grad_output;
+}
+
+int64_t saved_bytes(const StageSaved& saved) {
+  std::map<const void*, int64_t> storages;
+  for (const Saved& layer : saved) {
+    for (const at::Tensor& tensor : layer.tensors) {
+      if (!tensor.defined()) continue;
+      storages[tensor.storage().unsafeGetStorageImpl()] = static_cast<int64_t>(tensor.storage().nbytes());
+    }
+  }
+  int64_t bytes = 0;
+  for (const auto& [storage, size] : storages) bytes += size;
+  return bytes;
 }
 
 at::Tensor initial_value(const ParameterSpec& parameter, uint64_t seed) {

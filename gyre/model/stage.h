@@ -42,6 +42,9 @@ class Stage {
   std::vector<ParameterSpec> parameters_;
 };
 
+// Bytes that a microbatch keeps between forward and backward; tensors that share memory count once.
+int64_t saved_bytes(const StageSaved& saved);
+
 // The initial fp32 value of a parameter: a function of (seed, full name) alone, so that it is the same in any
 // partition.
 at::Tensor initial_value(const ParameterSpec& parameter, uint64_t seed);

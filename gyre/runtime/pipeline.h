@@ -28,6 +28,7 @@ enum class ClipScope { None, Global, Stage };
 struct RuntimeOptions {
   at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
   WeightPolicy weights = WeightPolicy::Stash;
+  bool recompute = false;  // keep a stage's input alone, and run its forward again before the backward
   ClipScope clip_scope = ClipScope::Stage;
   double clip = 1.0;                             // largest gradient norm
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1

@@ -38,10 +38,19 @@ struct WorkerReport {
   std::vector<TimedAction> trace;  // when the segment asked for it; seconds from its start
 };
 
-// What one kind of action at one stage took.
+// What one kind of action at one stage took; the first of a segment, which warms caches up, is not counted where there
+// are more.
 struct ActionCost {
   int64_t count = 0;
   double seconds = 0;
+  double first_seconds = 0;
+  double mean() const { return count > 1 ? seconds / static_cast<double>(count - 1) : first_seconds; }
+};
+
+// What one microbatch needs at one stage.
+struct StageSizes {
+  int64_t activation_bytes = 0;  // held between forward and backward
+  int64_t output_bytes = 0;      // sent to the next stage
 };
 
 struct SegmentReport {
@@ -49,6 +58,7 @@ struct SegmentReport {
   double seconds = 0;
   std::vector<WorkerReport> workers;
   std::vector<std::map<ActionKind, ActionCost>> costs;  // [stage]
+  std::vector<StageSizes> sizes;                        // [stage]
   std::vector<std::map<int64_t, int64_t>> delay;        // [stage]: delay seen -> microbatches
   std::vector<std::map<int64_t, int64_t>> mismatch;     // [stage]
   std::vector<int64_t> peak_in_flight;                  // [stage]: microbatches held at once

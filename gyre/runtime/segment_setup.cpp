@@ -67,6 +67,7 @@ SegmentReport SegmentSetup::report(double seconds) const {
   report.microbatches = shared.intake.limit();
   report.seconds = seconds;
   report.costs.resize(stages);
+  report.sizes.resize(stages);
   report.delay.resize(stages);
   report.mismatch.resize(stages);
   report.peak_in_flight.resize(stages);

@@ -60,8 +60,7 @@ void Worker::account(const Action& action, std::chrono::steady_clock::time_point
   if (!done) return;
   ++report_.actions;
   ActionCost& cost = costs_[action.stage][action.kind];
-  ++cost.count;
-  cost.seconds += seconds;
+  (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   if (!shared_.segment.trace) return;
   const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_started_).count(); };
   report_.trace.push_back({action, since_start(started), since_start(ended)});
@@ -125,6 +124,7 @@ bool Worker::forward(const Action& action) {
   InFlight in_flight;
   in_flight.version = checked_version(action, version_of(replica));
   at::Tensor output = replica.owner.layers.forward(weights->buffer.tensors, input, context, in_flight.saved);
+  if (!last) state.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
   if (last) {
     const double loss = output.item<double>();
     if (!std::isfinite(loss)) {
@@ -137,6 +137,14 @@ bool Worker::forward(const Action& action) {
   }
   if (schedule().forward_only) return true;
 
+  if (shared_.pipeline.options().recompute) {
+    in_flight.saved.clear();
+    in_flight.input = std::move(input);
+    in_flight.context = std::move(context);
+    state.sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
+  } else if (state.sizes.activation_bytes == 0) {
+    state.sizes.activation_bytes = saved_bytes(in_flight.saved);
+  }
   if (shared_.pipeline.options().weights == WeightPolicy::Stash) in_flight.stashed = std::move(weights);
   state.in_flight.emplace(action.microbatch, std::move(in_flight));
   state.peak_in_flight = std::max(state.peak_in_flight, static_cast<int64_t>(state.in_flight.size()));
@@ -164,12 +172,14 @@ bool Worker::backward(const Action& action) {
   const bool reads_latest = shared_.pipeline.options().weights == WeightPolicy::Latest;
   ++state_of(action).mismatch[reads_latest ? found - microbatch.version : 0];
 
-  at::Tensor grad_input;
   const auto& tensors = weights->buffer.tensors;
+  if (microbatch.input.defined()) {
+    replica.owner.layers.forward(tensors, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
+  }
+  at::Tensor grad_input;
   const bool split = action.kind == ActionKind::BackwardInput;
   if (split) {
     grad_input = replica.owner.layers.backward_input(tensors, std::move(grad_output), microbatch.saved);
-    microbatch.split = true;
     microbatch.stashed.reset();
   } else {
     const auto accumulators = replica.gradients.accumulators(action.microbatch / schedule().window);
@@ -393,12 +403,17 @@ std::string Worker::status() const {
 void Worker::contribute(SegmentReport& report) const {
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
     for (const auto& [kind, cost] : costs_[stage]) {
-      report.costs[stage][kind].count += cost.count;
-      report.costs[stage][kind].seconds += cost.seconds;
+      ActionCost& all = report.costs[stage][kind];
+      // Of several replicas' first actions all but one count as the others do.
+      (all.count == 0 ? all.first_seconds : all.seconds) += cost.first_seconds;
+      all.count += cost.count;
+      all.seconds += cost.seconds;
     }
   }
   for (const auto& [place, state] : states_) {
     const int stage = place.second;
+    report.sizes[stage].activation_bytes = std::max(report.sizes[stage].activation_bytes, state.sizes.activation_bytes);
+    report.sizes[stage].output_bytes = std::max(report.sizes[stage].output_bytes, state.sizes.output_bytes);
     for (const auto& [delay, count] : state.delay) report.delay[stage][delay] += count;
     for (const auto& [mismatch, count] : state.mismatch) report.mismatch[stage][mismatch] += count;
     report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], state.peak_in_flight);

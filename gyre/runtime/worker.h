@@ -71,13 +71,15 @@ class Worker {
     int64_t version = 0;   // read by the forward, counted from the segment's start
     WeightReader stashed;  // with WeightPolicy::Stash
     StageSaved saved;
-    bool split = false;  // the input half is done
+    at::Tensor input;  // with recompute; then `saved` is empty until the backward
+    LayerContext context;
   };
   struct StageState {
     std::map<int64_t, InFlight> in_flight;       // by microbatch
     std::map<int64_t, int64_t> delay, mismatch;  // seen: value -> microbatches
     std::map<int64_t, int64_t> first_delay;      // of open windows: the delay of the first gradient in
     bool adopts = false;                         // its version changes at its own A, not at the update
+    StageSizes sizes;
     int64_t peak_in_flight = 0;
     size_t peak_weight_buffers = 0;
   };

@@ -42,6 +42,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   RuntimeOptions options;
   options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
   options.weights = weight_policy(config, schedule);
+  options.recompute = config.pipeline.recompute;
   options.clip_scope = clip_scope(config, schedule);
   options.clip = config.optimizer.clip;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };

@@ -63,6 +63,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "amdp, chimera: time of a backward in forwards, for which the order is made");
   visit("pipeline", "weights", pipeline.weights, one_of({"auto", "stash", "latest"}),
         "version a backward reads: its forward's, or the newest; auto: what the schedule was made for");
+  visit("pipeline", "recompute", pipeline.recompute, Range{},
+        "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
   visit("pipeline", "executor", pipeline.executor, one_of({"replay", "threads"}),
         "all workers in one thread, or a thread each");
   visit("pipeline", "threads", pipeline.threads, between(1, 1024),

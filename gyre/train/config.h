@@ -39,6 +39,7 @@ struct Config {
     int64_t intake = 2;
     double tb_over_tf = 2;
     std::string weights = "auto";
+    bool recompute = false;
     std::string executor = "threads";
     int64_t threads = 1;
     double stall_seconds = 60;

@@ -19,6 +19,7 @@ class RunDirectory {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path config() const { return root_ / "config.toml"; }
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
+  std::filesystem::path costs() const { return root_ / "costs.json"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
 

@@ -14,11 +14,13 @@
 #include "gyre/data/dataset.h"
 #include "gyre/data/token_batches.h"
 #include "gyre/report/metrics.h"
+#include "gyre/report/trace.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/train/build.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/evaluate.h"
+#include "gyre/train/measurements.h"
 #include "gyre/train/model_identity.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/step_recorder.h"
@@ -27,6 +29,8 @@ namespace gyre {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kMostTracedActions = 1'000'000;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -113,8 +117,10 @@ class Training {
     segment.first_microbatch = done_ * window;
     segment.microbatches = (plan_.next(done_) - done_) * window;
     segment.stop = options_.stop;
+    segment.trace = !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
     last_step_ = Clock::now();
     const SegmentReport report = executor_->run(*pipeline_, segment, recorder);
+    measurements_.add(segment, report, train_seconds_);
     account(report);
     compare_with_analysis(report);
 
@@ -213,6 +219,18 @@ class Training {
     line.seconds = result_.seconds;
     metrics_->end(line);
     progress_.finish();
+    write_measurements();
+  }
+
+  void write_measurements() {
+    if (measurements_.empty()) return;
+    write_file_atomic(run_.costs(), to_json(measurements_.cost_model(*pipeline_, train_batches_->tokens_per_batch())));
+    if (options_.trace.empty()) return;
+    write_trace(options_.trace, pipeline_->schedule(), measurements_.trace());
+    if (measurements_.traced_actions() >= kMostTracedActions) {
+      progress_.message(fmt::format("{}: ends at the drain after {} actions; trace a shorter run for the rest",
+                                    options_.trace.string(), kMostTracedActions));
+    }
   }
 
   const TrainOptions& options_;
@@ -229,6 +247,7 @@ class Training {
   std::vector<int64_t> drains_;  // those that interrupts added, for whoever wants to repeat the run
   int64_t done_ = 0;             // updates
   bool interrupted_ = false;
+  RunMeasurements measurements_;
   TrainResult result_;
   Clock::time_point started_ = Clock::now();
   Clock::time_point last_step_ = Clock::now();

@@ -18,6 +18,7 @@ struct TrainOptions {
   std::vector<std::string> overrides;  // "table.key=value"
   std::filesystem::path out;
   bool resume = false;
+  std::filesystem::path trace;              // where to write this session's timeline; empty: nowhere
   const std::atomic<bool>* stop = nullptr;  // Ctrl-C: drain, save, return
 };
 

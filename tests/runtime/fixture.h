@@ -47,6 +47,7 @@ struct Experiment {
   std::string executor = "replay";
   at::ScalarType compute = at::kFloat;
   WeightPolicy weights = WeightPolicy::Stash;
+  bool recompute = false;
   ClipScope clip_scope = ClipScope::Stage;
   std::string optimizer = "adamw";
   double dropout = 0;
@@ -76,6 +77,7 @@ inline Pipeline make_pipeline(const Experiment& e) {
   RuntimeOptions options;
   options.compute = e.compute;
   options.weights = e.weights;
+  options.recompute = e.recompute;
   options.clip_scope = e.clip_scope;
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;

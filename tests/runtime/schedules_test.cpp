@@ -113,6 +113,25 @@ TEST(Flush, ChimeraIs1F1BButForRounding) {
   for (int64_t m = 0; m < 8; ++m) EXPECT_EQ(expected.recorder.losses.at(m), found.recorder.losses.at(m));
 }
 
+// With the weights that the forward read, running it again changes no bit, dropout included.
+TEST(Recompute, ChangesNothingButMemory) {
+  for (Experiment e : {experiment("pipedream", 4, 1), experiment("zb-h1", 3, 4), experiment("amdp", 4, 4)}) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      e.compute = compute;
+      e.dropout = 0.1;
+      e.recompute = false;
+      const Outcome kept = run_experiment(e, 8);
+      e.recompute = true;
+      const Outcome recomputed = run_experiment(e, 8);
+      EXPECT_EQ(kept.recorder.losses, recomputed.recorder.losses) << name_of(e);
+      EXPECT_TRUE(same_bits(kept.weights, recomputed.weights)) << name_of(e);
+      for (int stage = 0; stage < e.stages; ++stage) {
+        EXPECT_LT(recomputed.report.sizes[stage].activation_bytes, kept.report.sizes[stage].activation_bytes);
+      }
+    }
+  }
+}
+
 TEST(Amdp, WithoutLearningTheLossIsThatOfOneDevice) {
   Experiment single = experiment("gpipe", 1, 4);
   single.learning_rate = 0;

@@ -1,0 +1,81 @@
+#include "gyre/train/measurements.h"
+
+#include <algorithm>
+
+namespace gyre {
+namespace {
+
+int64_t bytes_of(const NamedTensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+}  // namespace
+
+void RunMeasurements::add(const Segment& segment, const SegmentReport& report, double seconds_before) {
+  costs_.resize(report.costs.size());
+  sizes_.resize(report.sizes.size());
+  for (size_t stage = 0; stage < costs_.size(); ++stage) {
+    for (const auto& [kind, cost] : report.costs[stage]) {
+      ActionCost& sum = costs_[stage][kind];
+      if (sum.count == 0) {
+        sum = cost;
+        continue;
+      }
+      // Each segment's first action is left out, unless it is all there is.
+      sum.count += std::max<int64_t>(0, cost.count - 1);
+      sum.seconds += cost.seconds;
+    }
+    sizes_[stage].activation_bytes = std::max(sizes_[stage].activation_bytes, report.sizes[stage].activation_bytes);
+    sizes_[stage].output_bytes = std::max(sizes_[stage].output_bytes, report.sizes[stage].output_bytes);
+  }
+  trace_.resize(report.workers.size());
+  for (size_t worker = 0; worker < trace_.size(); ++worker) {
+    for (TimedAction timed : report.workers[worker].trace) {
+      timed.action.microbatch += timed.action.is_per_window() ? segment.first_update : segment.first_microbatch;
+      timed.start += seconds_before;
+      timed.end += seconds_before;
+      trace_[worker].push_back(timed);
+    }
+  }
+}
+
+CostModel RunMeasurements::cost_model(Pipeline& pipeline, int64_t tokens_per_microbatch) const {
+  CostModel model;
+  model.tokens_per_microbatch = tokens_per_microbatch;
+  for (size_t stage = 0; stage < costs_.size(); ++stage) {
+    const auto mean = [&](ActionKind kind) {
+      const auto found = costs_[stage].find(kind);
+      return found == costs_[stage].end() ? 0 : found->second.mean();
+    };
+    StageOwner& owner = pipeline.owner(static_cast<int>(stage));
+    const auto parameters = owner.layers.parameter_count();
+    const bool separate_masters = pipeline.options().compute != at::kFloat;
+    StageCost cost;
+    cost.forward = mean(ActionKind::Forward);
+    cost.backward_input = mean(ActionKind::BackwardInput);
+    cost.backward_weights = mean(ActionKind::BackwardWeights);
+    cost.backward = mean(ActionKind::Backward);
+    // Either the whole or the halves were run.
+    if (cost.backward == 0) cost.backward = cost.backward_input + cost.backward_weights;
+    if (cost.backward_input == 0) cost.backward_input = cost.backward_weights = cost.backward / 2;
+    cost.update = mean(ActionKind::Update);
+    cost.adopt = mean(ActionKind::Adopt);
+    cost.output_bytes = sizes_[stage].output_bytes;
+    cost.activation_bytes = sizes_[stage].activation_bytes;
+    cost.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
+    cost.gradient_bytes = parameters * 4;
+    cost.optimizer_bytes = bytes_of(owner.optimizer->state()) + (separate_masters ? parameters * 4 : 0);
+    model.stages.push_back(cost);
+  }
+  return model;
+}
+
+int64_t RunMeasurements::traced_actions() const {
+  int64_t actions = 0;
+  for (const auto& worker : trace_) actions += static_cast<int64_t>(worker.size());
+  return actions;
+}
+
+}  // namespace gyre

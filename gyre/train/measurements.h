@@ -1,0 +1,30 @@
+// What a run measured of itself: costs for the simulator and, if asked for, a timeline.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/segment.h"
+#include "gyre/simulate/cost_model.h"
+
+namespace gyre {
+
+class RunMeasurements {
+ public:
+  // `seconds_before`: training time before the segment; its trace follows the earlier ones.
+  void add(const Segment& segment, const SegmentReport& report, double seconds_before);
+
+  bool empty() const { return costs_.empty(); }
+  CostModel cost_model(Pipeline& pipeline, int64_t tokens_per_microbatch) const;
+  // [worker]; microbatches and windows are numbered as in the whole run.
+  const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }
+  int64_t traced_actions() const;
+
+ private:
+  std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
+  std::vector<StageSizes> sizes_;                        // [stage]
+  std::vector<std::vector<TimedAction>> trace_;
+};
+
+}  // namespace gyre
