@@ -16,6 +16,7 @@ void add_commands(CLI::App& app) {
   gyre::app::add_train(app);
   gyre::app::add_eval(app);
   gyre::app::add_generate(app);
+  gyre::app::add_plan(app);
   gyre::app::add_info(app);
 }
 

@@ -17,20 +17,6 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
   return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
 }
 
-OptimizerConfig optimizer_config(const Config& config) {
-  OptimizerConfig optimizer;
-  optimizer.kind = config.optimizer.kind;
-  optimizer.beta1 = config.optimizer.betas[0];
-  optimizer.beta2 = config.optimizer.betas[1];
-  optimizer.epsilon = config.optimizer.epsilon;
-  optimizer.weight_decay = config.optimizer.weight_decay;
-  optimizer.frequency = config.optimizer.frequency;
-  optimizer.source = config.optimizer.source;
-  optimizer.geometry = config.optimizer.geometry;
-  optimizer.products = config.optimizer.products;
-  return optimizer;
-}
-
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   LearningRateSchedule rate;
   rate.peak = config.optimizer.lr;
@@ -53,6 +39,20 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
 }
 
 }  // namespace
+
+OptimizerConfig optimizer_config(const Config& config) {
+  OptimizerConfig optimizer;
+  optimizer.kind = config.optimizer.kind;
+  optimizer.beta1 = config.optimizer.betas[0];
+  optimizer.beta2 = config.optimizer.betas[1];
+  optimizer.epsilon = config.optimizer.epsilon;
+  optimizer.weight_decay = config.optimizer.weight_decay;
+  optimizer.frequency = config.optimizer.frequency;
+  optimizer.source = config.optimizer.source;
+  optimizer.geometry = config.optimizer.geometry;
+  optimizer.products = config.optimizer.products;
+  return optimizer;
+}
 
 void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
   if (config.model.vocabulary == 0) config.model.vocabulary = data_vocabulary;

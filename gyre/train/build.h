@@ -7,6 +7,7 @@
 
 #include "gyre/data/dataset.h"
 #include "gyre/model/layer.h"
+#include "gyre/optim/config.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/pipeline.h"
 #include "gyre/train/config.h"
@@ -20,6 +21,7 @@ void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 Layers build_layers(const Config& config);
 // Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
+OptimizerConfig optimizer_config(const Config& config);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
 
 }  // namespace gyre

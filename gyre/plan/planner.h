@@ -1,0 +1,59 @@
+// Which schedule to take: every one that the model and the workers allow is simulated with measured costs and ranked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/schedule/builders.h"
+#include "gyre/simulate/cost_model.h"
+
+namespace gyre {
+
+// One layer of the model, measured for one microbatch; seconds and bytes.
+struct LayerProfile {
+  std::string name;
+  double forward = 0, backward_input = 0, backward_weights = 0;
+  double update = 0;
+  int64_t input_bytes = 0;  // what recomputation keeps of a stage that begins here
+  int64_t output_bytes = 0;
+  int64_t activation_bytes = 0;  // held between forward and backward
+  int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+  double backward() const { return backward_input + backward_weights; }
+};
+
+struct PlanOptions {
+  int workers = 1;
+  int64_t window = 1;  // microbatches per update, or the next number that a schedule can serve
+  int chunks = 2;
+  int intake = 2;
+  int64_t tokens_per_microbatch = 0;
+  int64_t memory_limit = 0;             // bytes per worker; 0: none
+  std::optional<WeightPolicy> weights;  // instead of each schedule's own
+};
+
+struct PlanRow {
+  ScheduleOptions schedule;  // name, stages, window, pipelines, tb_over_tf
+  bool recompute = false;
+  double tokens_per_second = 0;  // in the steady state
+  double bubble_fraction = 0;
+  int64_t peak_memory = 0;  // of the worker that needs most
+  int64_t max_delay = 0;
+  int64_t max_mismatch = 0;
+};
+
+struct Plan {
+  double tb_over_tf = 0;              // of the whole model
+  std::vector<PlanRow> rows;          // fastest first
+  std::vector<std::string> left_out;  // "name: why"
+};
+
+// Costs of the stages that a balanced partition makes of the layers. Errors: InputError for more stages than layers.
+CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool recompute,
+                      int64_t tokens_per_microbatch);
+
+// Errors: InputError when nothing fits the memory limit, saying what would.
+Plan make_plan(const std::vector<LayerProfile>& layers, const PlanOptions& options);
+
+}  // namespace gyre

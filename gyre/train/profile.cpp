@@ -1,0 +1,149 @@
+#include "gyre/train/profile.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "gyre/model/stage.h"
+#include "gyre/optim/optimizer.h"
+#include "gyre/runtime/flat_buffer.h"
+#include "gyre/train/build.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kRepetitions = 5;
+
+template <typename Work>
+double seconds_of(Work&& work) {
+  const auto started = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+class LayerProfiler {
+ public:
+  LayerProfiler(const Config& config, std::shared_ptr<const Layer> layer, int number, bool is_last)
+      : config_(config),
+        stage_({layer}, number),
+        compute_(config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat),
+        masters_(make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU)),
+        gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU)) {
+    for (size_t i = 0; i < masters_.tensors.size(); ++i) {
+      masters_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
+      weights_.push_back(masters_.tensors[i].to(compute_));
+    }
+    context_.seed = 1;
+    if (is_last) context_.targets = tokens();
+    profile_.name = layer->name();
+  }
+
+  // Leaves what the layer makes of `input` in `output`.
+  LayerProfile run(const at::Tensor& input, at::Tensor& output) {
+    std::vector<double> forward, backward_input, backward_weights;
+    for (int repetition = 0; repetition <= kRepetitions; ++repetition) {
+      StageSaved saved;
+      const double f = seconds_of([&] { output = stage_.forward(weights_, input, context_, saved); });
+      profile_.activation_bytes = saved_bytes(saved);
+      const at::Tensor grad = context_.targets.defined() ? at::ones({}) : at::full_like(output, 1e-3);
+      const double i = seconds_of([&] { stage_.backward_input(weights_, grad, saved); });
+      const double w = seconds_of([&] { stage_.backward_weights(saved, gradients_.tensors); });
+      if (repetition == 0) continue;  // warms up
+      forward.push_back(f);
+      backward_input.push_back(i);
+      backward_weights.push_back(w);
+    }
+    profile_.forward = median(forward);
+    profile_.backward_input = median(backward_input);
+    profile_.backward_weights = median(backward_weights);
+    profile_.input_bytes = static_cast<int64_t>(input.nbytes());
+    profile_.output_bytes = static_cast<int64_t>(output.nbytes());
+    measure_update();
+    return profile_;
+  }
+
+  static at::Tensor tokens_for(const Config& config) {
+    return at::zeros({config.pipeline.microbatch, config.model.context}, at::kLong);
+  }
+
+ private:
+  at::Tensor tokens() const { return tokens_for(config_); }
+
+  // The mean over one period of the optimizer's refresh, after one that warms up.
+  void measure_update() {
+    const auto optimizer = make_optimizer(optimizer_config(config_), stage_.parameters());
+    const int64_t period = config_.optimizer.kind == "adamw" ? kRepetitions : config_.optimizer.frequency;
+    double seconds = 0;
+    for (int64_t update = 1; update <= 2 * period; ++update) {
+      for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);
+      UpdateContext context;
+      context.update = update;
+      context.learning_rate = 1e-6;
+      const double step = seconds_of([&] { optimizer->step(masters_.tensors, gradients_.tensors, context); });
+      if (update > period) seconds += step;
+    }
+    profile_.update = seconds / static_cast<double>(period);
+    const bool separate_masters = compute_ != at::kFloat;
+    const int64_t parameters = stage_.parameter_count();
+    profile_.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
+    profile_.gradient_bytes = parameters * 4;
+    profile_.optimizer_bytes = separate_masters ? parameters * 4 : 0;
+    for (const auto& [name, tensor] : optimizer->state())
+      profile_.optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+
+  const Config& config_;
+  Stage stage_;
+  at::ScalarType compute_;
+  FlatBuffer masters_, gradients_;
+  std::vector<at::Tensor> weights_;
+  LayerContext context_;
+  LayerProfile profile_;
+};
+
+// Layers with the same parameters and input do the same work.
+using LayerKey = std::pair<std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
+LayerKey key_of(const Layer& layer, const at::Tensor& input) {
+  LayerKey key;
+  for (const ParameterSpec& spec : layer.parameters()) key.first.push_back(spec.shape);
+  key.second = input.sizes().vec();
+  return key;
+}
+
+}  // namespace
+
+std::vector<LayerProfile> profile_layers(const Config& config) {
+  const c10::NoGradGuard no_grad;
+  at::set_num_threads(static_cast<int>(config.pipeline.threads));
+  const Layers layers = build_layers(config);
+  std::vector<LayerProfile> profiles;
+  std::map<LayerKey, LayerProfile> known;
+  at::Tensor input = LayerProfiler::tokens_for(config);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool is_last = i + 1 == layers.size();
+    const auto found = known.find(key_of(*layers[i], input));
+    if (found != known.end() && !is_last) {
+      profiles.push_back(found->second);
+      profiles.back().name = layers[i]->name();
+      continue;  // its output looks like its input
+    }
+    const LayerKey key = key_of(*layers[i], input);
+    at::Tensor output;
+    profiles.push_back(LayerProfiler(config, layers[i], static_cast<int>(i), is_last).run(input, output));
+    known[key] = profiles.back();
+    input = output;
+  }
+  return profiles;
+}
+
+}  // namespace gyre

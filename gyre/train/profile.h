@@ -1,0 +1,15 @@
+// Measures every layer of a configuration's model on this machine, for the planner.
+#pragma once
+
+#include <vector>
+
+#include "gyre/plan/planner.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+// One layer at a time, with one microbatch and the run's precision, threads and optimizer; layers of equal shape are
+// measured once. The configuration's vocabulary must be known.
+std::vector<LayerProfile> profile_layers(const Config& config);
+
+}  // namespace gyre
