@@ -109,7 +109,7 @@ void print_table(const Plan& plan, const Config& config) {
 void run(const Flags& flags) {
   Config config = load_config(flags.config, flags.overrides);
   const PlanOptions options = plan_options(config, flags);
-  if (config.model.vocabulary == 0) config.model.vocabulary = Dataset::open(config.data.tokens).vocabulary();
+  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data.tokens).vocabulary());
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "gyre/kernels/causal_softmax.h"
+#include "gyre/kernels/attention_softmax.h"
 
 namespace gyre {
 namespace {
@@ -17,7 +17,7 @@ at::Tensor split_heads(const at::Tensor& x, int64_t heads) {
 
 }  // namespace
 
-AttentionResult causal_attention(const at::Tensor& qkv, int64_t heads) {
+AttentionResult attention(const at::Tensor& qkv, int64_t heads, bool causal) {
   const int64_t batch = qkv.size(0), context = qkv.size(1), width = qkv.size(2) / 3, size = width / heads;
   // (batch, context, 3, heads, size) -> (3, batch, heads, context, size)
   AttentionResult result;
@@ -25,7 +25,7 @@ AttentionResult causal_attention(const at::Tensor& qkv, int64_t heads) {
       qkv.view({batch, context, 3, heads, size}).permute({2, 0, 3, 1, 4}).reshape({3, batch * heads, context, size});
   const at::Tensor q = result.heads[0], k = result.heads[1], v = result.heads[2];
   result.probabilities = at::bmm(q, k.transpose(1, 2));
-  causal_softmax_in_place(result.probabilities, 1.0 / std::sqrt(static_cast<double>(size)));
+  attention_softmax_in_place(result.probabilities, 1.0 / std::sqrt(static_cast<double>(size)), causal);
   result.output = at::bmm(result.probabilities, v)
                       .view({batch, heads, context, size})
                       .transpose(1, 2)
@@ -33,13 +33,14 @@ AttentionResult causal_attention(const at::Tensor& qkv, int64_t heads) {
   return result;
 }
 
-at::Tensor causal_attention_backward(const at::Tensor& grad, const at::Tensor& heads, const at::Tensor& probabilities) {
+at::Tensor attention_backward(const at::Tensor& grad, const at::Tensor& heads, const at::Tensor& probabilities,
+                              bool causal) {
   const int64_t batch = grad.size(0), context = grad.size(1), size = heads.size(3);
   const int64_t head_count = grad.size(2) / size;
   const at::Tensor q = heads[0], k = heads[1], v = heads[2];
   const at::Tensor grad_heads = split_heads(grad, head_count);
   at::Tensor grad_scores = at::bmm(grad_heads, v.transpose(1, 2));
-  causal_softmax_backward_in_place(grad_scores, probabilities, 1.0 / std::sqrt(static_cast<double>(size)));
+  attention_softmax_backward_in_place(grad_scores, probabilities, 1.0 / std::sqrt(static_cast<double>(size)), causal);
   at::Tensor grad_qkv = at::empty({3, batch * head_count, context, size}, grad.options());
   at::Tensor grad_q = grad_qkv[0], grad_k = grad_qkv[1], grad_v = grad_qkv[2];
   at::bmm_out(grad_q, grad_scores, k);

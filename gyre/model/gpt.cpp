@@ -36,7 +36,17 @@ Layers build_gpt(const GptConfig& config) {
   if (resolved.mlp_width == 0) resolved.mlp_width = 4 * resolved.width;
   Layers layers;
   layers.push_back(make_gpt_embedding(resolved));
-  for (int number = 0; number < resolved.layers; ++number) layers.push_back(make_gpt_block(resolved, number));
+  BlockConfig block;
+  block.layers = resolved.layers;
+  block.width = resolved.width;
+  block.heads = resolved.heads;
+  block.context = resolved.context;
+  block.mlp_width = resolved.mlp_width;
+  block.activation = resolved.activation;
+  block.bias = resolved.bias;
+  block.dropout = resolved.dropout;
+  block.epsilon = kLayerNormEpsilon;
+  for (int number = 0; number < resolved.layers; ++number) layers.push_back(make_transformer_block(block, number));
   layers.push_back(make_gpt_head(resolved));
   return layers;
 }

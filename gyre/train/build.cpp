@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "gyre/core/error.h"
+#include "gyre/data/masked_batches.h"
+#include "gyre/model/bert.h"
 #include "gyre/model/gpt.h"
 #include "gyre/optim/learning_rate.h"
 
@@ -55,27 +57,53 @@ OptimizerConfig optimizer_config(const Config& config) {
 }
 
 void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
-  if (config.model.vocabulary == 0) config.model.vocabulary = data_vocabulary;
-  if (config.model.vocabulary != data_vocabulary) {
+  const int64_t needed = data_vocabulary + (config.model.kind == "bert" ? SpecialTokens::kCount : 0);
+  if (config.model.vocabulary == 0) config.model.vocabulary = needed;
+  if (config.model.vocabulary != needed) {
     throw InputError(
-        fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}; leave it out to "
+        fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}{}; leave it out to "
                     "take the data's, or prepare the text again",
-                    config.model.vocabulary, config.data.tokens, data_vocabulary));
+                    config.model.vocabulary, config.data.tokens, data_vocabulary,
+                    needed > data_vocabulary ? fmt::format(", and {} special tokens", SpecialTokens::kCount) : ""));
   }
 }
 
-Layers build_layers(const Config& config) {
+namespace {
+
+Layers build_gpt_layers(const Config::Model& model) {
   GptConfig gpt;
-  gpt.layers = static_cast<int>(config.model.layers);
-  gpt.width = config.model.width;
-  gpt.heads = config.model.heads;
-  gpt.context = config.model.context;
-  gpt.vocabulary = config.model.vocabulary;
-  gpt.mlp_width = config.model.mlp_width;
-  gpt.activation = config.model.activation;
-  gpt.bias = config.model.bias;
-  gpt.dropout = config.model.dropout;
+  gpt.layers = static_cast<int>(model.layers);
+  gpt.width = model.width;
+  gpt.heads = model.heads;
+  gpt.context = model.context;
+  gpt.vocabulary = model.vocabulary;
+  gpt.mlp_width = model.mlp_width;
+  gpt.activation = model.activation;
+  gpt.bias = model.bias;
+  gpt.dropout = model.dropout;
   return build_gpt(gpt);
+}
+
+Layers build_bert_layers(const Config::Model& model) {
+  BertConfig bert;
+  bert.layers = static_cast<int>(model.layers);
+  bert.width = model.width;
+  bert.heads = model.heads;
+  bert.context = model.context;
+  bert.vocabulary = model.vocabulary;
+  bert.separator = SpecialTokens(model.vocabulary - SpecialTokens::kCount).separator;
+  bert.mlp_width = model.mlp_width;
+  bert.activation = model.activation;
+  bert.dropout = model.dropout;
+  bert.post_norm = model.norm != "pre";
+  bert.sentence_order = model.sentence_order;
+  return build_bert(bert);
+}
+
+}  // namespace
+
+Layers build_layers(const Config& config) {
+  return config.model.kind == "bert" ? build_bert_layers(config.model) : build_gpt_layers(config.model);
 }
 
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {

@@ -35,17 +35,22 @@ Range one_of(std::vector<std::string> choices) {
 template <typename SomeConfig, typename Visit>
 void for_each_field(SomeConfig& c, Visit&& visit) {
   auto& model = c.model;
-  visit("model", "kind", model.kind, one_of({"gpt"}), "kind of model");
+  visit("model", "kind", model.kind, one_of({"gpt", "bert"}), "kind of model");
   visit("model", "layers", model.layers, between(1, 100000), "transformer blocks");
   visit("model", "width", model.width, between(1, 1 << 20), "size of the residual stream");
   visit("model", "heads", model.heads, between(1, 1 << 20), "attention heads; must divide width");
   visit("model", "context", model.context, between(1, 1 << 24), "tokens in one sequence");
-  visit("model", "vocabulary", model.vocabulary, at_least(0), "size of the vocabulary; 0 takes the data's");
+  visit("model", "vocabulary", model.vocabulary, at_least(0),
+        "size of the vocabulary; 0 takes the data's (bert: and three special tokens)");
   visit("model", "mlp_width", model.mlp_width, at_least(0), "hidden size of the MLP; 0 is 4 * width");
   visit("model", "activation", model.activation, one_of({"gelu", "gelu-tanh", "relu"}), "non-linearity of the MLP");
   visit("model", "bias", model.bias, Range{}, "whether matrices and norms have biases");
   visit("model", "dropout", model.dropout, between(0, 0.999),
         "probability of dropping, after the embedding and on both branches");
+  visit("model", "norm", model.norm, one_of({"auto", "pre", "post"}),
+        "where a block's norms are: before its branches or after; auto: gpt pre, bert post");
+  visit("model", "sentence_order", model.sentence_order, Range{},
+        "bert: exchange the two segments of half the sequences, and learn to tell");
   visit("data", "tokens", c.data.tokens, Range{}, "directory made by gyre prepare, relative to the current directory");
   auto& pipeline = c.pipeline;
   visit("pipeline", "schedule", pipeline.schedule, Range{},
@@ -325,6 +330,12 @@ void check(const Config& config, const std::string& origin) {
   if (model.width % model.heads != 0) {
     throw InputError(fmt::format("{}: [model] heads is {}, which does not divide width {}; choose heads that do",
                                  origin, model.heads, model.width));
+  }
+  if (model.kind == "gpt" && (model.norm == "post" || model.sentence_order)) {
+    throw InputError(fmt::format("{}: [model] norm = \"post\" and sentence_order are for kind = \"bert\"", origin));
+  }
+  if (model.kind == "bert" && (!model.bias || model.context < 5)) {
+    throw InputError(fmt::format("{}: [model] kind = \"bert\" has biases, and a context of 5 at least", origin));
   }
   if (config.optimizer.betas.size() != 2) {
     throw InputError(fmt::format("{}: [optimizer] betas has {} numbers; give two, such as [0.9, 0.999]", origin,

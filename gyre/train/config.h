@@ -23,6 +23,8 @@ struct Config {
     std::string activation = "gelu";
     bool bias = true;
     double dropout = 0;
+    std::string norm = "auto";
+    bool sentence_order = false;
     bool operator==(const Model&) const = default;
   } model;
   struct Data {

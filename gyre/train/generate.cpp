@@ -70,6 +70,10 @@ size_t incomplete_tail(std::string_view text) {
 
 void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write) {
+  if (model.config.model.kind != "gpt") {
+    throw InputError(fmt::format("a {} fills masked tokens and cannot continue a text; gyre generate needs a gpt",
+                                 model.config.model.kind));
+  }
   check(options);
   const c10::NoGradGuard no_grad;
   const Stage stage(build_layers(model.config), 0);

@@ -8,9 +8,17 @@ namespace gyre {
 
 nlohmann::ordered_json model_identity(const Config& config) {
   const auto& model = config.model;
-  return {{"kind", model.kind},           {"layers", model.layers},         {"width", model.width},
-          {"heads", model.heads},         {"context", model.context},       {"vocabulary", model.vocabulary},
-          {"mlp_width", model.mlp_width}, {"activation", model.activation}, {"bias", model.bias}};
+  return {{"kind", model.kind},
+          {"layers", model.layers},
+          {"width", model.width},
+          {"heads", model.heads},
+          {"context", model.context},
+          {"vocabulary", model.vocabulary},
+          {"mlp_width", model.mlp_width},
+          {"activation", model.activation},
+          {"bias", model.bias},
+          {"norm", model.norm},
+          {"sentence_order", model.sentence_order}};
 }
 
 void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {

@@ -8,8 +8,8 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
-#include "gyre/data/token_batches.h"
 #include "gyre/runtime/executor.h"
+#include "gyre/train/batches.h"
 #include "gyre/train/build.h"
 #include "gyre/train/evaluate.h"
 #include "gyre/train/model_identity.h"
@@ -44,9 +44,9 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
   pipeline->restore(model.checkpoint.weights, model.checkpoint.optimizer, model.checkpoint.step);
-  const SequentialTokenBatches source(dataset.val(), config.pipeline.microbatch, config.model.context,
-                                      config.model.vocabulary);
-  const int64_t count = batches > 0 ? std::min(batches, source.count()) : source.count();
+  const ValidationBatches validation = validation_batches(config, dataset);
+  const BatchSource& source = *validation.source;
+  const int64_t count = batches > 0 ? std::min(batches, validation.count) : validation.count;
   const auto executor = make_executor(config.pipeline.executor);
   EvaluationResult result;
   result.step = model.checkpoint.step;

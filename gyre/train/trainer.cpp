@@ -12,11 +12,11 @@
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
-#include "gyre/data/token_batches.h"
 #include "gyre/report/metrics.h"
 #include "gyre/report/trace.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/train/batches.h"
 #include "gyre/train/build.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/evaluate.h"
@@ -61,13 +61,8 @@ class Training {
     resolve_vocabulary(config_, dataset_.vocabulary());
     pipeline_ = build_pipeline(config_);
     executor_ = make_executor(config_.pipeline.executor);
-    train_batches_ =
-        std::make_unique<RandomTokenBatches>(dataset_.train(), config_.pipeline.microbatch, config_.model.context,
-                                             config_.run.seed, config_.model.vocabulary);
-    if (config_.run.eval_every > 0) {
-      val_batches_ = std::make_unique<SequentialTokenBatches>(dataset_.val(), config_.pipeline.microbatch,
-                                                              config_.model.context, config_.model.vocabulary);
-    }
+    train_batches_ = train_batches(config_, dataset_);
+    if (config_.run.eval_every > 0) val_batches_ = validation_batches(config_, dataset_);
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
   }
 
@@ -130,7 +125,7 @@ class Training {
       if (done_ > 0 && plan_.next(done_ - 1) != done_) drains_.push_back(done_);
       metrics_->drain(done_, "interrupt");
     }
-    if (val_batches_ && plan_.evaluates_at(done_)) run_evaluation();
+    if (val_batches_.source && plan_.evaluates_at(done_)) run_evaluation();
     if (plan_.checkpoints_at(done_) || interrupted_) save();
   }
 
@@ -156,8 +151,8 @@ class Training {
   }
 
   void run_evaluation() {
-    const int64_t count = std::min(config_.run.eval_batches, val_batches_->count());
-    const double loss = evaluate(*pipeline_, *executor_, *val_batches_, count, done_);
+    const int64_t count = std::min(config_.run.eval_batches, val_batches_.count);
+    const double loss = evaluate(*pipeline_, *executor_, *val_batches_.source, count, done_);
     metrics_->eval(done_, loss);
     progress_.message(fmt::format("step {}: validation loss {:.4f}", done_, loss));
     result_.val_loss = loss;
@@ -240,8 +235,8 @@ class Training {
   Progress& progress_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<RandomTokenBatches> train_batches_;
-  std::unique_ptr<SequentialTokenBatches> val_batches_;
+  std::unique_ptr<BatchSource> train_batches_;
+  ValidationBatches val_batches_;
   std::unique_ptr<MetricsWriter> metrics_;
   DrainPlan plan_;
   std::vector<int64_t> drains_;  // those that interrupts added, for whoever wants to repeat the run

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "gyre/kernels/causal_softmax.h"
+#include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/dropout.h"
@@ -63,26 +63,30 @@ TEST(LayerNorm, EqualsATen) {
   }
 }
 
-TEST(CausalSoftmax, EqualsATen) {
+TEST(AttentionSoftmax, EqualsATen) {
   at::manual_seed(1);
   for (const int64_t context : {1, 5, 16, 47}) {
     for (const double scale : {1.0, 0.25}) {
-      const at::Tensor scores = at::randn({3, context, context}) * 4, grad = at::randn({3, context, context});
-      // The portable path, in fp64, is the reference.
-      at::Tensor expected = scores.to(at::kDouble), expected_grad = grad.to(at::kDouble);
-      causal_softmax_in_place(expected, scale);
-      const at::Tensor plain =
-          at::softmax((scores * scale).masked_fill(at::ones({context, context}, at::kBool).triu(1), -INFINITY), -1);
-      EXPECT_LT(relative_error(expected, plain), 1e-6);
-      causal_softmax_backward_in_place(expected_grad, expected, scale);
-      for (const auto type : {at::kFloat, at::kBFloat16}) {
-        const double tolerance = type == at::kFloat ? 1e-6 : 4e-2;
-        at::Tensor ours = scores.to(type).clone(), ours_grad = grad.to(type).clone();
-        causal_softmax_in_place(ours, scale);
-        EXPECT_LT(relative_error(ours, expected), tolerance);
-        EXPECT_EQ(ours.triu(1).abs().sum().item<double>(), 0);
-        causal_softmax_backward_in_place(ours_grad, ours, scale);
-        EXPECT_LT((ours_grad.to(at::kDouble) - expected_grad).abs().max().item<double>(), tolerance * 4);
+      for (const bool causal : {true, false}) {
+        const at::Tensor scores = at::randn({3, context, context}) * 4, grad = at::randn({3, context, context});
+        // The portable path, in fp64, is the reference.
+        at::Tensor expected = scores.to(at::kDouble), expected_grad = grad.to(at::kDouble);
+        attention_softmax_in_place(expected, scale, causal);
+        at::Tensor visible = scores * scale;
+        if (causal) visible = visible.masked_fill(at::ones({context, context}, at::kBool).triu(1), -INFINITY);
+        EXPECT_LT(relative_error(expected, at::softmax(visible, -1)), 1e-6);
+        attention_softmax_backward_in_place(expected_grad, expected, scale, causal);
+        for (const auto type : {at::kFloat, at::kBFloat16}) {
+          const double tolerance = type == at::kFloat ? 1e-6 : 4e-2;
+          at::Tensor ours = scores.to(type).clone(), ours_grad = grad.to(type).clone();
+          attention_softmax_in_place(ours, scale, causal);
+          EXPECT_LT(relative_error(ours, expected), tolerance);
+          if (causal) {
+            EXPECT_EQ(ours.triu(1).abs().sum().item<double>(), 0);
+          }
+          attention_softmax_backward_in_place(ours_grad, ours, scale, causal);
+          EXPECT_LT((ours_grad.to(at::kDouble) - expected_grad).abs().max().item<double>(), tolerance * 4);
+        }
       }
     }
   }

@@ -1,4 +1,5 @@
-// A transformer block, pre-norm (GPT-2): x + attention(norm(x)), then x + mlp(norm(x)).
+// A transformer block. Pre-norm (GPT-2): y = x + attention(norm1(x)), z = y + mlp(norm2(y)).
+// Post-norm (BERT, Vaswani et al., 2017): y = norm1(x + attention(x)), z = norm2(y + mlp(y)).
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -9,7 +10,7 @@
 #include "gyre/kernels/dropout.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/normalization.h"
-#include "gyre/model/gpt_layers.h"
+#include "gyre/model/transformer_layers.h"
 
 namespace gyre {
 namespace {
@@ -19,19 +20,19 @@ enum Matrix { kNorm1, kQkv, kProjection, kNorm2, kMlpIn, kMlpOut, kMatrices };
 
 // What the forward keeps.
 enum ForwardSaved {
-  kX,  // (batch, context, width): the block's input
+  kNorm1Input,  // (batch, context, width)
   kMean1,
   kDeviation1,
-  kNormed1,  // norm1(x)
-  kHeads,    // q, k, v per head
+  kQkvInput,
+  kHeads,  // q, k, v per head
   kProbabilities,
   kAttended,  // (batch, context, width): attention's output before the projection
   kMask1,     // dropout of the attention branch; undefined without
-  kY,         // x + attention
+  kNorm2Input,
   kMean2,
   kDeviation2,
-  kNormed2,  // norm2(y)
-  kHidden,   // (batch, context, mlp width), before the activation
+  kMlpInput,
+  kHidden,  // (batch, context, mlp width), before the activation
   kActivated,
   kMask2,
   kForwardSaved
@@ -41,22 +42,22 @@ enum ForwardSaved {
 enum BackwardSaved {
   kNorm1Weight,
   kNorm1Bias,
-  kQkvInput,
+  kQkvLeft,
   kQkvGrad,
-  kProjectionInput,
+  kProjectionLeft,
   kProjectionGrad,
   kNorm2Weight,
   kNorm2Bias,
-  kMlpInInput,
+  kMlpInLeft,
   kMlpInGrad,
-  kMlpOutInput,
+  kMlpOutLeft,
   kMlpOutGrad,
   kBackwardSaved
 };
 
-class GptBlock final : public Layer {
+class TransformerBlock final : public Layer {
  public:
-  GptBlock(const GptConfig& config, int number)
+  TransformerBlock(const BlockConfig& config, int number)
       : name_(fmt::format("blocks.{}", number)), config_(config), activation_(activation_by_name(config.activation)) {}
 
   const std::string& name() const override { return name_; }
@@ -84,31 +85,27 @@ class GptBlock final : public Layer {
   at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     std::vector<at::Tensor> keep(kForwardSaved);
-    const auto norm1 = layer_norm(input, weight(weights, kNorm1), bias(weights, kNorm1), kLayerNormEpsilon);
-    const auto attention =
-        causal_attention(linear(norm1.output, weight(weights, kQkv), bias(weights, kQkv)), config_.heads);
-    at::Tensor y = linear(attention.output, weight(weights, kProjection), bias(weights, kProjection));
+    const at::Tensor qkv_input = config_.post_norm ? input : normalise(input, weights, kNorm1, keep);
+    const auto attended =
+        attention(linear(qkv_input, weight(weights, kQkv), bias(weights, kQkv)), config_.heads, config_.causal);
+    at::Tensor y = linear(attended.output, weight(weights, kProjection), bias(weights, kProjection));
     keep[kMask1] = drop_out(y, context, 0);
     y.add_(input);
+    if (config_.post_norm) y = normalise(y, weights, kNorm1, keep);
 
-    const auto norm2 = layer_norm(y, weight(weights, kNorm2), bias(weights, kNorm2), kLayerNormEpsilon);
-    keep[kHidden] = linear(norm2.output, weight(weights, kMlpIn), bias(weights, kMlpIn));
+    const at::Tensor mlp_input = config_.post_norm ? y : normalise(y, weights, kNorm2, keep);
+    keep[kHidden] = linear(mlp_input, weight(weights, kMlpIn), bias(weights, kMlpIn));
     keep[kActivated] = activate(keep[kHidden], activation_);
     at::Tensor z = linear(keep[kActivated], weight(weights, kMlpOut), bias(weights, kMlpOut));
     keep[kMask2] = drop_out(z, context, 1);
     z.add_(y);
+    if (config_.post_norm) z = normalise(z, weights, kNorm2, keep);
 
-    keep[kX] = input;
-    keep[kMean1] = norm1.mean;
-    keep[kDeviation1] = norm1.reciprocal_deviation;
-    keep[kNormed1] = norm1.output;
-    keep[kHeads] = attention.heads;
-    keep[kProbabilities] = attention.probabilities;
-    keep[kAttended] = attention.output;
-    keep[kY] = y;
-    keep[kMean2] = norm2.mean;
-    keep[kDeviation2] = norm2.reciprocal_deviation;
-    keep[kNormed2] = norm2.output;
+    keep[kQkvInput] = qkv_input;
+    keep[kHeads] = attended.heads;
+    keep[kProbabilities] = attended.probabilities;
+    keep[kAttended] = attended.output;
+    keep[kMlpInput] = mlp_input;
     saved.tensors = std::move(keep);
     return z;
   }
@@ -118,30 +115,28 @@ class GptBlock final : public Layer {
     const std::vector<at::Tensor> kept = std::move(saved.tensors);
     std::vector<at::Tensor> leave(kBackwardSaved);
 
-    leave[kMlpOutGrad] = masked(grad_output, kept[kMask2]);
-    leave[kMlpOutInput] = kept[kActivated];
+    // By z before its norm, if that comes last.
+    const at::Tensor grad_z =
+        config_.post_norm ? normalise_backward(grad_output, weights, kNorm2, kept, leave) : grad_output;
+    leave[kMlpOutGrad] = masked(grad_z, kept[kMask2]);
+    leave[kMlpOutLeft] = kept[kActivated];
     const at::Tensor grad_activated = linear_backward_input(leave[kMlpOutGrad], weight(weights, kMlpOut));
     leave[kMlpInGrad] = activate_backward(grad_activated, kept[kHidden], activation_);
-    leave[kMlpInInput] = kept[kNormed2];
-    const at::Tensor grad_normed2 = linear_backward_input(leave[kMlpInGrad], weight(weights, kMlpIn));
-    auto norm2 = layer_norm_backward(grad_normed2, kept[kY], kept[kMean2], kept[kDeviation2], weight(weights, kNorm2),
-                                     bias(weights, kNorm2));
-    leave[kNorm2Weight] = norm2.weight;
-    leave[kNorm2Bias] = norm2.bias;
-    const at::Tensor grad_y = norm2.input.add_(grad_output);
+    leave[kMlpInLeft] = kept[kMlpInput];
+    at::Tensor grad_y = linear_backward_input(leave[kMlpInGrad], weight(weights, kMlpIn));
+    if (!config_.post_norm) grad_y = normalise_backward(grad_y, weights, kNorm2, kept, leave);
+    grad_y.add_(grad_z);
+    if (config_.post_norm) grad_y = normalise_backward(grad_y, weights, kNorm1, kept, leave);
 
     leave[kProjectionGrad] = masked(grad_y, kept[kMask1]);
-    leave[kProjectionInput] = kept[kAttended];
+    leave[kProjectionLeft] = kept[kAttended];
     const at::Tensor grad_attended = linear_backward_input(leave[kProjectionGrad], weight(weights, kProjection));
-    leave[kQkvGrad] = causal_attention_backward(grad_attended, kept[kHeads], kept[kProbabilities]);
-    leave[kQkvInput] = kept[kNormed1];
-    const at::Tensor grad_normed1 = linear_backward_input(leave[kQkvGrad], weight(weights, kQkv));
-    auto norm1 = layer_norm_backward(grad_normed1, kept[kX], kept[kMean1], kept[kDeviation1], weight(weights, kNorm1),
-                                     bias(weights, kNorm1));
-    leave[kNorm1Weight] = norm1.weight;
-    leave[kNorm1Bias] = norm1.bias;
+    leave[kQkvGrad] = attention_backward(grad_attended, kept[kHeads], kept[kProbabilities], config_.causal);
+    leave[kQkvLeft] = kept[kQkvInput];
+    at::Tensor grad_x = linear_backward_input(leave[kQkvGrad], weight(weights, kQkv));
+    if (!config_.post_norm) grad_x = normalise_backward(grad_x, weights, kNorm1, kept, leave);
     saved.tensors = std::move(leave);
-    return norm1.input.add_(grad_y);
+    return grad_x.add_(grad_y);
   }
 
   void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
@@ -156,11 +151,11 @@ class GptBlock final : public Layer {
       if (config_.bias) linear_backward_bias(kept[grad], gradients[index(which) + 1]);
     };
     add_norm(kNorm1, kNorm1Weight, kNorm1Bias);
-    add_linear(kQkv, kQkvInput, kQkvGrad);
-    add_linear(kProjection, kProjectionInput, kProjectionGrad);
+    add_linear(kQkv, kQkvLeft, kQkvGrad);
+    add_linear(kProjection, kProjectionLeft, kProjectionGrad);
     add_norm(kNorm2, kNorm2Weight, kNorm2Bias);
-    add_linear(kMlpIn, kMlpInInput, kMlpInGrad);
-    add_linear(kMlpOut, kMlpOutInput, kMlpOutGrad);
+    add_linear(kMlpIn, kMlpInLeft, kMlpInGrad);
+    add_linear(kMlpOut, kMlpOutLeft, kMlpOutGrad);
   }
 
   double cost(int64_t tokens) const override {
@@ -178,6 +173,28 @@ class GptBlock final : public Layer {
     return config_.bias ? weights[index(which) + 1] : at::Tensor();
   }
 
+  // which: kNorm1 or kNorm2.
+  at::Tensor normalise(const at::Tensor& x, std::span<const at::Tensor> weights, Matrix which,
+                       std::vector<at::Tensor>& keep) const {
+    const auto norm = layer_norm(x, weight(weights, which), bias(weights, which), config_.epsilon);
+    const int first = which == kNorm1 ? kNorm1Input : kNorm2Input;
+    keep[first] = x;
+    keep[first + 1] = norm.mean;
+    keep[first + 2] = norm.reciprocal_deviation;
+    return norm.output;
+  }
+  // Returns the gradient by the norm's input; leaves those by its weight and bias.
+  at::Tensor normalise_backward(const at::Tensor& grad, std::span<const at::Tensor> weights, Matrix which,
+                                const std::vector<at::Tensor>& kept, std::vector<at::Tensor>& leave) const {
+    const int first = which == kNorm1 ? kNorm1Input : kNorm2Input;
+    auto norm = layer_norm_backward(grad, kept[first], kept[first + 1], kept[first + 2], weight(weights, which),
+                                    bias(weights, which));
+    const int left = which == kNorm1 ? kNorm1Weight : kNorm2Weight;
+    leave[left] = norm.weight;
+    leave[left + 1] = norm.bias;
+    return norm.input;
+  }
+
   // Drops part of `branch` in place; returns the mask, undefined when there is no dropout. `site` is 0 or 1.
   at::Tensor drop_out(at::Tensor& branch, const LayerContext& context, uint32_t site) const {
     if (!context.training || config_.dropout == 0) return {};
@@ -192,14 +209,14 @@ class GptBlock final : public Layer {
   }
 
   std::string name_;
-  GptConfig config_;
+  BlockConfig config_;
   Activation activation_;
 };
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_gpt_block(const GptConfig& config, int number) {
-  return std::make_shared<GptBlock>(config, number);
+std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, int number) {
+  return std::make_shared<TransformerBlock>(config, number);
 }
 
 }  // namespace gyre

@@ -1,0 +1,38 @@
+// BERT's batches: [CLS] segment A [SEP] segment B [SEP], some of whose tokens are to be found again.
+#pragma once
+
+#include <memory>
+
+#include "gyre/data/batch.h"
+
+namespace gyre {
+
+// The special tokens, behind the tokenizer's own vocabulary.
+struct SpecialTokens {
+  explicit SpecialTokens(int64_t tokenizer_vocabulary)
+      : classify(tokenizer_vocabulary), separator(tokenizer_vocabulary + 1), mask(tokenizer_vocabulary + 2) {}
+  int64_t classify, separator, mask;
+  static constexpr int64_t kCount = 3;
+};
+inline constexpr int64_t kTokensAroundSegments = 3;  // of a sequence
+
+class MaskedBatches final : public BatchSource {
+ public:
+  // `text` gives sequences of context - kTokensAroundSegments tokens. Of those, 15% (rounded, at least one) are asked
+  // for; 80% of them are replaced by the mask, 10% by a random token, 10% stay (Devlin et al., 2018, section 3.1).
+  // Everything follows from (seed, index, sequence). sentence_order: half the sequences have their segments exchanged,
+  // and column 0 of the targets says whether (0 in order, 1 exchanged).
+  MaskedBatches(std::unique_ptr<BatchSource> text, int64_t tokenizer_vocabulary, int64_t seed, bool sentence_order);
+  Batch batch(int64_t index) const override;
+  int64_t tokens_per_batch() const override { return tokens_per_batch_; }
+
+ private:
+  std::unique_ptr<BatchSource> text_;
+  int64_t vocabulary_;
+  SpecialTokens special_;
+  uint64_t seed_;
+  bool sentence_order_;
+  int64_t tokens_per_batch_;
+};
+
+}  // namespace gyre

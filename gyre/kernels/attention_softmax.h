@@ -1,0 +1,14 @@
+// Softmax over the keys that a query may see: all of them or, causally, those up to its own position.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gyre {
+
+// scores: (n, context, context), contiguous; row t of each matrix becomes the softmax of scale * scores[t, visible],
+// zero elsewhere.
+void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
+// grad: by the probabilities, contiguous; becomes the gradient by the scores, scale * P * (grad - sum(grad * P)).
+void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);
+
+}  // namespace gyre

@@ -1,0 +1,22 @@
+// The microbatches that a configuration trains and evaluates on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gyre/data/batch.h"
+#include "gyre/data/dataset.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+// Endless; the dataset must outlive it. InputError when there is too little text for one sequence.
+std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset);
+
+struct ValidationBatches {
+  std::unique_ptr<BatchSource> source;
+  int64_t count = 0;
+};
+ValidationBatches validation_batches(const Config& config, const Dataset& dataset);
+
+}  // namespace gyre
