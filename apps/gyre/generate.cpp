@@ -29,10 +29,11 @@ void run(Flags& flags) {
     fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  fmt::print("{}", flags.options.prompt);
-  generate(model, flags.options, [](std::string_view part) {
-    fmt::print("{}", part);
+  bool begun = false;  // nothing is printed before all is known to be well
+  generate(model, flags.options, [&](std::string_view part) {
+    fmt::print("{}{}", begun ? "" : flags.options.prompt, part);
     std::fflush(stdout);
+    begun = true;
   });
   fmt::print("\n");
 }

@@ -71,7 +71,9 @@ class WorkerProgram {
         worker_(worker),
         block_(std::move(block)),
         block_size_(block_size),
-        preload_(holds_first_stage(schedule.placement, worker) ? static_cast<size_t>(preload) : 0),
+        preload_(holds_first_stage(schedule.placement, worker)
+                     ? std::min(static_cast<size_t>(preload), block_.size() - 1)
+                     : 0),
         changes_(changes) {}
 
   // One repetition of `shift` microbatches as prologue, the next as period: from then on nothing changes.

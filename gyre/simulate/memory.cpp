@@ -33,7 +33,8 @@ class WorkerWalk {
   }
 
   WorkerMemory run() {
-    for (ProgramCursor cursor(schedule_, worker_, representative_microbatches(schedule_)); cursor.peek();
+    // Twice, so that the microbatches in flight are all from after the start.
+    for (ProgramCursor cursor(schedule_, worker_, 2 * representative_microbatches(schedule_)); cursor.peek();
          cursor.advance()) {
       step(*cursor.peek());
     }

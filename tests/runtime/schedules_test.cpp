@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "fixture.h"
 #include "gyre/core/error.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/timeline.h"
+#include "gyre/schedule/validate.h"
 
 namespace gyre {
 namespace {
@@ -246,6 +249,55 @@ TEST(Evaluation, ForwardOnlyRunsOnAnyPlacement) {
       EXPECT_EQ(reference, recorder.losses) << name_of(e) << " " << executor;
     }
   }
+}
+
+// Programs shuffled at random either end both in the simulator and in the executor, or in neither.
+TEST(Property, TheSimulatorFinishesExactlyWhenTheExecutorDoes) {
+  std::mt19937 random(3);
+  const SyntheticBatches batches = tiny_batches();
+  int finished = 0, stalled = 0;
+  for (const Experiment& e : {experiment("1f1b", 3, 3), experiment("zb-h1", 3, 3), experiment("amdp", 4, 4),
+                              experiment("interleaved-1f1b", 4, 2), experiment("chimera", 2, 4)}) {
+    for (int trial = 0; trial < 40; ++trial) {
+      Pipeline pipeline = make_pipeline(e);
+      Schedule shuffled = pipeline.schedule();
+      for (int swap = 0; swap < 2; ++swap) {
+        auto& period = shuffled.programs[random() % shuffled.programs.size()].period;
+        std::swap(period[random() % period.size()], period[random() % period.size()]);
+      }
+      bool valid = true;
+      try {
+        validate(shuffled);
+      } catch (const InputError& error) {
+        // Orders that a worker could not even try are the validator's business alone.
+        if (std::string(error.what()).find("which this worker does later or never") != std::string::npos) continue;
+        if (std::string(error.what()).find("deadlock") == std::string::npos) continue;
+        valid = false;
+      }
+      const int64_t n = 3 * shuffled.shift;
+      bool simulated = true, executed = true;
+      try {
+        makespan(shuffled, n, ComputeCosts{});
+      } catch (const InputError&) {
+        simulated = false;
+      }
+      Segment segment;
+      segment.schedule = &shuffled;
+      segment.batches = &batches;
+      segment.microbatches = n;
+      Recorder recorder;
+      try {
+        make_executor("replay")->run(pipeline, segment, recorder);
+      } catch (const RunError&) {
+        executed = false;
+      }
+      EXPECT_EQ(simulated, executed) << e.schedule;
+      EXPECT_EQ(simulated, valid) << e.schedule;
+      (simulated ? finished : stalled) += 1;
+    }
+  }
+  EXPECT_GT(finished, 5);
+  EXPECT_GT(stalled, 5);
 }
 
 TEST(Trace, HasEveryActionInOrder) {

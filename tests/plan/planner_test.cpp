@@ -1,0 +1,127 @@
+// The planner on made-up profiles whose answer is known.
+#include "gyre/plan/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+// Blocks of one second with a light embedding and a heavy head.
+std::vector<LayerProfile> profiles(int blocks, double head = 1) {
+  std::vector<LayerProfile> layers;
+  for (int i = 0; i < blocks + 2; ++i) {
+    LayerProfile layer;
+    layer.forward = i == 0 ? 0.01 : i == blocks + 1 ? head : 1;
+    layer.backward_input = layer.backward_weights = layer.forward;
+    layer.update = 0.01;
+    layer.input_bytes = layer.output_bytes = 10;
+    layer.activation_bytes = 1000;
+    layer.weight_bytes = 100;
+    layer.gradient_bytes = 200;
+    layer.optimizer_bytes = 400;
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+PlanOptions four_workers() {
+  PlanOptions options;
+  options.workers = 4;
+  options.window = 8;
+  options.tokens_per_microbatch = 100;
+  return options;
+}
+
+TEST(Plan, RanksEveryScheduleByPredictedThroughput) {
+  const Plan plan = make_plan(profiles(8), four_workers());
+  std::set<std::string> names;
+  for (size_t i = 0; i < plan.rows.size(); ++i) {
+    names.insert(plan.rows[i].schedule.name);
+    if (i > 0) {
+      EXPECT_LE(plan.rows[i].tokens_per_second, plan.rows[i - 1].tokens_per_second);
+    }
+    EXPECT_FALSE(plan.rows[i].recompute);
+  }
+  EXPECT_EQ(names.size(), schedule_names().size());
+  EXPECT_NEAR(plan.tb_over_tf, 2, 1e-9);
+  const auto row = [&](const std::string& name) {
+    for (const PlanRow& candidate : plan.rows) {
+      if (candidate.schedule.name == name) return candidate;
+    }
+    return PlanRow{};
+  };
+  EXPECT_GT(row("pipedream").tokens_per_second, row("1f1b").tokens_per_second);
+  EXPECT_GT(row("zb-h1").tokens_per_second, row("1f1b").tokens_per_second);
+  EXPECT_GT(row("gpipe").peak_memory, row("1f1b").peak_memory);
+  EXPECT_EQ(row("1f1b").max_delay, 0);
+  EXPECT_EQ(row("amdp").max_mismatch, 1);
+}
+
+TEST(Plan, AHeavyHeadIsWhereAmdpGains) {
+  // The head outweighs a balanced stage: one-pipeline schedules wait for it, AMDP shares it among workers.
+  const Plan plan = make_plan(profiles(8, 4), four_workers());
+  double amdp = 0, one_pipeline = 0;
+  for (const PlanRow& row : plan.rows) {
+    if (row.schedule.name == "amdp") amdp = std::max(amdp, row.tokens_per_second);
+    if (row.schedule.name == "pipedream") one_pipeline = row.tokens_per_second;
+  }
+  EXPECT_GT(amdp, 1.1 * one_pipeline);
+}
+
+TEST(Plan, MemoryLimitDropsOrRecomputes) {
+  PlanOptions options = four_workers();
+  const Plan all = make_plan(profiles(8), options);
+  int64_t most = 0;
+  for (const PlanRow& row : all.rows) most = std::max(most, row.peak_memory);
+  options.memory_limit = most / 2;
+  const Plan some = make_plan(profiles(8), options);
+  bool recomputes = false;
+  for (const PlanRow& row : some.rows) {
+    EXPECT_LE(row.peak_memory, options.memory_limit);
+    recomputes |= row.recompute;
+  }
+  EXPECT_TRUE(recomputes);
+  options.memory_limit = 10;
+  try {
+    make_plan(profiles(8), options);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("no schedule fits in 10 B"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the least is"));
+  }
+}
+
+TEST(Plan, SaysWhyASchedulesIsLeftOut) {
+  PlanOptions options = four_workers();
+  options.workers = 5;
+  const Plan plan = make_plan(profiles(4), options);
+  EXPECT_THAT(plan.left_out, ::testing::Contains(::testing::HasSubstr("chimera: ")));
+  EXPECT_THAT(plan.left_out, ::testing::Contains(::testing::HasSubstr("10 stages need as many layers")));
+}
+
+TEST(Plan, StageCostsAddUpToTheLayers) {
+  const auto layers = profiles(6, 2);
+  const CostModel costs = stage_costs(layers, 3, false, 100);
+  double forward = 0, expected = 0;
+  int64_t weights = 0;
+  for (const StageCost& cost : costs.stages) {
+    forward += cost.forward;
+    weights += cost.weight_bytes;
+  }
+  for (const LayerProfile& layer : layers) expected += layer.forward;
+  EXPECT_NEAR(forward, expected, 1e-12);
+  EXPECT_EQ(weights, 8 * 100);
+  const CostModel again = stage_costs(layers, 3, true, 100);
+  for (int stage = 0; stage < 3; ++stage) {
+    EXPECT_NEAR(again.stages[stage].backward, costs.stages[stage].backward + costs.stages[stage].forward, 1e-12);
+    EXPECT_EQ(again.stages[stage].activation_bytes, 10);
+  }
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,259 @@
+// The simulator against published formulas, hand-made examples and itself.
+#include "gyre/simulate/simulator.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/trace.h"
+#include "gyre/schedule/builders.h"
+#include "gyre/schedule/text.h"
+#include "gyre/schedule/validate.h"
+#include "gyre/simulate/grid.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+Simulation run(const ScheduleOptions& options, int64_t microbatches, const CostModel& costs = uniform_costs(2)) {
+  return simulate(make_schedule(options), costs, {.microbatches = microbatches});
+}
+
+TEST(Simulate, JsonHasWhatWasPromised) {
+  const Json json = Json::parse(to_json(run({"gpipe", 4, 8}, 8)));
+  EXPECT_EQ(json["schedule"], "gpipe");
+  EXPECT_EQ(json["stages"], 4);
+  EXPECT_EQ(json["pipelines"], 1);
+  EXPECT_EQ(json["microbatches"], 8);
+  EXPECT_EQ(json["makespan"], 33);
+  EXPECT_NEAR(json["bubble_fraction"], 3.0 / 11, 1e-12);
+  EXPECT_NEAR(json["utilisation"], 8.0 / 11, 1e-12);
+  EXPECT_NEAR(json["microbatches_per_time"], 8.0 / 33, 1e-12);
+  EXPECT_EQ(json["max_delay"], 0);
+  EXPECT_EQ(json["max_mismatch"], 0);
+  EXPECT_EQ(json["peak_memory_bytes"].size(), 4u);
+  EXPECT_EQ(json["workers"].size(), 4u);
+  for (const Json& worker : json["workers"]) EXPECT_EQ(worker["busy"].get<double>() + worker["idle"].get<double>(), 33);
+}
+
+TEST(Simulate, UnequalStagesWaitForTheSlowest) {
+  CostModel costs = uniform_costs(2);
+  costs.stages.resize(3, costs.stages[0]);
+  costs.stages[2].forward = 2;
+  costs.stages[2].backward = 4;
+  // The last stage takes 6 per microbatch and never waits once it has begun.
+  const Simulation s = run({"pipedream", 3, 1}, 100, costs);
+  EXPECT_EQ(s.makespan, 2 + 100 * 6 + 4);
+  EXPECT_EQ(s.busy, (std::vector<double>{300, 300, 600}));
+}
+
+TEST(Simulate, MessagesTakeLatencyAndBandwidthAndQueue) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].output_bytes = 100;
+  costs.link.latency = 0.5;
+  costs.link.bandwidth = 50;  // 2 for one message
+  // Two forwards end at 1 and 2; the link is free for the second at 3: it arrives at 5.5. Stage 1: F at 3.5, F at 5.5.
+  const Schedule schedule = make_schedule({"gpipe", 2, 2});
+  const Simulation s = simulate(schedule, costs, {.microbatches = 2, .trace = true});
+  ASSERT_EQ(s.trace[1][0].action, parse_action("1F0", 1));
+  EXPECT_EQ(s.trace[1][0].start, 3.5);
+  EXPECT_EQ(s.trace[1][1].start, 5.5);
+  // B0 from 6.5 to 8.5, its gradient is there at 11; B1 from 8.5 to 10.5, there at 13; both backwards of stage 0: 15.
+  EXPECT_EQ(s.trace[0][2].start, 11);
+  EXPECT_EQ(s.makespan, 15);
+}
+
+TEST(Simulate, UpdatesAndReductionsCost) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].update = 3;
+  EXPECT_EQ(run({"1f1b", 2, 4}, 8, costs).makespan, 2 * (15 + 3));
+  // Chimera: the gradient goes to the owner, the new weights come back.
+  costs.stages[0].gradient_bytes = 10;
+  costs.stages[0].weight_bytes = 20;
+  costs.link.bandwidth = 10;
+  const double free_links = run({"chimera", 2, 4}, 4).makespan;
+  EXPECT_EQ(run({"chimera", 2, 4}, 4, costs).makespan, free_links + 1 + 3 + 2);
+}
+
+TEST(Simulate, MicrobatchesMustFillWindows) {
+  try {
+    run({"1f1b", 2, 4}, 10);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("simulate 8 or 12"));
+  }
+}
+
+CostModel memory_costs() {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].activation_bytes = 1;
+  costs.stages[0].weight_bytes = 1000;
+  costs.stages[0].gradient_bytes = 1000000;
+  costs.stages[0].optimizer_bytes = 1000000000;
+  return costs;
+}
+
+TEST(Memory, FollowsThePublishedTable) {
+  const CostModel costs = memory_costs();
+  const auto memory = [&](const ScheduleOptions& options) {
+    const Schedule schedule = make_schedule(options);
+    return peak_memory(schedule, costs, schedule.weights);
+  };
+  for (const int d : {2, 4, 8}) {
+    const auto gpipe = memory({"gpipe", d, 16}), flush = memory({"1f1b", d, 16}), dream = memory({"pipedream", d, 1}),
+               two = memory({"pipedream-2bw", d, d}), paci = memory({"paci", d, 2}), amdp = memory({"amdp", d, d}),
+               chimera = memory({"chimera", d, d});
+    for (int stage = 0; stage < d; ++stage) {
+      EXPECT_EQ(gpipe[stage].activations, 16);
+      EXPECT_EQ(gpipe[stage].weights, 1000);
+      EXPECT_EQ(flush[stage].activations, d - stage);
+      EXPECT_EQ(dream[stage].activations, d - stage);
+      EXPECT_EQ(dream[stage].weights, 1000 * (d - stage));  // d - i versions
+      EXPECT_LE(two[stage].weights, 2000);                  // two versions
+      EXPECT_EQ(paci[stage].weights, 1000);
+      EXPECT_EQ(amdp[stage].weights, 1000 * (d / 2));  // half the model on every worker, whatever the depth
+      EXPECT_GE(amdp[stage].activations, d - 1);
+      EXPECT_LE(amdp[stage].activations, d + 1);
+      EXPECT_EQ(amdp[stage].optimizer, 1000000000);  // one stage's: 2/d of the replicated d/2
+      EXPECT_EQ(chimera[stage].weights, 2000);
+      EXPECT_LE(chimera[stage].activations, d);
+    }
+    // Fewer pipelines, less memory.
+    for (int k = 1; k <= d / 2; ++k) {
+      const auto fewer = memory({.name = "amdp", .stages = d, .window = 2 * k, .pipelines = k});
+      for (const WorkerMemory& worker : fewer) EXPECT_LE(worker.weights, 1000 * k);
+    }
+  }
+}
+
+TEST(CostModel, JsonComesBackTheSame) {
+  CostModel costs = uniform_costs(2);
+  costs.stages.resize(2, costs.stages[0]);
+  costs.stages[1].forward = 0.1234567890123;
+  costs.stages[1].optimizer_bytes = int64_t{1} << 40;
+  costs.link = {1e-5, 2.5e10};
+  costs.tokens_per_microbatch = 4096;
+  EXPECT_EQ(parse_costs(to_json(costs), "memory"), costs);
+}
+
+TEST(CostModel, ErrorsSayWhatIsWrong) {
+  const auto message = [](const std::string& json) -> std::string {
+    try {
+      parse_costs(json, "c.json");
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto with = [](const std::string& rest) { return R"({"format":"gyre-costs 1",)" + rest + "}"; };
+  EXPECT_THAT(message("{"), HasSubstr("not JSON"));
+  EXPECT_THAT(message("{}"), HasSubstr("gyre-costs 1"));
+  EXPECT_THAT(message(with(R"("stages":[])")), HasSubstr("one entry for each stage"));
+  EXPECT_THAT(message(with(R"("stages":[{"forward":1}])")), HasSubstr("stages[0]: forward and backward are needed"));
+  EXPECT_THAT(message(with(R"("stages":[{"forward":-1,"backward":2}])")),
+              HasSubstr("forward is -1; costs are 0 or more"));
+  EXPECT_THAT(message(with(R"("stages":[{"forward":1,"backward":2,"updaet":2}])")),
+              HasSubstr("did you mean 'update'?"));
+  EXPECT_THAT(message(with(R"("link":{"bandwidth":0},"stages":[{"forward":1,"backward":2}])")), HasSubstr("free link"));
+  EXPECT_THROW(run({"gpipe", 4, 4}, 4,
+                   [] {
+                     CostModel costs = uniform_costs(2);
+                     costs.stages.resize(3, costs.stages[0]);
+                     return costs;
+                   }()),
+               InputError);
+}
+
+// Random sizes of every schedule are valid, end in the simulator, and lose no work.
+TEST(Property, RandomSizesEndWithAllWorkDone) {
+  std::mt19937 random(7);
+  const auto between = [&](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  int served = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    ScheduleOptions options;
+    const auto names = schedule_names();
+    options.name = names[static_cast<size_t>(between(0, static_cast<int>(names.size()) - 1))];
+    options.stages = between(1, 12);
+    options.window = between(1, 64);
+    options.chunks = between(1, 3);
+    options.pipelines = between(0, 4);
+    options.intake = between(1, 3);
+    options.tb_over_tf = 0.5 + 0.25 * between(0, 12);
+    Schedule schedule;
+    try {
+      schedule = make_schedule(options);
+    } catch (const InputError&) {
+      continue;  // sizes it cannot serve, which it says
+    }
+    ++served;
+    validate(schedule);
+    const int64_t n = 3 * schedule.shift;
+    const Simulation s = simulate(schedule, uniform_costs(options.tb_over_tf), {.microbatches = n});
+    double busy = 0;
+    for (double seconds : s.busy) busy += seconds;
+    EXPECT_NEAR(busy, static_cast<double>(n * schedule.stages) * (1 + options.tb_over_tf), 1e-6 * busy) << options.name;
+    EXPECT_LE(s.utilisation(), 1 + 1e-9);
+  }
+  EXPECT_GT(served, 150);
+}
+
+TEST(Simulate, CostGrowsLinearlyInActions) {
+  // Counted, not timed: every action is visited once.
+  const Schedule schedule = make_schedule({"amdp", 8, 8});
+  for (const int64_t n : {80, 160, 320}) {
+    int64_t visits = 0;
+    ComputeCosts costs;
+    const auto count = [&](int, const Action& action, double, double) { visits += !action.is_per_window(); };
+    Timeline(schedule, n, costs, count).run();
+    EXPECT_EQ(visits, n * 8 * 2);
+  }
+}
+
+TEST(Grid, DrawsATinySchedule) {
+  EXPECT_EQ(to_grid(make_schedule({"1f1b", 2, 2}), 2, 2),
+            "worker 0   0F0 0F1 .   .   0B0 --- .   0B1 ---\n"
+            "worker 1   .   1F0 1B0 --- 1F1 1B1 --- .   .\n");
+}
+
+TEST(Trace, IsWellFormedAndItsArrowsMeet) {
+  const Schedule schedule = make_schedule({"amdp", 4, 4});
+  const Simulation s = simulate(schedule, uniform_costs(2), {.microbatches = 12, .trace = true});
+  const auto path = std::filesystem::path(::testing::TempDir()) / fmt::format("gyre_trace_{}.json", ::getpid());
+  write_trace(path, schedule, s.trace);
+  const Json json = Json::parse(read_file(path));
+  std::filesystem::remove(path);
+  std::map<int, double> end_of_track;
+  std::map<std::string, int> starts, finishes;
+  int slices = 0;
+  for (const Json& event : json["traceEvents"]) {
+    const std::string phase = event["ph"];
+    if (phase == "X") {
+      ++slices;
+      // Slices of one track do not overlap.
+      EXPECT_GE(event["ts"].get<double>(), end_of_track[event["tid"]] - 1e-3);
+      end_of_track[event["tid"]] = event["ts"].get<double>() + event["dur"].get<double>();
+    }
+    if (phase == "s") ++starts[event["id"]];
+    if (phase == "f") ++finishes[event["id"]];
+  }
+  EXPECT_EQ(starts, finishes);
+  EXPECT_EQ(starts.size(), 12u * 3 * 2);  // three hops up, three down
+  for (const auto& [id, count] : starts) EXPECT_EQ(count, 1) << id;
+  EXPECT_EQ(slices, 12 * 4 * 2 + 3 * 4 + 3 * 8);
+}
+
+}  // namespace
+}  // namespace gyre
