@@ -12,6 +12,15 @@ namespace gyre::app {
 namespace {
 
 constexpr int64_t kDefaultWindows = 8;
+constexpr int64_t kLongestDefaultWindow = 4096;  // a window's program is held in memory
+
+// The longest window that divides the microbatches into equal ones.
+int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
+  for (int64_t window = std::min(microbatches, kLongestDefaultWindow); window > 1; --window) {
+    if (microbatches % window == 0 && window % multiple_of == 0) return window;
+  }
+  return microbatches;
+}
 
 // Where no window is given: schedules with a flush take all microbatches into one, PipeDream and PACI update after
 // each, the others take the shortest window that they are made for.
@@ -21,9 +30,14 @@ int64_t default_window(const ScheduleOptions& options, int64_t microbatches) {
   if (options.name == "amdp") {
     const int pipelines = options.pipelines > 0 ? options.pipelines : (options.stages + 1) / 2;
     const int64_t block = static_cast<int64_t>(options.intake) * pipelines;
-    return microbatches == 0 || microbatches % block == 0 ? block : microbatches;
+    return block;
   }
-  if (microbatches > 0) return microbatches;
+  if (microbatches > 0) {
+    const int64_t round = options.name == "interleaved-1f1b" ? options.stages / std::max(1, options.chunks)
+                          : options.name == "chimera"        ? 2
+                                                             : 1;
+    return dividing_window(microbatches, std::max<int64_t>(1, round));
+  }
   return options.name == "interleaved-1f1b" ? options.stages / std::max(1, options.chunks) * 4LL : options.stages * 2LL;
 }
 

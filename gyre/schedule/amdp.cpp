@@ -23,6 +23,7 @@ namespace gyre {
 namespace {
 
 constexpr int kMostPreloads = 3;
+constexpr int64_t kLongestShift = 50'000'000;  // microbatch-stages of a period, which is held in memory
 
 int pipelines_for_depth(int stages) {
   return (stages + 1) / 2;
@@ -207,6 +208,12 @@ Schedule build_with(const ScheduleOptions& options, const Placement& placement, 
   schedule.placement = placement;
   const int64_t block_size = static_cast<int64_t>(options.intake) * schedule.pipelines;
   schedule.shift = std::lcm(schedule.window, block_size);
+  if (schedule.shift > kLongestShift / schedule.stages) {
+    throw InputError(
+        fmt::format("schedule amdp: windows of {} and blocks of {} microbatches meet only after {}; make "
+                    "the window a multiple of {}",
+                    schedule.window, block_size, schedule.shift, block_size));
+  }
   const BlockOrder order = first_ready_order(placement, schedule.workers, options.intake, options.intake, kForwardTicks,
                                              backward_ticks(options.tb_over_tf));
   write_programs(schedule, order, block_size, preload,
@@ -244,29 +251,44 @@ int checked_pipelines(const ScheduleOptions& options) {
   return pipelines;
 }
 
-}  // namespace
+Placement placement_for(int stages, int pipelines) {
+  const bool complementary = stages % 4 == 0 && pipelines % 2 == 0;
+  return complementary ? complementary_placement(stages, pipelines) : ring_placement(stages, pipelines);
+}
 
-Schedule build_amdp(const ScheduleOptions& options) {
-  check_options(options, "amdp");
-  const int pipelines = checked_pipelines(options);
-  const bool complementary = options.stages % 4 == 0 && pipelines % 2 == 0;
-  const Placement placement =
-      complementary ? complementary_placement(options.stages, pipelines) : ring_placement(options.stages, pipelines);
-  if (options.preload >= 0) return build_with(options, placement, options.preload);
-
+// The preload with the shortest block. It hangs on the ratio and the kind of placement; very deep pipelines take that
+// of one of kDeepest stages or a few more, which has the same kind and is found at once.
+int best_preload(ScheduleOptions options, int pipelines) {
+  constexpr int kDeepest = 64;
+  if (options.stages > kDeepest) {
+    const bool full = pipelines == pipelines_for_depth(options.stages);
+    options.stages = kDeepest + options.stages % 4;
+    pipelines = full ? pipelines_for_depth(options.stages) : std::min(pipelines, kDeepest / 2);
+  }
+  const Placement placement = placement_for(options.stages, pipelines);
   // The order within a block does not depend on the window: weigh with the shortest.
-  ScheduleOptions trial = options;
-  trial.window = static_cast<int64_t>(options.intake) * pipelines;
+  options.window = static_cast<int64_t>(options.intake) * pipelines;
   int best = 0;
   double best_period = std::numeric_limits<double>::infinity();
   for (int preload = 0; preload <= kMostPreloads; ++preload) {
-    const double period = block_period(build_with(trial, placement, preload), options.tb_over_tf);
+    const double period = block_period(build_with(options, placement, preload), options.tb_over_tf);
     if (period < best_period) {
       best = preload;
       best_period = period;
     }
   }
-  return build_with(options, placement, best);
+  return best;
+}
+
+}  // namespace
+
+Schedule build_amdp(const ScheduleOptions& options) {
+  check_options(options, "amdp");
+  const int pipelines = checked_pipelines(options);
+  const Placement placement = placement_for(options.stages, pipelines);
+  if (options.preload >= 0) return build_with(options, placement, options.preload);
+
+  return build_with(options, placement, best_preload(options, pipelines));
 }
 
 }  // namespace gyre

@@ -1,36 +1,39 @@
 #include "gyre/simulate/memory.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/ring_map.h"
 
 namespace gyre {
 namespace {
 
 // What one replica holds while its worker's program is walked.
 struct ReplicaState {
-  std::map<int64_t, int64_t> stashed;           // version -> microbatches in flight that hold it
-  std::map<int64_t, int64_t> backward_version;  // microbatch -> the version it holds
-  std::map<int64_t, int64_t> windows;           // open window -> gradients in it
-  int64_t version = 0;
-  int64_t in_flight = 0;
-  size_t peak_versions = 1;
-  size_t peak_windows = 0;
+  int stage = 0;
+  int64_t version = 0;   // that it has now
+  int64_t versions = 0;  // other versions that microbatches in flight hold
+  int64_t windows = 0;   // open ones
+  int64_t peak_versions = 1;
+  int64_t peak_windows = 0;
 };
 
 class WorkerWalk {
  public:
-  WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights)
-      : schedule_(schedule), worker_(worker), costs_(costs), weights_(weights), tracker_(schedule, worker) {
-    for (int p = 0; p < schedule.pipelines; ++p) {
-      for (int stage = 0; stage < schedule.stages; ++stage) {
-        if (schedule.worker_of(p, stage) == worker) replicas_[{p, stage}];
-      }
-    }
-  }
+  // local: [pipeline * stages + stage] -> number among the replicas of its worker.
+  WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights,
+             const std::vector<int>& local, std::vector<ReplicaState> replicas)
+      : schedule_(schedule),
+        worker_(worker),
+        costs_(costs),
+        weights_(weights),
+        local_(local),
+        replicas_(std::move(replicas)),
+        tracker_(schedule, worker),
+        holders_(replicas_.size()),
+        held_version_(replicas_.size()),
+        gradients_(replicas_.size()) {}
 
   WorkerMemory run() {
     // Twice, so that the microbatches in flight are all from after the start.
@@ -38,11 +41,10 @@ class WorkerWalk {
          cursor.advance()) {
       step(*cursor.peek());
     }
-    for (const auto& [place, replica] : replicas_) {
-      const StageCost& cost = costs_.stage(place.second);
-      memory_.weights += static_cast<int64_t>(replica.peak_versions) * cost.weight_bytes;
-      if (!schedule_.forward_only)
-        memory_.gradients += static_cast<int64_t>(replica.peak_windows) * cost.gradient_bytes;
+    for (const ReplicaState& replica : replicas_) {
+      const StageCost& cost = costs_.stage(replica.stage);
+      memory_.weights += replica.peak_versions * cost.weight_bytes;
+      if (!schedule_.forward_only) memory_.gradients += replica.peak_windows * cost.gradient_bytes;
     }
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       if (schedule_.owner[stage] == worker_) memory_.optimizer += costs_.stage(stage).optimizer_bytes;
@@ -54,65 +56,74 @@ class WorkerWalk {
   void step(const Action& action) {
     const int64_t found = tracker_.track(action);
     if (action.kind == ActionKind::Update) return;
-    ReplicaState& replica = replicas_[{action.pipeline, action.stage}];
-    const int64_t window = action.microbatch / schedule_.window;
+    const auto place =
+        static_cast<size_t>(local_[static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule_.stages) +
+                                   static_cast<size_t>(action.stage)]);
+    ReplicaState& replica = replicas_[place];
+    replica.version = action.kind == ActionKind::Adopt ? found + 1 : found;
     switch (action.kind) {
       case ActionKind::Forward:
-        replica.version = found;
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
-        if (weights_ == WeightPolicy::Stash) {
-          ++replica.stashed[found];
-          replica.backward_version[action.microbatch] = found;
-        }
+        if (weights_ == WeightPolicy::Stash) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
-        replica.version = found;
-        release_stash(replica, action.microbatch);
-        count_gradient(replica, action, window);
+        let_go(place, action.microbatch);
+        count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
       case ActionKind::BackwardInput:
-        replica.version = found;
-        release_stash(replica, action.microbatch);
+        let_go(place, action.microbatch);
         break;
       case ActionKind::BackwardWeights:
-        count_gradient(replica, action, window);
+        count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
-      case ActionKind::Adopt:
-        replica.version = found + 1;
-        break;
-      case ActionKind::Update:
+      default:
         break;
     }
-    const bool current_is_stashed = replica.stashed.count(replica.version) > 0;
-    replica.peak_versions = std::max(replica.peak_versions, replica.stashed.size() + (current_is_stashed ? 0 : 1));
+    const bool current_is_held = holders_.find(place, replica.version) != nullptr;
+    replica.peak_versions = std::max(replica.peak_versions, replica.versions + (current_is_held ? 0 : 1));
   }
 
   void change_activations(int stage, int by) {
     activations_ += by * costs_.stage(stage).activation_bytes;
     memory_.activations = std::max(memory_.activations, activations_);
   }
-  static void release_stash(ReplicaState& replica, int64_t microbatch) {
-    const auto entry = replica.backward_version.find(microbatch);
-    if (entry == replica.backward_version.end()) return;
-    const auto held = replica.stashed.find(entry->second);
-    if (--held->second == 0) replica.stashed.erase(held);
-    replica.backward_version.erase(entry);
+  void hold(size_t place, int64_t microbatch, int64_t version) {
+    held_version_.at(place, microbatch / schedule_.pipelines) = version;
+    if (++holders_.at(place, version) == 1) ++replicas_[place].versions;
   }
-  void count_gradient(ReplicaState& replica, const Action& action, int64_t window) {
-    const int64_t count = ++replica.windows[window];
-    replica.peak_windows = std::max(replica.peak_windows, replica.windows.size());
-    if (count == schedule_.microbatches_in_window(action.pipeline, window)) replica.windows.erase(window);
+  void let_go(size_t place, int64_t microbatch) {
+    const int64_t number = microbatch / schedule_.pipelines;
+    const int64_t* version = held_version_.find(place, number);
+    if (version == nullptr) return;
+    if (--holders_.at(place, *version) == 0) {
+      holders_.erase(place, *version);
+      --replicas_[place].versions;
+    }
+    held_version_.erase(place, number);
+  }
+  void count_gradient(size_t place, const Action& action) {
+    ReplicaState& replica = replicas_[place];
+    const int64_t window = action.microbatch / schedule_.window;
+    const int64_t count = ++gradients_.at(place, window);
+    if (count == 1) replica.peak_windows = std::max(replica.peak_windows, ++replica.windows);
+    if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
+    gradients_.erase(place, window);
+    --replica.windows;
   }
 
   const Schedule& schedule_;
   int worker_;
   const CostModel& costs_;
   WeightPolicy weights_;
+  const std::vector<int>& local_;
+  std::vector<ReplicaState> replicas_;
   VersionTracker tracker_;
-  std::map<std::pair<int, int>, ReplicaState> replicas_;
+  RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
+  RingMap<int64_t> held_version_;  // by microbatch
+  RingMap<int64_t> gradients_;     // by window: how many are in
   int64_t activations_ = 0;
   WorkerMemory memory_;
 };
@@ -121,9 +132,18 @@ class WorkerWalk {
 
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights) {
   check_costs(costs, schedule);
+  std::vector<int> local;
+  std::vector<std::vector<ReplicaState>> replicas(schedule.workers);
+  for (const auto& placement : schedule.placement) {
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      auto& of_worker = replicas[placement[stage]];
+      local.push_back(static_cast<int>(of_worker.size()));
+      of_worker.push_back({.stage = stage});
+    }
+  }
   std::vector<WorkerMemory> memory;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    memory.push_back(WorkerWalk(schedule, worker, costs, weights).run());
+    memory.push_back(WorkerWalk(schedule, worker, costs, weights, local, std::move(replicas[worker])).run());
   }
   return memory;
 }

@@ -68,6 +68,7 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   simulation.stages = schedule.stages;
   simulation.pipelines = schedule.pipelines;
   simulation.microbatches = options.microbatches;
+  simulation.window = schedule.window;
   simulation.busy.resize(schedule.workers);
   if (options.trace) simulation.trace.resize(schedule.workers);
 
@@ -97,6 +98,7 @@ std::string to_json(const Simulation& s) {
       {"stages", s.stages},
       {"pipelines", s.pipelines},
       {"microbatches", s.microbatches},
+      {"window", s.window},
       {"makespan", s.makespan},
       {"utilisation", s.utilisation()},
       {"bubble_fraction", 1 - s.utilisation()},
@@ -115,10 +117,10 @@ std::string to_json(const Simulation& s) {
 
 std::string to_text(const Simulation& s) {
   std::string text = fmt::format(
-      "{}: {} stages, {} pipeline{}, {} microbatches\n"
+      "{}: {} stages, {} pipeline{}, {} microbatches in windows of {}\n"
       "makespan     {:.6g}\nutilisation  {:.4f} (bubble {:.4f})\nthroughput   {:.6g} microbatches per unit of time\n",
-      s.schedule, s.stages, s.pipelines, s.pipelines == 1 ? "" : "s", s.microbatches, s.makespan, s.utilisation(),
-      1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
+      s.schedule, s.stages, s.pipelines, s.pipelines == 1 ? "" : "s", s.microbatches, s.window, s.makespan,
+      s.utilisation(), 1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
   if (s.tokens_per_time > 0) text += fmt::format("             {} tokens/s\n", human_count(s.tokens_per_time));
   text += fmt::format("max delay    {} updates\nmax mismatch {} updates\n", s.max_delay, s.max_mismatch);
   constexpr size_t kMostRows = 16;

@@ -21,6 +21,7 @@ struct Simulation {
   int stages = 0;
   int pipelines = 0;
   int64_t microbatches = 0;
+  int64_t window = 0;
   double makespan = 0;
   std::vector<double> busy;                     // [worker]
   int64_t max_delay = 0;                        // in updates
