@@ -1,0 +1,56 @@
+# gyre schedule, simulate and plan: output that programs read, files of the user's own, and what a run measured.
+source "$(dirname "$0")/common.sh"
+
+# has WORDS FILE
+has() { grep -qF -- "$1" "$2" || fail "no '$1' in: $(head -c 2000 "$2")"; }
+
+# K(3d + 1) + 3 at tb = 2 tf: 4 blocks at depth 4.
+"$gyre" simulate --schedule amdp --stages 4 --microbatches 16 --json >amdp.json
+has '"makespan":55.0' amdp.json
+has '"max_mismatch":1' amdp.json
+"$gyre" simulate --schedule gpipe --stages 4 --microbatches 8 --json >gpipe.json
+has '"makespan":33.0' gpipe.json
+
+# A schedule written out is read, validated, simulated and executed like a builtin.
+"$gyre" schedule --schedule chimera --stages 4 --window 4 >mine.txt
+"$gyre" simulate --schedule mine.txt --microbatches 8 --json >mine.json
+"$gyre" simulate --schedule chimera --stages 4 --window 4 --microbatches 8 --json >builtin.json
+cmp mine.json builtin.json || fail "the file is simulated otherwise than the builtin"
+"$gyre" train run.toml --out builtin --set pipeline.schedule=chimera --set pipeline.stages=4 --set pipeline.accumulate=4 --set run.updates=6 >/dev/null 2>&1
+"$gyre" train run.toml --out mine --set pipeline.schedule=mine.txt --set pipeline.stages=4 --set pipeline.accumulate=4 --set run.updates=6 >/dev/null 2>&1
+cmp builtin/checkpoints/step-00000006/model.safetensors mine/checkpoints/step-00000006/model.safetensors || fail "the file trains otherwise than the builtin"
+"$gyre" schedule --schedule 1f1b --stages 2 --microbatches 2 --format csv >two.csv
+[ "$(cat two.csv)" = "$(printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1')" ] || fail "CSV: $(cat two.csv)"
+"$gyre" simulate --schedule two.csv --microbatches 2 >/dev/null
+
+# What a run measured and traced comes back into the simulator.
+"$gyre" train run.toml --out traced --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=6 --trace trace.json >/dev/null 2>&1
+has '"traceEvents"' trace.json
+has '"name":"0U5"' trace.json
+"$gyre" simulate traced/config.toml --costs traced --microbatches 12 --json >predicted.json
+has '"tokens_per_time"' predicted.json
+"$gyre" plan run.toml --json >plan.json
+has '"schedule":"zb-h1"' plan.json
+
+# BERT goes through the same commands.
+"$gyre" train run.toml --out bert --set model.kind=bert --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=4 >/dev/null 2>&1
+"$gyre" eval bert >/dev/null
+
+refuses() {
+  local words=$1 code=0
+  shift
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
+  has "$words" err.txt
+}
+refuses "make the window at least 8, or the pipelines at most 2" "$gyre" simulate --schedule amdp --stages 8 --window 4
+refuses "simulate 8 or 12" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 10
+refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
+refuses "did you mean 'grid'?" "$gyre" schedule --format grit
+refuses "costs are 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
+refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
+refuses "gyre generate needs a gpt" "$gyre" generate bert --prompt a
+sed 's/0:0B0/0:0B2/' mine.txt >broken.txt
+refuses "has been done already" "$gyre" simulate --schedule broken.txt
+sed 's/^worker 3:.*|/worker 3: |/' mine.txt | sed 's/1:0F1 //' >incomplete.txt
+refuses "worker 3" "$gyre" simulate --schedule incomplete.txt
