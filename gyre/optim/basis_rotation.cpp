@@ -3,6 +3,10 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "gyre/optim/adam_kernel.h"
 #include "gyre/optim/state.h"
 
@@ -21,46 +25,102 @@ at::Tensor reordered(const at::Tensor& x, int64_t dimension, const at::Tensor& o
 
 }  // namespace
 
-RotatedMatrix::RotatedMatrix(std::string name, int64_t rows, int64_t columns, bool decay)
+RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay)
     : name_(std::move(name)),
       decay_(decay),
-      left_(rows),
-      right_(columns),
+      keeps_covariance_(config.source == "second"),
       first_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat))),
-      second_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat))) {}
+      second_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat))) {
+  const bool both = config.geometry == "bilateral";
+  const auto short_enough = [&](int64_t side) { return config.max_dimension == 0 || side <= config.max_dimension; };
+  if ((both || rows <= columns) && short_enough(rows)) left_.emplace(rows, keeps_covariance_);
+  if ((both || rows > columns) && short_enough(columns)) right_.emplace(columns, keeps_covariance_);
+}
+
+bool RotatedMatrix::ready() const {
+  return (left_ && left_->ready()) || (right_ && right_->ready());
+}
 
 void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
   accumulate(gradient, config);
-  if (context.update % config.frequency == 0) refresh();
-
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  if (!left_.ready()) {
+  if (refresh_is_due(config, context)) {
+    const Covariances of = covariances(gradient, config);
+    if (config.refresh != "adaptive" || !ready() || has_drifted(of, config)) refresh(of, config);
+  }
+  if (!ready()) {
     adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
     return;
   }
-  const at::Tensor& u = left_.vectors();
-  const at::Tensor& v = right_.vectors();
-  const at::Tensor rotated = product(product(u.t(), gradient, config), v, config);
+  const at::Tensor rotated = to_rotated(gradient, config);
   adam_direction(rotated, first_, second_, factors);
   if (decay > 0) weight.mul_(1 - decay);
-  weight.sub_(product(product(u, rotated, config), v.t(), config), context.learning_rate);
+  weight.sub_(from_rotated(rotated, config), context.learning_rate);
+}
+
+at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x, const OptimizerConfig& config) const {
+  const at::Tensor turned = left_ ? product(left_->vectors().t(), x, config) : x;
+  return right_ ? product(turned, right_->vectors(), config) : turned;
+}
+
+at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x, const OptimizerConfig& config) const {
+  const at::Tensor turned = left_ ? product(left_->vectors(), x, config) : x;
+  return right_ ? product(turned, right_->vectors().t(), config) : turned;
 }
 
 void RotatedMatrix::accumulate(const at::Tensor& gradient, const OptimizerConfig& config) {
-  left_.accumulate(product(gradient, gradient.t(), config), config.beta2);
-  right_.accumulate(product(gradient.t(), gradient, config), config.beta2);
+  if (!keeps_covariance_) return;
+  if (left_) left_->accumulate(product(gradient, gradient.t(), config), config.beta2);
+  if (right_) right_->accumulate(product(gradient.t(), gradient, config), config.beta2);
 }
 
-void RotatedMatrix::refresh() {
-  const bool cold = !left_.ready();
-  const BasisChange left = left_.refresh();
-  const BasisChange right = right_.refresh();
-  const at::Tensor first = reordered(reordered(first_, 0, left.order), 1, right.order);
-  first_.copy_(at::mm(at::mm(left.rotation.t(), first), right.rotation));
-  if (cold) {
-    second_.copy_(at::mm(at::mm(left.rotation.square().t(), second_), right.rotation.square()));
+RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const OptimizerConfig& config) const {
+  Covariances of;
+  if (keeps_covariance_) {
+    if (left_) of.left = left_->covariance();
+    if (right_) of.right = right_->covariance();
+    return of;
+  }
+  at::Tensor momentum = first_;
+  if (left_ && left_->ready()) momentum = at::mm(left_->vectors(), momentum);
+  if (right_ && right_->ready()) momentum = at::mm(momentum, right_->vectors().t());
+  momentum = momentum * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
+  if (left_) of.left = at::mm(momentum, momentum.t());
+  if (right_) of.right = at::mm(momentum.t(), momentum);
+  return of;
+}
+
+bool RotatedMatrix::refresh_is_due(const OptimizerConfig& config, const UpdateContext& context) const {
+  if (!left_ && !right_) return false;
+  int64_t every = config.frequency;
+  if (config.refresh == "stage-aware" && ready() && context.stages > 1) {
+    // The last stage has no delay: as if it had half an update's.
+    const double delay = std::max(0.5, static_cast<double>(context.stages - 1 - context.stage));
+    const double interval = static_cast<double>(config.frequency * (context.stages - 1)) / (2 * delay);
+    every = std::max<int64_t>(1, std::llround(interval));
+  }
+  return context.update % every == 0;
+}
+
+bool RotatedMatrix::has_drifted(const Covariances& of, const OptimizerConfig& config) const {
+  return (left_ && left_->drift(of.left) > config.drift) || (right_ && right_->drift(of.right) > config.drift);
+}
+
+void RotatedMatrix::refresh(const Covariances& of, const OptimizerConfig& config) {
+  const bool cold = !ready();
+  const BasisChange left = left_ ? left_->refresh(of.left) : BasisChange{};
+  const BasisChange right = right_ ? right_->refresh(of.right) : BasisChange{};
+  const auto moved = [&](const at::Tensor& x, bool squared) {
+    at::Tensor y = reordered(reordered(x, 0, left.order), 1, right.order);
+    if (left_) y = at::mm((squared ? left.rotation.square() : left.rotation).t(), y);
+    if (right_) y = at::mm(y, squared ? right.rotation.square() : right.rotation);
+    return y;
+  };
+  first_.copy_(moved(first_, false));
+  if (cold || config.transport) {
+    second_.copy_(moved(second_, true));
   } else {
     second_.copy_(reordered(reordered(second_, 0, left.order), 1, right.order));
   }
@@ -69,21 +129,26 @@ void RotatedMatrix::refresh() {
 void RotatedMatrix::save(NamedTensors& state) const {
   state[name_ + "/first"] = first_;
   state[name_ + "/second"] = second_;
-  state[name_ + "/left_covariance"] = left_.covariance();
-  state[name_ + "/left_basis"] = left_.vectors();
-  state[name_ + "/right_covariance"] = right_.covariance();
-  state[name_ + "/right_basis"] = right_.vectors();
+  const auto save_side = [&](const std::optional<RotationBasis>& side, const char* which) {
+    if (!side) return;
+    if (keeps_covariance_) state[name_ + "/" + which + "_covariance"] = side->covariance();
+    state[name_ + "/" + which + "_basis"] = side->vectors();
+  };
+  save_side(left_, "left");
+  save_side(right_, "right");
 }
 
 void RotatedMatrix::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/first", first_);
   load_tensor(state, name_ + "/second", second_);
-  load_tensor(state, name_ + "/left_covariance", left_.covariance());
-  load_tensor(state, name_ + "/left_basis", left_.vectors());
-  load_tensor(state, name_ + "/right_covariance", right_.covariance());
-  load_tensor(state, name_ + "/right_basis", right_.vectors());
-  left_.restore();
-  right_.restore();
+  const auto load_side = [&](std::optional<RotationBasis>& side, const char* which) {
+    if (!side) return;
+    if (keeps_covariance_) load_tensor(state, name_ + "/" + which + "_covariance", side->covariance());
+    load_tensor(state, name_ + "/" + which + "_basis", side->vectors());
+    side->restore();
+  };
+  load_side(left_, "left");
+  load_side(right_, "right");
 }
 
 BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
@@ -93,7 +158,7 @@ BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<Pa
       const int64_t rows = spec.shape[0] / spec.row_blocks;
       for (int block = 0; block < spec.row_blocks; ++block) {
         const std::string name = spec.row_blocks == 1 ? spec.name : fmt::format("{}[{}]", spec.name, block);
-        parameter.blocks.emplace_back(name, rows, spec.shape[1], spec.decay);
+        parameter.blocks.emplace_back(config, name, rows, spec.shape[1], spec.decay);
       }
     } else {
       parameter.moments.emplace_back(spec);

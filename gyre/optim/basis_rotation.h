@@ -1,7 +1,8 @@
 // Basis rotation (arXiv 2602.03515): Adam in the eigenbasis of the gradient's covariances, where stale gradients do
-// little harm. Source "second", geometry "bilateral", refreshed every `frequency` updates.
+// little harm. Source second | first, geometry bilateral | unilateral, refresh fixed | stage-aware | adaptive.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,16 +13,23 @@ namespace gyre {
 
 // One matrix W (m, n) and its gradient G:
 //   L <- b2 L + (1-b2) G G^T;  R <- b2 R + (1-b2) G^T G
-//   at a refresh: U, V from L, R, and the moments move to the new coordinates
-//   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
+//   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, no L, R kept), and the
+//   moments move to the new coordinates. A side that is not rotated has the identity: the longer one of "unilateral",
+//   and sides longer than max_dimension. Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W -
+//   lr wd W - lr U Dt V^T
 // The first moment is kept in rotated coordinates and re-projected at a refresh, Mt' = A^T Mt B with A = U_old^T U_new
 // and B alike: exact, and one projection a step less than projecting it anew. The second moment cannot be turned
 // exactly: at a refresh it follows the reordering of the columns. Until the first refresh, at update `frequency`, the
 // basis is the identity (plain AdamW): a basis from a single gradient would be arbitrary. There the second moment is
-// carried over as (A*A)^T Vt (B*B), the variances of a mixture of independent coordinates.
+// carried over as (A*A)^T Vt (B*B), the variances of a mixture of independent coordinates; `transport` does so at every
+// refresh.
+//
+// Refresh policies: "fixed" every f updates; "stage-aware" every f (P-1) / (2 tau) at a stage with delay tau = P-1-k,
+// the same budget spent where delays are long (paper, section 4.3); "adaptive" looks every f updates and refreshes when
+// the drift has passed a threshold, which saves the decomposition while the basis holds.
 class RotatedMatrix {
  public:
-  RotatedMatrix(std::string name, int64_t rows, int64_t columns, bool decay);
+  RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay);
   void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
@@ -29,12 +37,25 @@ class RotatedMatrix {
 
  private:
   void accumulate(const at::Tensor& gradient, const OptimizerConfig& config);
-  void refresh();
+  bool refresh_is_due(const OptimizerConfig& config, const UpdateContext& context) const;
+  bool ready() const;
+  // U^T x V and U x V^T, in the type of config.products.
+  at::Tensor to_rotated(const at::Tensor& x, const OptimizerConfig& config) const;
+  at::Tensor from_rotated(const at::Tensor& x, const OptimizerConfig& config) const;
+
+  // What the sides' bases are made of: L and R, or M M^T and M^T M.
+  struct Covariances {
+    at::Tensor left, right;
+  };
+  Covariances covariances(const at::Tensor& gradient, const OptimizerConfig& config) const;
+  bool has_drifted(const Covariances& of, const OptimizerConfig& config) const;
+  void refresh(const Covariances& of, const OptimizerConfig& config);
 
   std::string name_;
   bool decay_;
-  RotationBasis left_, right_;
-  at::Tensor first_, second_;  // (rows, columns), rotated
+  bool keeps_covariance_;
+  std::optional<RotationBasis> left_, right_;  // none: the identity
+  at::Tensor first_, second_;                  // (rows, columns), rotated
 };
 
 class BasisRotation final : public Optimizer {

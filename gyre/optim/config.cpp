@@ -6,6 +6,7 @@
 #include "gyre/core/text.h"
 #include "gyre/optim/adamw.h"
 #include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/stale.h"
 
 namespace gyre {
 namespace {
@@ -22,22 +23,53 @@ void check(const OptimizerConfig& config) {
   require(config.weight_decay >= 0, "weight_decay", number(config.weight_decay), "0 or more");
   if (config.kind != "basis-rotation") return;
   require(config.frequency >= 1, "frequency", number(config.frequency), "at least 1");
-  require(config.source == "second", "source", "\"" + config.source + "\"", "\"second\"");
-  require(config.geometry == "bilateral", "geometry", "\"" + config.geometry + "\"", "\"bilateral\"");
+  require(config.source == "second" || config.source == "first", "source", "\"" + config.source + "\"",
+          "\"second\" or \"first\"");
+  require(config.geometry == "bilateral" || config.geometry == "unilateral", "geometry", "\"" + config.geometry + "\"",
+          "\"bilateral\" or \"unilateral\"");
+  require(config.refresh == "fixed" || config.refresh == "stage-aware" || config.refresh == "adaptive", "refresh",
+          "\"" + config.refresh + "\"", "\"fixed\", \"stage-aware\" or \"adaptive\"");
+  require(config.drift > 0, "drift", number(config.drift), "more than 0");
+  require(config.max_dimension >= 0, "max_dimension", number(config.max_dimension), "0 or more");
   require(config.products == "fp32" || config.products == "bf16", "products", "\"" + config.products + "\"",
           "\"fp32\" or \"bf16\"");
 }
 
 }  // namespace
 
+namespace {
+
+template <typename SomeOptimizer>
+std::unique_ptr<Optimizer> make(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) {
+  return std::make_unique<SomeOptimizer>(config, specs);
+}
+struct Maker {
+  const char* name;
+  std::unique_ptr<Optimizer> (*make)(const OptimizerConfig&, const std::vector<ParameterSpec>&);
+};
+constexpr Maker kMakers[] = {
+    {"adamw", make<AdamW>},
+    {"basis-rotation", make<BasisRotation>},
+    {"nesterov-async", make<NesterovAsync>},
+    {"pipedream-lr", make<PipeDreamLr>},
+    {"delay-compensated", make<DelayCompensated>},
+    {"muon", make<Muon>},
+    {"error-feedback", make<ErrorFeedback>},
+};
+
+}  // namespace
+
 std::vector<std::string> optimizer_names() {
-  return {"adamw", "basis-rotation"};
+  std::vector<std::string> names;
+  for (const Maker& maker : kMakers) names.emplace_back(maker.name);
+  return names;
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs) {
   check(config);
-  if (config.kind == "adamw") return std::make_unique<AdamW>(config, specs);
-  if (config.kind == "basis-rotation") return std::make_unique<BasisRotation>(config, specs);
+  for (const Maker& maker : kMakers) {
+    if (config.kind == maker.name) return maker.make(config, specs);
+  }
   throw InputError(
       fmt::format("[optimizer] kind = \"{}\" is unknown{}", config.kind, suggestion(config.kind, optimizer_names())));
 }

@@ -17,9 +17,17 @@ struct OptimizerConfig {
   double weight_decay = 0.01;
   // basis rotation
   int64_t frequency = 10;              // updates between refreshes of the bases
-  std::string source = "second";       // second (eigenvectors of gradient covariances)
-  std::string geometry = "bilateral";  // bilateral (both sides)
+  std::string source = "second";       // second (gradient covariances) | first (the momentum; stores no covariances)
+  std::string geometry = "bilateral";  // bilateral (both sides) | unilateral (the smaller side)
+  std::string refresh = "fixed";       // fixed | stage-aware | adaptive
+  double drift = 0.1;                  // adaptive: refresh when so much of a basis's covariance is off its diagonal
+  int64_t max_dimension = 0;           // longer sides stay unrotated; 0: none do
+  bool transport = false;              // turn the second moment with the basis instead of reordering it alone
   std::string products = "fp32";       // fp32 | bf16: type of the rotations' matrix products
+  // the others
+  int64_t correction = 0;       // pipedream-lr: updates over which the discount fades
+  double lambda = 0.04;         // delay-compensated
+  double matrix_lr_ratio = 20;  // muon: rate of matrices, in units of the learning rate
 };
 
 // `specs`: the parameters of the stage under their full names.

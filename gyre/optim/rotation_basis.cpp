@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace gyre {
 namespace {
 
@@ -14,33 +17,40 @@ at::Tensor orthonormalised(const at::Tensor& matrix) {
 
 }  // namespace
 
-RotationBasis::RotationBasis(int64_t size)
-    : covariance_(at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat))),
+RotationBasis::RotationBasis(int64_t size, bool keeps_covariance)
+    : covariance_(keeps_covariance ? at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat)) : at::Tensor()),
       vectors_(at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat))) {}
 
 void RotationBasis::accumulate(const at::Tensor& product, double beta) {
   covariance_.mul_(beta).add_(product, 1 - beta);
 }
 
-BasisChange RotationBasis::refresh() {
+BasisChange RotationBasis::refresh(const at::Tensor& covariance) {
   if (!ready_) {
     // Scaled to a trace of one: gradients may be tiny, and eigenvectors do not depend on scale. A zero matrix gives the
     // standard basis.
-    const double trace = covariance_.trace().item<double>();
-    const at::Tensor scaled = trace > 0 ? covariance_ / trace : covariance_;
+    const double trace = covariance.trace().item<double>();
+    const at::Tensor scaled = trace > 0 ? covariance / trace : covariance;
     auto [values, vectors] = at::linalg_eigh(scaled);
     vectors_.copy_(vectors.flip({1}));
     ready_ = true;
     return {{}, vectors_};
   }
-  const at::Tensor moved = at::mm(covariance_, vectors_);
+  const at::Tensor moved = at::mm(covariance, vectors_);
   const at::Tensor rayleigh = (vectors_ * moved).sum(0);
   const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
   const at::Tensor old = vectors_.index_select(1, order);
   // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
-  const at::Tensor anchor = old * (covariance_.trace() * 1e-7 + 1e-30);
+  const at::Tensor anchor = old * (covariance.trace() * 1e-7 + 1e-30);
   vectors_.copy_(orthonormalised(moved.index_select(1, order) + anchor));
   return {order, at::mm(old.t(), vectors_)};
+}
+
+double RotationBasis::drift(const at::Tensor& covariance) const {
+  const at::Tensor turned = at::mm(vectors_.t(), at::mm(covariance, vectors_));
+  const double all = turned.square().sum().item<double>();
+  const double diagonal = turned.diagonal().square().sum().item<double>();
+  return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;
 }
 
 void RotationBasis::restore() {

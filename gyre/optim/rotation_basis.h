@@ -13,7 +13,8 @@ struct BasisChange {
 
 class RotationBasis {
  public:
-  explicit RotationBasis(int64_t size);
+  // keeps_covariance: C is averaged here; otherwise refresh() is given one.
+  explicit RotationBasis(int64_t size, bool keeps_covariance = true);
 
   // C <- beta C + (1 - beta) product, product = G G^T (left) or G^T G (right); fp32.
   void accumulate(const at::Tensor& product, double beta);
@@ -21,11 +22,14 @@ class RotationBasis {
   // Cold start: eigenvectors of C, by falling eigenvalue. Later: one step of orthogonal iteration (basis-rotation
   // paper, as SOAP): with e = diag(Q^T C Q), sort the columns by falling e, then Q <- qr(C Q). Signs are fixed by a
   // positive diagonal of R, which keeps every column on the side of its predecessor.
-  BasisChange refresh();
+  BasisChange refresh() { return refresh(covariance_); }
+  BasisChange refresh(const at::Tensor& covariance);
+  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
+  double drift(const at::Tensor& covariance) const;
 
   bool ready() const { return ready_; }
   const at::Tensor& vectors() const { return vectors_; }        // (size, size), columns; meaningful when ready
-  const at::Tensor& covariance() const { return covariance_; }  // (size, size)
+  const at::Tensor& covariance() const { return covariance_; }  // (size, size); undefined if not kept
   // After the tensors above have been loaded: a basis of zeros means that there was none yet.
   void restore();
 

@@ -45,14 +45,23 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
 OptimizerConfig optimizer_config(const Config& config) {
   OptimizerConfig optimizer;
   optimizer.kind = config.optimizer.kind;
-  optimizer.beta1 = config.optimizer.betas[0];
-  optimizer.beta2 = config.optimizer.betas[1];
+  const bool nesterov = config.optimizer.kind == "nesterov-async";
+  optimizer.beta1 = config.optimizer.betas.empty() ? (nesterov ? 0.99 : 0.9) : config.optimizer.betas[0];
+  optimizer.beta2 = config.optimizer.betas.empty() ? 0.999 : config.optimizer.betas[1];
   optimizer.epsilon = config.optimizer.epsilon;
   optimizer.weight_decay = config.optimizer.weight_decay;
   optimizer.frequency = config.optimizer.frequency;
   optimizer.source = config.optimizer.source;
   optimizer.geometry = config.optimizer.geometry;
+  optimizer.refresh = config.optimizer.refresh;
+  optimizer.drift = config.optimizer.drift;
+  optimizer.max_dimension = config.optimizer.max_dimension;
+  optimizer.transport = config.optimizer.transport;
   optimizer.products = config.optimizer.products;
+  // The paper's 7k of 250k updates.
+  optimizer.correction = config.optimizer.correction > 0 ? config.optimizer.correction : config.run.updates * 7 / 250;
+  optimizer.lambda = config.optimizer.lambda;
+  optimizer.matrix_lr_ratio = config.optimizer.matrix_lr_ratio;
   return optimizer;
 }
 

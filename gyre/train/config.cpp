@@ -77,9 +77,12 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("pipeline", "stall_seconds", pipeline.stall_seconds, between(0.01, 1e9),
         "all workers waiting for so long ends the run");
   auto& optimizer = c.optimizer;
-  visit("optimizer", "kind", optimizer.kind, Range{}, "basis-rotation or adamw");
+  visit("optimizer", "kind", optimizer.kind, Range{},
+        "basis-rotation, adamw, nesterov-async, pipedream-lr, delay-compensated, muon or error-feedback");
   visit("optimizer", "lr", optimizer.lr, between(0, 1e6), "peak learning rate");
-  visit("optimizer", "betas", optimizer.betas, between(0, 1), "decay of the first and second moments");
+  visit(
+      "optimizer", "betas", optimizer.betas, between(0, 1),
+      "decay of the first and second moments; empty: the optimizer's own, [0.9, 0.999], nesterov-async [0.99, 0.999]");
   visit("optimizer", "epsilon", optimizer.epsilon, between(1e-300, 1), "added to the root of the second moment");
   visit("optimizer", "weight_decay", optimizer.weight_decay, between(0, 1e6),
         "decoupled decay of matrices and embeddings");
@@ -92,10 +95,24 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "norm over the model (needs a flush) or over each stage; auto: global where it can be");
   visit("optimizer", "frequency", optimizer.frequency, at_least(1),
         "basis-rotation: updates between refreshes of the bases");
-  visit("optimizer", "source", optimizer.source, one_of({"second"}), "basis-rotation: what the bases come from");
-  visit("optimizer", "geometry", optimizer.geometry, one_of({"bilateral"}), "basis-rotation: which sides are rotated");
+  visit("optimizer", "source", optimizer.source, one_of({"second", "first"}),
+        "basis-rotation: what the bases come from, gradient covariances or the momentum");
+  visit("optimizer", "geometry", optimizer.geometry, one_of({"bilateral", "unilateral"}),
+        "basis-rotation: which sides are rotated, both or the smaller");
+  visit("optimizer", "refresh", optimizer.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
+        "basis-rotation: every `frequency` updates, as often in all but more where delays are long, or when drifted");
+  visit("optimizer", "drift", optimizer.drift, between(1e-9, 1), "basis-rotation: threshold of adaptive refresh");
+  visit("optimizer", "max_dimension", optimizer.max_dimension, at_least(0),
+        "basis-rotation: longer sides stay unrotated; 0: none do");
+  visit("optimizer", "transport", optimizer.transport, Range{},
+        "basis-rotation: turn the second moment with the basis instead of reordering it alone");
   visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
         "basis-rotation: type of its matrix products");
+  visit("optimizer", "correction", optimizer.correction, at_least(0),
+        "pipedream-lr: updates over which the discount fades; 0: 2.8% of the run");
+  visit("optimizer", "lambda", optimizer.lambda, between(0, 1e6), "delay-compensated: weight of the compensation");
+  visit("optimizer", "matrix_lr_ratio", optimizer.matrix_lr_ratio, between(0, 1e6),
+        "muon: learning rate of matrices, in units of lr");
   auto& run = c.run;
   visit("run", "updates", run.updates, at_least(1), "updates in the whole run");
   visit("run", "seed", run.seed, at_least(0), "fixes weights, batches and dropout");
@@ -337,9 +354,9 @@ void check(const Config& config, const std::string& origin) {
   if (model.kind == "bert" && (!model.bias || model.context < 5)) {
     throw InputError(fmt::format("{}: [model] kind = \"bert\" has biases, and a context of 5 at least", origin));
   }
-  if (config.optimizer.betas.size() != 2) {
-    throw InputError(fmt::format("{}: [optimizer] betas has {} numbers; give two, such as [0.9, 0.999]", origin,
-                                 config.optimizer.betas.size()));
+  if (!config.optimizer.betas.empty() && config.optimizer.betas.size() != 2) {
+    throw InputError(fmt::format("{}: [optimizer] betas has {} numbers; give two, such as [0.9, 0.999], or none",
+                                 origin, config.optimizer.betas.size()));
   }
   if (config.data.tokens.empty()) {
     throw InputError(fmt::format("{}: [data] tokens is missing; give the directory that gyre prepare made", origin));

@@ -50,7 +50,7 @@ struct Config {
   struct Optimizer {
     std::string kind = "basis-rotation";
     double lr = 1e-3;
-    std::vector<double> betas = {0.9, 0.999};
+    std::vector<double> betas = {};
     double epsilon = 1e-8;
     double weight_decay = 0.01;
     int64_t warmup = 0;
@@ -61,7 +61,14 @@ struct Config {
     int64_t frequency = 10;
     std::string source = "second";
     std::string geometry = "bilateral";
+    std::string refresh = "fixed";
+    double drift = 0.1;
+    int64_t max_dimension = 0;
+    bool transport = false;
     std::string products = "bf16";
+    int64_t correction = 0;
+    double lambda = 0.04;
+    double matrix_lr_ratio = 20;
     bool operator==(const Optimizer&) const = default;
   } optimizer;
   struct Run {

@@ -1,0 +1,230 @@
+#include "gyre/optim/stale.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gyre/optim/adam_kernel.h"
+#include "gyre/optim/state.h"
+
+namespace gyre {
+namespace {
+
+std::vector<at::Tensor> zeros_like_all(const std::vector<ParameterSpec>& specs) {
+  std::vector<at::Tensor> tensors;
+  for (const ParameterSpec& spec : specs) {
+    tensors.push_back(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat)));
+  }
+  return tensors;
+}
+
+double decay_of(const ParameterSpec& spec, const OptimizerConfig& config, const UpdateContext& context) {
+  return spec.decay ? context.learning_rate * config.weight_decay : 0;
+}
+
+// X <- 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X, five times: singular values go to about 1.
+at::Tensor orthogonalised(const at::Tensor& momentum) {
+  const bool tall = momentum.size(0) > momentum.size(1);
+  at::Tensor x = tall ? momentum.t() : momentum;
+  x = x / (x.norm() + 1e-7);
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    const at::Tensor a = at::mm(x, x.t());
+    const at::Tensor b = at::mul(a, -4.7750).addmm_(a, a, 1, 2.0315);
+    x = at::mul(x, 3.4445).addmm_(b, x);
+  }
+  return tall ? x.t() : x;
+}
+
+}  // namespace
+
+PipeDreamLr::PipeDreamLr(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : correction_(std::max<int64_t>(1, config.correction)), adamw_(config, specs) {}
+
+void PipeDreamLr::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                       const UpdateContext& context) {
+  UpdateContext slowed = context;
+  const double progress = static_cast<double>(context.update) / static_cast<double>(correction_);
+  const double p = 1 - std::min(progress, 1.0);
+  slowed.learning_rate /= std::pow(static_cast<double>(std::max<int64_t>(1, context.delay)), p);
+  adamw_.step(weights, gradients, slowed);
+}
+
+DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : lambda_(config.lambda), adamw_(config, specs) {}
+
+void DelayCompensated::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                            const UpdateContext& context) {
+  const auto delay = std::min<size_t>(static_cast<size_t>(context.delay), past_.size());
+  if (delay > 0) {
+    const auto& then = past_[delay - 1];
+    for (size_t i = 0; i < weights.size(); ++i) {
+      gradients[i].addcmul_(gradients[i].square(), weights[i] - then[i], lambda_);
+    }
+  }
+  // One more than the delay, since delays grow while the pipeline fills.
+  std::vector<at::Tensor> kept;
+  if (past_.size() > static_cast<size_t>(context.delay)) {
+    kept = std::move(past_.back());
+    past_.pop_back();
+    for (size_t i = 0; i < weights.size(); ++i) kept[i].copy_(weights[i]);
+  } else {
+    for (const at::Tensor& weight : weights) kept.push_back(weight.clone());
+  }
+  past_.push_front(std::move(kept));
+  adamw_.step(weights, gradients, context);
+}
+
+void DelayCompensated::load_state(const NamedTensors& state) {
+  past_.clear();
+  adamw_.load_state(state);
+}
+
+NesterovAsync::NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : config_(config), specs_(specs), first_(zeros_like_all(specs)), second_(zeros_like_all(specs)) {}
+
+namespace {
+double nesterov_momentum(double beta1, int64_t update) {
+  return beta1 * (1 - 0.5 * std::pow(0.96, 0.004 * static_cast<double>(update)));
+}
+}  // namespace
+
+double NesterovAsync::momentum_product(int64_t update) {
+  if (update < product_update_) {
+    product_update_ = 0;
+    product_ = 1;
+  }
+  while (product_update_ < update) product_ *= nesterov_momentum(config_.beta1, ++product_update_);
+  return product_;
+}
+
+void NesterovAsync::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                         const UpdateContext& context) {
+  const double now = nesterov_momentum(config_.beta1, context.update);
+  const double next = nesterov_momentum(config_.beta1, context.update + 1);
+  const double product = momentum_product(context.update);
+  const double correction2 = 1 - std::pow(config_.beta2, static_cast<double>(context.update));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const at::Tensor& gradient = gradients[i];
+    first_[i].mul_(config_.beta1).add_(gradient, 1 - config_.beta1);
+    second_[i].mul_(config_.beta2).addcmul_(gradient, gradient, 1 - config_.beta2);
+    const at::Tensor scale = second_[i].div(correction2).sqrt_().add_(config_.epsilon);
+    const at::Tensor direction =
+        gradient.mul((1 - now) / (1 - product)).add_(first_[i], next / (1 - product * next)).div_(scale);
+    const double decay = decay_of(specs_[i], config_, context);
+    if (decay > 0) weights[i].mul_(1 - decay);
+    weights[i].sub_(direction, context.learning_rate);
+  }
+}
+
+NamedTensors NesterovAsync::state() const {
+  NamedTensors state;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    state[specs_[i].name + "/first"] = first_[i];
+    state[specs_[i].name + "/second"] = second_[i];
+  }
+  return state;
+}
+
+void NesterovAsync::load_state(const NamedTensors& state) {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    load_tensor(state, specs_[i].name + "/first", first_[i]);
+    load_tensor(state, specs_[i].name + "/second", second_[i]);
+  }
+}
+
+Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
+  for (const ParameterSpec& spec : specs) {
+    Parameter parameter{spec, {}, {}};
+    if (spec.rotate && spec.shape.size() == 2) {
+      parameter.momentum = at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat));
+    } else {
+      parameter.moments.emplace_back(spec);
+    }
+    parameters_.push_back(std::move(parameter));
+  }
+}
+
+void Muon::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                const UpdateContext& context) {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].moments.empty()) {
+      step_matrix(parameters_[i], weights[i], gradients[i], context);
+    } else {
+      parameters_[i].moments[0].step(config_, weights[i], gradients[i], context);
+    }
+  }
+}
+
+// M <- b M + (1-b) G; X = (1-b) G + b M, made orthogonal; W <- W - rate sqrt(max(1, rows / columns)) X.
+void Muon::step_matrix(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
+                       const UpdateContext& context) const {
+  constexpr double kMomentum = 0.95;
+  const double rate = context.learning_rate * config_.matrix_lr_ratio;
+  parameter.momentum.mul_(kMomentum).add_(gradient, 1 - kMomentum);
+  const at::Tensor ahead = gradient.mul(1 - kMomentum).add_(parameter.momentum, kMomentum);
+  if (parameter.spec.decay) weight.mul_(1 - rate * config_.weight_decay);
+  const int64_t rows = weight.size(0) / parameter.spec.row_blocks;
+  const double scale = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(weight.size(1))));
+  for (int block = 0; block < parameter.spec.row_blocks; ++block) {
+    weight.narrow(0, block * rows, rows).sub_(orthogonalised(ahead.narrow(0, block * rows, rows)), rate * scale);
+  }
+}
+
+NamedTensors Muon::state() const {
+  NamedTensors state;
+  for (const Parameter& parameter : parameters_) {
+    for (const AdamMoments& moments : parameter.moments) moments.save(state);
+    if (parameter.momentum.defined()) state[parameter.spec.name + "/momentum"] = parameter.momentum;
+  }
+  return state;
+}
+
+void Muon::load_state(const NamedTensors& state) {
+  for (Parameter& parameter : parameters_) {
+    for (AdamMoments& moments : parameter.moments) moments.load(state);
+    if (parameter.momentum.defined()) load_tensor(state, parameter.spec.name + "/momentum", parameter.momentum);
+  }
+}
+
+ErrorFeedback::ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : config_(config),
+      specs_(specs),
+      first_(zeros_like_all(specs)),
+      second_(zeros_like_all(specs)),
+      last_direction_(zeros_like_all(specs)) {}
+
+void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                         const UpdateContext& context) {
+  const AdamFactors factors = adam_factors(config_.beta1, config_.beta2, config_.epsilon, context.update);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    adam_direction(gradients[i], first_[i], second_[i], factors);
+    const at::Tensor& direction = gradients[i];
+    const at::Tensor ahead = context.update == 1 ? direction : direction * 2 - last_direction_[i];
+    const double decay = decay_of(specs_[i], config_, context);
+    if (decay > 0) weights[i].mul_(1 - decay);
+    weights[i].sub_(ahead, context.learning_rate);
+    last_direction_[i].copy_(direction);
+  }
+}
+
+NamedTensors ErrorFeedback::state() const {
+  NamedTensors state;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    state[specs_[i].name + "/first"] = first_[i];
+    state[specs_[i].name + "/second"] = second_[i];
+    state[specs_[i].name + "/direction"] = last_direction_[i];
+  }
+  return state;
+}
+
+void ErrorFeedback::load_state(const NamedTensors& state) {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    load_tensor(state, specs_[i].name + "/first", first_[i]);
+    load_tensor(state, specs_[i].name + "/second", second_[i]);
+    load_tensor(state, specs_[i].name + "/direction", last_direction_[i]);
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,107 @@
+// The optimizers that asynchronous pipelines are usually given against stale gradients. Each is AdamW but for one idea;
+// names and constants are their papers'.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gyre/optim/adamw.h"
+
+namespace gyre {
+
+// PipeDream-LR (Yang et al., PipeMare, 2021, section 3.1): a stage whose gradients are tau updates old learns at
+// lr / tau^p; p falls from 1 to 0 over the first `correction` updates.
+class PipeDreamLr final : public Optimizer {
+ public:
+  PipeDreamLr(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override { return adamw_.state(); }
+  void load_state(const NamedTensors& state) override { adamw_.load_state(state); }
+
+ private:
+  int64_t correction_;
+  AdamW adamw_;
+};
+
+// Delay-compensated gradients (Zheng et al., DC-ASGD, 2017): g + lambda g*g*(W_now - W_then), W_then the weights that
+// the gradient was computed with, as many updates ago as the delay says.
+class DelayCompensated final : public Optimizer {
+ public:
+  DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  // The weights of the last updates belong to the pipeline's filling, not to the state: after a drain there is no
+  // delay.
+  NamedTensors state() const override { return adamw_.state(); }
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  double lambda_;
+  AdamW adamw_;
+  std::deque<std::vector<at::Tensor>> past_;  // past_[i]: the weights i + 1 updates ago
+};
+
+// Nesterov's momentum for asynchronous pipelines (arXiv 2505.01099): NAdam with decoupled weight decay.
+//   mu_t = b1 (1 - 0.5 * 0.96^(0.004 t)), P_t = mu_1 ... mu_t
+//   step = [(1 - mu_t) / (1 - P_t) g + mu_{t+1} / (1 - P_t mu_{t+1}) m] / (sqrt(v / (1 - b2^t)) + eps)
+class NesterovAsync final : public Optimizer {
+ public:
+  NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  double momentum_product(int64_t update);
+
+  OptimizerConfig config_;
+  std::vector<ParameterSpec> specs_;
+  std::vector<at::Tensor> first_, second_;
+  int64_t product_update_ = 0;  // the product of momenta up to this update
+  double product_ = 1;
+};
+
+// Muon (Jordan, 2024): the momentum of every rotatable matrix is made orthogonal by five Newton-Schulz steps; AdamW for
+// the rest. Matrices learn at lr times `matrix_lr_ratio`.
+class Muon final : public Optimizer {
+ public:
+  Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  struct Parameter {
+    ParameterSpec spec;
+    std::vector<AdamMoments> moments;  // one, or none for a matrix of Muon's
+    at::Tensor momentum;
+  };
+  void step_matrix(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
+                   const UpdateContext& context) const;
+
+  OptimizerConfig config_;
+  std::vector<Parameter> parameters_;
+};
+
+// Error feedback for a delay of one, as an experiment after 2606.30634: the direction 2 D_t - D_{t-1} looks one update
+// ahead. It helps a little at a delay of one and hurts at long delays.
+class ErrorFeedback final : public Optimizer {
+ public:
+  ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override;
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  OptimizerConfig config_;
+  std::vector<ParameterSpec> specs_;
+  std::vector<at::Tensor> first_, second_, last_direction_;
+};
+
+}  // namespace gyre
