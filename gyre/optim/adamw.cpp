@@ -7,11 +7,11 @@
 
 namespace gyre {
 
-AdamMoments::AdamMoments(const ParameterSpec& spec)
+AdamMoments::AdamMoments(const ParameterSpec& spec, at::Device device)
     : name_(spec.name),
       decay_(spec.decay),
-      first_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat))),
-      second_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat))) {}
+      first_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device))),
+      second_(at::zeros_like(first_)) {}
 
 void AdamMoments::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
@@ -30,8 +30,9 @@ void AdamMoments::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/second", second_);
 }
 
-AdamW::AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : config_(config), moments_(specs.begin(), specs.end()) {}
+AdamW::AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
+  for (const ParameterSpec& spec : specs) moments_.emplace_back(spec);
+}
 
 void AdamW::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                  const UpdateContext& context) {

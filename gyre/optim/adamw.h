@@ -11,7 +11,7 @@ namespace gyre {
 // Moments of one parameter, and a step with them.
 class AdamMoments {
  public:
-  explicit AdamMoments(const ParameterSpec& spec);
+  explicit AdamMoments(const ParameterSpec& spec, at::Device device = at::kCPU);
   void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;

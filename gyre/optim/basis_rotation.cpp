@@ -25,16 +25,17 @@ at::Tensor reordered(const at::Tensor& x, int64_t dimension, const at::Tensor& o
 
 }  // namespace
 
-RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay)
+RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
+                             at::Device device)
     : name_(std::move(name)),
       decay_(decay),
       keeps_covariance_(config.source == "second"),
-      first_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat))),
-      second_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat))) {
+      first_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat).device(device))),
+      second_(at::zeros_like(first_)) {
   const bool both = config.geometry == "bilateral";
   const auto short_enough = [&](int64_t side) { return config.max_dimension == 0 || side <= config.max_dimension; };
-  if ((both || rows <= columns) && short_enough(rows)) left_.emplace(rows, keeps_covariance_);
-  if ((both || rows > columns) && short_enough(columns)) right_.emplace(columns, keeps_covariance_);
+  if ((both || rows <= columns) && short_enough(rows)) left_.emplace(rows, keeps_covariance_, device);
+  if ((both || rows > columns) && short_enough(columns)) right_.emplace(columns, keeps_covariance_, device);
 }
 
 bool RotatedMatrix::ready() const {

@@ -29,7 +29,8 @@ namespace gyre {
 // the drift has passed a threshold, which saves the decomposition while the basis holds.
 class RotatedMatrix {
  public:
-  RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay);
+  RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
+                at::Device device = at::kCPU);
   void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;

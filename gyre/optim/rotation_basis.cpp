@@ -17,9 +17,10 @@ at::Tensor orthonormalised(const at::Tensor& matrix) {
 
 }  // namespace
 
-RotationBasis::RotationBasis(int64_t size, bool keeps_covariance)
-    : covariance_(keeps_covariance ? at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat)) : at::Tensor()),
-      vectors_(at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat))) {}
+RotationBasis::RotationBasis(int64_t size, bool keeps_covariance, at::Device device)
+    : vectors_(at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat).device(device))) {
+  if (keeps_covariance) covariance_ = at::zeros_like(vectors_);
+}
 
 void RotationBasis::accumulate(const at::Tensor& product, double beta) {
   covariance_.mul_(beta).add_(product, 1 - beta);

@@ -14,7 +14,7 @@ struct BasisChange {
 class RotationBasis {
  public:
   // keeps_covariance: C is averaged here; otherwise refresh() is given one.
-  explicit RotationBasis(int64_t size, bool keeps_covariance = true);
+  explicit RotationBasis(int64_t size, bool keeps_covariance = true, at::Device device = at::kCPU);
 
   // C <- beta C + (1 - beta) product, product = G G^T (left) or G^T G (right); fp32.
   void accumulate(const at::Tensor& product, double beta);

@@ -1,0 +1,1 @@
+"""gyre for PyTorch users: optimizers that bear stale gradients."""

@@ -1,0 +1,220 @@
+"""The plug-in against torch's AdamW, against the update written in Python, and as frameworks use an optimizer.
+
+Run with the interpreter that scripts/install-python names: python3 -m unittest discover python/tests
+"""
+
+import copy
+import io
+import unittest
+
+import torch
+from gyre.optim import BasisRotation
+
+
+def reference_rotation(weight, gradients, lr, betas, eps, weight_decay, frequency):
+    """Source second, bilateral, fixed refresh: the rules of the facts, momentum kept unrotated."""
+    b1, b2 = betas
+    m, n = weight.shape
+    left, right = torch.zeros(m, m), torch.zeros(n, n)
+    first, second = torch.zeros(m, n), torch.zeros(m, n)  # first: unrotated
+    u = v = None
+    for t, g in enumerate(gradients, 1):
+        left = b2 * left + (1 - b2) * g @ g.T
+        right = b2 * right + (1 - b2) * g.T @ g
+        if t % frequency == 0:
+            if u is None:  # cold start; the variances move with the basis
+                u = torch.linalg.eigh(left)[1].flip(1)
+                v = torch.linalg.eigh(right)[1].flip(1)
+                second = (u**2).T @ second @ (v**2)
+            else:
+                for side in ("u", "v"):
+                    c, q = (left, u) if side == "u" else (right, v)
+                    order = torch.argsort((q * (c @ q)).sum(0), descending=True)
+                    q2, r = torch.linalg.qr((c @ q)[:, order])
+                    q2 = q2 * torch.sign(r.diagonal())
+                    if side == "u":
+                        u, second = q2, second[order]
+                    else:
+                        v, second = q2, second[:, order]
+        first = b1 * first + (1 - b1) * g
+        rotate = (lambda x: u.T @ x @ v) if u is not None else (lambda x: x)
+        back = (lambda x: u @ x @ v.T) if u is not None else (lambda x: x)
+        second = b2 * second + (1 - b2) * rotate(g) ** 2
+        direction = back(rotate(first) / (1 - b1**t) / ((second / (1 - b2**t)).sqrt() + eps))
+        weight = weight * (1 - lr * weight_decay) - lr * direction
+    return weight
+
+
+class Rotation(unittest.TestCase):
+    def run_on(self, gradients, **options):
+        p = torch.nn.Parameter(torch.ones(gradients[0].shape))
+        optimizer = BasisRotation([p], lr=1e-2, **options)
+        for g in gradients:
+            p.grad = g.clone()
+            optimizer.step()
+        return p.detach(), optimizer
+
+    def gradients(self, count, *shape):
+        generator = torch.Generator().manual_seed(1)
+        scales = torch.linspace(0.2, 3, shape[0]).view(-1, *[1] * (len(shape) - 1))
+        return [torch.randn(*shape, generator=generator) * scales for _ in range(count)]
+
+    def test_follows_the_published_update(self):
+        gradients = self.gradients(60, 7, 5)
+        ours, _ = self.run_on(gradients, frequency=10)
+        expected = reference_rotation(torch.ones(7, 5), gradients, 1e-2, (0.9, 0.999), 1e-8, 0.01, 10)
+        self.assertLess((ours - expected).abs().max().item(), 2e-4)
+        unrotated, _ = self.run_on(gradients, rotate=False)
+        self.assertGreater((unrotated - expected).abs().max().item(), 1e-2)
+
+    def test_without_rotation_is_adamw(self):
+        for shape in ((6, 4), (5,), (2, 3, 4)):
+            gradients = self.gradients(30, *shape)
+            ours, _ = self.run_on(gradients, rotate=False)
+            p = torch.nn.Parameter(torch.ones(shape))
+            adamw = torch.optim.AdamW([p], lr=1e-2, weight_decay=0.01)
+            for g in gradients:
+                p.grad = g.clone()
+                adamw.step()
+            self.assertTrue(torch.allclose(ours, p.detach(), atol=2e-6), shape)
+
+    def test_row_blocks_are_separate_matrices(self):
+        gradients = self.gradients(25, 12, 5)
+        fused, _ = self.run_on(gradients, frequency=5, row_blocks=3)
+        for block in range(3):
+            alone, _ = self.run_on([g[4 * block : 4 * block + 4] for g in gradients], frequency=5)
+            self.assertTrue(torch.equal(fused[4 * block : 4 * block + 4], alone))
+
+    def test_every_variant_runs_and_keeps_bases_orthogonal(self):
+        gradients = self.gradients(40, 9, 6)
+        for source in ("second", "first"):
+            for geometry in ("bilateral", "unilateral"):
+                for refresh in ("fixed", "stage-aware", "adaptive"):
+                    p, optimizer = self.run_on(gradients, frequency=4, source=source, geometry=geometry,
+                                               refresh=refresh, delay=2, num_stages=4)
+                    self.assertTrue(torch.isfinite(p).all())
+                    bases = [v for s in optimizer.state.values() for k, v in s.items() if k.endswith("basis")]
+                    self.assertEqual(len(bases), 2 if geometry == "bilateral" else 1)
+                    for q in bases:
+                        self.assertLess((q.T @ q - torch.eye(len(q))).abs().max().item(), 1e-5)
+
+    def test_low_precision_parameters(self):
+        p = torch.nn.Parameter(torch.ones(8, 8, dtype=torch.bfloat16))
+        optimizer = BasisRotation([p], lr=1e-1, frequency=3)
+        for g in self.gradients(10, 8, 8):
+            p.grad = g.to(torch.bfloat16)
+            optimizer.step()
+        self.assertEqual(p.dtype, torch.bfloat16)
+        self.assertEqual(optimizer.state[p]["first"].dtype, torch.float32)
+
+
+class AsATorchOptimizer(unittest.TestCase):
+    def model(self):
+        torch.manual_seed(2)
+        return torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+
+    def train(self, model, optimizer, begin, end, scheduler=None):
+        losses = []
+        for t in range(begin, end):
+            generator = torch.Generator().manual_seed(t)
+            x = torch.randn(32, 6, generator=generator)
+            y = (x[:, :1] * x[:, 1:2]).tanh()
+
+            def closure():
+                optimizer.zero_grad()
+                loss = ((model(x) - y) ** 2).mean()
+                loss.backward()
+                return loss
+
+            losses.append(optimizer.step(closure).item())
+            if scheduler is not None:
+                scheduler.step()
+        return losses
+
+    def test_learns_with_closure_scheduler_and_groups(self):
+        model = self.model()
+        optimizer = BasisRotation([{"params": model[0].parameters()}, {"params": model[2].parameters(), "rotate": False}],
+                                  lr=1e-2, frequency=5)
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 300)
+        losses = self.train(model, optimizer, 0, 300, scheduler)
+        self.assertLess(sum(losses[-20:]), 0.5 * sum(losses[:20]))
+        self.assertLess(optimizer.param_groups[0]["lr"], 1e-3)
+
+    def test_state_dict_continues_to_the_bit(self):
+        model = self.model()
+        optimizer = BasisRotation(model.parameters(), lr=1e-2, frequency=4)
+        self.train(model, optimizer, 0, 11)
+        buffer = io.BytesIO()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, buffer)
+        buffer.seek(0)
+        saved = torch.load(buffer)
+        other = self.model()
+        other.load_state_dict(saved["model"])
+        resumed = BasisRotation(other.parameters(), lr=1.0)  # everything comes from the state
+        resumed.load_state_dict(saved["optimizer"])
+        self.assertEqual(self.train(model, optimizer, 11, 30), self.train(other, resumed, 11, 30))
+
+    def test_state_of_low_precision_parameters_stays_fp32(self):
+        p, q = (torch.nn.Parameter(torch.ones(6, 6, dtype=torch.bfloat16)) for _ in range(2))
+        a, b = BasisRotation([p], lr=1e-2, frequency=2), BasisRotation([q], lr=1e-2, frequency=2)
+        for _ in range(5):
+            p.grad = torch.randn(6, 6).to(torch.bfloat16)
+            a.step()
+        b.load_state_dict(a.state_dict())
+        for key, value in a.state[p].items():
+            if key != "step":
+                self.assertTrue(torch.equal(value, b.state[q][key]), key)
+
+    def test_non_finite_gradients_are_skipped_and_counted(self):
+        p = torch.nn.Parameter(torch.ones(4, 4))
+        optimizer = BasisRotation([p], max_skipped=2, frequency=1)
+        p.grad = torch.randn(4, 4)
+        optimizer.step()
+        before, state = p.detach().clone(), {k: copy.copy(v) for k, v in optimizer.state[p].items()}
+        p.grad = torch.full((4, 4), float("nan"))
+        optimizer.step()
+        optimizer.step()
+        self.assertTrue(torch.equal(p.detach(), before))
+        self.assertEqual(optimizer.skipped, 2)
+        self.assertEqual(optimizer.state[p]["step"], state["step"])
+        with self.assertRaises(FloatingPointError):
+            optimizer.step()
+        p.grad = torch.randn(4, 4)
+        optimizer.step()
+        self.assertTrue(torch.isfinite(p).all())
+
+    def test_odd_parameters(self):
+        empty, scalar = torch.nn.Parameter(torch.zeros(0, 5)), torch.nn.Parameter(torch.ones(()))
+        unused = torch.nn.Parameter(torch.ones(3, 3))
+        optimizer = BasisRotation([empty, scalar, unused], lr=0.1)
+        empty.grad, scalar.grad = torch.zeros(0, 5), torch.ones(())
+        optimizer.step()
+        self.assertLess(scalar.item(), 1)
+        self.assertTrue(torch.equal(unused.detach(), torch.ones(3, 3)))
+
+    def test_rank_deficient_gradients(self):
+        p = torch.nn.Parameter(torch.ones(8, 6))
+        optimizer = BasisRotation([p], frequency=2)
+        for t in range(20):
+            p.grad = torch.zeros(8, 6)
+            if t > 5:
+                p.grad[0, 0] = 1
+            optimizer.step()
+        self.assertTrue(torch.isfinite(p).all())
+
+    def test_bad_settings_are_named(self):
+        p = [torch.nn.Parameter(torch.ones(4, 4))]
+        for settings, words in (({"source": "third"}, "source='third'"), ({"frequency": 0}, "frequency=0"),
+                                ({"betas": (0.9, 1.0)}, "betas"), ({"delay": 3, "num_stages": 2}, "delay=3"),
+                                ({"products": "fp8"}, "products='fp8'")):
+            with self.assertRaises(ValueError) as raised:
+                BasisRotation(p, **settings)
+            self.assertIn(words, str(raised.exception))
+        optimizer = BasisRotation([torch.nn.Parameter(torch.ones(4, 4))], row_blocks=3)
+        optimizer.param_groups[0]["params"][0].grad = torch.ones(4, 4)
+        with self.assertRaises(ValueError):
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    unittest.main()
