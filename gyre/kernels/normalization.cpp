@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gyre/kernels/compat.h"
 #include "gyre/kernels/cpu_math.h"
 
 namespace gyre {
@@ -92,10 +93,6 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
   return result;
 }
 
-c10::optional<at::Tensor> optional(const at::Tensor& tensor) {
-  return tensor.defined() ? c10::optional<at::Tensor>(tensor) : c10::nullopt;
-}
-
 }  // namespace
 
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
@@ -104,7 +101,8 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const 
   if (x.device().is_cpu() && x.scalar_type() == at::kBFloat16) {
     return cpu_forward<c10::BFloat16>(x.contiguous(), weight, bias, epsilon);
   }
-  auto [output, mean, deviation] = at::native_layer_norm(x, {x.size(-1)}, optional(weight), optional(bias), epsilon);
+  auto [output, mean, deviation] =
+      at::native_layer_norm(x, {x.size(-1)}, compat::optional(weight), compat::optional(bias), epsilon);
   return {output, mean, deviation};
 }
 
@@ -118,8 +116,8 @@ LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor&
     return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), mean, reciprocal_deviation, weight);
   }
   auto [input, weight_gradient, bias_gradient] =
-      at::native_layer_norm_backward(grad, x, {x.size(-1)}, mean, reciprocal_deviation, optional(weight),
-                                     optional(bias), {true, true, bias.defined()});
+      at::native_layer_norm_backward(grad, x, {x.size(-1)}, mean, reciprocal_deviation, compat::optional(weight),
+                                     compat::optional(bias), {true, true, bias.defined()});
   return {input, weight_gradient, bias_gradient};
 }
 
