@@ -98,6 +98,21 @@ struct Recorder final : SegmentObserver {
   std::map<std::pair<int64_t, int>, std::vector<double>> norms;
 };
 
+// Asks for a drain once `after` losses have been heard.
+struct StopAfter final : SegmentObserver {
+  StopAfter(int64_t after, std::atomic<bool>& stop) : after(after), stop(stop) {}
+  void on_loss(int64_t microbatch, double loss) override {
+    recorder.on_loss(microbatch, loss);
+    if (static_cast<int64_t>(recorder.losses.size()) >= after) stop = true;
+  }
+  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
+    recorder.on_update(stage, update, squared);
+  }
+  int64_t after;
+  std::atomic<bool>& stop;
+  Recorder recorder;
+};
+
 // Runs `updates` updates from `first_update` on; returns the report.
 inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,
                                  SegmentObserver& observer, const std::atomic<bool>* stop = nullptr) {

@@ -198,21 +198,6 @@ TEST(Amdp, OneOptimizerPerStageWhateverThePipelines) {
   }
 }
 
-// Asks for a drain once `after` losses have been heard.
-struct StopAfter final : SegmentObserver {
-  StopAfter(int64_t after, std::atomic<bool>& stop) : after(after), stop(stop) {}
-  void on_loss(int64_t microbatch, double loss) override {
-    recorder.on_loss(microbatch, loss);
-    if (static_cast<int64_t>(recorder.losses.size()) >= after) stop = true;
-  }
-  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
-    recorder.on_update(stage, update, squared);
-  }
-  int64_t after;
-  std::atomic<bool>& stop;
-  Recorder recorder;
-};
-
 TEST(Drain, AStopEqualsARunDrainedThereUnderEverySchedule) {
   for (Experiment e : every_kind()) {
     for (const char* executor : {"replay", "threads"}) {
