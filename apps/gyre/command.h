@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <filesystem>
 #include <span>
 
 namespace gyre::app {
@@ -13,6 +14,7 @@ namespace gyre::app {
 void add_prepare(CLI::App& app);   // prepare.cpp
 void add_schedule(CLI::App& app);  // schedule.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp
+void add_study(CLI::App& app);     // study.cpp
 
 // Of gyre-engine.
 void add_train(CLI::App& app);     // train.cpp
@@ -34,6 +36,9 @@ inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPla
 
 // Parses the command line, runs the chosen command and returns the exit code. command_line.cpp
 int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&));
+
+// Where gyre-engine is: beside gyre. engine_program.cpp
+std::filesystem::path engine_program();
 
 // True after the first Ctrl-C (or SIGTERM); the second one ends the process at once. interrupt.cpp
 const std::atomic<bool>& install_interrupt_handler();

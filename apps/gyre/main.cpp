@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 
 #include "command.h"
@@ -15,6 +14,7 @@ void add_commands(CLI::App& app) {
   gyre::app::add_prepare(app);
   gyre::app::add_schedule(app);
   gyre::app::add_simulate(app);
+  gyre::app::add_study(app);
   // For the list in --help; main() never lets the parser see one of these.
   for (const auto& [name, meaning] : gyre::app::kEngineCommands) app.add_subcommand(name, meaning);
 }
@@ -28,8 +28,7 @@ bool is_engine_command(std::string_view word) {
 
 // Returns only if the engine cannot be started.
 int become_engine(char** argv) {
-  std::error_code none;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "gyre-engine";
+  const auto program = gyre::app::engine_program();
   ::execv(program.c_str(), argv);
   fmt::print(stderr, "gyre: {} cannot be started: {}; build or install gyre again\n", program.string(),
              std::strerror(errno));

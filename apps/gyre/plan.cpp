@@ -50,9 +50,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.chunks = static_cast<int>(config.pipeline.chunks);
   options.intake = static_cast<int>(config.pipeline.intake);
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
-  if (config.pipeline.weights != "auto") {
-    options.weights = config.pipeline.weights == "latest" ? WeightPolicy::Latest : WeightPolicy::Stash;
-  }
+  options.weights = parse_weight_policy(config.pipeline.weights);
   if (!flags.memory.empty()) options.memory_limit = parse_bytes(flags.memory);
   return options;
 }

@@ -28,4 +28,10 @@ class RunError : public Error {
   explicit RunError(const std::string& message) : Error(message, 1) {}
 };
 
+// A run whose loss or gradient is no finite number any more.
+class Divergence : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 }  // namespace gyre

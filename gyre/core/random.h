@@ -16,6 +16,7 @@ enum class StreamPurpose : uint32_t {
   Dropout = 3,
   Sampling = 4,
   Masking = 5,
+  Sketch = 6,
   Test = 99
 };
 

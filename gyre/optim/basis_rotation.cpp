@@ -8,73 +8,72 @@
 #include <utility>
 
 #include "gyre/optim/adam_kernel.h"
+#include "gyre/optim/mixed_kernels.h"
 #include "gyre/optim/state.h"
 
 namespace gyre {
-namespace {
-
-// a b in the type that `config.products` asks for; the result is fp32.
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, const OptimizerConfig& config) {
-  if (config.products != "bf16") return at::mm(a, b);
-  return at::mm(a.to(at::kBFloat16), b.to(at::kBFloat16)).to(at::kFloat);
-}
-
-at::Tensor reordered(const at::Tensor& x, int64_t dimension, const at::Tensor& order) {
-  return order.defined() ? x.index_select(dimension, order) : x;
-}
-
-}  // namespace
-
 RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                              at::Device device)
     : name_(std::move(name)),
       decay_(decay),
       keeps_covariance_(config.source == "second"),
-      first_(at::zeros({rows, columns}, at::TensorOptions().dtype(at::kFloat).device(device))),
-      second_(at::zeros_like(first_)) {
+      half_(config.products == "bf16" && std::min(rows, columns) >= kHalfFrom) {
   const bool both = config.geometry == "bilateral";
-  const auto short_enough = [&](int64_t side) { return config.max_dimension == 0 || side <= config.max_dimension; };
-  if ((both || rows <= columns) && short_enough(rows)) left_.emplace(rows, keeps_covariance_, device);
-  if ((both || rows > columns) && short_enough(columns)) right_.emplace(columns, keeps_covariance_, device);
+  const auto make = [&](std::optional<RotationBasis>& side, int64_t size) {
+    const bool whole = config.max_dimension == 0 || size <= config.max_dimension;
+    if (!whole && config.sketch == 0) return;
+    RotationBasisOptions options;
+    options.rank = whole ? 0 : std::min(config.sketch, size);
+    options.keeps_covariance = keeps_covariance_;
+    options.half = config.products == "bf16";
+    side.emplace(size, options, device);
+  };
+  if (both || rows <= columns) make(left_, rows);
+  if (both || rows > columns) make(right_, columns);
+  first_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
+                     at::TensorOptions().dtype(at::kFloat).device(device));
+  second_ = at::zeros_like(first_);
 }
 
-bool RotatedMatrix::ready() const {
-  return (left_ && left_->ready()) || (right_ && right_->ready());
+bool RotatedMatrix::untouched() const {
+  const auto is_plain = [](const std::optional<RotationBasis>& side) {
+    return !side || (!side->ready() && !side->is_sketch());
+  };
+  return is_plain(left_) && is_plain(right_);
 }
 
 void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
-  accumulate(gradient, config);
+  // Every product below takes the gradient in one type.
+  const at::Tensor operand = half_ ? to_half(gradient) : gradient;
+  accumulate(operand, config, context.update);
+  refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  if (refresh_is_due(config, context)) {
-    const Covariances of = covariances(gradient, config);
-    if (config.refresh != "adaptive" || !ready() || has_drifted(of, config)) refresh(of, config);
-  }
-  if (!ready()) {
+  if (untouched()) {
     adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
     return;
   }
-  const at::Tensor rotated = to_rotated(gradient, config);
+  const at::Tensor rotated = to_rotated(operand).to(at::kFloat).contiguous();
   adam_direction(rotated, first_, second_, factors);
-  if (decay > 0) weight.mul_(1 - decay);
-  weight.sub_(from_rotated(rotated, config), context.learning_rate);
+  subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
 }
 
-at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x, const OptimizerConfig& config) const {
-  const at::Tensor turned = left_ ? product(left_->vectors().t(), x, config) : x;
-  return right_ ? product(turned, right_->vectors(), config) : turned;
+at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x) const {
+  const at::Tensor turned = left_ ? left_->to(x, 0) : x;
+  return right_ ? right_->to(turned, 1) : turned;
 }
 
-at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x, const OptimizerConfig& config) const {
-  const at::Tensor turned = left_ ? product(left_->vectors(), x, config) : x;
-  return right_ ? product(turned, right_->vectors().t(), config) : turned;
+at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
+  const at::Tensor turned = left_ ? left_->from(x, 0) : x;
+  return right_ ? right_->from(turned, 1) : turned;
 }
 
-void RotatedMatrix::accumulate(const at::Tensor& gradient, const OptimizerConfig& config) {
-  if (!keeps_covariance_) return;
-  if (left_) left_->accumulate(product(gradient, gradient.t(), config), config.beta2);
-  if (right_) right_->accumulate(product(gradient.t(), gradient, config), config.beta2);
+void RotatedMatrix::accumulate(const at::Tensor& gradient, const OptimizerConfig& config, int64_t update) {
+  if (!keeps_covariance_ || update % config.covariance_every != 0) return;
+  const double beta = std::pow(config.beta2, static_cast<double>(config.covariance_every));
+  if (left_) left_->accumulate(gradient, 0, beta);
+  if (right_) right_->accumulate(gradient, 1, beta);
 }
 
 RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const OptimizerConfig& config) const {
@@ -84,72 +83,69 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
     if (right_) of.right = right_->covariance();
     return of;
   }
-  at::Tensor momentum = first_;
-  if (left_ && left_->ready()) momentum = at::mm(left_->vectors(), momentum);
-  if (right_ && right_->ready()) momentum = at::mm(momentum, right_->vectors().t());
-  momentum = momentum * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
-  if (left_) of.left = at::mm(momentum, momentum.t());
-  if (right_) of.right = at::mm(momentum.t(), momentum);
+  const at::Tensor momentum =
+      from_rotated(first_).to(at::kFloat) * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
+  if (left_) of.left = left_->image(momentum, 0);
+  if (right_) of.right = right_->image(momentum, 1);
   return of;
 }
 
-bool RotatedMatrix::refresh_is_due(const OptimizerConfig& config, const UpdateContext& context) const {
-  if (!left_ && !right_) return false;
-  int64_t every = config.frequency;
-  if (config.refresh == "stage-aware" && ready() && context.stages > 1) {
-    // The last stage has no delay: as if it had half an update's.
-    const double delay = std::max(0.5, static_cast<double>(context.stages - 1 - context.stage));
-    const double interval = static_cast<double>(config.frequency * (context.stages - 1)) / (2 * delay);
-    every = std::max<int64_t>(1, std::llround(interval));
-  }
-  return context.update % every == 0;
+int64_t RotatedMatrix::refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const {
+  const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
+  if (config.refresh != "stage-aware" || cold || context.stages == 1) return config.frequency;
+  // The last stage has no delay: as if it had half an update's.
+  const double delay = std::max(0.5, static_cast<double>(context.stages - 1 - context.stage));
+  const double interval = static_cast<double>(config.frequency * (context.stages - 1)) / (2 * delay);
+  return std::max<int64_t>(1, std::llround(interval));
+}
+
+void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const OptimizerConfig& config,
+                                   const UpdateContext& context) {
+  if (!left_ && !right_) return;
+  const int64_t interval = refresh_interval(config, context);
+  const int64_t lag = std::min(config.refresh_lag, interval - 1);
+  const bool prepared = (left_ && left_->has_prepared()) || (right_ && right_->has_prepared());
+  if (prepared && context.update % interval == lag) take(config);
+  if (context.update % interval != 0) return;
+  const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
+  const Covariances of = covariances(gradient, config);
+  if (config.refresh == "adaptive" && !cold && !has_drifted(of, config)) return;
+  prepare(of, lag > 0);
+  if (lag == 0) take(config);
 }
 
 bool RotatedMatrix::has_drifted(const Covariances& of, const OptimizerConfig& config) const {
   return (left_ && left_->drift(of.left) > config.drift) || (right_ && right_->drift(of.right) > config.drift);
 }
 
-void RotatedMatrix::refresh(const Covariances& of, const OptimizerConfig& config) {
-  const bool cold = !ready();
-  const BasisChange left = left_ ? left_->refresh(of.left) : BasisChange{};
-  const BasisChange right = right_ ? right_->refresh(of.right) : BasisChange{};
-  const auto moved = [&](const at::Tensor& x, bool squared) {
-    at::Tensor y = reordered(reordered(x, 0, left.order), 1, right.order);
-    if (left_) y = at::mm((squared ? left.rotation.square() : left.rotation).t(), y);
-    if (right_) y = at::mm(y, squared ? right.rotation.square() : right.rotation);
-    return y;
-  };
-  first_.copy_(moved(first_, false));
-  if (cold || config.transport) {
-    second_.copy_(moved(second_, true));
-  } else {
-    second_.copy_(reordered(reordered(second_, 0, left.order), 1, right.order));
-  }
+void RotatedMatrix::prepare(const Covariances& of, bool in_background) {
+  if (left_) left_->prepare(of.left, in_background);
+  if (right_) right_->prepare(of.right, in_background);
+}
+
+void RotatedMatrix::take(const OptimizerConfig& config) {
+  const at::Tensor momentum = from_rotated(first_);
+  if (left_) left_->take();
+  if (right_) right_->take();
+  first_.copy_(to_rotated(momentum));
+  at::Tensor variances = second_;
+  if (left_) variances = left_->carry_variances(variances, 0, config.transport);
+  if (right_) variances = right_->carry_variances(variances, 1, config.transport);
+  second_.copy_(variances);
 }
 
 void RotatedMatrix::save(NamedTensors& state) const {
   state[name_ + "/first"] = first_;
   state[name_ + "/second"] = second_;
-  const auto save_side = [&](const std::optional<RotationBasis>& side, const char* which) {
-    if (!side) return;
-    if (keeps_covariance_) state[name_ + "/" + which + "_covariance"] = side->covariance();
-    state[name_ + "/" + which + "_basis"] = side->vectors();
-  };
-  save_side(left_, "left");
-  save_side(right_, "right");
+  if (left_) left_->save(name_ + "/left", state);
+  if (right_) right_->save(name_ + "/right", state);
 }
 
 void RotatedMatrix::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/first", first_);
   load_tensor(state, name_ + "/second", second_);
-  const auto load_side = [&](std::optional<RotationBasis>& side, const char* which) {
-    if (!side) return;
-    if (keeps_covariance_) load_tensor(state, name_ + "/" + which + "_covariance", side->covariance());
-    load_tensor(state, name_ + "/" + which + "_basis", side->vectors());
-    side->restore();
-  };
-  load_side(left_, "left");
-  load_side(right_, "right");
+  if (left_) left_->load(name_ + "/left", state);
+  if (right_) right_->load(name_ + "/right", state);
 }
 
 BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {

@@ -15,18 +15,19 @@ namespace gyre {
 //   L <- b2 L + (1-b2) G G^T;  R <- b2 R + (1-b2) G^T G
 //   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, no L, R kept), and the
 //   moments move to the new coordinates. A side that is not rotated has the identity: the longer one of "unilateral",
-//   and sides longer than max_dimension. Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W -
-//   lr wd W - lr U Dt V^T
-// The first moment is kept in rotated coordinates and re-projected at a refresh, Mt' = A^T Mt B with A = U_old^T U_new
-// and B alike: exact, and one projection a step less than projecting it anew. The second moment cannot be turned
-// exactly: at a refresh it follows the reordering of the columns. Until the first refresh, at update `frequency`, the
-// basis is the identity (plain AdamW): a basis from a single gradient would be arbitrary. There the second moment is
-// carried over as (A*A)^T Vt (B*B), the variances of a mixture of independent coordinates; `transport` does so at every
-// refresh.
+//   and sides longer than max_dimension; with `sketch` = r these have r directions rotated and the rest left as it is.
+//   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
+// The first moment is kept in rotated coordinates and moved at a refresh, which is exact, and one projection a step
+// less than projecting it anew. The second moment cannot be turned exactly: at a refresh it follows the reordering of
+// the columns. Until the first refresh, at update `frequency`, the basis is the identity (plain AdamW): a basis from a
+// single gradient would be arbitrary. There the second moment is carried over as that of a mixture of independent
+// coordinates; `transport` does so at every refresh.
 //
 // Refresh policies: "fixed" every f updates; "stage-aware" every f (P-1) / (2 tau) at a stage with delay tau = P-1-k,
 // the same budget spent where delays are long (paper, section 4.3); "adaptive" looks every f updates and refreshes when
-// the drift has passed a threshold, which saves the decomposition while the basis holds.
+// the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
+// decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
+// `covariance_every` = k takes every k-th gradient into L and R, with b2^k.
 class RotatedMatrix {
  public:
   RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
@@ -37,12 +38,14 @@ class RotatedMatrix {
   void load(const NamedTensors& state);
 
  private:
-  void accumulate(const at::Tensor& gradient, const OptimizerConfig& config);
-  bool refresh_is_due(const OptimizerConfig& config, const UpdateContext& context) const;
-  bool ready() const;
-  // U^T x V and U x V^T, in the type of config.products.
-  at::Tensor to_rotated(const at::Tensor& x, const OptimizerConfig& config) const;
-  at::Tensor from_rotated(const at::Tensor& x, const OptimizerConfig& config) const;
+  void accumulate(const at::Tensor& gradient, const OptimizerConfig& config, int64_t update);
+  void refresh_if_due(const at::Tensor& gradient, const OptimizerConfig& config, const UpdateContext& context);
+  int64_t refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const;
+  // Whether the coordinates are still the matrix's own, plain AdamW's.
+  bool untouched() const;
+  // T_left x T_right^T, and back.
+  at::Tensor to_rotated(const at::Tensor& x) const;
+  at::Tensor from_rotated(const at::Tensor& x) const;
 
   // What the sides' bases are made of: L and R, or M M^T and M^T M.
   struct Covariances {
@@ -50,13 +53,15 @@ class RotatedMatrix {
   };
   Covariances covariances(const at::Tensor& gradient, const OptimizerConfig& config) const;
   bool has_drifted(const Covariances& of, const OptimizerConfig& config) const;
-  void refresh(const Covariances& of, const OptimizerConfig& config);
+  void prepare(const Covariances& of, bool in_background);
+  void take(const OptimizerConfig& config);
 
   std::string name_;
   bool decay_;
   bool keeps_covariance_;
+  bool half_;                                  // products of this size in bf16
   std::optional<RotationBasis> left_, right_;  // none: the identity
-  at::Tensor first_, second_;                  // (rows, columns), rotated
+  at::Tensor first_, second_;                  // (left coordinates, right coordinates)
 };
 
 class BasisRotation final : public Optimizer {

@@ -31,6 +31,13 @@ void check(const OptimizerConfig& config) {
           "\"" + config.refresh + "\"", "\"fixed\", \"stage-aware\" or \"adaptive\"");
   require(config.drift > 0, "drift", number(config.drift), "more than 0");
   require(config.max_dimension >= 0, "max_dimension", number(config.max_dimension), "0 or more");
+  require(config.refresh_lag >= 0 && config.refresh_lag < config.frequency, "refresh_lag", number(config.refresh_lag),
+          "0 or more and less than frequency");
+  require(config.covariance_every >= 1 && config.covariance_every <= config.frequency, "covariance_every",
+          number(config.covariance_every), "1 to frequency");
+  require(config.sketch >= 0, "sketch", number(config.sketch), "0 or more");
+  require(config.sketch == 0 || config.max_dimension > 0, "sketch", number(config.sketch),
+          "0, or max_dimension too: the length from which sides are sketched");
   require(config.products == "fp32" || config.products == "bf16", "products", "\"" + config.products + "\"",
           "\"fp32\" or \"bf16\"");
 }
@@ -52,6 +59,8 @@ constexpr Maker kMakers[] = {
     {"basis-rotation", make<BasisRotation>},
     {"nesterov-async", make<NesterovAsync>},
     {"pipedream-lr", make<PipeDreamLr>},
+    {"pipemare", make<PipeDreamLr>},  // and weights = "corrected"
+    {"prediction", make<AdamW>},      // and weights = "predict"
     {"delay-compensated", make<DelayCompensated>},
     {"muon", make<Muon>},
     {"error-feedback", make<ErrorFeedback>},

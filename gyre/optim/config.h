@@ -21,9 +21,12 @@ struct OptimizerConfig {
   std::string geometry = "bilateral";  // bilateral (both sides) | unilateral (the smaller side)
   std::string refresh = "fixed";       // fixed | stage-aware | adaptive
   double drift = 0.1;                  // adaptive: refresh when so much of a basis's covariance is off its diagonal
-  int64_t max_dimension = 0;           // longer sides stay unrotated; 0: none do
+  int64_t refresh_lag = 0;             // updates that a refresh may take in the background; 0: it is made at once
+  int64_t covariance_every = 1;        // every so many gradients go into the covariances
+  int64_t max_dimension = 0;           // longer sides stay unrotated, or have a sketch; 0: none do
+  int64_t sketch = 0;                  // directions rotated of a side longer than max_dimension; 0: none
   bool transport = false;              // turn the second moment with the basis instead of reordering it alone
-  std::string products = "fp32";       // fp32 | bf16: type of the rotations' matrix products
+  std::string products = "fp32";       // fp32 | bf16 where it is faster: type of the rotations' products
   // the others
   int64_t correction = 0;       // pipedream-lr: updates over which the discount fades
   double lambda = 0.04;         // delay-compensated

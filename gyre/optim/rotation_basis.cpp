@@ -1,9 +1,16 @@
 #include "gyre/optim/rotation_basis.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "gyre/core/random.h"
+#include "gyre/optim/mixed_kernels.h"
+#include "gyre/optim/state.h"
 
 namespace gyre {
 namespace {
@@ -15,47 +22,173 @@ at::Tensor orthonormalised(const at::Tensor& matrix) {
   return q * signs;
 }
 
+at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) {
+  at::Tensor values = at::empty({rows, columns}, at::kFloat);
+  RandomStream stream(0, StreamPurpose::Sketch, static_cast<uint64_t>(rows));
+  stream.fill_normal({values.data_ptr<float>(), static_cast<size_t>(values.numel())}, 1);
+  return orthonormalised(values).to(device);
+}
+
+// a b, with `half` in bf16 where that is faster; the result then is bf16 too.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool half) {
+  const bool large = std::min({a.size(0), a.size(1), b.size(1)}) >= kHalfFrom;
+  if (half && large) return at::mm(to_half(a), to_half(b));
+  return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+}
+
+// a x for side 0, x a^T for side 1.
+at::Tensor applied(const at::Tensor& a, const at::Tensor& x, int64_t side, bool half) {
+  return side == 0 ? product(a, x, half) : product(x, a.t(), half);
+}
+
 }  // namespace
 
-RotationBasis::RotationBasis(int64_t size, bool keeps_covariance, at::Device device)
-    : vectors_(at::zeros({size, size}, at::TensorOptions().dtype(at::kFloat).device(device))) {
-  if (keeps_covariance) covariance_ = at::zeros_like(vectors_);
+RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device) : options_(options) {
+  const int64_t columns = is_sketch() ? options.rank : size;
+  vectors_ = at::zeros({size, columns}, at::TensorOptions().dtype(at::kFloat).device(device));
+  if (options.keeps_covariance) covariance_ = at::zeros_like(vectors_);
+  if (is_sketch()) probe_ = random_orthonormal(size, columns, device);
 }
 
-void RotationBasis::accumulate(const at::Tensor& product, double beta) {
-  covariance_.mul_(beta).add_(product, 1 - beta);
+void RotationBasis::set_vectors(const at::Tensor& vectors) {
+  vectors_.copy_(vectors);
+  if (options_.half && vectors_.size(1) >= kHalfFrom) half_vectors_ = to_half(vectors_);
 }
 
-BasisChange RotationBasis::refresh(const at::Tensor& covariance) {
+// The basis in the type of a product with a matrix whose other side is `other`.
+const at::Tensor& RotationBasis::operand(int64_t other) const {
+  return half_vectors_.defined() && other >= kHalfFrom ? half_vectors_ : vectors_;
+}
+
+at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
+  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.half) : x;
+  const at::Tensor exact = x.to(at::kFloat);
   if (!ready_) {
-    // Scaled to a trace of one: gradients may be tiny, and eigenvectors do not depend on scale. A zero matrix gives the
-    // standard basis.
-    const double trace = covariance.trace().item<double>();
-    const at::Tensor scaled = trace > 0 ? covariance / trace : covariance;
-    auto [values, vectors] = at::linalg_eigh(scaled);
-    vectors_.copy_(vectors.flip({1}));
-    ready_ = true;
-    return {{}, vectors_};
+    return at::constant_pad_nd(exact,
+                               side == 0 ? at::IntArrayRef{0, 0, options_.rank, 0} : at::IntArrayRef{options_.rank, 0});
   }
-  const at::Tensor moved = at::mm(covariance, vectors_);
-  const at::Tensor rayleigh = (vectors_ * moved).sum(0);
-  const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
-  const at::Tensor old = vectors_.index_select(1, order);
-  // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
-  const at::Tensor anchor = old * (covariance.trace() * 1e-7 + 1e-30);
-  vectors_.copy_(orthonormalised(moved.index_select(1, order) + anchor));
-  return {order, at::mm(old.t(), vectors_)};
+  const at::Tensor& y = operand(x.size(1 - side));
+  const at::Tensor held = applied(y.t(), x, side, options_.half);
+  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.half)}, side);
 }
 
-double RotationBasis::drift(const at::Tensor& covariance) const {
-  const at::Tensor turned = at::mm(vectors_.t(), at::mm(covariance, vectors_));
+at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
+  const at::Tensor& vectors = operand(y.size(1 - side));
+  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.half) : y;
+  const at::Tensor rest = y.narrow(side, options_.rank, y.size(side) - options_.rank).to(at::kFloat);
+  if (!ready_) return rest;
+  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), rest, side, options_.half);
+  return rest + applied(vectors, held, side, options_.half);
+}
+
+at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
+  const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
+  if (!is_sketch()) return product(across, across.t(), options_.half);
+  const at::Tensor& y = ready_ ? operand(across.size(1)) : probe_;
+  return product(across, product(across.t(), y, options_.half), options_.half);
+}
+
+void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
+  average_into(covariance_, image(x, side), beta);
+}
+
+RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
+  const auto& [of, vectors, probe, half, ready] = from;
+  const bool sketch = probe.defined();
+  // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
+  const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
+  if (!ready) {
+    // A zero matrix gives the standard basis.
+    const at::Tensor scaled = size > 0 ? of / size : of;
+    if (sketch) return {{}, orthonormalised(scaled + probe * 1e-7)};
+    return {{}, std::get<1>(at::linalg_eigh(scaled)).flip({1})};
+  }
+  const at::Tensor moved = sketch ? of : product(of, vectors, half).to(at::kFloat);
+  const at::Tensor rayleigh = (vectors * moved).sum(0);
+  const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
+  // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
+  const at::Tensor anchor = vectors.index_select(1, order) * (size * 1e-7 + 1e-30);
+  return {order, orthonormalised(moved.index_select(1, order) + anchor)};
+}
+
+void RotationBasis::prepare(const at::Tensor& of, bool in_background) {
+  if (!in_background) {
+    std::promise<Prepared> now;
+    now.set_value(next_basis({of, vectors_, probe_, options_.half, ready_}));
+    next_ = now.get_future().share();
+    return;
+  }
+  // From copies: averaging goes on meanwhile.
+  const NextBasis from = {of.clone(), vectors_.clone(), probe_, options_.half, ready_};
+  next_ = std::async(std::launch::async, [from] {
+            at::set_num_threads(1);  // beside the workers, and the same bits wherever it runs
+            return next_basis(from);
+          }).share();
+}
+
+void RotationBasis::take() {
+  const Prepared next = std::exchange(next_, {}).get();
+  was_cold_ = !next.order.defined();
+  last_order_ = next.order;
+  last_vectors_ = vectors_.clone();
+  if (is_sketch() && options_.keeps_covariance) {
+    // C new = C old (old^T new), as far as the old sketch knows C.
+    const at::Tensor& old = ready_ ? vectors_ : probe_;
+    covariance_.copy_(at::mm(covariance_, at::mm(old.t(), next.vectors)));
+  }
+  set_vectors(next.vectors);
+  ready_ = true;
+}
+
+at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, bool transport) const {
+  const auto mixed = [&](const at::Tensor& a, const at::Tensor& x) { return applied(a.square().t(), x, side, false); };
+  if (is_sketch()) {
+    const int64_t rank = options_.rank;
+    const at::Tensor rest = v.narrow(side, rank, v.size(side) - rank);
+    if (!was_cold_) return at::cat({v.narrow(side, 0, rank).index_select(side, last_order_), rest}, side);
+    const at::Tensor outside = (1 - vectors_.square().sum(1)).clamp_min(0);
+    return at::cat({mixed(vectors_, rest), rest * (side == 0 ? outside.unsqueeze(1) : outside)}, side);
+  }
+  if (was_cold_) return mixed(vectors_, v);
+  const at::Tensor reordered = v.index_select(side, last_order_);
+  return transport ? mixed(at::mm(last_vectors_.index_select(1, last_order_).t(), vectors_), reordered) : reordered;
+}
+
+double RotationBasis::drift(const at::Tensor& of) const {
+  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.half);
+  const at::Tensor turned = product(vectors_.t(), moved, options_.half).to(at::kFloat);
   const double all = turned.square().sum().item<double>();
   const double diagonal = turned.diagonal().square().sum().item<double>();
   return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;
 }
 
-void RotationBasis::restore() {
-  ready_ = vectors_.any().item<bool>();
+void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
+  state[prefix + "_basis"] = vectors_;
+  if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance_;
+  if (!next_.valid()) return;
+  const Prepared& next = next_.get();
+  state[prefix + "_next_basis"] = next.vectors;
+  if (next.order.defined()) state[prefix + "_next_order"] = next.order.to(at::kFloat);
+}
+
+void RotationBasis::load(const std::string& prefix, const NamedTensors& state) {
+  load_tensor(state, prefix + "_basis", vectors_);
+  if (options_.keeps_covariance) load_tensor(state, prefix + "_covariance", covariance_);
+  set_vectors(vectors_.clone());
+  ready_ = vectors_.any().item<bool>();  // zeros: there was none yet
+  next_ = {};
+  if (state.count(prefix + "_next_basis") == 0) return;
+  Prepared next;
+  next.vectors = at::empty_like(vectors_);
+  load_tensor(state, prefix + "_next_basis", next.vectors);
+  if (ready_) {
+    next.order = at::empty({vectors_.size(1)}, vectors_.options());
+    load_tensor(state, prefix + "_next_order", next.order);
+    next.order = next.order.to(at::kLong);
+  }
+  std::promise<Prepared> now;
+  now.set_value(std::move(next));
+  next_ = now.get_future().share();
 }
 
 }  // namespace gyre

@@ -1,42 +1,93 @@
-// The basis of one side of a matrix: eigenvectors of the averaged gradient covariance, followed as it drifts.
+// The basis of one side of a matrix: eigenvectors of the averaged gradient covariance C, followed as it drifts. All of
+// them, or the r largest (a sketch) with the rest of the space left as it is.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <future>
+#include <string>
+
+#include "gyre/model/parameter.h"
+
 namespace gyre {
 
-// What a refresh did to coordinates along this side: first the columns were reordered, then turned a little.
-struct BasisChange {
-  at::Tensor order;     // (size) int64: new column i was old column order[i]; undefined at the cold start
-  at::Tensor rotation;  // (size, size): (old basis, reordered)^T new basis; at the cold start the new basis itself
+// Products in bf16 are faster from so many rows and columns on.
+inline constexpr int64_t kHalfFrom = 192;
+
+struct RotationBasisOptions {
+  int64_t rank = 0;              // 0: the whole space, else the sketch's r
+  bool keeps_covariance = true;  // C is averaged here; otherwise prepare() is given an image
+  bool half = false;             // products in bf16 where that is faster
 };
 
+// The change of coordinates T along this side: T^T T = 1, so from(to(x)) = x.
+//   whole space   T = Q^T                      coordinates = size
+//   sketch        T = [Y^T; 1 - Y Y^T]         coordinates = r + size: what the sketch holds, then the rest in its old
+//                                              coordinates (a tight frame rather than a basis)
+// Before the first basis: T = 1, or [0; 1].
 class RotationBasis {
  public:
-  // keeps_covariance: C is averaged here; otherwise refresh() is given one.
-  explicit RotationBasis(int64_t size, bool keeps_covariance = true, at::Device device = at::kCPU);
+  explicit RotationBasis(int64_t size, const RotationBasisOptions& options = {}, at::Device device = at::kCPU);
 
-  // C <- beta C + (1 - beta) product, product = G G^T (left) or G^T G (right); fp32.
-  void accumulate(const at::Tensor& product, double beta);
-
-  // Cold start: eigenvectors of C, by falling eigenvalue. Later: one step of orthogonal iteration (basis-rotation
-  // paper, as SOAP): with e = diag(Q^T C Q), sort the columns by falling e, then Q <- qr(C Q). Signs are fixed by a
-  // positive diagonal of R, which keeps every column on the side of its predecessor.
-  BasisChange refresh() { return refresh(covariance_); }
-  BasisChange refresh(const at::Tensor& covariance);
-  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
-  double drift(const at::Tensor& covariance) const;
-
+  int64_t coordinates() const { return is_sketch() ? vectors_.size(1) + vectors_.size(0) : vectors_.size(0); }
+  bool is_sketch() const { return options_.rank > 0; }
   bool ready() const { return ready_; }
-  const at::Tensor& vectors() const { return vectors_; }        // (size, size), columns; meaningful when ready
-  const at::Tensor& covariance() const { return covariance_; }  // (size, size); undefined if not kept
-  // After the tensors above have been loaded: a basis of zeros means that there was none yet.
-  void restore();
+  const at::Tensor& vectors() const { return vectors_; }  // (size, size or r), columns; zeros until ready
+
+  // `side`: the dimension of x that is turned, 0 (rows: T x) or 1 (columns: x T^T). Results are fp32, or bf16 where the
+  // product was and nothing was added to it.
+  at::Tensor to(const at::Tensor& x, int64_t side) const;
+  at::Tensor from(const at::Tensor& y, int64_t side) const;
+
+  // What C is averaged from: x x^T (side 0) or x^T x, or its image x (x^T Y) for a sketch (before the first basis that
+  // of a fixed random Y).
+  at::Tensor image(const at::Tensor& x, int64_t side) const;
+  // C <- beta C + (1 - beta) image(x).
+  void accumulate(const at::Tensor& x, int64_t side, double beta);
+  const at::Tensor& covariance() const { return covariance_; }  // as image(); undefined if not kept
+
+  // The next basis from `of`, an average of images. Cold start: eigenvectors by falling eigenvalue (sketch: the range
+  // of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T C Q), sort
+  // the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every column on
+  // the side of its predecessor. In the background: on another thread, until take() asks for it.
+  void prepare(const at::Tensor& of, bool in_background);
+  bool has_prepared() const { return next_.valid(); }
+  // The prepared basis becomes the basis. What it did to the coordinates is in `moved`.
+  void take();
+  // Second moments along `side` of v after take(). They follow the reordering of the columns; at the
+  // cold start, and with `transport`, they are carried over as those of a mixture of independent coordinates,
+  // (A*A)^T v with A = old^T new. A sketch is reordered alone once it is there.
+  at::Tensor carry_variances(const at::Tensor& v, int64_t side, bool transport) const;
+
+  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
+  double drift(const at::Tensor& of) const;
+
+  // State by prefix + "_basis", "_covariance", and "_next_basis", "_next_order" while one is prepared.
+  void save(const std::string& prefix, NamedTensors& state) const;
+  void load(const std::string& prefix, const NamedTensors& state);
 
  private:
-  at::Tensor covariance_;
-  at::Tensor vectors_;
+  struct Prepared {
+    at::Tensor order;    // (columns) int64: new column i was old column order[i]; undefined at the cold start
+    at::Tensor vectors;  // (size, columns)
+  };
+  struct NextBasis {
+    at::Tensor of, vectors, probe;
+    bool half, ready;
+  };
+  static Prepared next_basis(const NextBasis& from);
+  void set_vectors(const at::Tensor& vectors);
+  const at::Tensor& operand(int64_t other) const;
+
+  RotationBasisOptions options_;
+  at::Tensor covariance_;  // (size, size), or (size, r)
+  at::Tensor vectors_, half_vectors_;
+  at::Tensor probe_;  // (size, r) orthonormal: Y before the first basis
   bool ready_ = false;
+  std::shared_future<Prepared> next_;
+  // Of the last take(): for carry_variances.
+  at::Tensor last_order_, last_vectors_;
+  bool was_cold_ = false;
 };
 
 }  // namespace gyre

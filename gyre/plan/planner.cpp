@@ -42,7 +42,7 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   row.bubble_fraction = 1 - busy / (seconds * static_cast<double>(once.busy.size()));
   for (const WorkerMemory& memory : twice.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
   row.max_delay = twice.max_delay;
-  row.max_mismatch = schedule.weights == WeightPolicy::Latest ? twice.max_mismatch : 0;
+  row.max_mismatch = reads_latest(schedule.weights) ? twice.max_mismatch : 0;
   return row;
 }
 

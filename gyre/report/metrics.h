@@ -21,7 +21,7 @@ struct MetricsStep {
 };
 
 struct MetricsEnd {
-  std::string status;  // finished | interrupted | failed
+  std::string status;  // finished | interrupted | diverged | failed
   int64_t step = 0;
   double loss = 0;
   std::optional<double> val_loss;

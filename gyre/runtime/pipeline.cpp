@@ -5,13 +5,32 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/delay.h"
 
 namespace gyre {
 
-StageOwner::StageOwner(Stage stage_layers, at::ScalarType compute, bool shared)
-    : layers(std::move(stage_layers)), weights(layers.parameters(), compute, at::kCPU, shared) {}
+StageOwner::StageOwner(Stage stage_layers, at::ScalarType compute, bool shared, const ForecastOptions& forecast)
+    : layers(std::move(stage_layers)), weights(layers.parameters(), compute, at::kCPU, shared, forecast) {}
 
 Replica::Replica(StageOwner& stage_owner) : owner(stage_owner), gradients(stage_owner.layers.parameters(), at::kCPU) {}
+
+namespace {
+
+// How far each stage's forecasts go: its longest delay or mismatch once the pipeline is full.
+std::vector<ForecastOptions> forecasts(const Schedule& schedule, const RuntimeOptions& options) {
+  std::vector<ForecastOptions> result(schedule.stages, {options.weights, 0, options.discrepancy});
+  const bool ahead = options.weights == WeightPolicy::Predict;
+  if (!ahead && options.weights != WeightPolicy::Corrected) return result;
+  const int64_t windows = 4 * (schedule.stages + schedule.shift / schedule.window);
+  const DelayAnalysis analysis = analyse_delays(schedule, windows * schedule.window);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const auto& histogram = ahead ? analysis.delay[stage] : analysis.mismatch[stage];
+    if (!histogram.empty()) result[stage].steps = histogram.rbegin()->first;
+  }
+  return result;
+}
+
+}  // namespace
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
                    RuntimeOptions options, const OptimizerConfig& optimizer)
@@ -23,10 +42,12 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
                     schedule_.name));
   }
   const bool shared = schedule_.pipelines > 1;
+  const auto forecast = forecasts(schedule_, options_);
   for (int stage = 0; stage < schedule_.stages; ++stage) {
     const LayerRange range = ranges[stage];
     auto owner = std::make_unique<StageOwner>(
-        Stage(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin), options_.compute, shared);
+        Stage(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin), options_.compute, shared,
+        forecast[stage]);
     const auto& specs = owner->layers.parameters();
     const auto masters = owner->weights.begin_update();
     for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], options_.seed));
@@ -38,6 +59,11 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
     for (int stage = 0; stage < schedule_.stages; ++stage)
       replicas_.push_back(std::make_unique<Replica>(*owners_[stage]));
   }
+  synchronise_replicas();
+}
+
+void Pipeline::begin_segment() {
+  for (const auto& owner : owners_) owner->weights.begin_segment();
   synchronise_replicas();
 }
 

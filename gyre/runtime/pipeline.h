@@ -28,7 +28,8 @@ enum class ClipScope { None, Global, Stage };
 struct RuntimeOptions {
   at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
   WeightPolicy weights = WeightPolicy::Stash;
-  bool recompute = false;  // keep a stage's input alone, and run its forward again before the backward
+  double discrepancy = 0.135;  // WeightPolicy::Corrected: D
+  bool recompute = false;      // keep a stage's input alone, and run its forward again before the backward
   ClipScope clip_scope = ClipScope::Stage;
   double clip = 1.0;                             // largest gradient norm
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
@@ -39,7 +40,7 @@ struct RuntimeOptions {
 
 // What there is once for each stage, on its owner.
 struct StageOwner {
-  StageOwner(Stage layers, at::ScalarType compute, bool shared);
+  StageOwner(Stage layers, at::ScalarType compute, bool shared, const ForecastOptions& forecast);
 
   Stage layers;
   WeightStore weights;
@@ -68,6 +69,9 @@ class Pipeline {
   Replica& replica(int pipeline, int stage) { return *replicas_[pipeline * schedule_.stages + stage]; }
   int64_t parameter_count() const;
 
+  // Before the first action of every segment, forward-only ones too: all replicas read the newest version as it is.
+  void begin_segment();
+
   // Between segments only. fp32 masters by full name, and the optimizers' state: live tensors, not copies.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
@@ -75,7 +79,6 @@ class Pipeline {
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
-  // All replicas read the newest version, as at the start of every segment.
   void synchronise_replicas();
 
   Schedule schedule_;

@@ -32,6 +32,7 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment)
   const auto& placement = pipeline.schedule().placement;
   const bool fits = schedule.forward_only ? schedule.placement[0] == placement[0] : schedule.placement == placement;
   if (!fits) throw InputError(fmt::format("schedule {}: its placement is not the pipeline's", schedule.name));
+  pipeline.begin_segment();
   // No owner makes, and no replica finishes, more windows than a repetition has before the other side takes them.
   const int64_t windows = schedule.shift / schedule.window + 2;
   for (int p = 0; p < schedule.pipelines; ++p) {

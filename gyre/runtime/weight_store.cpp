@@ -32,13 +32,15 @@ class WeightStore::BufferPool {
   size_t live_ = 0;
 };
 
-WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device, bool shared)
+WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device, bool shared,
+                         const ForecastOptions& forecast)
     : specs_(std::move(specs)),
       compute_(compute),
       device_(device),
       shared_(shared),
+      forecast_(forecast),
       pool_(std::make_shared<BufferPool>()) {
-  if (compute_ == at::kFloat) {
+  if (in_place()) {
     latest_ = take_buffer();
     masters_ = latest_->buffer;
   } else {
@@ -52,6 +54,7 @@ std::shared_ptr<WeightVersion> WeightStore::take_buffer() {
   if (!version) {
     version = std::make_unique<WeightVersion>();
     version->buffer = make_flat_buffer(specs_, compute_, device_);
+    if (forecast_.backward()) version->corrected = make_flat_buffer(specs_, compute_, device_);
   }
   return {version.release(),
           [pool = pool_](WeightVersion* unread) { pool->give_back(std::unique_ptr<WeightVersion>(unread)); }};
@@ -61,12 +64,18 @@ void WeightStore::publish() {
   latest_.reset();  // the outgoing version's buffer is free unless a reader holds it
   latest_ = take_buffer();
   latest_->number = version_;
-  if (compute_ != at::kFloat) latest_->buffer.flat.copy_(masters_.flat);
+  if (in_place()) return;
+  if (forecast_.forward()) {
+    forecast_.write(masters_.flat, latest_->buffer.flat);
+  } else {
+    latest_->buffer.flat.copy_(masters_.flat);
+  }
+  if (forecast_.backward()) forecast_.write(masters_.flat, latest_->corrected.flat);
 }
 
 std::span<const at::Tensor> WeightStore::begin_update() {
   // fp32: the latest version is the master. If anyone reads it, the update goes to a copy and they keep the old buffer.
-  if (compute_ == at::kFloat && (shared_ || latest_.use_count() > 1)) {
+  if (in_place() && (shared_ || latest_.use_count() > 1)) {
     auto next = take_buffer();
     next->buffer.flat.copy_(masters_.flat);
     latest_ = std::move(next);
@@ -76,12 +85,24 @@ std::span<const at::Tensor> WeightStore::begin_update() {
 }
 
 void WeightStore::finish_update() {
-  restart(version_ + 1);
+  if (forecast_.any()) forecast_.observe(masters_.flat);
+  make_version(version_ + 1);
 }
 
 void WeightStore::restart(int64_t version) {
+  forecast_.restart();
+  make_version(version);
+}
+
+void WeightStore::begin_segment() {
+  if (!forecast_.any()) return;
+  restart(version_);
+  forecast_.observe(masters_.flat);
+}
+
+void WeightStore::make_version(int64_t version) {
   version_ = version;
-  if (compute_ == at::kFloat) {
+  if (in_place()) {
     latest_->number = version_;
   } else {
     publish();
@@ -89,7 +110,7 @@ void WeightStore::restart(int64_t version) {
 }
 
 size_t WeightStore::live_buffers() const {
-  return pool_->live() + (compute_ == at::kFloat ? 0 : 1);
+  return pool_->live() + (in_place() ? 0 : 1);
 }
 
 }  // namespace gyre

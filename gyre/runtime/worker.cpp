@@ -128,8 +128,8 @@ bool Worker::forward(const Action& action) {
   if (last) {
     const double loss = output.item<double>();
     if (!std::isfinite(loss)) {
-      throw RunError(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
-                                 microbatch, loss));
+      throw Divergence(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
+                                   microbatch, loss));
     }
     sink_.loss(microbatch, loss);
   } else {
@@ -145,7 +145,7 @@ bool Worker::forward(const Action& action) {
   } else if (state.sizes.activation_bytes == 0) {
     state.sizes.activation_bytes = saved_bytes(in_flight.saved);
   }
-  if (shared_.pipeline.options().weights == WeightPolicy::Stash) in_flight.stashed = std::move(weights);
+  if (!reads_latest(shared_.pipeline.options().weights)) in_flight.stashed = std::move(weights);
   state.in_flight.emplace(action.microbatch, std::move(in_flight));
   state.peak_in_flight = std::max(state.peak_in_flight, static_cast<int64_t>(state.in_flight.size()));
   state.peak_weight_buffers = std::max(state.peak_weight_buffers, replica.owner.weights.live_buffers());
@@ -169,10 +169,9 @@ bool Worker::backward(const Action& action) {
   InFlight& microbatch = entry->second;
   const WeightReader weights = backward_weights_version(replica, microbatch);
   const int64_t found = checked_version(action, version_of(replica));
-  const bool reads_latest = shared_.pipeline.options().weights == WeightPolicy::Latest;
-  ++state_of(action).mismatch[reads_latest ? found - microbatch.version : 0];
+  ++state_of(action).mismatch[reads_latest(shared_.pipeline.options().weights) ? found - microbatch.version : 0];
 
-  const auto& tensors = weights->buffer.tensors;
+  const auto& tensors = weights->for_backward();
   if (microbatch.input.defined()) {
     replica.owner.layers.forward(tensors, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
   }
@@ -248,7 +247,7 @@ bool Worker::gather_gradient(int stage, int64_t window) {
   const int64_t update_number = shared_.segment.first_update + window + 1;
   for (size_t i = 0; i < pending.norms.size(); ++i) {
     if (std::isfinite(pending.norms[i])) continue;
-    throw RunError(fmt::format(
+    throw Divergence(fmt::format(
         "update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or lengthen its warmup",
         update_number, stage, shared_.pipeline.owner(stage).weights.specs()[i].name));
   }

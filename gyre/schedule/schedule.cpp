@@ -6,6 +6,26 @@
 
 namespace gyre {
 namespace {
+constexpr std::pair<WeightPolicy, std::string_view> kWeightPolicies[] = {{WeightPolicy::Stash, "stash"},
+                                                                         {WeightPolicy::Latest, "latest"},
+                                                                         {WeightPolicy::Predict, "predict"},
+                                                                         {WeightPolicy::Corrected, "corrected"}};
+}  // namespace
+
+std::string_view to_string(WeightPolicy policy) {
+  for (const auto& [known, name] : kWeightPolicies) {
+    if (known == policy) return name;
+  }
+  return "";
+}
+
+std::optional<WeightPolicy> parse_weight_policy(std::string_view text) {
+  for (const auto& [policy, name] : kWeightPolicies) {
+    if (name == text) return policy;
+  }
+  return std::nullopt;
+}
+namespace {
 
 // An action belongs to a restriction when its last microbatch does; a window's actions need the whole window.
 int64_t last_microbatch(const Action& action, int64_t window) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gyre/schedule/action.h"
@@ -22,8 +23,19 @@ struct Program {
   std::vector<Action> period;
 };
 
-// Which version a backward reads: the one its forward read, or the newest its replica has.
-enum class WeightPolicy { Stash, Latest };
+// What a forward and its backward read.
+//   Stash      the newest version, and the same again
+//   Latest     the newest version, and the one that is newest then
+//   Predict    the newest version moved along its last step by the stage's delay, and the same again (XPipe, SpecTrain)
+//   Corrected  the newest version, and the one that is newest then, moved back along the mean step by the stage's
+//              mismatch (PipeMare)
+enum class WeightPolicy { Stash, Latest, Predict, Corrected };
+inline bool reads_latest(WeightPolicy policy) {
+  return policy == WeightPolicy::Latest || policy == WeightPolicy::Corrected;
+}
+std::string_view to_string(WeightPolicy policy);
+// Nothing for a name that is none: stash, latest, predict, corrected.
+std::optional<WeightPolicy> parse_weight_policy(std::string_view name);
 
 struct Schedule {
   std::string name;

@@ -42,9 +42,9 @@ class Parser {
     const std::string_view kind = value("kind");
     if (kind != "training" && kind != "forward-only") fail("expected 'training' or 'forward-only'");
     schedule_.forward_only = kind == "forward-only";
-    const std::string_view weights = value("weights");
-    if (weights != "stash" && weights != "latest") fail("expected 'stash' or 'latest'");
-    schedule_.weights = weights == "stash" ? WeightPolicy::Stash : WeightPolicy::Latest;
+    const auto weights = parse_weight_policy(value("weights"));
+    if (!weights) fail("expected 'stash', 'latest', 'predict' or 'corrected'");
+    schedule_.weights = *weights;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline)
       schedule_.placement.push_back(workers(value("placement")));
     schedule_.owner = workers(value("owner"));
@@ -152,8 +152,7 @@ std::string to_text(const Schedule& schedule) {
   std::string text =
       fmt::format("{}\nname {}\nstages {}\npipelines {}\nworkers {}\nwindow {}\nshift {}\nkind {}\nweights {}\n",
                   kFirstLine, schedule.name, schedule.stages, schedule.pipelines, schedule.workers, schedule.window,
-                  schedule.shift, schedule.forward_only ? "forward-only" : "training",
-                  schedule.weights == WeightPolicy::Stash ? "stash" : "latest");
+                  schedule.shift, schedule.forward_only ? "forward-only" : "training", to_string(schedule.weights));
   for (const auto& pipeline : schedule.placement) text += fmt::format("placement {}\n", fmt::join(pipeline, " "));
   text += fmt::format("owner {}\n", fmt::join(schedule.owner, " "));
   for (int worker = 0; worker < schedule.workers; ++worker) {

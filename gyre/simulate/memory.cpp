@@ -65,7 +65,7 @@ class WorkerWalk {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
-        if (weights_ == WeightPolicy::Stash) hold(place, action.microbatch, found);
+        if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
         let_go(place, action.microbatch);

@@ -30,6 +30,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   RuntimeOptions options;
   options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
   options.weights = weight_policy(config, schedule);
+  options.discrepancy = config.optimizer.discrepancy;
   options.recompute = config.pipeline.recompute;
   options.clip_scope = clip_scope(config, schedule);
   options.clip = config.optimizer.clip;
@@ -55,6 +56,9 @@ OptimizerConfig optimizer_config(const Config& config) {
   optimizer.geometry = config.optimizer.geometry;
   optimizer.refresh = config.optimizer.refresh;
   optimizer.drift = config.optimizer.drift;
+  optimizer.refresh_lag = config.optimizer.refresh_lag;
+  optimizer.covariance_every = config.optimizer.covariance_every;
+  optimizer.sketch = config.optimizer.sketch;
   optimizer.max_dimension = config.optimizer.max_dimension;
   optimizer.transport = config.optimizer.transport;
   optimizer.products = config.optimizer.products;

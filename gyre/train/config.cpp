@@ -3,33 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
-#include <optional>
-#include <sstream>
-#include <type_traits>
 
-#include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/core/text.h"
+#include "gyre/core/toml_fields.h"
 
 namespace gyre {
 namespace {
-
-// What a value may be.
-struct Range {
-  double least = -1e300, most = 1e300;
-  std::vector<std::string> choices = {};  // of a string; empty: any
-};
-Range at_least(double least) {
-  return {.least = least};
-}
-Range between(double least, double most) {
-  return {.least = least, .most = most};
-}
-Range one_of(std::vector<std::string> choices) {
-  return {.choices = std::move(choices)};
-}
 
 // Calls visit(table, key, field, range, meaning) for every key, in the order of the file.
 template <typename SomeConfig, typename Visit>
@@ -66,8 +46,10 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "amdp: microbatches that a pipeline takes in before the first is through");
   visit("pipeline", "tb_over_tf", pipeline.tb_over_tf, between(1e-3, 1000),
         "amdp, chimera: time of a backward in forwards, for which the order is made");
-  visit("pipeline", "weights", pipeline.weights, one_of({"auto", "stash", "latest"}),
-        "version a backward reads: its forward's, or the newest; auto: what the schedule was made for");
+  visit(
+      "pipeline", "weights", pipeline.weights, one_of({"auto", "stash", "latest", "predict", "corrected"}),
+      "what is read: a version by a forward and its backward; the newest by each; one predicted for when the gradient "
+      "arrives; the newest, corrected for the backward. auto: what the schedule or the optimizer was made for");
   visit("pipeline", "recompute", pipeline.recompute, Range{},
         "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
   visit("pipeline", "executor", pipeline.executor, one_of({"replay", "threads"}),
@@ -78,7 +60,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "all workers waiting for so long ends the run");
   auto& optimizer = c.optimizer;
   visit("optimizer", "kind", optimizer.kind, Range{},
-        "basis-rotation, adamw, nesterov-async, pipedream-lr, delay-compensated, muon or error-feedback");
+        "basis-rotation, adamw, nesterov-async, pipedream-lr, pipemare, prediction, delay-compensated, muon or "
+        "error-feedback");
   visit("optimizer", "lr", optimizer.lr, between(0, 1e6), "peak learning rate");
   visit(
       "optimizer", "betas", optimizer.betas, between(0, 1),
@@ -102,14 +85,22 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("optimizer", "refresh", optimizer.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
         "basis-rotation: every `frequency` updates, as often in all but more where delays are long, or when drifted");
   visit("optimizer", "drift", optimizer.drift, between(1e-9, 1), "basis-rotation: threshold of adaptive refresh");
+  visit("optimizer", "refresh_lag", optimizer.refresh_lag, at_least(0),
+        "basis-rotation: updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
+  visit("optimizer", "covariance_every", optimizer.covariance_every, at_least(1),
+        "basis-rotation: every so many gradients go into the covariances");
   visit("optimizer", "max_dimension", optimizer.max_dimension, at_least(0),
-        "basis-rotation: longer sides stay unrotated; 0: none do");
+        "basis-rotation: longer sides stay unrotated, or have a sketch; 0: none do");
+  visit("optimizer", "sketch", optimizer.sketch, at_least(0),
+        "basis-rotation: directions rotated of sides longer than max_dimension; 0: none");
   visit("optimizer", "transport", optimizer.transport, Range{},
         "basis-rotation: turn the second moment with the basis instead of reordering it alone");
   visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
-        "basis-rotation: type of its matrix products");
+        "basis-rotation: type of its matrix products; bf16: of those large enough to be faster so");
   visit("optimizer", "correction", optimizer.correction, at_least(0),
-        "pipedream-lr: updates over which the discount fades; 0: 2.8% of the run");
+        "pipedream-lr, pipemare: updates over which the discount fades; 0: 2.8% of the run");
+  visit("optimizer", "discrepancy", optimizer.discrepancy, between(1e-6, 0.999999),
+        "pipemare: what is left of a step in the mean step after as many updates as the stage's mismatch");
   visit("optimizer", "lambda", optimizer.lambda, between(0, 1e6), "delay-compensated: weight of the compensation");
   visit("optimizer", "matrix_lr_ratio", optimizer.matrix_lr_ratio, between(0, 1e6),
         "muon: learning rate of matrices, in units of lr");
@@ -123,124 +114,6 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "updates between checkpoints; 0: only at the end");
   visit("run", "keep_checkpoints", run.keep_checkpoints, at_least(0), "newest checkpoints that are kept; 0: all");
   visit("run", "drains", run.drains, at_least(1), "further updates after which the pipeline drains");
-}
-
-template <typename T>
-constexpr const char* type_name() {
-  if constexpr (std::is_same_v<T, bool>)
-    return "true or false";
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return "a whole number";
-  else if constexpr (std::is_same_v<T, double>)
-    return "a number";
-  else if constexpr (std::is_same_v<T, std::string>)
-    return "a string";
-  else if constexpr (std::is_same_v<T, std::vector<double>>)
-    return "a list of numbers";
-  else
-    return "a list of whole numbers";
-}
-
-std::string toml_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      quoted += fmt::format("\\u{:04x}", c);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
-// The shortest text that reads back to the same bits, recognisable as a float.
-std::string toml_number(double value) {
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
-template <typename T>
-std::string toml_value(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>)
-    return toml_string(value);
-  else if constexpr (std::is_same_v<T, double>)
-    return toml_number(value);
-  else if constexpr (std::is_same_v<T, bool>)
-    return value ? "true" : "false";
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return fmt::format("{}", value);
-  else {
-    std::vector<std::string> parts;
-    for (const auto& item : value) parts.push_back(toml_value(item));
-    return "[" + join(parts, ", ") + "]";
-  }
-}
-
-// Where an error is: a file and line, or the override's own text.
-std::string place(const std::string& origin, const toml::node& node) {
-  const bool is_override = origin.rfind("--set ", 0) == 0;
-  return is_override ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
-}
-
-std::string found(const toml::node& node) {
-  std::ostringstream text;
-  if (const auto* value = node.as_string())
-    text << '"' << value->get() << '"';
-  else if (const auto* integer = node.as_integer())
-    text << integer->get();
-  else if (const auto* number = node.as_floating_point())
-    text << number->get();
-  else if (const auto* boolean = node.as_boolean())
-    text << (boolean->get() ? "true" : "false");
-  else
-    text << "a " << node.type();
-  return text.str();
-}
-
-template <typename T>
-std::optional<T> read_scalar(const toml::node& node) {
-  if constexpr (std::is_same_v<T, double>) {
-    if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
-  }
-  if (const auto* value = node.as<T>()) return value->get();
-  return std::nullopt;
-}
-
-template <typename T>
-std::optional<T> read(const toml::node& node) {
-  if constexpr (std::is_same_v<T, std::vector<double>> || std::is_same_v<T, std::vector<int64_t>>) {
-    const auto* array = node.as_array();
-    if (array == nullptr) return std::nullopt;
-    T values;
-    for (const auto& item : *array) {
-      const auto value = read_scalar<typename T::value_type>(item);
-      if (!value) return std::nullopt;
-      values.push_back(*value);
-    }
-    return values;
-  } else {
-    return read_scalar<T>(node);
-  }
-}
-
-template <typename T>
-void check_range(const std::string& where, const T& value, const Range& range) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
-      return;
-    throw InputError(fmt::format("{} is \"{}\"; give one of: {}", where, value, join(range.choices, ", ")));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return;
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    const auto number = static_cast<double>(value);
-    if (number >= range.least && number <= range.most) return;
-    if (range.most >= 1e300) throw InputError(fmt::format("{} is {}; give at least {}", where, value, range.least));
-    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
-  } else {
-    for (const auto& item : value) check_range(where, item, range);
-  }
 }
 
 std::vector<std::string> known_tables() {
@@ -261,46 +134,23 @@ std::vector<std::string> known_keys(std::string_view of_table) {
   return keys;
 }
 
-void reject_unknown(const toml::table& root, const std::string& origin) {
+// Takes what `root` has into `config`. Tables in `others` are somebody else's.
+void apply(const toml::table& root, const std::string& origin, Config& config,
+           const std::vector<std::string>& others = {}) {
   const auto tables = known_tables();
   for (const auto& [name, node] : root) {
     const std::string table(name.str());
+    if (std::find(others.begin(), others.end(), table) != others.end()) continue;
     if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
       throw InputError(fmt::format("{}: unknown table [{}]{}", place(origin, node), table, suggestion(table, tables)));
     }
     if (!node.is_table()) throw InputError(fmt::format("{}: [{}] must be a table", place(origin, node), table));
-    const auto keys = known_keys(table);
-    for (const auto& [key_name, value] : *node.as_table()) {
-      const std::string key(key_name.str());
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-        throw InputError(
-            fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), key, table, suggestion(key, keys)));
-      }
-    }
-  }
-}
-
-// Takes what `root` has into `config`.
-void apply(const toml::table& root, const std::string& origin, Config& config) {
-  reject_unknown(root, origin);
-  for_each_field(config, [&](const char* table, const char* key, auto& field, const Range& range, const char*) {
-    using T = std::remove_cvref_t<decltype(field)>;
-    const auto node = root[table][key];
-    if (!node) return;
-    const std::string where = fmt::format("{}: [{}] {}", place(origin, *node.node()), table, key);
-    const auto value = read<T>(*node.node());
-    if (!value) throw InputError(fmt::format("{} is {}; give {}", where, found(*node.node()), type_name<T>()));
-    check_range(where, *value, range);
-    field = *value;
-  });
-}
-
-toml::table parse_toml(std::string_view text, const std::string& origin) {
-  try {
-    return toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    throw InputError(fmt::format("{}:{}:{}: {}", origin, error.source().begin.line, error.source().begin.column,
-                                 error.description()));
+    read_table(*node.as_table(), table, origin, [&](auto&& visit) {
+      for_each_field(config,
+                     [&](const char* of_table, const char* key, auto& field, const Range& range, const char* meaning) {
+                       if (table == of_table) visit(key, field, range, meaning);
+                     });
+    });
   }
 }
 
@@ -365,9 +215,10 @@ void check(const Config& config, const std::string& origin) {
 
 }  // namespace
 
-Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides) {
+Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
+                    const std::vector<std::string>& other_tables) {
   Config config;
-  apply(parse_toml(text, origin), origin, config);
+  apply(parse_toml(text, origin), origin, config, other_tables);
   for (const std::string& text_override : overrides) apply_override(text_override, config);
   check(config, origin);
   return config;

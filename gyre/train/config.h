@@ -63,10 +63,14 @@ struct Config {
     std::string geometry = "bilateral";
     std::string refresh = "fixed";
     double drift = 0.1;
+    int64_t refresh_lag = 0;
+    int64_t covariance_every = 1;
     int64_t max_dimension = 0;
+    int64_t sketch = 0;
     bool transport = false;
     std::string products = "bf16";
     int64_t correction = 0;
+    double discrepancy = 0.135;
     double lambda = 0.04;
     double matrix_lr_ratio = 20;
     bool operator==(const Optimizer&) const = default;
@@ -88,7 +92,9 @@ struct Config {
 // Overrides are "table.key=value", the value in TOML or, for strings, bare. InputError for syntax, unknown keys (with
 // the nearest), wrong types and values out of range, saying file and line.
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides);
-Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides);
+// `other_tables` may be there and are not looked at.
+Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,
+                    const std::vector<std::string>& other_tables = {});
 
 // Complete; parse_config(to_toml(c)) == c to the bit.
 std::string to_toml(const Config& config);

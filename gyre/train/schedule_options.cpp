@@ -30,8 +30,11 @@ Schedule build_schedule(const Config& config) {
 }
 
 WeightPolicy weight_policy(const Config& config, const Schedule& schedule) {
-  if (config.pipeline.weights == "auto") return schedule.weights;
-  return config.pipeline.weights == "latest" ? WeightPolicy::Latest : WeightPolicy::Stash;
+  if (const auto policy = parse_weight_policy(config.pipeline.weights)) return *policy;
+  // Two optimizers are defined by what their stages read.
+  if (config.optimizer.kind == "prediction") return WeightPolicy::Predict;
+  if (config.optimizer.kind == "pipemare") return WeightPolicy::Corrected;
+  return schedule.weights;
 }
 
 }  // namespace gyre

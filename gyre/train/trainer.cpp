@@ -73,7 +73,10 @@ class Training {
     progress_.start(config_.run.updates, done_);
     try {
       while (done_ < config_.run.updates && !interrupted_) run_segment();
-    } catch (const Error& error) {
+    } catch (const Divergence&) {
+      end("diverged");
+      throw;
+    } catch (const Error&) {
       end("failed");
       throw;
     }

@@ -157,9 +157,20 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
   std::vector<at::Tensor> gradients;
   for (int t = 0; t < 45; ++t) gradients.push_back(at::randn({8, 6}));
   const at::Tensor start = at::randn({8, 6});
-  for (const char* products : {"fp32", "bf16"}) {
-    OptimizerConfig config = config_of("basis-rotation");
-    config.products = products;
+  const OptimizerConfig plain = config_of("basis-rotation");
+  std::map<std::string, OptimizerConfig> configs;
+  for (const char* name : {"plain", "bf16", "first", "sketch", "sketch of the momentum", "lag", "all at once"}) {
+    configs[name] = plain;
+  }
+  configs["bf16"].products = "bf16";
+  configs["first"].source = configs["sketch of the momentum"].source = "first";
+  for (const char* name : {"sketch", "sketch of the momentum", "all at once"}) {
+    configs[name].max_dimension = 6;  // of (8, 6): the left side
+    configs[name].sketch = 3;
+  }
+  configs["lag"].refresh_lag = configs["all at once"].refresh_lag = 4;
+  configs["all at once"].covariance_every = 3;
+  for (const auto& [name, config] : configs) {
     const auto run = [&](Optimizer& optimizer, at::Tensor& w, int64_t from, int64_t to) {
       for (int64_t t = from; t <= to; ++t) {
         optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradients[t - 1].clone()},
@@ -176,9 +187,14 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
       run(*before, w, 1, stop);
       after->load_state(before->state());
       run(*after, w, stop + 1, 45);
-      EXPECT_TRUE(w.equal(expected)) << "stopped after " << stop << " " << products;
+      EXPECT_TRUE(w.equal(expected)) << "stopped after " << stop << ", " << name;
     }
   }
+}
+
+void refresh(RotationBasis& basis) {
+  basis.prepare(basis.covariance(), false);
+  basis.take();
 }
 
 TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
@@ -186,8 +202,8 @@ TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
   RotationBasis basis(6);
   for (int step = 0; step < 10000; ++step) {
     const at::Tensor g = at::randn({6, 3}) * (step % 100 == 0 ? 1e3 : 1e-3);
-    basis.accumulate(g.mm(g.t()), 0.99);
-    basis.refresh();
+    basis.accumulate(g, 0, 0.99);
+    refresh(basis);
   }
   EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(6)).abs().max().item<double>(), 1e-5);
 }
@@ -195,19 +211,95 @@ TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
 TEST(RotationBasis, FindsTheEigenvectors) {
   at::manual_seed(8);
   const at::Tensor q = random_orthogonal(8);
-  const at::Tensor c = (q * at::pow(2.0, -at::arange(8, at::kFloat))).mm(q.t());
   RotationBasis basis(8);
-  basis.accumulate(at::eye(8), 0);  // an uninformed start
-  basis.refresh();
-  basis.accumulate(c, 0);
-  for (int i = 0; i < 60; ++i) basis.refresh();
+  basis.accumulate(at::eye(8), 0, 0);  // an uninformed start
+  refresh(basis);
+  basis.accumulate(q * at::pow(2.0, -at::arange(8, at::kFloat) / 2), 0, 0);  // x with x x^T = c
+  for (int i = 0; i < 60; ++i) refresh(basis);
   EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
 }
 
+TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
+  at::manual_seed(11);
+  RotationBasisOptions options;
+  options.rank = 3;
+  RotationBasis basis(10, options);
+  const at::Tensor x = at::randn({10, 4});
+  const auto expect_isometry = [&](const char* when) {
+    const at::Tensor y = basis.to(x, 0);
+    EXPECT_TRUE(basis.to(x.t().contiguous(), 1).allclose(y.t(), 1e-5, 1e-6)) << when;
+    EXPECT_EQ(y.size(0), 13) << when;
+    EXPECT_LT((basis.from(y, 0) - x).abs().max().item<double>(), 1e-5) << when;
+    EXPECT_NEAR(y.norm().item<double>(), x.norm().item<double>(), 1e-4) << when;
+  };
+  expect_isometry("before the first basis");
+  const at::Tensor strong = random_orthogonal(10).narrow(1, 0, 3);
+  const at::Tensor scales = at::tensor({30.0f, 20.0f, 10.0f});
+  for (int step = 0; step < 30; ++step) {
+    const at::Tensor g = (strong * scales).mm(at::randn({3, 8})) + at::randn({10, 8}) * 0.1;
+    basis.accumulate(g, 0, 0.9);
+    refresh(basis);
+  }
+  expect_isometry("later");
+  EXPECT_GT(strong.t().mm(basis.vectors()).norm().item<double>(), std::sqrt(3) * 0.999);
+}
+
+TEST(RotationBasis, ASketchOfEverythingIsTheWholeBasis) {
+  at::manual_seed(12);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.frequency = 5;
+  auto whole = make_optimizer(config, {matrix("w", 8, 5, true)});
+  config.max_dimension = 5;
+  config.sketch = 8;
+  auto sketched = make_optimizer(config, {matrix("w", 8, 5, true)});
+  at::Tensor a = at::randn({8, 5}), b = a.clone();
+  const at::Tensor scales = at::logspace(0, -1.5, 8, 10, at::kFloat).unsqueeze(1);
+  const at::Tensor turn = random_orthogonal(8);
+  double moved = 0, apart = 0;
+  for (int64_t t = 1; t <= 200; ++t) {
+    const at::Tensor g = turn.mm(scales * at::randn({8, 5}));
+    const at::Tensor before = a.clone();
+    whole->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-3));
+    sketched->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-3));
+    moved += (a - before).norm().item<double>();
+    apart = (a - b).norm().item<double>();
+  }
+  // Not the same numbers: the sketch begins at random directions and its average forgets those.
+  EXPECT_LT(apart, 0.1 * moved);
+}
+
+TEST(Refresh, InTheBackgroundItComesAtItsUpdate) {
+  at::manual_seed(13);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.frequency = 5;
+  auto at_once = make_optimizer(config, {matrix("w", 6, 4, true)});
+  config.refresh_lag = 2;
+  auto lagging = make_optimizer(config, {matrix("w", 6, 4, true)});
+  auto again = make_optimizer(config, {matrix("w", 6, 4, true)});
+  auto adamw = make_optimizer(config_of("adamw"), {matrix("w", 6, 4, true)});
+  at::Tensor a = at::randn({6, 4}), b = a.clone(), c = a.clone(), d = a.clone();
+  for (int64_t t = 1; t <= 40; ++t) {
+    const at::Tensor g = at::randn({6, 4});
+    at_once->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    lagging->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    again->step(std::vector<at::Tensor>{c}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    adamw->step(std::vector<at::Tensor>{d}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    EXPECT_TRUE(b.equal(c)) << t;
+    EXPECT_EQ(b.equal(d), t < 7) << t;  // the refresh of update 5 is there at update 7
+    EXPECT_EQ(a.equal(d), t < 5) << t;
+  }
+  EXPECT_LT((a - b).norm().item<double>(), 0.5 * (a - d).norm().item<double>() + 0.2);
+}
+
 TEST(BasisRotation, DegenerateGradientsStayFinite) {
-  for (const char* products : {"fp32", "bf16"}) {
+  for (const char* products : {"fp32", "bf16", "sketch"}) {
     OptimizerConfig config = config_of("basis-rotation");
-    config.products = products;
+    if (std::string(products) == "sketch") {
+      config.max_dimension = 5;
+      config.sketch = 2;
+    } else {
+      config.products = products;
+    }
     config.frequency = 3;
     auto optimizer = make_optimizer(config, {matrix("w", 8, 6, true)});
     at::Tensor w = at::ones({8, 6});
@@ -306,6 +398,9 @@ TEST(Config, BadValuesNameTheirKey) {
   EXPECT_THAT(complaint([](auto& c) { c.epsilon = 0; }), ::testing::HasSubstr("epsilon"));
   EXPECT_THAT(complaint([](auto& c) { c.frequency = 0; }), ::testing::HasSubstr("frequency"));
   EXPECT_THAT(complaint([](auto& c) { c.source = "third"; }), ::testing::HasSubstr("source"));
+  EXPECT_THAT(complaint([](auto& c) { c.refresh_lag = 10; }), ::testing::HasSubstr("refresh_lag"));
+  EXPECT_THAT(complaint([](auto& c) { c.sketch = 8; }), ::testing::HasSubstr("max_dimension"));
+  EXPECT_THAT(complaint([](auto& c) { c.covariance_every = 0; }), ::testing::HasSubstr("covariance_every"));
   EXPECT_THAT(complaint([](auto& c) { c.products = "fp8"; }), ::testing::HasSubstr("products"));
 }
 

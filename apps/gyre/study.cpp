@@ -1,0 +1,65 @@
+// gyre study STUDY.toml: a grid of runs side by side, compared.
+#include <fmt/format.h>
+
+#include <memory>
+#include <thread>
+
+#include "command.h"
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/study/conduct.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string study;
+  std::string out;
+  int64_t jobs = 0;
+  bool report_only = false;
+  bool help_study = false;
+  bool json = false;
+};
+
+void run(const Flags& flags) {
+  if (flags.help_study) {
+    fmt::print("{}", describe_study());
+    return;
+  }
+  if (flags.study.empty()) throw InputError("gyre study: give a STUDY.toml; --help-study lists what it can say");
+  const Study study = load_study(flags.study);
+  ConductOptions options;
+  options.root = flags.out.empty() ? std::filesystem::path("studies") / study.name : std::filesystem::path(flags.out);
+  options.program = engine_program();
+  options.jobs = static_cast<int>(flags.jobs > 0 ? flags.jobs : study.jobs);
+  options.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.report_only = flags.report_only;
+  options.stop = &install_interrupt_handler();
+  options.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  const auto result = conduct(study, options);
+  if (!result) {
+    fmt::print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", flags.study,
+               flags.out.empty() ? "" : " --out " + flags.out);
+    throw CLI::RuntimeError(130);
+  }
+  const auto files = write_results(*result, options.root);
+  fmt::print("{}", flags.json ? to_json(*result) : to_markdown(*result));
+  for (const auto& file : files) fmt::print(stderr, "wrote {}\n", file.string());
+}
+
+}  // namespace
+
+void add_study(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("study", "Compare methods over a grid of runs, side by side and resumable");
+  command->add_option("study", flags->study, "The study (TOML)");
+  command->add_option("--out", flags->out, "Directory of the study [studies/<name of STUDY>]");
+  command->add_option("--jobs", flags->jobs,
+                      "Runs side by side; 0: what the study says, or as many as there are cores for");
+  command->add_flag("--report", flags->report_only, "Run nothing; compare the runs that have finished");
+  command->add_flag("--help-study", flags->help_study, "List every key of [study], and exit");
+  command->add_flag("--json", flags->json, "Print the results as JSON instead of Markdown");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,150 @@
+// What basis rotation costs: tokens per second of training with it over those with AdamW, as tokens per update grow.
+// One transformer block stands for the model (embedding and head, which are not rotated, would only flatter the ratio).
+//   rotation_bench [WIDTH] [ROUNDS]
+// Forward and backward of one microbatch, AdamW's update and a whole cycle of rotation's updates with its refresh are
+// measured in turn, ROUNDS times; an iteration of n tokens is n / microbatch passes and one update.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "gyre/model/gpt.h"
+#include "gyre/model/stage.h"
+#include "gyre/optim/config.h"
+#include "gyre/runtime/flat_buffer.h"
+
+namespace {
+
+using namespace gyre;
+
+constexpr int64_t kContext = 512;
+constexpr int64_t kTokens[] = {1024, 4096, 16384, 65536, 131072};
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class Block {
+ public:
+  explicit Block(int64_t width) : width_(width), stage_(layers(width), 1) {
+    weights_ = make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU);
+    gradients_ = make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU);
+    for (size_t i = 0; i < stage_.parameters().size(); ++i) {
+      weights_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
+    }
+    compute_ = make_flat_buffer(stage_.parameters(), at::kBFloat16, at::kCPU);
+    compute_.flat.copy_(weights_.flat);
+  }
+
+  const std::vector<ParameterSpec>& parameters() const { return stage_.parameters(); }
+
+  void pass(int64_t tokens) {
+    const at::Tensor input = at::randn({tokens / kContext, kContext, width_}).to(at::kBFloat16);
+    StageSaved saved;
+    const at::Tensor output = stage_.forward(compute_.tensors, input, {}, saved);
+    stage_.backward(compute_.tensors, output, saved, gradients_.tensors);
+  }
+
+  void update(Optimizer& optimizer, int64_t number) {
+    UpdateContext context;
+    context.update = number;
+    context.learning_rate = 1e-6;
+    optimizer.step(weights_.tensors, gradients_.tensors, context);
+    compute_.flat.copy_(weights_.flat);
+  }
+
+ private:
+  static Layers layers(int64_t width) {
+    GptConfig gpt;
+    gpt.layers = 1;
+    gpt.width = width;
+    gpt.heads = width / 64;
+    gpt.context = kContext;
+    const Layers all = build_gpt(gpt);
+    return {all[1]};
+  }
+  int64_t width_;
+  Stage stage_;
+  FlatBuffer weights_, gradients_, compute_;
+};
+
+struct Method {
+  const char* name;
+  OptimizerConfig config;
+  std::unique_ptr<Optimizer> optimizer = nullptr;
+  int64_t updates = 0;
+  std::vector<double> seconds = {};  // per update
+};
+
+std::vector<Method> methods(int64_t width) {
+  std::vector<Method> all;
+  OptimizerConfig adamw;
+  adamw.kind = "adamw";
+  all.push_back({"adamw", adamw});
+  OptimizerConfig whole;
+  whole.products = "bf16";
+  all.push_back({"whole bases", whole});
+  OptimizerConfig sketch = whole;
+  sketch.max_dimension = width;
+  sketch.sketch = width / 2;
+  sketch.covariance_every = 5;
+  all.push_back({"MLP's long sides sketched", sketch});
+  OptimizerConfig rare = sketch;
+  rare.frequency = 50;
+  all.push_back({"and refreshed every 50", rare});
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  at::set_num_threads(1);
+  const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
+  Block block(width);
+  auto all = methods(width);
+  for (Method& method : all) method.optimizer = make_optimizer(method.config, block.parameters());
+  std::vector<double> small, large;  // passes of 1024 and of 4096 tokens
+  for (int round = 0; round <= rounds; ++round) {
+    const double one = seconds_of([&] { block.pass(1024); });
+    const double four = seconds_of([&] { block.pass(4096); });
+    for (Method& method : all) {
+      const int64_t cycle = method.config.frequency;
+      const double update = seconds_of([&] {
+        for (int64_t i = 0; i < cycle; ++i) block.update(*method.optimizer, ++method.updates);
+      });
+      if (round > 0) method.seconds.push_back(update / static_cast<double>(cycle));
+    }
+    if (round == 0) continue;  // warm; the bases' cold start
+    small.push_back(one);
+    large.push_back(four);
+  }
+  fmt::print("width {}: 1024 tokens {:.1f} ms, 4096 tokens {:.1f} ms; AdamW's update {:.2f} ms\n", width,
+             1e3 * median(small), 1e3 * median(large), 1e3 * median(all[0].seconds));
+  fmt::print("{:<28} {:>10}", "tokens/s over AdamW's at", "update, ms");
+  for (const int64_t tokens : kTokens) fmt::print(" {:>7}", tokens);
+  fmt::print("\n");
+  for (const Method& method : all) {
+    fmt::print("{:<28} {:>10.2f}", method.name, 1e3 * median(method.seconds));
+    for (const int64_t tokens : kTokens) {
+      const double passes = tokens == 1024 ? median(small) : median(large) * static_cast<double>(tokens) / 4096;
+      fmt::print(" {:>7.3f}", (passes + median(all[0].seconds)) / (passes + median(method.seconds)));
+    }
+    fmt::print("\n");
+  }
+}

@@ -1,0 +1,189 @@
+// Reading described tables of TOML: fields with a type, a range and a meaning; errors that say file, line and what to
+// give instead. Whoever has settings describes them once and gets reading, checking and writing.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+
+// What a value may be.
+struct Range {
+  double least = -1e300, most = 1e300;
+  std::vector<std::string> choices = {};  // of a string; empty: any
+};
+inline Range at_least(double least) {
+  return {.least = least};
+}
+inline Range between(double least, double most) {
+  return {.least = least, .most = most};
+}
+inline Range one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices)};
+}
+
+template <typename T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return "a whole number";
+  else if constexpr (std::is_same_v<T, double>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a string";
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return "a list of numbers";
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return "a list of strings";
+  else
+    return "a list of whole numbers";
+}
+
+inline std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", c);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// The shortest text that reads back to the same bits, recognisable as a float.
+inline std::string toml_number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+template <typename T>
+inline std::string toml_value(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>)
+    return toml_string(value);
+  else if constexpr (std::is_same_v<T, double>)
+    return toml_number(value);
+  else if constexpr (std::is_same_v<T, bool>)
+    return value ? "true" : "false";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return fmt::format("{}", value);
+  else {
+    std::vector<std::string> parts;
+    for (const auto& item : value) parts.push_back(toml_value(item));
+    return "[" + join(parts, ", ") + "]";
+  }
+}
+
+// Where an error is: a file and line, or the override's own text.
+inline std::string place(const std::string& origin, const toml::node& node) {
+  const bool is_override = origin.rfind("--set ", 0) == 0;
+  return is_override ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
+}
+
+inline std::string found(const toml::node& node) {
+  std::ostringstream text;
+  if (const auto* value = node.as_string())
+    text << '"' << value->get() << '"';
+  else if (const auto* integer = node.as_integer())
+    text << integer->get();
+  else if (const auto* number = node.as_floating_point())
+    text << number->get();
+  else if (const auto* boolean = node.as_boolean())
+    text << (boolean->get() ? "true" : "false");
+  else
+    text << "a " << node.type();
+  return text.str();
+}
+
+template <typename T>
+std::optional<T> read_scalar(const toml::node& node) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
+  }
+  if (const auto* value = node.as<T>()) return value->get();
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<T> read_value(const toml::node& node) {
+  if constexpr (requires { typename T::value_type; } && !std::is_same_v<T, std::string>) {
+    const auto* array = node.as_array();
+    if (array == nullptr) return std::nullopt;
+    T values;
+    for (const auto& item : *array) {
+      const auto value = read_scalar<typename T::value_type>(item);
+      if (!value) return std::nullopt;
+      values.push_back(*value);
+    }
+    return values;
+  } else {
+    return read_scalar<T>(node);
+  }
+}
+
+template <typename T>
+void check_range(const std::string& where, const T& value, const Range& range) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
+      return;
+    throw InputError(fmt::format("{} is \"{}\"; give one of: {}", where, value, join(range.choices, ", ")));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    const auto number = static_cast<double>(value);
+    if (number >= range.least && number <= range.most) return;
+    if (range.most >= 1e300) throw InputError(fmt::format("{} is {}; give at least {}", where, value, range.least));
+    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
+  } else {
+    for (const auto& item : value) check_range(where, item, range);
+  }
+}
+
+inline toml::table parse_toml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    throw InputError(fmt::format("{}:{}:{}: {}", origin, error.source().begin.line, error.source().begin.column,
+                                 error.description()));
+  }
+}
+
+// Takes into fields what `table` has, which is called [name] in errors. for_each(visit) calls visit(key, field, range,
+// meaning) for every key there may be; others are errors.
+template <typename ForEach>
+void read_table(const toml::table& table, const std::string& name, const std::string& origin, ForEach&& for_each) {
+  std::vector<std::string> keys;
+  for_each([&](const char* key, auto&&...) { keys.emplace_back(key); });
+  for (const auto& [key_name, value] : table) {
+    const std::string key(key_name.str());
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    throw InputError(
+        fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), key, name, suggestion(key, keys)));
+  }
+  for_each([&](const char* key, auto& field, const Range& range, const char*) {
+    using T = std::remove_cvref_t<decltype(field)>;
+    const auto node = table[key];
+    if (!node) return;
+    const std::string where = fmt::format("{}: [{}] {}", place(origin, *node.node()), name, key);
+    const auto value = read_value<T>(*node.node());
+    if (!value) throw InputError(fmt::format("{} is {}; give {}", where, found(*node.node()), type_name<T>()));
+    check_range(where, *value, range);
+    field = *value;
+  });
+}
+
+}  // namespace gyre

@@ -1,0 +1,63 @@
+#include "gyre/optim/mixed_kernels.h"
+
+#include <ATen/ATen.h>
+
+#include "gyre/kernels/cpu_math.h"
+
+namespace gyre {
+namespace {
+
+// y <- a y + b x
+template <typename T>
+GYRE_INLINE void combine(float* __restrict y, const T* __restrict x, int64_t count, float a, float b) {
+  for (int64_t i = 0; i < count; ++i) y[i] = a * y[i] + b * cpu::load(x + i);
+}
+GYRE_CPU_KERNEL void combine_single(float* __restrict y, const float* __restrict x, int64_t count, float a, float b) {
+  combine(y, x, count, a, b);
+}
+GYRE_CPU_KERNEL void combine_half(float* __restrict y, const c10::BFloat16* __restrict x, int64_t count, float a,
+                                  float b) {
+  combine(y, x, count, a, b);
+}
+GYRE_CPU_KERNEL void convert(c10::BFloat16* __restrict y, const float* __restrict x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) cpu::store(y + i, x[i]);
+}
+
+bool plain(const at::Tensor& t) {
+  return t.device().is_cpu() && t.is_contiguous();
+}
+
+void combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
+  const bool half = x.scalar_type() == at::kBFloat16;
+  if (!plain(y) || !plain(x) || (!half && x.scalar_type() != at::kFloat)) {
+    y.mul_(a).add_(x, b);
+    return;
+  }
+  const auto fa = static_cast<float>(a), fb = static_cast<float>(b);
+  if (half) {
+    combine_half(y.data_ptr<float>(), x.data_ptr<c10::BFloat16>(), y.numel(), fa, fb);
+  } else {
+    combine_single(y.data_ptr<float>(), x.data_ptr<float>(), y.numel(), fa, fb);
+  }
+}
+
+}  // namespace
+
+at::Tensor to_half(const at::Tensor& x) {
+  if (x.scalar_type() != at::kFloat) return x.to(at::kBFloat16);
+  if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_half(x.t()).t();
+  if (!plain(x)) return x.to(at::kBFloat16);
+  const at::Tensor half = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+  convert(half.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
+  return half;
+}
+
+void average_into(const at::Tensor& average, const at::Tensor& x, double beta) {
+  combine(average, x, beta, 1 - beta);
+}
+
+void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep) {
+  combine(w, x, keep, -rate);
+}
+
+}  // namespace gyre

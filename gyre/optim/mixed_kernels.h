@@ -1,0 +1,15 @@
+// Passes over memory between fp32 and bf16, each once: conversions cost as much as the products they are made for.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace gyre {
+
+// x in bf16, in x's own layout (a transposed view stays one).
+at::Tensor to_half(const at::Tensor& x);
+// average <- beta average + (1 - beta) x. average: fp32; x: fp32 or bf16, same shape.
+void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
+// w <- keep w - rate x. w: fp32; x: fp32 or bf16, same shape.
+void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);
+
+}  // namespace gyre

@@ -1,0 +1,25 @@
+// Line charts as SVG: enough for curves of losses and slowdowns in documents, readable on light and dark pages.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gyre {
+
+struct ChartLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;
+};
+struct LineChart {
+  std::string title, x_label, y_label;
+  bool log_x = false, log_y = false;
+  bool markers = false;  // a dot at every point
+  std::vector<ChartLine> lines;
+};
+
+// Lines with many points are thinned to what the eye can tell. Points that are not finite, or not positive on a log
+// axis, are left out.
+std::string to_svg(const LineChart& chart);
+
+}  // namespace gyre

@@ -1,0 +1,149 @@
+#include "gyre/study/conduct.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/study/launcher.h"
+
+namespace gyre {
+namespace {
+
+class Conductor {
+ public:
+  Conductor(const Study& study, const ConductOptions& options)
+      : study_(study), options_(options), arms_(study_arms(study)) {
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      results_.push_back({arms_[arm], {}, {}, 0, false, {}, {}, {}});
+      rates_.push_back(std::nullopt);
+      const auto trial_runs = trials(study_, arms_, arm);
+      total_ += trial_runs.size() + study_.seeds.size();
+      // The best of the trials is the first seed's run.
+      if (!trial_runs.empty() && study_.sweep_updates == 0) --total_;
+    }
+    launcher_.program = options.program;
+    launcher_.root = options.root / "runs";
+    launcher_.jobs = options.jobs > 0 ? options.jobs : jobs_that_fit();
+    launcher_.stop = options.stop;
+  }
+
+  std::optional<StudyResult> run() {
+    std::vector<StudyRun> runs;
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      const auto more = trials(study_, arms_, arm);
+      runs.insert(runs.end(), more.begin(), more.end());
+    }
+    if (!perform(runs)) return std::nullopt;
+    runs = chosen_runs();
+    if (!perform(runs)) return std::nullopt;
+    collect();
+    return summarise(study_, std::move(results_));
+  }
+
+ private:
+  // A run keeps a core busy for every worker that is a thread of its own.
+  int jobs_that_fit() const {
+    int64_t busy = 1;
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      const Config config = final_runs(study_, arms_, arm, 1e-3)[0].config;
+      const int64_t workers = config.pipeline.executor == "replay" ? 1 : config.pipeline.stages;
+      busy = std::max(busy, workers * config.pipeline.threads);
+    }
+    return static_cast<int>(std::max<int64_t>(1, options_.cores / busy));
+  }
+
+  bool perform(const std::vector<StudyRun>& runs) {
+    if (options_.report_only) {
+      for (const StudyRun& run : runs) {
+        const RunStatus status = status_of(launcher_.root / run.directory, run.config);
+        if (status == RunStatus::Finished || status == RunStatus::Diverged) account(run, status);
+      }
+      return true;
+    }
+    std::filesystem::create_directories(launcher_.root);
+    return launch(runs, launcher_, [&](const StudyRun& run, RunStatus status) { account(run, status); });
+  }
+
+  void account(const StudyRun& run, RunStatus status) {
+    ++done_;
+    const Curve curve = read_curve(metrics_of(run));
+    const auto loss = smoothed(curve.loss, study_.smooth);
+    const bool finished = status == RunStatus::Finished;
+    if (run.is_trial) {
+      results_[run.arm].trials.push_back({run.learning_rate, finished ? std::optional(loss.back()) : std::nullopt});
+    }
+    if (options_.report_only || !options_.say) return;
+    options_.say(fmt::format("[{}/{}] {}: {}, {}", done_, total_, run.directory,
+                             finished ? fmt::format("loss {:.4f}", loss.back()) : "diverged",
+                             human_duration(curve.seconds.empty() ? 0 : curve.seconds.back())));
+  }
+
+  // After the trials: the runs with each arm's best rate.
+  std::vector<StudyRun> chosen_runs() {
+    std::vector<StudyRun> runs;
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      ArmResult& result = results_[arm];
+      const auto rates = learning_rates(study_, arms_[arm]);
+      // Trials end in any order.
+      std::sort(result.trials.begin(), result.trials.end(),
+                [](const TrialResult& a, const TrialResult& b) { return a.learning_rate < b.learning_rate; });
+      const auto rate = rates.size() == 1 ? std::optional(rates[0]) : best_rate(result.trials);
+      rates_[arm] = rate;
+      result.diverged = !rate;
+      result.learning_rate = rate.value_or(rates[0]);
+      if (!rate) continue;
+      for (StudyRun& run : final_runs(study_, arms_, arm, *rate)) {
+        const bool was_trial = !result.trials.empty() && study_.sweep_updates == 0 && run.seed == study_.seeds[0];
+        if (was_trial) continue;
+        runs.push_back(std::move(run));
+      }
+    }
+    return runs;
+  }
+
+  // Arms whose runs have all ended, with their curves.
+  void collect() {
+    std::vector<ArmResult> complete;
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      ArmResult& result = results_[arm];
+      std::vector<Curve> curves;
+      bool missing = !result.diverged && !rates_[arm];
+      if (rates_[arm]) {
+        for (const StudyRun& run : final_runs(study_, arms_, arm, *rates_[arm])) {
+          const RunStatus status = status_of(launcher_.root / run.directory, run.config);
+          missing |= status == RunStatus::Absent || status == RunStatus::Begun;
+          result.diverged |= status == RunStatus::Diverged;
+          if (status == RunStatus::Finished) curves.push_back(read_curve(metrics_of(run)));
+        }
+      }
+      if (missing || (options_.report_only && result.diverged && result.trials.empty())) continue;
+      if (!result.diverged) result.curve = mean_curve(curves);
+      complete.push_back(std::move(result));
+    }
+    results_ = std::move(complete);
+  }
+
+  std::filesystem::path metrics_of(const StudyRun& run) const {
+    return launcher_.root / run.directory / "metrics.jsonl";
+  }
+
+  const Study& study_;
+  const ConductOptions& options_;
+  std::vector<StudyArm> arms_;
+  std::vector<ArmResult> results_;            // by arm
+  std::vector<std::optional<double>> rates_;  // chosen
+  LauncherOptions launcher_;
+  size_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
+  return Conductor(study, options).run();
+}
+
+}  // namespace gyre

@@ -1,0 +1,28 @@
+// Conducts a study: trials of learning rates, then the runs that count, then what they show.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "gyre/study/results.h"
+#include "gyre/study/study.h"
+
+namespace gyre {
+
+struct ConductOptions {
+  std::filesystem::path root;     // the study's directory; created
+  std::filesystem::path program;  // gyre-engine
+  int jobs = 0;                   // runs side by side; 0: as many as `cores` are enough for
+  int cores = 1;
+  bool report_only = false;  // run nothing: arms without a finished run are left out
+  const std::atomic<bool>* stop = nullptr;
+  std::function<void(const std::string&)> say;  // a line of progress
+};
+
+// Nothing if it was stopped; the same call continues it. Errors: InputError, RunError.
+std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options);
+
+}  // namespace gyre

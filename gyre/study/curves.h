@@ -1,0 +1,29 @@
+// What a run's metrics.jsonl says about its training loss.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gyre {
+
+struct Curve {
+  std::vector<double> loss;        // [update - 1]
+  std::vector<double> seconds;     // [update - 1], of training up to there, all sessions together
+  std::optional<double> val_loss;  // the last evaluation's
+};
+// InputError for a line that is no JSON or steps that are not consecutive.
+Curve read_curve(const std::filesystem::path& metrics);
+// The status of the last "end" line, or nothing.
+std::string end_status(const std::filesystem::path& metrics);
+
+// Trailing means: result[i] is the mean of values[i - window + 1 .. i]; shorter at the start.
+std::vector<double> smoothed(const std::vector<double>& values, int64_t window);
+// The mean of several runs, as far as the shortest goes.
+Curve mean_curve(const std::vector<Curve>& curves);
+// The first update, counted from 1 and not before a full window, whose smoothed loss is at most `target`.
+std::optional<int64_t> first_at_most(const std::vector<double>& smoothed_loss, double target, int64_t window);
+
+}  // namespace gyre

@@ -1,0 +1,168 @@
+#include "gyre/study/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/study/curves.h"
+
+extern char** environ;  // POSIX: what a child inherits
+
+namespace gyre {
+namespace {
+
+std::filesystem::path log_of(const std::filesystem::path& directory) {
+  return directory.string() + ".log";
+}
+
+std::string last_line(const std::filesystem::path& path) {
+  std::string text = read_file(path);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text.substr(text.find_last_of("\n\r") + 1);
+}
+
+// Starts `gyre-engine train` with stdout and stderr in a log beside the run.
+pid_t start(const StudyRun& run, bool resume, const LauncherOptions& options) {
+  const auto directory = options.root / run.directory;
+  std::filesystem::create_directories(directory.parent_path());
+  const auto config = directory.string() + ".toml";
+  write_file_atomic(config, to_toml(run.config));
+  std::vector<std::string> words = {options.program.string(), "train", config, "--out", directory.string()};
+  if (resume) words.emplace_back("--resume");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  const std::string log = log_of(directory).string();
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, words[0].c_str(), &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) throw RunError(fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
+  return child;
+}
+
+// A child process that can be waited for together with others.
+class Child {
+ public:
+  Child(pid_t process, const StudyRun& run)
+      : process_(process), run_(&run), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
+  ~Child() { close(descriptor_); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  const StudyRun& run() const { return *run_; }
+  pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
+  void interrupt() const { kill(process_, SIGINT); }
+  void reap() const { waitpid(process_, nullptr, 0); }
+
+ private:
+  pid_t process_;
+  const StudyRun* run_;
+  int descriptor_;
+};
+
+class Launcher {
+ public:
+  Launcher(const LauncherOptions& options, const std::function<void(const StudyRun&, RunStatus)>& ended)
+      : options_(options), ended_(ended) {}
+  // Whatever happens, no run is left behind.
+  ~Launcher() {
+    for (const auto& child : running_) child->interrupt();
+    for (const auto& child : running_) child->reap();
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  size_t running() const { return running_.size(); }
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+
+  void begin(const StudyRun& run) {
+    const RunStatus status = status_of(options_.root / run.directory, run.config);
+    if (status == RunStatus::Finished || status == RunStatus::Diverged) {
+      ended_(run, status);
+    } else {
+      running_.push_back(std::make_unique<Child>(start(run, status == RunStatus::Begun, options_), run));
+    }
+  }
+
+  // Blocks until some children have ended, or a signal asks for the end.
+  void wait() {
+    std::vector<pollfd> entries;
+    for (const auto& child : running_) entries.push_back(child->poll_entry());
+    poll(entries.data(), entries.size(), -1);
+    if (stopped() && !interrupted_) {
+      interrupted_ = true;
+      for (const auto& child : running_) child->interrupt();
+    }
+    for (size_t i = entries.size(); i-- > 0;) {
+      if (entries[i].revents == 0) continue;
+      const std::unique_ptr<Child> child = std::move(running_[i]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+      child->reap();
+      account(child->run());
+    }
+  }
+
+ private:
+  void account(const StudyRun& run) {
+    const auto directory = options_.root / run.directory;
+    const RunStatus status = status_of(directory, run.config);
+    if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
+    if (stopped()) return;
+    throw RunError(fmt::format("{} failed: {}", directory.string(), last_line(log_of(directory))));
+  }
+
+  const LauncherOptions& options_;
+  const std::function<void(const StudyRun&, RunStatus)>& ended_;
+  std::vector<std::unique_ptr<Child>> running_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+RunStatus status_of(const std::filesystem::path& directory, const Config& wanted) {
+  const auto file = directory / "config.toml";
+  if (!std::filesystem::exists(file)) return RunStatus::Absent;
+  Config found = load_config(file, {});
+  if (wanted.model.vocabulary == 0) found.model.vocabulary = 0;  // it was taken from the data
+  if (!(found == wanted)) {
+    throw InputError(fmt::format("{}: this run was made with other settings than the study's; choose another --out",
+                                 directory.string()));
+  }
+  const std::string end = end_status(directory / "metrics.jsonl");
+  if (end == "finished") return RunStatus::Finished;
+  return end == "diverged" ? RunStatus::Diverged : RunStatus::Begun;
+}
+
+bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
+            const std::function<void(const StudyRun&, RunStatus)>& ended) {
+  Launcher launcher(options, ended);
+  for (const StudyRun& run : runs) {
+    while (launcher.running() >= static_cast<size_t>(options.jobs)) launcher.wait();
+    if (launcher.stopped()) break;
+    launcher.begin(run);
+  }
+  while (launcher.running() > 0) launcher.wait();
+  return !launcher.stopped();
+}
+
+}  // namespace gyre

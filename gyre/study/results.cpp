@@ -1,0 +1,237 @@
+#include "gyre/study/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "gyre/core/files.h"
+#include "gyre/report/line_chart.h"
+
+namespace gyre {
+namespace {
+
+double last_loss(const ArmResult& arm) {
+  return arm.loss.empty() ? std::nan("") : arm.loss.back();
+}
+
+// Arms in rows by label, in the order in which labels first appear.
+std::vector<std::pair<std::string, std::map<int64_t, const ArmResult*>>> rows_of(const StudyResult& result) {
+  std::vector<std::pair<std::string, std::map<int64_t, const ArmResult*>>> rows;
+  for (const ArmResult& arm : result.arms) {
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.first == arm.label; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {arm.label, {}});
+    row->second[arm.arm.stages] = &arm;
+  }
+  return rows;
+}
+
+// A table with a column for each number of stages; `cell` says what stands in it.
+std::string stage_table(const StudyResult& result, const std::function<std::string(const ArmResult&)>& cell) {
+  std::string text = "| method |", rule = "|---|";
+  for (const int64_t stages : result.stages) {
+    text += fmt::format(" P = {} |", stages);
+    rule += "---|";
+  }
+  text += "\n" + rule + "\n";
+  for (const auto& [name, arms] : rows_of(result)) {
+    text += "| " + name + " |";
+    for (const int64_t stages : result.stages) {
+      const auto arm = arms.find(stages);
+      text += fmt::format(" {} |", arm == arms.end() ? "" : arm->second->diverged ? "diverged" : cell(*arm->second));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string trials_text(const ArmResult& arm) {
+  std::string text = fmt::format("{}", arm.learning_rate);
+  if (arm.trials.empty()) return text;
+  text += " of";
+  for (const TrialResult& trial : arm.trials) {
+    text += fmt::format(" {}: {}", trial.learning_rate, trial.loss ? fmt::format("{:.3f}", *trial.loss) : "diverged");
+    if (&trial != &arm.trials.back()) text += ",";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<double> best_rate(const std::vector<TrialResult>& trials) {
+  const TrialResult* best = nullptr;
+  for (const TrialResult& trial : trials) {
+    if (trial.loss && (best == nullptr || *trial.loss < *best->loss)) best = &trial;
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->learning_rate);
+}
+
+StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
+  StudyResult result;
+  result.name = study.name;
+  result.smooth = study.smooth;
+  result.stages = study.stages;
+  std::sort(result.stages.begin(), result.stages.end());
+  double highest = -std::numeric_limits<double>::infinity();
+  for (ArmResult& arm : arms) {
+    arm.label = label(study, arm.arm);
+    if (arm.diverged) continue;
+    arm.loss = smoothed(arm.curve.loss, study.smooth);
+    highest = std::max(highest, last_loss(arm));
+  }
+  result.targets = study.targets;
+  result.target_rule = "Targets are training losses that the study names.";
+  if (result.targets.empty() && std::isfinite(highest)) {
+    result.targets = {highest};
+    result.target_rule =
+        "The target is the highest last training loss of the arms that did not diverge, so that every one reaches it.";
+  }
+  result.target_rule += fmt::format(
+      " The loss is the mean of {} updates; it counts as reached at the first update where "
+      "that mean is at most the target.",
+      study.smooth);
+  for (ArmResult& arm : arms) {
+    for (const double target : result.targets) {
+      TargetResult reached{target, {}, {}, {}};
+      if (!arm.diverged) reached.updates = first_at_most(arm.loss, target, study.smooth);
+      if (reached.updates) reached.seconds = arm.curve.seconds[static_cast<size_t>(*reached.updates) - 1];
+      arm.targets.push_back(reached);
+    }
+  }
+  for (ArmResult& arm : arms) {
+    const auto base = std::find_if(arms.begin(), arms.end(), [&](const ArmResult& other) {
+      return other.label == arm.label && other.arm.stages == result.stages.front();
+    });
+    if (base == arms.end()) continue;
+    for (size_t i = 0; i < result.targets.size(); ++i) {
+      const auto &mine = arm.targets[i].updates, &theirs = base->targets[i].updates;
+      if (mine && theirs) arm.targets[i].slowdown = static_cast<double>(*mine) / static_cast<double>(*theirs);
+    }
+  }
+  result.arms = std::move(arms);
+  return result;
+}
+
+std::string to_markdown(const StudyResult& result) {
+  std::string text = fmt::format("# {}\n\n{}\n", result.name, result.target_rule);
+  for (size_t i = 0; i < result.targets.size(); ++i) {
+    text += fmt::format("\n## Updates to a loss of {:.4f}\n\nIn brackets: over those with P = {}.\n\n",
+                        result.targets[i], result.stages.front());
+    text += stage_table(result, [&](const ArmResult& arm) {
+      const TargetResult& reached = arm.targets[i];
+      if (!reached.updates) return std::string("not reached");
+      return fmt::format("{}{}", *reached.updates, reached.slowdown ? fmt::format(" ({:.2f})", *reached.slowdown) : "");
+    });
+    text += fmt::format("\n## Seconds to a loss of {:.4f}\n\n", result.targets[i]);
+    text += stage_table(result, [&](const ArmResult& arm) {
+      const TargetResult& reached = arm.targets[i];
+      return reached.seconds ? fmt::format("{:.0f}", *reached.seconds) : std::string("not reached");
+    });
+  }
+  text += "\n## Last training loss\n\n";
+  text += stage_table(result, [](const ArmResult& arm) { return fmt::format("{:.4f}", last_loss(arm)); });
+  if (std::any_of(result.arms.begin(), result.arms.end(), [](const auto& arm) { return arm.curve.val_loss; })) {
+    text += "\n## Last validation loss\n\n";
+    text += stage_table(result, [](const ArmResult& arm) {
+      return arm.curve.val_loss ? fmt::format("{:.4f}", *arm.curve.val_loss) : std::string();
+    });
+  }
+  text += "\n## Learning rates\n\nThe one used, of those tried with the last loss of each trial.\n\n";
+  text += stage_table(result, trials_text);
+  return text;
+}
+
+std::string to_csv(const StudyResult& result) {
+  std::string text = "method,stages,learning_rate,diverged,last_loss,val_loss,target,updates,seconds,slowdown\n";
+  const auto optional = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string(); };
+  for (const ArmResult& arm : result.arms) {
+    for (const TargetResult& target : arm.targets) {
+      text += fmt::format("\"{}\",{},{},{},{},{},{},{},{},{}\n", arm.label, arm.arm.stages, arm.learning_rate,
+                          arm.diverged ? 1 : 0, arm.diverged ? "" : fmt::format("{}", last_loss(arm)),
+                          optional(arm.curve.val_loss), target.loss, optional(target.updates), optional(target.seconds),
+                          optional(target.slowdown));
+    }
+  }
+  return text;
+}
+
+std::string to_json(const StudyResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json = {{"study", result.name},
+               {"target_rule", result.target_rule},
+               {"targets", result.targets},
+               {"smooth", result.smooth},
+               {"arms", Json::array()}};
+  for (const ArmResult& arm : result.arms) {
+    Json entry = {{"method", arm.label},
+                  {"stages", arm.arm.stages},
+                  {"learning_rate", arm.learning_rate},
+                  {"diverged", arm.diverged},
+                  {"last_loss", arm.diverged ? Json(nullptr) : Json(last_loss(arm))},
+                  {"val_loss", optional(arm.curve.val_loss)},
+                  {"targets", Json::array()},
+                  {"trials", Json::array()}};
+    for (const TargetResult& target : arm.targets) {
+      entry["targets"].push_back({{"loss", target.loss},
+                                  {"updates", optional(target.updates)},
+                                  {"seconds", optional(target.seconds)},
+                                  {"slowdown", optional(target.slowdown)}});
+    }
+    for (const TrialResult& trial : arm.trials) {
+      entry["trials"].push_back({{"learning_rate", trial.learning_rate}, {"last_loss", optional(trial.loss)}});
+    }
+    json["arms"].push_back(std::move(entry));
+  }
+  return json.dump(1) + "\n";
+}
+
+std::vector<std::filesystem::path> write_results(const StudyResult& result, const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> written;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    write_file_atomic(directory / name, text);
+    written.push_back(directory / name);
+  };
+  write("results.md", to_markdown(result));
+  write("results.csv", to_csv(result));
+  write("results.json", to_json(result));
+  const auto rows = rows_of(result);
+  for (const int64_t stages : result.stages) {
+    LineChart chart{fmt::format("{} stages", stages), "updates", "training loss", false, false, false, {}};
+    for (const auto& [name, arms] : rows) {
+      const auto arm = arms.find(stages);
+      if (arm == arms.end()) continue;
+      ChartLine line{name, {}};
+      for (auto i = static_cast<size_t>(result.smooth) - 1; i < arm->second->loss.size(); ++i) {
+        line.points.emplace_back(static_cast<double>(i + 1), arm->second->loss[i]);
+      }
+      chart.lines.push_back(std::move(line));
+    }
+    write(fmt::format("loss-{}.svg", stages), to_svg(chart));
+  }
+  if (result.stages.size() > 1 && !result.targets.empty()) {
+    LineChart chart{fmt::format("Updates to a loss of {:.3f}, over those with {} stage(s)", result.targets[0],
+                                result.stages.front()),
+                    "stages",
+                    "slowdown",
+                    true,
+                    true,
+                    true,
+                    {}};
+    for (const auto& [name, arms] : rows) {
+      ChartLine line{name, {}};
+      for (const auto& [stages, arm] : arms) {
+        const auto slowdown = arm->targets[0].slowdown;
+        if (slowdown) line.points.emplace_back(static_cast<double>(stages), *slowdown);
+      }
+      chart.lines.push_back(std::move(line));
+    }
+    write("slowdown.svg", to_svg(chart));
+  }
+  return written;
+}
+
+}  // namespace gyre

@@ -1,0 +1,201 @@
+#include "gyre/study/study.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "gyre/core/files.h"
+#include "gyre/core/toml_fields.h"
+#include "gyre/train/schedule_options.h"
+
+namespace gyre {
+namespace {
+
+template <typename SomeStudy, typename Visit>
+void for_each_field(SomeStudy& s, Visit&& visit) {
+  visit("stages", s.stages, between(1, 1 << 16), "numbers of stages; empty: [pipeline] stages");
+  visit("schedules", s.schedules, Range{}, "schedules; empty: [pipeline] schedule");
+  visit("weights", s.weights, one_of({"auto", "stash", "latest", "predict"}),
+        "weight policies; empty: [pipeline] weights");
+  visit("learning_rates", s.learning_rates, between(0, 1e6),
+        "peak learning rates to try; each arm's best is chosen by its own trials; empty: [optimizer] lr");
+  visit("seeds", s.seeds, at_least(0), "seeds, whose curves are averaged; empty: [run] seed");
+  visit("sweep_updates", s.sweep_updates, at_least(0),
+        "updates of a learning rate's trial; 0: a trial is a whole run of the first seed");
+  visit("targets", s.targets, between(-1e6, 1e6),
+        "training losses to reach; empty: the highest of the arms' last losses, so that every arm reaches it");
+  visit("smooth", s.smooth, at_least(1), "updates whose mean is \"the loss\"");
+  visit("jobs", s.jobs, between(0, 4096), "runs side by side; 0: as many as there are cores for");
+}
+
+template <typename Visit>
+void for_each_field(StudyMethod& m, Visit&& visit) {
+  visit("name", m.name, Range{}, "what the tables call it");
+  visit("set", m.set, Range{}, "configuration keys that make it: \"table.key=value\"");
+  visit("learning_rates", m.learning_rates, between(0, 1e6), "tried instead of the study's");
+}
+
+// A name for a directory: letters, digits, dots and dashes.
+std::string slug(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!result.empty() && result.back() != '-') {
+      result += '-';
+    }
+  }
+  while (!result.empty() && result.back() == '-') result.pop_back();
+  return result;
+}
+
+void read_methods(const toml::table& study_table, Study& study) {
+  const auto* methods = study_table["method"].as_array();
+  if (methods == nullptr || methods->empty()) {
+    throw InputError(fmt::format("{}: no [[study.method]]; give at least one, with name and set", study.origin));
+  }
+  std::set<std::string> names;
+  for (const auto& entry : *methods) {
+    const auto* table = entry.as_table();
+    if (table == nullptr) {
+      throw InputError(fmt::format("{}: [study] method must be tables, [[study.method]]", place(study.origin, entry)));
+    }
+    StudyMethod method;
+    read_table(*table, "study.method", study.origin, [&](auto&& visit) { for_each_field(method, visit); });
+    if (slug(method.name).empty() || !names.insert(slug(method.name)).second) {
+      throw InputError(fmt::format("{}: [[study.method]] name \"{}\" is {}; give each method a name of its own",
+                                   place(study.origin, entry), method.name,
+                                   method.name.empty() ? "missing" : "used twice"));
+    }
+    study.methods.push_back(std::move(method));
+  }
+}
+
+Config run_config(const Study& study, const StudyArm& arm, double learning_rate, int64_t seed, int64_t updates) {
+  std::vector<std::string> set = study.methods[arm.method].set;
+  // An axis that is not there leaves the key to the method.
+  if (!arm.schedule.empty()) set.push_back(fmt::format("pipeline.schedule={}", toml_string(arm.schedule)));
+  if (!arm.weights.empty()) set.push_back(fmt::format("pipeline.weights={}", arm.weights));
+  set.push_back(fmt::format("pipeline.stages={}", arm.stages));
+  if (learning_rate >= 0) set.push_back(fmt::format("optimizer.lr={}", toml_number(learning_rate)));
+  set.push_back(fmt::format("run.seed={}", seed));
+  if (updates > 0) set.push_back(fmt::format("run.updates={}", updates));
+  return parse_config(study.text, study.origin, set, {"study"});
+}
+
+std::string arm_directory(const Study& study, const StudyArm& arm) {
+  return fmt::format("{}-p{}", slug(label(study, arm)), arm.stages);
+}
+
+}  // namespace
+
+Study parse_study(std::string_view toml, const std::string& origin) {
+  Study study;
+  study.text = toml;
+  study.origin = origin;
+  toml::table root = parse_toml(toml, origin);
+  toml::table* table = root["study"].as_table();
+  if (table == nullptr) {
+    throw InputError(fmt::format("{}: no table [study]; gyre study --help-study lists what it can say", origin));
+  }
+  read_methods(*table, study);
+  table->erase("method");
+  read_table(*table, "study", origin, [&](auto&& visit) { for_each_field(study, visit); });
+
+  const Config base = parse_config(toml, origin, {}, {"study"});
+  if (study.stages.empty()) study.stages = {base.pipeline.stages};
+  if (study.schedules.empty()) study.schedules = {""};
+  if (study.weights.empty()) study.weights = {""};
+  if (study.seeds.empty()) study.seeds = {base.run.seed};
+  if (study.sweep_updates >= base.run.updates) study.sweep_updates = 0;
+
+  // A wrong setting is found now and not after hours.
+  const auto arms = study_arms(study);
+  for (size_t arm = 0; arm < arms.size(); ++arm) {
+    for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {
+      if (run.config.run.updates < study.smooth) {
+        throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} updates of a run", origin,
+                                     study.smooth, run.config.run.updates));
+      }
+      build_schedule(run.config);
+    }
+  }
+  return study;
+}
+
+Study load_study(const std::filesystem::path& path) {
+  Study study = parse_study(read_file(path), path.string());
+  study.name = path.stem().string();
+  return study;
+}
+
+std::string describe_study() {
+  std::string text =
+      "# Studies\n\nA study's file has the tables of a configuration, from which all its runs start, and these.\n";
+  const auto describe = [&](auto& fields) {
+    text += "\n| key | default | meaning |\n|---|---|---|\n";
+    for_each_field(fields, [&](const char* key, const auto& field, const Range&, const char* meaning) {
+      text += fmt::format("| `{}` | `{}` | {} |\n", key, toml_value(field), meaning);
+    });
+  };
+  Study study;
+  StudyMethod method;
+  text += "\n## [study]\n";
+  describe(study);
+  text += "\n## [[study.method]]\n";
+  describe(method);
+  return text;
+}
+
+std::vector<StudyArm> study_arms(const Study& study) {
+  std::vector<StudyArm> arms;
+  for (size_t method = 0; method < study.methods.size(); ++method) {
+    for (const std::string& schedule : study.schedules) {
+      for (const std::string& weights : study.weights) {
+        for (const int64_t stages : study.stages) arms.push_back({method, schedule, weights, stages});
+      }
+    }
+  }
+  return arms;
+}
+
+std::string label(const Study& study, const StudyArm& arm) {
+  std::string text = study.methods[arm.method].name;
+  if (study.schedules.size() > 1) text += ", " + arm.schedule;
+  if (study.weights.size() > 1) text += ", " + arm.weights;
+  return text;
+}
+
+std::vector<double> learning_rates(const Study& study, const StudyArm& arm) {
+  const auto& own = study.methods[arm.method].learning_rates;
+  if (!own.empty()) return own;
+  if (!study.learning_rates.empty()) return study.learning_rates;
+  return {run_config(study, arm, -1, study.seeds[0], 0).optimizer.lr};
+}
+
+std::vector<StudyRun> trials(const Study& study, const std::vector<StudyArm>& arms, size_t arm) {
+  const auto rates = learning_rates(study, arms[arm]);
+  std::vector<StudyRun> runs;
+  if (rates.size() < 2) return runs;
+  for (const double rate : rates) {
+    // A trial of full length is the first seed's final run as well, and is kept where that would be.
+    const std::string kind = study.sweep_updates > 0 ? fmt::format("trial{}-", study.sweep_updates) : "";
+    runs.push_back({arm, rate, study.seeds[0], true,
+                    fmt::format("{}/{}lr{}-seed{}", arm_directory(study, arms[arm]), kind, rate, study.seeds[0]),
+                    run_config(study, arms[arm], rate, study.seeds[0], study.sweep_updates)});
+  }
+  return runs;
+}
+
+std::vector<StudyRun> final_runs(const Study& study, const std::vector<StudyArm>& arms, size_t arm, double rate) {
+  std::vector<StudyRun> runs;
+  for (const int64_t seed : study.seeds) {
+    runs.push_back({arm, rate, seed, false, fmt::format("{}/lr{}-seed{}", arm_directory(study, arms[arm]), rate, seed),
+                    run_config(study, arms[arm], rate, seed, 0)});
+  }
+  return runs;
+}
+
+}  // namespace gyre

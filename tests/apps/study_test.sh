@@ -1,0 +1,68 @@
+# gyre study: a grid is run, compared, not run twice; stopped and continued it gives the same; bad input is one line.
+. "$(dirname "$0")/common.sh"
+
+cat run.toml - >study.toml <<'TOML'
+[study]
+stages = [1, 3]
+learning_rates = [1e-3, 3e-3]
+sweep_updates = 30
+smooth = 10
+jobs = 2
+[[study.method]]
+name = "AdamW"
+set = ["optimizer.kind=adamw"]
+[[study.method]]
+name = "too fast"
+set = ["optimizer.kind=adamw", "optimizer.clip=0"]
+learning_rates = [1e5]
+TOML
+sed -i 's/^\[pipeline\]/[pipeline]\nexecutor = "replay"/' study.toml
+
+"$gyre" study study.toml --out whole >whole.md 2>whole.err || fail "study: $(tail -n 1 whole.err)"
+grep -q '| AdamW | [0-9]* (1.00) | [0-9]* ([0-9.]*) |' whole.md || fail "no row of updates: $(cat whole.md)"
+grep -q '| too fast | diverged | diverged |' whole.md || fail "divergence is not told: $(cat whole.md)"
+for file in results.md results.csv results.json loss-1.svg loss-3.svg slowdown.svg; do
+  test -s "whole/$file" || fail "no $file"
+done
+
+# Again: nothing is run, and the tables are the same.
+find whole/runs -name metrics.jsonl -newer whole/results.json | grep -q . && fail "runs newer than results"
+"$gyre" study study.toml --out whole >again.md 2>/dev/null
+cmp whole.md again.md || fail "a second call gives another table"
+"$gyre" study study.toml --out whole --report >report.md 2>/dev/null
+cmp whole.md report.md || fail "--report gives another table"
+
+# Stopped as soon as something runs, then continued: the same losses. (Seconds are not compared.)
+"$gyre" study study.toml --out parts --jobs 1 >/dev/null 2>&1 &
+study=$!
+until [ -s parts/runs/adamw-p1/trial30-lr0.001-seed1/metrics.jsonl ]; do
+  kill -0 "$study" 2>/dev/null || fail "the study ended before it ran anything"
+  read -rt 0.05 <> <(:) || true
+done
+kill -INT "$study"
+code=0
+wait "$study" || code=$?
+[ "$code" = 130 ] || fail "a stopped study exits with $code"
+"$gyre" study study.toml --out parts >parts.md 2>/dev/null
+without_seconds() { sed '/^## Seconds/,/^## Last training/d' "$1"; }
+diff <(without_seconds whole.md) <(without_seconds parts.md) || fail "a continued study differs"
+
+# Bad input.
+expect_2() {
+  local code=0
+  "$@" >/dev/null 2>error || code=$?
+  [ "$code" = 2 ] || fail "$*: exit $code"
+  [ "$(wc -l <error)" = 1 ] || fail "$*: not one line: $(cat error)"
+}
+sed 's/3e-3$/4e-3/' study.toml >other.toml
+sed 's/frequency = 5/frequency = 6/' study.toml >other.toml
+expect_2 "$gyre" study other.toml --out whole
+grep -q 'made with other settings' error || fail "$(cat error)"
+expect_2 "$gyre" study absent.toml
+sed 's/smooth/smoth/' study.toml >other.toml
+expect_2 "$gyre" study other.toml
+grep -q "did you mean 'smooth'" error || fail "$(cat error)"
+sed 's/tokens = "tokens"/tokens = "absent"/' study.toml >other.toml
+code=0
+"$gyre" study other.toml --out absent-tokens >/dev/null 2>error || code=$?
+[ "$code" = 1 ] && grep -q 'absent' error || fail "missing tokens: exit $code, $(cat error)"

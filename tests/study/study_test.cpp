@@ -1,0 +1,207 @@
+// Studies: reading them, the runs they make, what is found in curves, tables that say what was measured.
+#include "gyre/study/study.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/study/launcher.h"
+#include "gyre/study/results.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kBase = R"([model]
+layers = 6
+width = 8
+heads = 2
+[data]
+tokens = "x"
+[optimizer]
+kind = "adamw"
+lr = 0.25
+[run]
+updates = 40
+)";
+const std::string kStudy = kBase + R"([study]
+stages = [1, 4]
+learning_rates = [1e-3, 1e-2]
+seeds = [1, 2, 3]
+sweep_updates = 10
+smooth = 5
+[[study.method]]
+name = "AdamW"
+[[study.method]]
+name = "rotation, no stash"
+set = ["optimizer.kind=basis-rotation", "pipeline.weights=latest"]
+learning_rates = [2e-3]
+)";
+
+std::string complaint(const std::string& toml) {
+  try {
+    parse_study(toml, "study.toml");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Study, MakesTheRunsItDescribes) {
+  const Study study = parse_study(kStudy, "study.toml");
+  const auto arms = study_arms(study);
+  ASSERT_EQ(arms.size(), 4U);
+  std::set<std::string> directories;
+  for (size_t arm = 0; arm < arms.size(); ++arm) {
+    const bool swept = arms[arm].method == 0;
+    const auto tried = trials(study, arms, arm);
+    EXPECT_EQ(tried.size(), swept ? 2U : 0U) << "one rate needs no trial";
+    for (const StudyRun& run : tried) {
+      EXPECT_EQ(run.config.run.updates, 10);
+      EXPECT_EQ(run.config.run.seed, 1);
+      EXPECT_TRUE(directories.insert(run.directory).second) << run.directory;
+    }
+    const auto runs = final_runs(study, arms, arm, 1e-2);
+    ASSERT_EQ(runs.size(), 3U);
+    for (const StudyRun& run : runs) {
+      EXPECT_EQ(run.config.run.updates, 40);
+      EXPECT_EQ(run.config.pipeline.stages, arms[arm].stages);
+      EXPECT_EQ(run.config.optimizer.lr, 1e-2);
+      EXPECT_EQ(run.config.optimizer.kind, swept ? "adamw" : "basis-rotation");
+      EXPECT_EQ(run.config.pipeline.weights, swept ? "auto" : "latest");
+      EXPECT_TRUE(directories.insert(run.directory).second) << run.directory;
+    }
+  }
+  EXPECT_EQ(learning_rates(study, arms[2]), std::vector<double>{2e-3});
+}
+
+TEST(Study, AxesThatAreNotGivenAreTheConfigurations) {
+  const Study study = parse_study(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n", "study.toml");
+  const auto arms = study_arms(study);
+  ASSERT_EQ(arms.size(), 1U);
+  EXPECT_EQ(learning_rates(study, arms[0]), std::vector<double>{0.25});
+  EXPECT_EQ(final_runs(study, arms, 0, 0.25)[0].config.pipeline.schedule, "pipedream");
+}
+
+TEST(Study, BadInputSaysWhereAndWhat) {
+  EXPECT_THAT(complaint(kBase), HasSubstr("no table [study]"));
+  EXPECT_THAT(complaint(kBase + "[study]\n"), HasSubstr("no [[study.method]]"));
+  EXPECT_THAT(complaint(kBase + "[study]\nstage = [1]\n[[study.method]]\nname = \"a\"\n"),
+              HasSubstr("study.toml:13: unknown key 'stage' in [study]; did you mean 'stages'?"));
+  EXPECT_THAT(
+      complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n[[study.method]]\nname = \"A\"\n"),
+      HasSubstr("used twice"));
+  EXPECT_THAT(
+      complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.knd=muon\"]\n"),
+      HasSubstr("unknown key 'knd' in [optimizer]"));
+  EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 50\n[[study.method]]\nname = \"a\"\n"), HasSubstr("smooth is 50"));
+  EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\nstages = [0]\n[[study.method]]\nname = \"a\"\n"),
+              HasSubstr("[study] stages"));
+  EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\nschedules = [\"gpip\"]\n[[study.method]]\nname = \"a\"\n"),
+              HasSubstr("gpip"));
+}
+
+TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
+  const std::vector<double> loss = {5, 1, 3, 2, 2, 1};
+  EXPECT_EQ(smoothed(loss, 2), (std::vector<double>{5, 3, 2, 2.5, 2, 1.5}));
+  EXPECT_EQ(first_at_most(smoothed(loss, 2), 2, 2), 3);
+  EXPECT_EQ(first_at_most(smoothed(loss, 2), 5, 2), 2) << "not before a full window";
+  EXPECT_EQ(first_at_most(smoothed(loss, 2), 1, 2), std::nullopt);
+}
+
+class StudyFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = std::filesystem::temp_directory_path() /
+            ("gyre-study-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) +
+             std::to_string(::getpid()));
+    std::filesystem::create_directories(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((root_ / name).parent_path());
+    write_file_atomic(root_ / name, text);
+    return root_ / name;
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
+  const auto file = write("metrics.jsonl", R"({"event":"step","step":1,"loss":3.5,"seconds":10}
+{"event":"step","step":2,"loss":3.25,"seconds":20}
+{"event":"step","step":3,"loss":3,"seconds":4}
+{"event":"eval","step":3,"val_loss":2.5}
+{"event":"end","status":"finished","step":3}
+)");
+  const Curve curve = read_curve(file);
+  EXPECT_EQ(curve.loss, (std::vector<double>{3.5, 3.25, 3}));
+  EXPECT_EQ(curve.seconds, (std::vector<double>{10, 20, 24})) << "the second session counts from its own start";
+  EXPECT_EQ(curve.val_loss, 2.5);
+  EXPECT_EQ(end_status(file), "finished");
+  EXPECT_EQ(end_status(root_ / "absent"), "");
+  EXPECT_THROW(read_curve(write("gap", "{\"event\":\"step\",\"step\":2,\"loss\":1,\"seconds\":1}\n")), InputError);
+  EXPECT_THROW(read_curve(write("torn", "{\"event\":\"st")), InputError);
+}
+
+TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
+  const Study study = parse_study(kStudy, "study.toml");
+  const auto arms = study_arms(study);
+  Config config = final_runs(study, arms, 0, 1e-3)[0].config;
+  const auto directory = root_ / "run";
+  EXPECT_EQ(status_of(directory, config), RunStatus::Absent);
+  Config resolved = config;
+  resolved.model.vocabulary = 256;  // from the data
+  write("run/config.toml", to_toml(resolved));
+  EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"interrupted\"}\n");
+  EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"diverged\"}\n");
+  EXPECT_EQ(status_of(directory, config), RunStatus::Diverged);
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"finished\"}\n");
+  EXPECT_EQ(status_of(directory, config), RunStatus::Finished);
+  config.optimizer.lr *= 2;
+  EXPECT_THROW(status_of(directory, config), InputError);
+}
+
+ArmResult arm_of(size_t method, int64_t stages, std::vector<double> loss) {
+  ArmResult arm;
+  arm.arm = {method, "", "", stages};
+  arm.learning_rate = 1e-3;
+  arm.diverged = loss.empty();
+  for (size_t i = 0; i < loss.size(); ++i) arm.curve.seconds.push_back(static_cast<double>(i + 1) * 0.5);
+  arm.curve.loss = std::move(loss);
+  return arm;
+}
+
+TEST(Results, TargetsAndSlowdowns) {
+  Study study = parse_study(kStudy, "study.toml");
+  study.smooth = 1;
+  const std::vector<ArmResult> arms = {arm_of(0, 1, {4, 3, 2, 1}), arm_of(0, 4, {4, 4, 3, 2}),
+                                       arm_of(1, 1, {3, 2, 1, 1}), arm_of(1, 4, {})};
+  const StudyResult result = summarise(study, arms);
+  ASSERT_EQ(result.targets, std::vector<double>{2}) << "the highest last loss of those that did not diverge";
+  EXPECT_EQ(result.arms[0].targets[0].updates, 3);
+  EXPECT_EQ(result.arms[0].targets[0].seconds, 1.5);
+  EXPECT_EQ(result.arms[1].targets[0].updates, 4);
+  EXPECT_DOUBLE_EQ(*result.arms[1].targets[0].slowdown, 4.0 / 3);
+  EXPECT_EQ(result.arms[2].targets[0].updates, 2);
+  EXPECT_FALSE(result.arms[3].targets[0].updates);
+  const std::string text = to_markdown(result);
+  EXPECT_THAT(text, HasSubstr("| AdamW | 3 (1.00) | 4 (1.33) |"));
+  EXPECT_THAT(text, HasSubstr("| rotation, no stash | 2 (1.00) | diverged |"));
+  EXPECT_THAT(to_csv(result), HasSubstr("\"AdamW\",4,0.001,0,2,,2,4,2,1.3333333333333333"));
+  EXPECT_THAT(to_json(result), HasSubstr("\"updates\": 4"));
+}
+
+TEST(Results, TheBestRateIsThatOfTheLowestLoss) {
+  EXPECT_EQ(best_rate({{1e-3, 2.5}, {1e-2, 2.25}, {1e-1, std::nullopt}}), 1e-2);
+  EXPECT_EQ(best_rate({{1e-1, std::nullopt}}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gyre
