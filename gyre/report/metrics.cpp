@@ -90,6 +90,7 @@ void MetricsWriter::end(const MetricsEnd& line) {
              {"tokens", line.tokens},
              {"tokens_per_second", number(line.tokens_per_second)},
              {"bubble_fraction", number(line.bubble_fraction)},
+             {"skipped_updates", line.skipped_updates},
              {"seconds", number(line.seconds)}}
             .dump());
 }

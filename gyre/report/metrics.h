@@ -29,6 +29,7 @@ struct MetricsEnd {
   double tokens_per_second = 0;
   std::optional<double> bubble_fraction;
   double seconds = 0;
+  int64_t skipped_updates = 0;  // of stages, for gradients that were not finite; this session
 };
 
 class MetricsWriter {

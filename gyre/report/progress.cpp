@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <cmath>
 
 #include <algorithm>
 
@@ -31,7 +32,7 @@ void Progress::start(int64_t total, int64_t done) {
 }
 
 void Progress::step(int64_t step, double loss, double tokens) {
-  loss_ = step_ == first_ ? loss : kSmoothing * loss_ + (1 - kSmoothing) * loss;
+  if (std::isfinite(loss)) loss_ = step_ == first_ ? loss : kSmoothing * loss_ + (1 - kSmoothing) * loss;
   if (step_ == first_) tokens_at_mark_ = tokens;
   step_ = step;
   tokens_ = tokens;

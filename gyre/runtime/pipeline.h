@@ -32,6 +32,7 @@ struct RuntimeOptions {
   bool recompute = false;      // keep a stage's input alone, and run its forward again before the backward
   ClipScope clip_scope = ClipScope::Stage;
   double clip = 1.0;                             // largest gradient norm
+  int64_t max_skipped = 0;                       // updates in a row that may be left out for gradients not finite
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;
   int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
@@ -45,6 +46,7 @@ struct StageOwner {
   Stage layers;
   WeightStore weights;
   std::unique_ptr<Optimizer> optimizer;
+  int64_t skipped_in_a_row = 0;  // updates whose gradient was not finite
 };
 
 // One pipeline's copy of a stage, on its worker. In one process the version it reads is the owner's own buffer.

@@ -61,6 +61,7 @@ struct SegmentReport {
   std::vector<StageSizes> sizes;                        // [stage]
   std::vector<std::map<int64_t, int64_t>> delay;        // [stage]: delay seen -> microbatches
   std::vector<std::map<int64_t, int64_t>> mismatch;     // [stage]
+  std::vector<int64_t> skipped;                         // [stage]: updates whose gradient was not finite
   std::vector<int64_t> peak_in_flight;                  // [stage]: microbatches held at once
   std::vector<size_t> peak_weight_buffers;              // [stage]: weight buffers alive at once, masters included
 };

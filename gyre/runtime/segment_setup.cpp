@@ -71,6 +71,7 @@ SegmentReport SegmentSetup::report(double seconds) const {
   report.sizes.resize(stages);
   report.delay.resize(stages);
   report.mismatch.resize(stages);
+  report.skipped.resize(stages);
   report.peak_in_flight.resize(stages);
   report.peak_weight_buffers.resize(stages);
   for (const auto& worker : workers) {

@@ -127,7 +127,7 @@ bool Worker::forward(const Action& action) {
   if (!last) state.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
   if (last) {
     const double loss = output.item<double>();
-    if (!std::isfinite(loss)) {
+    if (!std::isfinite(loss) && shared_.pipeline.options().max_skipped == 0) {
       throw Divergence(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
                                    microbatch, loss));
     }
@@ -207,7 +207,7 @@ void Worker::backward_weights(const Action& action) {
 // All replicas' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
   if (!gather_gradient(action.stage, action.microbatch)) return false;
-  const auto norm = norm_for_clipping(action);
+  const auto norm = gradient_norm(action);
   if (!norm) return false;
   apply_update(action, *norm);
   publish(action);
@@ -244,24 +244,16 @@ bool Worker::gather_gradient(int stage, int64_t window) {
     gradient.reset();
   }
   pending.norms = squared_norms(sum->sum.tensors);
-  const int64_t update_number = shared_.segment.first_update + window + 1;
-  for (size_t i = 0; i < pending.norms.size(); ++i) {
-    if (std::isfinite(pending.norms[i])) continue;
-    throw Divergence(fmt::format(
-        "update {} of stage {}: the gradient of '{}' is not finite; lower [optimizer] lr, or lengthen its warmup",
-        update_number, stage, shared_.pipeline.owner(stage).weights.specs()[i].name));
-  }
   if (shared_.pipeline.options().clip_scope == ClipScope::Global) {
-    shared_.norms.give(stage, update_number, pending.norms);
+    shared_.norms.give(stage, shared_.segment.first_update + window + 1, pending.norms);
   }
   return true;
 }
 
-// Nothing while other stages' norms are missing.
-std::optional<double> Worker::norm_for_clipping(const Action& action) {
+// What the gradient is clipped by, or left out for if it is not finite. Nothing while other stages' norms are missing.
+std::optional<double> Worker::gradient_norm(const Action& action) {
   switch (shared_.pipeline.options().clip_scope) {
     case ClipScope::None:
-      return 0;
     case ClipScope::Stage:
       return std::sqrt(combine(pending_.at(action.stage).norms));
     case ClipScope::Global:
@@ -302,9 +294,32 @@ void Worker::apply_update(const Action& action, double norm) {
   context.update = shared_.segment.first_update + window + 1;
   context.delay = gradient.delay;
   context.learning_rate = options.learning_rate(context.update);
-  owner.optimizer->step(owner.weights.begin_update(), gradient.sum.tensors, context);
+  const auto masters = owner.weights.begin_update();
+  if (std::isfinite(norm)) {
+    owner.skipped_in_a_row = 0;
+    owner.optimizer->step(masters, gradient.sum.tensors, context);
+  } else {
+    count_skipped(action);
+  }
   owner.weights.finish_update();
   shared_.pipeline.replica(pipeline, action.stage).gradients.give_back(std::move(gradient.sum));
+}
+
+// An update whose gradient is not finite makes a version like the one before: schedules, delays and the other stages'
+// updates stay what they are, and neither weights nor moments nor bases hear of it.
+void Worker::count_skipped(const Action& action) {
+  StageOwner& owner = shared_.pipeline.owner(action.stage);
+  ++state_of(action).skipped;
+  if (++owner.skipped_in_a_row <= shared_.pipeline.options().max_skipped) return;
+  const auto& norms = pending_.at(action.stage).norms;
+  const auto bad = std::find_if(norms.begin(), norms.end(), [](double n) { return !std::isfinite(n); });
+  const std::string what = bad == norms.end()
+                               ? "the norm of the model's gradient"
+                               : fmt::format("the gradient of '{}'", owner.weights.specs()[bad - norms.begin()].name);
+  throw Divergence(
+      fmt::format("update {} of stage {}: {} is not finite{}; lower [optimizer] lr, or lengthen its warmup",
+                  shared_.segment.first_update + action.microbatch + 1, action.stage, what,
+                  owner.skipped_in_a_row > 1 ? fmt::format(", {} times in a row", owner.skipped_in_a_row) : ""));
 }
 
 // The new version goes to every replica: at once to those here, by message to those that adopt it at their own time.
@@ -415,6 +430,7 @@ void Worker::contribute(SegmentReport& report) const {
     report.sizes[stage].output_bytes = std::max(report.sizes[stage].output_bytes, state.sizes.output_bytes);
     for (const auto& [delay, count] : state.delay) report.delay[stage][delay] += count;
     for (const auto& [mismatch, count] : state.mismatch) report.mismatch[stage][mismatch] += count;
+    report.skipped[stage] += state.skipped;
     report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], state.peak_in_flight);
     report.peak_weight_buffers[stage] = std::max(report.peak_weight_buffers[stage], state.peak_weight_buffers);
   }

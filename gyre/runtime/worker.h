@@ -80,6 +80,7 @@ class Worker {
     std::map<int64_t, int64_t> first_delay;      // of open windows: the delay of the first gradient in
     bool adopts = false;                         // its version changes at its own A, not at the update
     StageSizes sizes;
+    int64_t skipped = 0;  // updates of the owner here
     int64_t peak_in_flight = 0;
     size_t peak_weight_buffers = 0;
   };
@@ -96,8 +97,9 @@ class Worker {
   void backward_weights(const Action& action);
   bool update(const Action& action);
   bool gather_gradient(int stage, int64_t window);
-  std::optional<double> norm_for_clipping(const Action& action);
+  std::optional<double> gradient_norm(const Action& action);
   void apply_update(const Action& action, double norm);
+  void count_skipped(const Action& action);
   void publish(const Action& action);
   bool adopt(const Action& action);
 

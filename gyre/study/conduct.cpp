@@ -93,7 +93,8 @@ class Conductor {
                 [](const TrialResult& a, const TrialResult& b) { return a.learning_rate < b.learning_rate; });
       const auto rate = rates.size() == 1 ? std::optional(rates[0]) : best_rate(result.trials);
       rates_[arm] = rate;
-      result.diverged = !rate;
+      const bool tried = rates.size() == 1 || result.trials.size() == rates.size();
+      result.diverged = tried && !rate;
       result.learning_rate = rate.value_or(rates[0]);
       if (!rate) continue;
       for (StudyRun& run : final_runs(study_, arms_, arm, *rate)) {
@@ -120,7 +121,7 @@ class Conductor {
           if (status == RunStatus::Finished) curves.push_back(read_curve(metrics_of(run)));
         }
       }
-      if (missing || (options_.report_only && result.diverged && result.trials.empty())) continue;
+      if (missing) continue;
       if (!result.diverged) result.curve = mean_curve(curves);
       complete.push_back(std::move(result));
     }

@@ -72,7 +72,12 @@ class Child {
   const StudyRun& run() const { return *run_; }
   pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
   void interrupt() const { kill(process_, SIGINT); }
-  void reap() const { waitpid(process_, nullptr, 0); }
+  // Its exit code, or -1 if a signal ended it.
+  int reap() const {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
 
  private:
   pid_t process_;
@@ -117,18 +122,20 @@ class Launcher {
       if (entries[i].revents == 0) continue;
       const std::unique_ptr<Child> child = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-      child->reap();
-      account(child->run());
+      const int code = child->reap();
+      account(child->run(), code);
     }
   }
 
  private:
-  void account(const StudyRun& run) {
+  void account(const StudyRun& run, int code) {
     const auto directory = options_.root / run.directory;
     const RunStatus status = status_of(directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
-    throw RunError(fmt::format("{} failed: {}", directory.string(), last_line(log_of(directory))));
+    const std::string what = fmt::format("{}: {}", directory.string(), last_line(log_of(directory)));
+    if (code == 2) throw InputError(what);
+    throw RunError(what);
   }
 
   const LauncherOptions& options_;

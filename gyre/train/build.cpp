@@ -34,6 +34,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.recompute = config.pipeline.recompute;
   options.clip_scope = clip_scope(config, schedule);
   options.clip = config.optimizer.clip;
+  options.max_skipped = config.optimizer.max_skipped;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.threads_per_worker = static_cast<int>(config.pipeline.threads);

@@ -76,6 +76,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("optimizer", "clip", optimizer.clip, at_least(0), "largest gradient norm; 0 turns clipping off");
   visit("optimizer", "clip_scope", optimizer.clip_scope, one_of({"auto", "global", "stage", "none"}),
         "norm over the model (needs a flush) or over each stage; auto: global where it can be");
+  visit("optimizer", "max_skipped", optimizer.max_skipped, at_least(0),
+        "updates in a row that a stage may leave out because its gradient is not finite; one more ends the run");
   visit("optimizer", "frequency", optimizer.frequency, at_least(1),
         "basis-rotation: updates between refreshes of the bases");
   visit("optimizer", "source", optimizer.source, one_of({"second", "first"}),

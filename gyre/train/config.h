@@ -58,6 +58,7 @@ struct Config {
     double floor = 0.1;
     double clip = 1.0;
     std::string clip_scope = "auto";
+    int64_t max_skipped = 10;
     int64_t frequency = 10;
     std::string source = "second";
     std::string geometry = "bilateral";

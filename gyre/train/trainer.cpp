@@ -177,6 +177,7 @@ class Training {
   void account(const SegmentReport& report) {
     train_seconds_ += report.seconds;
     train_microbatches_ += report.microbatches;
+    for (const int64_t skipped : report.skipped) skipped_ += skipped;
     for (const WorkerReport& worker : report.workers) busy_seconds_ += worker.busy_seconds;
     worker_seconds_ += report.seconds * static_cast<double>(report.workers.size());
     delay_.resize(report.delay.size());
@@ -214,8 +215,12 @@ class Training {
     line.tokens = result_.tokens;
     line.tokens_per_second = result_.tokens_per_second;
     line.bubble_fraction = result_.bubble_fraction;
+    line.skipped_updates = skipped_;
     line.seconds = result_.seconds;
     metrics_->end(line);
+    if (skipped_ > 0) {
+      progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
+    }
     progress_.finish();
     write_measurements();
   }
@@ -251,6 +256,7 @@ class Training {
   Clock::time_point last_step_ = Clock::now();
   double train_seconds_ = 0, busy_seconds_ = 0, worker_seconds_ = 0;
   int64_t train_microbatches_ = 0;
+  int64_t skipped_ = 0;
   std::vector<std::map<int64_t, int64_t>> delay_;
 };
 

@@ -1,0 +1,168 @@
+// Delay that is executed equals delay that is emulated: a pipeline against one loop over microbatches with a ring of
+// old weights per stage, to the bit, for every optimizer and every policy of what is read.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "fixture.h"
+#include "gyre/optim/clipping.h"
+#include "gyre/optim/config.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+using Tensors = std::vector<at::Tensor>;
+
+Tensors copies(std::span<const at::Tensor> tensors) {
+  Tensors result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.clone());
+  return result;
+}
+
+// One stage with all its past: versions[v] are the weights after v updates.
+class EmulatedStage {
+ public:
+  EmulatedStage(StageOwner& owner, WeightPolicy policy, int64_t delay, double discrepancy)
+      : owner_(owner), policy_(policy), delay_(delay) {
+    versions_.push_back(copies(owner.weights.masters()));
+    for (const at::Tensor& weight : versions_[0]) mean_step_.push_back(at::zeros_like(weight));
+    kept_ = delay > 0 ? std::pow(discrepancy, 1.0 / static_cast<double>(delay)) : 0;
+  }
+
+  // What the forward of microbatch t reads: weights that are min(t, delay) updates old.
+  Tensors read_forward(int64_t t) const {
+    const int64_t v = std::max<int64_t>(0, t - delay_);
+    Tensors weights = copies(versions_[v]);
+    if (policy_ != WeightPolicy::Predict || v == 0 || delay_ == 0) return weights;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i].add_(versions_[v][i] - versions_[v - 1][i], static_cast<double>(delay_));
+    }
+    return weights;
+  }
+  // And its backward, after t updates.
+  Tensors read_backward(int64_t t) const {
+    if (!reads_latest(policy_)) return read_forward(t);
+    Tensors weights = copies(versions_[t]);
+    if (policy_ != WeightPolicy::Corrected || delay_ == 0) return weights;
+    for (size_t i = 0; i < weights.size(); ++i) weights[i].add_(mean_step_[i], -static_cast<double>(delay_));
+    return weights;
+  }
+
+  void update(std::span<at::Tensor> gradients, int stage, int stages, int64_t t, const RuntimeOptions& options) {
+    const double norm = std::sqrt(combine(squared_norms(gradients)));
+    const double factor = clip_factor(norm, options.clip);
+    if (factor < 1) scale(gradients, factor);
+    UpdateContext context;
+    context.stage = stage;
+    context.stages = stages;
+    context.update = t + 1;
+    context.delay = std::min(t, delay_);
+    context.learning_rate = options.learning_rate(t + 1);
+    Tensors next = copies(versions_[t]);
+    owner_.optimizer->step(next, gradients, context);
+    for (size_t i = 0; i < next.size(); ++i) {
+      mean_step_[i].mul_(kept_).add_(next[i] - versions_[t][i], 1 - kept_);
+    }
+    versions_.push_back(std::move(next));
+  }
+
+  const Stage& layers() const { return owner_.layers; }
+
+ private:
+  StageOwner& owner_;
+  WeightPolicy policy_;
+  int64_t delay_;
+  double kept_ = 0;
+  std::vector<Tensors> versions_;
+  Tensors mean_step_;
+};
+
+std::map<int64_t, double> emulate(const Experiment& e, int64_t microbatches) {
+  Pipeline pipeline = make_pipeline(e);  // for layers, initial weights and optimizers
+  std::vector<EmulatedStage> stages;
+  for (int k = 0; k < e.stages; ++k) {
+    stages.emplace_back(pipeline.owner(k), e.weights, e.stages - 1 - k, pipeline.options().discrepancy);
+  }
+  const SyntheticBatches batches = tiny_batches();
+  std::map<int64_t, double> losses;
+  for (int64_t t = 0; t < microbatches; ++t) {
+    const Batch batch = batches.batch(t);
+    LayerContext context;
+    context.seed = pipeline.options().seed;
+    context.microbatch = t;
+    context.targets = batch.targets;
+    std::vector<StageSaved> saved(stages.size());
+    at::Tensor x = batch.inputs;
+    for (size_t k = 0; k < stages.size(); ++k) {
+      x = stages[k].layers().forward(stages[k].read_forward(t), x, context, saved[k]);
+    }
+    losses[t] = x.item<double>();
+    at::Tensor grad = at::scalar_tensor(1.0);
+    for (size_t k = stages.size(); k-- > 0;) {
+      FlatBuffer gradients = make_flat_buffer(stages[k].layers().parameters(), at::kFloat, at::kCPU);
+      grad = stages[k].layers().backward(stages[k].read_backward(t), grad, saved[k], gradients.tensors);
+      stages[k].update(gradients.tensors, static_cast<int>(k), e.stages, t, pipeline.options());
+    }
+  }
+  return losses;
+}
+
+TEST(Emulation, EqualsExecutionForEveryOptimizer) {
+  for (const std::string& optimizer : optimizer_names()) {
+    Experiment e;
+    e.stages = 5;
+    e.optimizer = optimizer;
+    const auto executed = run_experiment(e, 30).recorder.losses;
+    EXPECT_EQ(executed, emulate(e, 30)) << optimizer;
+    EXPECT_NE(executed.at(29), executed.at(0));
+  }
+}
+
+TEST(Emulation, EqualsExecutionForEveryPolicy) {
+  std::map<WeightPolicy, double> last;
+  for (const WeightPolicy policy :
+       {WeightPolicy::Stash, WeightPolicy::Latest, WeightPolicy::Predict, WeightPolicy::Corrected}) {
+    for (const char* executor : {"replay", "threads"}) {
+      Experiment e;
+      e.stages = 5;
+      e.weights = policy;
+      e.executor = executor;
+      const auto executed = run_experiment(e, 30).recorder.losses;
+      EXPECT_EQ(executed, emulate(e, 30)) << to_string(policy) << " " << executor;
+      last[policy] = executed.at(29);
+    }
+  }
+  EXPECT_NE(last[WeightPolicy::Stash], last[WeightPolicy::Latest]);
+  EXPECT_NE(last[WeightPolicy::Stash], last[WeightPolicy::Predict]);
+  EXPECT_NE(last[WeightPolicy::Latest], last[WeightPolicy::Corrected]);
+}
+
+// What a forecast has learnt belongs to a filled pipeline: an evaluation, a checkpoint or a resumed run begins anew,
+// and masters are never forecasts.
+TEST(Forecast, SegmentsBeginWithTheWeightsAsTheyAre) {
+  for (const WeightPolicy policy : {WeightPolicy::Predict, WeightPolicy::Corrected}) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      Experiment e;
+      e.weights = policy;
+      e.compute = compute;
+      Pipeline whole = make_pipeline(e);
+      Recorder first, second, resumed;
+      run_segment(whole, e, 0, 12, first);
+      NamedTensors weights, state;
+      for (const auto& [name, tensor] : whole.weights()) weights[name] = tensor.clone();
+      for (const auto& [name, tensor] : whole.optimizer_state()) state[name] = tensor.clone();
+      run_segment(whole, e, 12, 12, second);
+      Pipeline fresh = make_pipeline(e);
+      fresh.restore(weights, state, 12);
+      run_segment(fresh, e, 12, 12, resumed);
+      EXPECT_EQ(second.losses, resumed.losses) << to_string(policy);
+      EXPECT_TRUE(same_bits(whole.weights(), fresh.weights()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,104 @@
+// Gradients that are not finite: the update is left out and counted, the rest of the run is as if weights had stood
+// still for one version, and too many in a row end it with one line.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+// A layer whose weight gradients are poisoned for some microbatches.
+class Poisoned final : public Layer {
+ public:
+  Poisoned(std::shared_ptr<const Layer> layer, std::set<int64_t> microbatches)
+      : layer_(std::move(layer)), microbatches_(std::move(microbatches)) {}
+  const std::string& name() const override { return layer_->name(); }
+  std::vector<ParameterSpec> parameters() const override { return layer_->parameters(); }
+  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+                     Saved& saved) const override {
+    at::Tensor output = layer_->forward(weights, input, context, saved);
+    saved.other = std::make_shared<int64_t>(context.microbatch);
+    return output;
+  }
+  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
+                            Saved& saved) const override {
+    return layer_->backward_input(weights, grad_output, saved);
+  }
+  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
+    const int64_t microbatch = *std::static_pointer_cast<int64_t>(saved.other);
+    layer_->backward_weights(saved, gradients);
+    if (microbatches_.count(microbatch) > 0) gradients[0].view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
+  }
+  double cost(int64_t tokens) const override { return layer_->cost(tokens); }
+
+ private:
+  std::shared_ptr<const Layer> layer_;
+  std::set<int64_t> microbatches_;
+};
+
+Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microbatches, int64_t max_skipped) {
+  Layers layers = build_gpt(tiny_gpt());
+  layers[1] = std::make_shared<Poisoned>(layers[1], microbatches);
+  std::vector<double> costs;
+  for (const auto& layer : layers) costs.push_back(layer->cost(32));
+  RuntimeOptions options;
+  options.compute = at::kFloat;
+  options.clip_scope = e.clip_scope;
+  options.max_skipped = max_skipped;
+  options.learning_rate = [](int64_t) { return 1e-3; };
+  OptimizerConfig optimizer;
+  optimizer.kind = "basis-rotation";
+  optimizer.frequency = 4;
+  return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
+                  optimizer);
+}
+
+TEST(NonFinite, UpdatesAreLeftOutAndCounted) {
+  for (const std::string schedule : {"pipedream", "1f1b"}) {
+    for (const char* executor : {"replay", "threads"}) {
+      Experiment e;
+      e.schedule = schedule;
+      e.executor = executor;
+      e.stages = 3;
+      e.window = schedule == "1f1b" ? 3 : 1;
+      e.clip_scope = schedule == "1f1b" ? ClipScope::Global : ClipScope::Stage;
+      Pipeline pipeline = poisoned_pipeline(e, {10 * e.window, 11 * e.window}, 2);
+      Recorder recorder;
+      const SegmentReport report = run_segment(pipeline, e, 0, 30, recorder);
+      int64_t skipped = 0;
+      for (const int64_t count : report.skipped) skipped += count;
+      // With a global norm no stage can know its own gradient's scale; else only the poisoned stage stands still.
+      EXPECT_EQ(skipped, schedule == "1f1b" ? 2 * 3 : 2) << schedule << " " << executor;
+      for (const auto& [name, tensor] : pipeline.weights()) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+      for (const auto& [name, tensor] : pipeline.optimizer_state()) {
+        EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+      }
+      EXPECT_LT(recorder.losses.rbegin()->second, recorder.losses.at(0));
+    }
+  }
+}
+
+TEST(NonFinite, TooManyInARowEndTheRun) {
+  Experiment e;
+  e.stages = 3;
+  Pipeline pipeline = poisoned_pipeline(e, {5, 7, 8, 9}, 2);
+  Recorder recorder;
+  try {
+    run_segment(pipeline, e, 0, 30, recorder);
+    FAIL() << "it went on";
+  } catch (const Divergence& divergence) {
+    EXPECT_THAT(divergence.what(), ::testing::HasSubstr("update 10 of stage"));
+    EXPECT_THAT(divergence.what(), ::testing::HasSubstr("is not finite, 3 times in a row; lower [optimizer] lr"));
+  }
+}
+
+}  // namespace
+}  // namespace gyre
