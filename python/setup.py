@@ -8,7 +8,9 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 here = Path(__file__).resolve().parent
 root = here.parent
-sources = ["adam_kernel", "adamw", "basis_rotation", "rotation_basis", "state"]
+sources = ["core/random"] + [
+    f"optim/{name}" for name in ("adam_kernel", "adamw", "basis_rotation", "mixed_kernels", "rotation_basis", "state")
+]
 
 setup(
     name="gyre",
@@ -20,7 +22,7 @@ setup(
     ext_modules=[
         CppExtension(
             "gyre._core",
-            ["src/binding.cpp"] + [os.path.relpath(root / "gyre/optim" / f"{name}.cpp", here) for name in sources],
+            ["src/binding.cpp"] + [os.path.relpath(root / "gyre" / f"{name}.cpp", here) for name in sources],
             include_dirs=[str(root)],
             define_macros=[("FMT_HEADER_ONLY", None)],
             extra_compile_args=["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math"],

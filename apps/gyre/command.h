@@ -21,6 +21,7 @@ void add_train(CLI::App& app);     // train.cpp
 void add_eval(CLI::App& app);      // eval.cpp
 void add_generate(CLI::App& app);  // generate.cpp
 void add_plan(CLI::App& app);      // plan.cpp
+void add_diagnose(CLI::App& app);  // diagnose.cpp
 void add_info(CLI::App& app);      // info.cpp
 
 struct CommandName {
@@ -31,8 +32,9 @@ inline constexpr CommandName kTrain{"train", "Train a model as CONFIG.toml says"
 inline constexpr CommandName kEval{"eval", "Validation loss of a trained run"};
 inline constexpr CommandName kGenerate{"generate", "Continue a prompt with a trained run"};
 inline constexpr CommandName kPlan{"plan", "Measure the model's layers here and rank the schedules"};
+inline constexpr CommandName kDiagnose{"diagnose", "What delay does to a trained run: Hessian norm, late updates"};
 inline constexpr CommandName kInfo{"info", "What this build has and what machine it sees"};
-inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kInfo};
+inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kDiagnose, kInfo};
 
 // Parses the command line, runs the chosen command and returns the exit code. command_line.cpp
 int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&));

@@ -17,6 +17,7 @@ void add_commands(CLI::App& app) {
   gyre::app::add_eval(app);
   gyre::app::add_generate(app);
   gyre::app::add_plan(app);
+  gyre::app::add_diagnose(app);
   gyre::app::add_info(app);
 }
 

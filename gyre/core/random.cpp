@@ -1,8 +1,6 @@
 #include "gyre/core/random.h"
 
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <cmath>
 #include <numbers>
 
@@ -84,10 +82,6 @@ void RandomStream::fill_normal(std::span<float> out, float deviation) {
     for (size_t j = 0; j < 4 && i + j < out.size(); ++j) out[i + j] = deviation * normals[j];
   }
   used_ = 4;
-}
-
-uint64_t stable_hash(std::string_view text) {
-  return XXH3_64bits(text.data(), text.size());
 }
 
 }  // namespace gyre

@@ -17,6 +17,7 @@ enum class StreamPurpose : uint32_t {
   Sampling = 4,
   Masking = 5,
   Sketch = 6,
+  Diagnostics = 7,
   Test = 99
 };
 

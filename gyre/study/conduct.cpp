@@ -18,7 +18,7 @@ class Conductor {
   Conductor(const Study& study, const ConductOptions& options)
       : study_(study), options_(options), arms_(study_arms(study)) {
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
-      results_.push_back({arms_[arm], {}, {}, 0, false, {}, {}, {}});
+      results_.push_back({arms_[arm], {}, {}, 0, false, {}, {}, {}, {}});
       rates_.push_back(std::nullopt);
       const auto trial_runs = trials(study_, arms_, arm);
       total_ += trial_runs.size() + study_.seeds.size();
@@ -118,7 +118,11 @@ class Conductor {
           const RunStatus status = status_of(launcher_.root / run.directory, run.config);
           missing |= status == RunStatus::Absent || status == RunStatus::Begun;
           result.diverged |= status == RunStatus::Diverged;
-          if (status == RunStatus::Finished) curves.push_back(read_curve(metrics_of(run)));
+          if (status != RunStatus::Finished) continue;
+          curves.push_back(read_curve(metrics_of(run)));
+          if (study_.diagnose && !result.diagnostics && !options_.report_only) {
+            result.diagnostics = read_diagnostics(diagnostics_of(run, launcher_));
+          }
         }
       }
       if (missing) continue;

@@ -31,23 +31,16 @@ std::string last_line(const std::filesystem::path& path) {
   return text.substr(text.find_last_of("\n\r") + 1);
 }
 
-// Starts `gyre-engine train` with stdout and stderr in a log beside the run.
-pid_t start(const StudyRun& run, bool resume, const LauncherOptions& options) {
-  const auto directory = options.root / run.directory;
-  std::filesystem::create_directories(directory.parent_path());
-  const auto config = directory.string() + ".toml";
-  write_file_atomic(config, to_toml(run.config));
-  std::vector<std::string> words = {options.program.string(), "train", config, "--out", directory.string()};
-  if (resume) words.emplace_back("--resume");
+// Starts a program with stdout and stderr in files; they may be the same.
+pid_t spawn(std::vector<std::string> words, const std::string& out, const std::string& errors) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  const std::string log = log_of(directory).string();
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -58,6 +51,17 @@ pid_t start(const StudyRun& run, bool resume, const LauncherOptions& options) {
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) throw RunError(fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
   return child;
+}
+
+pid_t start_training(const StudyRun& run, bool resume, const LauncherOptions& options) {
+  const auto directory = options.root / run.directory;
+  std::filesystem::create_directories(directory.parent_path());
+  const auto config = directory.string() + ".toml";
+  write_file_atomic(config, to_toml(run.config));
+  std::vector<std::string> words = {options.program.string(), "train", config, "--out", directory.string()};
+  if (resume) words.emplace_back("--resume");
+  const std::string log = log_of(directory).string();
+  return spawn(std::move(words), log, log);
 }
 
 // A child process that can be waited for together with others.
@@ -105,7 +109,7 @@ class Launcher {
     if (status == RunStatus::Finished || status == RunStatus::Diverged) {
       ended_(run, status);
     } else {
-      running_.push_back(std::make_unique<Child>(start(run, status == RunStatus::Begun, options_), run));
+      running_.push_back(std::make_unique<Child>(start_training(run, status == RunStatus::Begun, options_), run));
     }
   }
 
@@ -170,6 +174,23 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
   }
   while (launcher.running() > 0) launcher.wait();
   return !launcher.stopped();
+}
+
+std::string diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
+  const auto directory = options.root / run.directory;
+  const std::filesystem::path kept = directory.string() + ".diagnostics.json";
+  if (!std::filesystem::exists(kept)) {
+    const std::string out = kept.string() + ".tmp";
+    const pid_t child =
+        spawn({options.program.string(), "diagnose", directory.string(), "--json"}, out, log_of(directory).string());
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) {
+      throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
+    }
+    std::filesystem::rename(out, kept);
+  }
+  return read_file(kept);
 }
 
 }  // namespace gyre

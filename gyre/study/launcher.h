@@ -28,4 +28,7 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& config
 bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
             const std::function<void(const StudyRun&, RunStatus)>& ended);
 
+// What `gyre diagnose` says of a run that has finished, as JSON; kept beside the run, and measured once.
+std::string diagnostics_of(const StudyRun& run, const LauncherOptions& options);
+
 }  // namespace gyre

@@ -61,6 +61,12 @@ std::string trials_text(const ArmResult& arm) {
 
 }  // namespace
 
+ArmDiagnostics read_diagnostics(const std::string& text) {
+  const auto json = nlohmann::json::parse(text);
+  const auto& first = json.at("stages").at(0);
+  return {json.at("hessian_norm"), json.at("rotated_norm"), first.at("cosine"), first.at("oscillation")};
+}
+
 std::optional<double> best_rate(const std::vector<TrialResult>& trials) {
   const TrialResult* best = nullptr;
   for (const TrialResult& trial : trials) {
@@ -139,6 +145,24 @@ std::string to_markdown(const StudyResult& result) {
       return arm.curve.val_loss ? fmt::format("{:.4f}", *arm.curve.val_loss) : std::string();
     });
   }
+  if (std::any_of(result.arms.begin(), result.arms.end(), [](const auto& arm) { return arm.diagnostics; })) {
+    text +=
+        "\n## Hessian (1,1)-norm\n\nOf the matrices that are rotated: in their own coordinates, and in rotated ones "
+        "over "
+        "that.\n\n";
+    text += stage_table(result, [](const ArmResult& arm) {
+      if (!arm.diagnostics) return std::string();
+      return fmt::format("{:.3g} ({:.3f})", arm.diagnostics->hessian_norm,
+                         arm.diagnostics->rotated_norm / arm.diagnostics->hessian_norm);
+    });
+    text +=
+        "\n## Updates of the first stage\n\nCosine between the update made of the late gradient and that of a current "
+        "one; oscillation.\n\n";
+    text += stage_table(result, [](const ArmResult& arm) {
+      if (!arm.diagnostics) return std::string();
+      return fmt::format("{:.3f}; {:.3f}", arm.diagnostics->cosine, arm.diagnostics->oscillation);
+    });
+  }
   text += "\n## Learning rates\n\nThe one used, of those tried with the last loss of each trial.\n\n";
   text += stage_table(result, trials_text);
   return text;
@@ -180,6 +204,12 @@ std::string to_json(const StudyResult& result) {
                                   {"updates", optional(target.updates)},
                                   {"seconds", optional(target.seconds)},
                                   {"slowdown", optional(target.slowdown)}});
+    }
+    if (arm.diagnostics) {
+      entry["diagnostics"] = {{"hessian_norm", arm.diagnostics->hessian_norm},
+                              {"rotated_norm", arm.diagnostics->rotated_norm},
+                              {"cosine", arm.diagnostics->cosine},
+                              {"oscillation", arm.diagnostics->oscillation}};
     }
     for (const TrialResult& trial : arm.trials) {
       entry["trials"].push_back({{"learning_rate", trial.learning_rate}, {"last_loss", optional(trial.loss)}});

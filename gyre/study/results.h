@@ -27,6 +27,13 @@ struct TargetResult {
   std::optional<double> slowdown;  // updates over those of the same label with the fewest stages
 };
 
+// Of the arm's first run at its end, by gyre diagnose; of stages the first, whose gradients are latest.
+struct ArmDiagnostics {
+  double hessian_norm = 0, rotated_norm = 0;
+  double cosine = 0, oscillation = 0;
+};
+ArmDiagnostics read_diagnostics(const std::string& json);
+
 struct ArmResult {
   StudyArm arm;
   std::string label;
@@ -36,6 +43,7 @@ struct ArmResult {
   Curve curve;               // mean over seeds; not smoothed
   std::vector<double> loss;  // smoothed
   std::vector<TargetResult> targets;
+  std::optional<ArmDiagnostics> diagnostics;
 };
 
 struct StudyResult {

@@ -27,6 +27,8 @@ void for_each_field(SomeStudy& s, Visit&& visit) {
   visit("targets", s.targets, between(-1e6, 1e6),
         "training losses to reach; empty: the highest of the arms' last losses, so that every arm reaches it");
   visit("smooth", s.smooth, at_least(1), "updates whose mean is \"the loss\"");
+  visit("diagnose", s.diagnose, Range{},
+        "measure each arm's first run at its end: Hessian (1,1)-norm, late against current updates, oscillation");
   visit("jobs", s.jobs, between(0, 4096), "runs side by side; 0: as many as there are cores for");
 }
 
@@ -132,8 +134,7 @@ Study load_study(const std::filesystem::path& path) {
 }
 
 std::string describe_study() {
-  std::string text =
-      "# Studies\n\nA study's file has the tables of a configuration, from which all its runs start, and these.\n";
+  std::string text;
   const auto describe = [&](auto& fields) {
     text += "\n| key | default | meaning |\n|---|---|---|\n";
     for_each_field(fields, [&](const char* key, const auto& field, const Range&, const char* meaning) {
@@ -142,9 +143,9 @@ std::string describe_study() {
   };
   Study study;
   StudyMethod method;
-  text += "\n## [study]\n";
+  text += "### [study]\n";
   describe(study);
-  text += "\n## [[study.method]]\n";
+  text += "\n### [[study.method]]\n";
   describe(method);
   return text;
 }

@@ -36,11 +36,12 @@ class BasisRotation(torch.optim.Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, frequency=10, source="second",
-                 geometry="bilateral", refresh="fixed", drift=0.1, max_dimension=0, transport=False, products="fp32",
+                 geometry="bilateral", refresh="fixed", drift=0.1, max_dimension=0, sketch=0,
+                 refresh_lag=0, covariance_every=1, transport=False, products="fp32",
                  row_blocks=1, rotate=True, delay=0, num_stages=1, max_skipped=10):
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, frequency=frequency,
                         source=source, geometry=geometry, refresh=refresh, drift=drift, max_dimension=max_dimension,
-                        transport=transport, products=products, row_blocks=row_blocks, rotate=rotate, delay=delay,
+                        sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every, transport=transport, products=products, row_blocks=row_blocks, rotate=rotate, delay=delay,
                         num_stages=num_stages)
         self._cores = {}
         self.max_skipped = max_skipped
@@ -91,7 +92,8 @@ class BasisRotation(torch.optim.Optimizer):
             if p.shape and p.shape[0] % blocks != 0:
                 raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
             config = _core.Config()
-            for key in ("frequency", "source", "geometry", "refresh", "drift", "max_dimension", "transport", "products"):
+            for key in ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_every",
+                        "max_dimension", "sketch", "transport", "products"):
                 setattr(config, key, group[key])
             self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, config)
             self.state[p] = {"step": 0, **self._cores[p].state()}
@@ -109,6 +111,12 @@ class BasisRotation(torch.optim.Optimizer):
         if self._skipped_in_a_row > self.max_skipped:
             raise FloatingPointError(f"gradients were not finite {self._skipped_in_a_row} times in a row; lower lr")
         return True
+
+    def state_dict(self):
+        # A refresh that is under way adds to the state, so it is asked for now.
+        for p, core in self._cores.items():
+            self.state[p] = {"step": self.state[p]["step"], **core.state()}
+        return super().state_dict()
 
     def load_state_dict(self, state_dict):
         super().load_state_dict(state_dict)
@@ -145,6 +153,10 @@ def _check(group):
     require(int(group["frequency"]) >= 1, "frequency", "1 or more")
     require(group["drift"] > 0, "drift", "more than 0")
     require(group["max_dimension"] >= 0, "max_dimension", "0 or more")
+    require(group["sketch"] >= 0 and (group["sketch"] == 0 or group["max_dimension"] > 0), "sketch",
+            "0, or a number of directions together with max_dimension")
+    require(0 <= group["refresh_lag"] < group["frequency"], "refresh_lag", "0 or more and less than frequency")
+    require(1 <= group["covariance_every"] <= group["frequency"], "covariance_every", "1 to frequency")
     require(group["row_blocks"] >= 1, "row_blocks", "1 or more")
     require(group["num_stages"] >= 1, "num_stages", "1 or more")
     require(0 <= group["delay"] < group["num_stages"], "delay", "0 to num_stages - 1")

@@ -106,6 +106,19 @@ TEST(Study, BadInputSaysWhereAndWhat) {
               HasSubstr("gpip"));
 }
 
+TEST(Study, DocumentationAndExamplesAreInStep) {
+  const std::filesystem::path root = GYRE_SOURCE_DIR;
+  EXPECT_THAT(read_file(root / "docs/studies.md"), HasSubstr(describe_study()))
+      << "docs/studies.md must hold what gyre study --help-study prints";
+  int studies = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "examples")) {
+    if (entry.path().filename().string().rfind("study-", 0) != 0) continue;
+    EXPECT_NO_THROW(load_study(entry.path())) << entry.path();
+    ++studies;
+  }
+  EXPECT_GE(studies, 3);
+}
+
 TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
   const std::vector<double> loss = {5, 1, 3, 2, 2, 1};
   EXPECT_EQ(smoothed(loss, 2), (std::vector<double>{5, 3, 2, 2.5, 2, 1.5}));

@@ -1,0 +1,56 @@
+// gyre diagnose RUN: what delay does to a trained run.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "command.h"
+#include "gyre/train/diagnostics.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string run;
+  int64_t step = -1;
+  DiagnosticsOptions options;
+  bool json = false;
+};
+
+void run(const Flags& flags) {
+  const TrainedModel model =
+      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+  const Diagnostics d = diagnose(model, flags.options);
+  if (flags.json) {
+    fmt::print("{}\n", to_json(d));
+    return;
+  }
+  if (flags.options.draws > 0) {
+    fmt::print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {:.3f}\n", d.step,
+               d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients",
+               d.rotated_norm, d.rotated_norm / d.hessian_norm);
+  }
+  fmt::print("{:>5} {:>6} {:>8} {:>12}\n", "stage", "delay", "cosine", "oscillation");
+  for (size_t stage = 0; stage < d.stages.size(); ++stage) {
+    fmt::print("{:>5} {:>6} {:>8.3f} {:>12.3f}\n", stage, d.stages[stage].delay, d.stages[stage].cosine,
+               d.stages[stage].oscillation);
+  }
+}
+
+}  // namespace
+
+void add_diagnose(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(kDiagnose.name, kDiagnose.meaning);
+  command->add_option("run", flags->run, "Directory of the run")->required();
+  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
+  command->add_option("--draws", flags->options.draws, "Draws of the Hessian norm's estimate; 0 leaves it out")
+      ->check(CLI::Range(0, 4095));
+  command->add_option("--microbatches", flags->options.microbatches, "Microbatches that the Hessian is taken over")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--updates", flags->options.updates, "Updates over which directions are compared")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,55 @@
+#include "gyre/optim/hessian_norm.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <numbers>
+#include <tuple>
+
+#include "gyre/core/random.h"
+
+namespace gyre {
+namespace {
+
+at::Tensor cauchy(int64_t rows, int64_t columns, RandomStream& stream) {
+  const at::Tensor values = at::empty({rows, columns}, at::kFloat);
+  float* data = values.data_ptr<float>();
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    data[i] = static_cast<float>(std::tan(std::numbers::pi * (stream.uniform() - 0.5)));
+  }
+  return values;
+}
+
+at::Tensor turned(const at::Tensor& left, const at::Tensor& x, const at::Tensor& right) {
+  const at::Tensor y = left.defined() ? left.mm(x) : x;
+  return right.defined() ? y.mm(right) : y;
+}
+at::Tensor transposed(const at::Tensor& x) {
+  return x.defined() ? x.t() : x;
+}
+
+}  // namespace
+
+double hessian_norm(const std::vector<HessianBlock>& blocks,
+                    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& product, int draws,
+                    uint64_t seed) {
+  std::vector<std::vector<at::Tensor>> seen(blocks.size());  // [block][draw]: |U^T (H x) V|
+  for (int draw = 0; draw < draws; ++draw) {
+    RandomStream stream(seed, StreamPurpose::Diagnostics, static_cast<uint64_t>(draw));
+    std::vector<at::Tensor> x;
+    for (const HessianBlock& block : blocks) {
+      x.push_back(turned(block.u, cauchy(block.rows, block.columns, stream), transposed(block.v)));
+    }
+    const auto hx = product(x);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      seen[i].push_back(turned(transposed(blocks[i].u), hx[i], blocks[i].v).abs());
+    }
+  }
+  double sum = 0;
+  for (const auto& block : seen) {
+    sum += std::get<0>(at::stack(block).median(0)).sum(at::kDouble).item<double>();
+  }
+  return sum;
+}
+
+}  // namespace gyre

@@ -1,0 +1,40 @@
+// What delay does to a trained run, measured at its newest checkpoint: how far the Hessian is from diagonal in the
+// weights' own and in the rotated coordinates, how well late updates agree with those that current gradients would have
+// made, how much updates undo each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gyre/train/trained_model.h"
+
+namespace gyre {
+
+struct DiagnosticsOptions {
+  int draws = 33;            // of the Hessian norm's estimate; 0 leaves it out
+  int64_t microbatches = 4;  // that the Hessian is taken over
+  int64_t updates = 24;      // over which directions are compared
+};
+
+struct StageDiagnostics {
+  int64_t delay = 0;       // the longest, once the pipeline is full
+  double cosine = 0;       // between the update made of the late gradient and that of a current one; mean over updates
+  double oscillation = 0;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, near 1 to and fro
+};
+
+struct Diagnostics {
+  int64_t step = 0;
+  int64_t parameters = 0;   // of the matrices that a rotation turns; the Hessian is that of their weights
+  double hessian_norm = 0;  // in their own coordinates
+  double rotated_norm = 0;  // in the coordinates of the run's bases, or if it has none of bases from fresh gradients
+  bool own_bases = false;
+  std::vector<StageDiagnostics> stages;
+};
+
+// Training is emulated from the checkpoint on in one thread, with every stage's longest delay and stashed weights; the
+// run is not changed. fp32.
+Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options);
+std::string to_json(const Diagnostics& diagnostics);
+
+}  // namespace gyre
