@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,6 +155,25 @@ MappedFile::~MappedFile() {
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  const auto file = directory / ".lock";
+  descriptor_ = error ? -1 : ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) {
+    throw InputError(fmt::format("{}: cannot be created: {}; choose another --out", directory.string(),
+                                 error ? error.message() : std::strerror(errno)));
+  }
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  ::close(descriptor_);
+  throw InputError(
+      fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
+}
+
+DirectoryLock::~DirectoryLock() {
+  ::close(descriptor_);
+}
 
 Checksum::Checksum() : state_(XXH3_createState()) {
   XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_));

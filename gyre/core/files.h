@@ -55,6 +55,19 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// Held while a process writes into a directory: a lock on a file in it, which the system lets go of with the process.
+class DirectoryLock {
+ public:
+  // Creates the directory if need be. InputError when another process holds it.
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 // XXH3-128 of data given in pieces, as 32 hexadecimal digits: the checksum of manifests.
 class Checksum {
  public:

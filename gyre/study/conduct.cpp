@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/study/launcher.h"
 
@@ -148,6 +149,8 @@ class Conductor {
 }  // namespace
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
+  std::optional<DirectoryLock> lock;
+  if (!options.report_only) lock.emplace(options.root);
   return Conductor(study, options).run();
 }
 

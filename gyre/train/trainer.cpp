@@ -67,6 +67,7 @@ class Training {
   }
 
   TrainResult run() {
+    const DirectoryLock lock(run_.root());
     if (options_.resume) restore();
     run_.create(config_);
     metrics_ = std::make_unique<MetricsWriter>(run_.metrics());

@@ -106,5 +106,15 @@ TEST_F(Files, ChecksumIsThatOfTheWholeHoweverItIsCut) {
   EXPECT_EQ(Checksum().hex(), "99aa06d3014798d86001c324468d497f");
 }
 
+TEST(DirectoryLock, OneHolderAtATime) {
+  const auto directory = std::filesystem::temp_directory_path() / ("gyre-lock-" + std::to_string(::getpid()));
+  {
+    const DirectoryLock lock(directory);
+    EXPECT_THROW(DirectoryLock{directory}, InputError);
+  }
+  EXPECT_NO_THROW(DirectoryLock{directory});
+  std::filesystem::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace gyre
