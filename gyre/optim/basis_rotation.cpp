@@ -125,12 +125,10 @@ void RotatedMatrix::prepare(const Covariances& of, bool in_background) {
 
 void RotatedMatrix::take(const OptimizerConfig& config) {
   const at::Tensor momentum = from_rotated(first_);
-  if (left_) left_->take();
-  if (right_) right_->take();
-  first_.copy_(to_rotated(momentum));
   at::Tensor variances = second_;
-  if (left_) variances = left_->carry_variances(variances, 0, config.transport);
-  if (right_) variances = right_->carry_variances(variances, 1, config.transport);
+  if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
+  if (right_) variances = right_->carry_variances(variances, 1, right_->take(config.transport));
+  first_.copy_(to_rotated(momentum));
   second_.copy_(variances);
 }
 

@@ -126,11 +126,9 @@ void RotationBasis::prepare(const at::Tensor& of, bool in_background) {
           }).share();
 }
 
-void RotationBasis::take() {
+RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   const Prepared next = std::exchange(next_, {}).get();
-  was_cold_ = !next.order.defined();
-  last_order_ = next.order;
-  last_vectors_ = vectors_.clone();
+  Change change{!next.order.defined(), next.order, keep_old_vectors ? vectors_.clone() : at::Tensor()};
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
     const at::Tensor& old = ready_ ? vectors_ : probe_;
@@ -138,20 +136,22 @@ void RotationBasis::take() {
   }
   set_vectors(next.vectors);
   ready_ = true;
+  return change;
 }
 
-at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, bool transport) const {
+at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, const Change& change) const {
   const auto mixed = [&](const at::Tensor& a, const at::Tensor& x) { return applied(a.square().t(), x, side, false); };
   if (is_sketch()) {
     const int64_t rank = options_.rank;
     const at::Tensor rest = v.narrow(side, rank, v.size(side) - rank);
-    if (!was_cold_) return at::cat({v.narrow(side, 0, rank).index_select(side, last_order_), rest}, side);
+    if (!change.cold) return at::cat({v.narrow(side, 0, rank).index_select(side, change.order), rest}, side);
     const at::Tensor outside = (1 - vectors_.square().sum(1)).clamp_min(0);
     return at::cat({mixed(vectors_, rest), rest * (side == 0 ? outside.unsqueeze(1) : outside)}, side);
   }
-  if (was_cold_) return mixed(vectors_, v);
-  const at::Tensor reordered = v.index_select(side, last_order_);
-  return transport ? mixed(at::mm(last_vectors_.index_select(1, last_order_).t(), vectors_), reordered) : reordered;
+  if (change.cold) return mixed(vectors_, v);
+  const at::Tensor reordered = v.index_select(side, change.order);
+  if (!change.old_vectors.defined()) return reordered;
+  return mixed(at::mm(change.old_vectors.index_select(1, change.order).t(), vectors_), reordered);
 }
 
 double RotationBasis::drift(const at::Tensor& of) const {

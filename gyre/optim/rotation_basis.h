@@ -52,12 +52,18 @@ class RotationBasis {
   // the side of its predecessor. In the background: on another thread, until take() asks for it.
   void prepare(const at::Tensor& of, bool in_background);
   bool has_prepared() const { return next_.valid(); }
-  // The prepared basis becomes the basis. What it did to the coordinates is in `moved`.
-  void take();
-  // Second moments along `side` of v after take(). They follow the reordering of the columns; at the
-  // cold start, and with `transport`, they are carried over as those of a mixture of independent coordinates,
+  // What became of the coordinates when a prepared basis was taken.
+  struct Change {
+    bool cold = false;       // there was no basis before
+    at::Tensor order;        // (columns) int64: new column i was old column order[i]; undefined if cold
+    at::Tensor old_vectors;  // kept on request
+  };
+  // The prepared basis becomes the basis.
+  Change take(bool keep_old_vectors);
+  // Second moments along `side` of v after `change`. They follow the reordering of the columns; when it was cold, and
+  // where the old vectors were kept, they are carried over as those of a mixture of independent coordinates,
   // (A*A)^T v with A = old^T new. A sketch is reordered alone once it is there.
-  at::Tensor carry_variances(const at::Tensor& v, int64_t side, bool transport) const;
+  at::Tensor carry_variances(const at::Tensor& v, int64_t side, const Change& change) const;
 
   // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
   double drift(const at::Tensor& of) const;
@@ -85,9 +91,6 @@ class RotationBasis {
   at::Tensor probe_;  // (size, r) orthonormal: Y before the first basis
   bool ready_ = false;
   std::shared_future<Prepared> next_;
-  // Of the last take(): for carry_variances.
-  at::Tensor last_order_, last_vectors_;
-  bool was_cold_ = false;
 };
 
 }  // namespace gyre

@@ -23,9 +23,12 @@ class BasisRotation(torch.optim.Optimizer):
       source         "second" (gradient covariances) or "first" (the momentum)
       geometry       "bilateral" or "unilateral" (the smaller side alone)
       refresh        "fixed", "stage-aware" (needs ``delay`` and ``num_stages``) or "adaptive" (by ``drift``)
-      max_dimension  longer sides stay unrotated; 0: none do
+      max_dimension  longer sides stay unrotated, or have a sketch; 0: none do
+      sketch         directions rotated of sides longer than max_dimension; 0: none
+      refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once
+      covariance_every  every so many gradients go into the covariances
       transport      turn the second moment with the basis instead of reordering it
-      products       "fp32" or "bf16": type of the matrix products
+      products       "fp32" or "bf16": type of the matrix products, of those large enough to be faster so
       row_blocks     the parameter is so many matrices stacked by rows (a fused q, k, v: 3)
       rotate         False: AdamW for the whole group
       delay          updates by which the group's gradients are late

@@ -154,6 +154,22 @@ class AsATorchOptimizer(unittest.TestCase):
         resumed.load_state_dict(saved["optimizer"])
         self.assertEqual(self.train(model, optimizer, 11, 30), self.train(other, resumed, 11, 30))
 
+    def test_state_dict_continues_to_the_bit_with_a_sketch_and_a_refresh_under_way(self):
+        settings = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3)
+        for stop in (7, 9, 13):  # a refresh begins at every sixth step and is there four steps later
+            model = self.model()
+            optimizer = BasisRotation(model.parameters(), **settings)
+            self.train(model, optimizer, 0, stop)
+            buffer = io.BytesIO()
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, buffer)
+            buffer.seek(0)
+            saved = torch.load(buffer)
+            other = self.model()
+            other.load_state_dict(saved["model"])
+            resumed = BasisRotation(other.parameters(), lr=1.0)
+            resumed.load_state_dict(saved["optimizer"])
+            self.assertEqual(self.train(model, optimizer, stop, 30), self.train(other, resumed, stop, 30), stop)
+
     def test_state_of_low_precision_parameters_stays_fp32(self):
         p, q = (torch.nn.Parameter(torch.ones(6, 6, dtype=torch.bfloat16)) for _ in range(2))
         a, b = BasisRotation([p], lr=1e-2, frequency=2), BasisRotation([q], lr=1e-2, frequency=2)

@@ -195,7 +195,7 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
 
 void refresh(RotationBasis& basis) {
   basis.prepare(basis.covariance(), false);
-  basis.take();
+  basis.take(false);
 }
 
 TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
