@@ -15,6 +15,8 @@
 namespace gyre {
 namespace {
 
+constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
+
 // The orthonormal factor of `matrix` = QR with R's diagonal positive, which makes it unique.
 at::Tensor orthonormalised(const at::Tensor& matrix) {
   auto [q, r] = at::linalg_qr(matrix);
@@ -92,18 +94,7 @@ void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
   average_into(covariance_, image(x, side), beta);
 }
 
-RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
-  const auto& [of, vectors, probe, half, ready] = from;
-  const bool sketch = probe.defined();
-  // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
-  const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
-  if (!ready) {
-    // A zero matrix gives the standard basis.
-    const at::Tensor scaled = size > 0 ? of / size : of;
-    if (sketch) return {{}, orthonormalised(scaled + probe * 1e-7)};
-    return {{}, std::get<1>(at::linalg_eigh(scaled)).flip({1})};
-  }
-  const at::Tensor moved = sketch ? of : product(of, vectors, half).to(at::kFloat);
+RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const at::Tensor& vectors, double size) {
   const at::Tensor rayleigh = (vectors * moved).sum(0);
   const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
   // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
@@ -111,15 +102,35 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   return {order, orthonormalised(moved.index_select(1, order) + anchor)};
 }
 
+RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
+  const at::Tensor& of = from.of;
+  const bool sketch = from.probe.defined();
+  // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
+  const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
+  if (from.ready) {
+    const at::Tensor moved = sketch ? of : product(of, from.vectors, from.half).to(at::kFloat);
+    return iterated(moved, from.vectors, size);
+  }
+  // A zero matrix gives the standard basis.
+  const at::Tensor scaled = size > 0 ? of / size : of;
+  if (sketch) return {{}, orthonormalised(scaled + from.probe * 1e-7)};
+  if (of.size(0) <= from.largest_decomposition) return {{}, std::get<1>(at::linalg_eigh(scaled)).flip({1})};
+  at::Tensor vectors = at::eye(of.size(0), of.options());
+  for (int step = 0; step < kColdSteps; ++step) {
+    vectors = iterated(product(scaled, vectors, from.half).to(at::kFloat), vectors, 1).vectors;
+  }
+  return {{}, vectors};
+}
+
 void RotationBasis::prepare(const at::Tensor& of, bool in_background) {
   if (!in_background) {
     std::promise<Prepared> now;
-    now.set_value(next_basis({of, vectors_, probe_, options_.half, ready_}));
+    now.set_value(next_basis({of, vectors_, probe_, options_.half, ready_, options_.largest_decomposition}));
     next_ = now.get_future().share();
     return;
   }
   // From copies: averaging goes on meanwhile.
-  const NextBasis from = {of.clone(), vectors_.clone(), probe_, options_.half, ready_};
+  const NextBasis from = {of.clone(), vectors_.clone(), probe_, options_.half, ready_, options_.largest_decomposition};
   next_ = std::async(std::launch::async, [from] {
             at::set_num_threads(1);  // beside the workers, and the same bits wherever it runs
             return next_basis(from);

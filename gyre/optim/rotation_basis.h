@@ -18,6 +18,9 @@ struct RotationBasisOptions {
   int64_t rank = 0;              // 0: the whole space, else the sketch's r
   bool keeps_covariance = true;  // C is averaged here; otherwise prepare() is given an image
   bool half = false;             // products in bf16 where that is faster
+  // Longer sides get their first basis by orthogonal iteration from the standard one: a whole decomposition takes
+  // minutes there, and LAPACK's in fp32 fails from about 2900 on (it hands the size of its workspace round as a float).
+  int64_t largest_decomposition = 2048;
 };
 
 // The change of coordinates T along this side: T^T T = 1, so from(to(x)) = x.
@@ -80,8 +83,11 @@ class RotationBasis {
   struct NextBasis {
     at::Tensor of, vectors, probe;
     bool half, ready;
+    int64_t largest_decomposition;
   };
   static Prepared next_basis(const NextBasis& from);
+  // One step of orthogonal iteration; moved: C Q.
+  static Prepared iterated(const at::Tensor& moved, const at::Tensor& vectors, double size);
   void set_vectors(const at::Tensor& vectors);
   const at::Tensor& operand(int64_t other) const;
 

@@ -220,6 +220,30 @@ TEST(RotationBasis, FindsTheEigenvectors) {
   EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
 }
 
+TEST(RotationBasis, LongSidesBeginByIteration) {
+  at::manual_seed(15);
+  RotationBasisOptions options;
+  options.largest_decomposition = 4;
+  RotationBasis basis(12, options);
+  const at::Tensor q = random_orthogonal(12);
+  basis.accumulate(q * at::logspace(0, -4, 12, 10, at::kFloat), 0, 0);
+  refresh(basis);
+  EXPECT_TRUE(basis.ready());
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(12)).abs().max().item<double>(), 1e-5);
+  const at::Tensor overlap = basis.vectors().t().mm(q).abs().diagonal();
+  EXPECT_GT(overlap.narrow(0, 0, 4).min().item<double>(), 0.99) << overlap;
+}
+
+// Where LAPACK's own decomposition fails in fp32.
+TEST(RotationBasis, SlowSidesOfThreeThousand) {
+  at::manual_seed(16);
+  RotationBasis basis(3072);
+  basis.accumulate(at::randn({3072, 64}), 0, 0);
+  refresh(basis);
+  refresh(basis);
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(3072)).abs().max().item<double>(), 1e-5);
+}
+
 TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
   at::manual_seed(11);
   RotationBasisOptions options;
