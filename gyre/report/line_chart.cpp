@@ -34,9 +34,9 @@ class Axis {
     std::vector<double> result;
     if (!(low_ <= high_)) return result;
     if (log_) {
-      for (double power = std::floor(low_); power <= std::ceil(high_); ++power) {
+      for (auto power = std::lround(std::floor(low_)); power <= std::lround(std::ceil(high_)); ++power) {
         for (const double digit : {1.0, 2.0, 5.0}) {
-          const double tick = digit * std::pow(10, power);
+          const double tick = digit * std::pow(10.0, static_cast<double>(power));
           if (scaled(tick) >= low_ - 1e-9 && scaled(tick) <= high_ + 1e-9) result.push_back(tick);
         }
       }
@@ -48,9 +48,8 @@ class Axis {
     for (const double factor : {2.0, 5.0, 10.0}) {
       if (step < rough) step = factor * power;
     }
-    for (double tick = std::ceil(low_ / step) * step; tick <= high_ + 1e-9 * step; tick += step) {
-      result.push_back(std::abs(tick) < step / 2 ? 0 : tick);
-    }
+    const auto first = std::lround(std::ceil(low_ / step)), last = std::lround(std::floor(high_ / step + 1e-9));
+    for (auto i = first; i <= last; ++i) result.push_back(static_cast<double>(i) * step);
     return result;
   }
 

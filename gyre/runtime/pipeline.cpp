@@ -21,11 +21,9 @@ std::vector<ForecastOptions> forecasts(const Schedule& schedule, const RuntimeOp
   std::vector<ForecastOptions> result(schedule.stages, {options.weights, 0, options.discrepancy});
   const bool ahead = options.weights == WeightPolicy::Predict;
   if (!ahead && options.weights != WeightPolicy::Corrected) return result;
-  const int64_t windows = 4 * (schedule.stages + schedule.shift / schedule.window);
-  const DelayAnalysis analysis = analyse_delays(schedule, windows * schedule.window);
+  const LongestDelays longest = longest_delays(schedule);
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    const auto& histogram = ahead ? analysis.delay[stage] : analysis.mismatch[stage];
-    if (!histogram.empty()) result[stage].steps = histogram.rbegin()->first;
+    result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
   }
   return result;
 }

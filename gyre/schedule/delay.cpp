@@ -64,4 +64,14 @@ DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches) {
   return analysis;
 }
 
+LongestDelays longest_delays(const Schedule& schedule) {
+  const DelayAnalysis analysis = analyse_delays(schedule, representative_microbatches(schedule));
+  const auto longest = [](const std::vector<std::map<int64_t, int64_t>>& histograms) {
+    std::vector<int64_t> result;
+    for (const auto& histogram : histograms) result.push_back(histogram.empty() ? 0 : histogram.rbegin()->first);
+    return result;
+  };
+  return {longest(analysis.delay), longest(analysis.mismatch)};
+}
+
 }  // namespace gyre

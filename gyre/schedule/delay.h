@@ -46,4 +46,10 @@ struct DelayAnalysis {
 // flight.
 DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches);
 
+// The longest delay and mismatch of each stage once the pipelines are full; mismatch as above.
+struct LongestDelays {
+  std::vector<int64_t> delay, mismatch;  // [stage]
+};
+LongestDelays longest_delays(const Schedule& schedule);
+
 }  // namespace gyre

@@ -16,8 +16,6 @@
 #include "gyre/core/files.h"
 #include "gyre/study/curves.h"
 
-extern char** environ;  // POSIX: what a child inherits
-
 namespace gyre {
 namespace {
 

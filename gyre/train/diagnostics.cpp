@@ -218,18 +218,10 @@ class Diagnosis {
     optimizer.step(weights, clipped, context);
   }
 
-  std::vector<int64_t> longest_delays() const {
-    const Schedule& schedule = pipeline_->schedule();
-    const auto analysis = analyse_delays(schedule, schedule.window * 4 * (schedule.stages + 1));
-    std::vector<int64_t> delays;
-    for (const auto& histogram : analysis.delay) delays.push_back(histogram.empty() ? 0 : histogram.rbegin()->first);
-    return delays;
-  }
-
   // Training goes on from the checkpoint with a ring of old weights; once all delays are what they will be, each update
   // is compared with the one that current weights' gradient would have made.
   void compare_updates() {
-    const auto delays = longest_delays();
+    const std::vector<int64_t> delays = longest_delays(pipeline_->schedule()).delay;
     const int64_t filling = *std::max_element(delays.begin(), delays.end());
     std::deque<std::vector<Tensors>> past = {current_weights()};  // past[i]: i updates ago
     std::vector<Tensors> sum(stages());

@@ -269,6 +269,14 @@ TEST(Delay, FollowsThePublishedTable) {
   }
 }
 
+TEST(Delay, LongestAreThoseOfAFullPipeline) {
+  const LongestDelays pipedream = longest_delays(make_schedule({"pipedream", 5, 1}));
+  EXPECT_EQ(pipedream.delay, (std::vector<int64_t>{4, 3, 2, 1, 0}));
+  EXPECT_EQ(pipedream.mismatch, pipedream.delay) << "if backwards read the newest version";
+  EXPECT_EQ(longest_delays(make_schedule({"1f1b", 5, 8})).delay, std::vector<int64_t>(5, 0));
+  EXPECT_EQ(longest_delays(make_schedule({"pipedream-2bw", 5, 8})).delay, std::vector<int64_t>(5, 1));
+}
+
 TEST(Delay, AMillionMicrobatchesCostNoMemory) {
   const DelayAnalysis analysis = analyse_delays(make_schedule({"pipedream", 4, 1}), 1'000'000);
   EXPECT_EQ(analysis.delay[0].at(3), 1'000'000 - 3);
