@@ -110,7 +110,10 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const OptimizerCo
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const Covariances of = covariances(gradient, config);
   if (config.refresh == "adaptive" && !cold && !has_drifted(of, config)) return;
-  prepare(of, lag > 0);
+  // As much as b2 keeps over an interval; at first the mean of what was seen.
+  const double kept = std::min(std::pow(config.beta2, static_cast<double>(interval)),
+                               1 - static_cast<double>(interval) / static_cast<double>(context.update));
+  prepare(of, kept, lag > 0);
   if (lag == 0) take(config);
 }
 
@@ -118,9 +121,9 @@ bool RotatedMatrix::has_drifted(const Covariances& of, const OptimizerConfig& co
   return (left_ && left_->drift(of.left) > config.drift) || (right_ && right_->drift(of.right) > config.drift);
 }
 
-void RotatedMatrix::prepare(const Covariances& of, bool in_background) {
-  if (left_) left_->prepare(of.left, in_background);
-  if (right_) right_->prepare(of.right, in_background);
+void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_background) {
+  if (left_) left_->prepare(of.left, kept, in_background);
+  if (right_) right_->prepare(of.right, kept, in_background);
 }
 
 void RotatedMatrix::take(const OptimizerConfig& config) {

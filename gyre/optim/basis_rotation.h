@@ -13,10 +13,11 @@ namespace gyre {
 
 // One matrix W (m, n) and its gradient G:
 //   L <- b2 L + (1-b2) G G^T;  R <- b2 R + (1-b2) G^T G
-//   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, no L, R kept), and the
-//   moments move to the new coordinates. A side that is not rotated has the identity: the longer one of "unilateral",
-//   and sides longer than max_dimension; with `sketch` = r these have r directions rotated and the rest left as it is.
-//   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
+//   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, averaged into what the bases
+//   and their eigenvalues say; no L, R kept), and the moments move to the new coordinates. A side that is not rotated
+//   has the identity: the longer one of "unilateral", and sides longer than max_dimension; with `sketch` = r these have
+//   r directions rotated and the rest left as it is. Gt = U^T G V;  Adam's moments and direction Dt in these
+//   coordinates;  W <- W - lr wd W - lr U Dt V^T
 // The first moment is kept in rotated coordinates and moved at a refresh, which is exact, and one projection a step
 // less than projecting it anew. The second moment cannot be turned exactly: at a refresh it follows the reordering of
 // the columns. Until the first refresh, at update `frequency`, the basis is the identity (plain AdamW): a basis from a
@@ -53,7 +54,7 @@ class RotatedMatrix {
   };
   Covariances covariances(const at::Tensor& gradient, const OptimizerConfig& config) const;
   bool has_drifted(const Covariances& of, const OptimizerConfig& config) const;
-  void prepare(const Covariances& of, bool in_background);
+  void prepare(const Covariances& of, double kept, bool in_background);
   void take(const OptimizerConfig& config);
 
   std::string name_;

@@ -17,18 +17,21 @@ namespace {
 
 constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
 
-// The orthonormal factor of `matrix` = QR with R's diagonal positive, which makes it unique.
-at::Tensor orthonormalised(const at::Tensor& matrix) {
+// `matrix` = QR with R's diagonal positive, which makes Q unique; and that diagonal.
+struct Orthonormalised {
+  at::Tensor q, scales;
+};
+Orthonormalised orthonormalised(const at::Tensor& matrix) {
   auto [q, r] = at::linalg_qr(matrix);
   const at::Tensor signs = at::where(r.diagonal() < 0, at::full({}, -1.0, r.options()), at::ones({}, r.options()));
-  return q * signs;
+  return {q * signs, r.diagonal().abs()};
 }
 
 at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) {
   at::Tensor values = at::empty({rows, columns}, at::kFloat);
   RandomStream stream(0, StreamPurpose::Sketch, static_cast<uint64_t>(rows));
   stream.fill_normal({values.data_ptr<float>(), static_cast<size_t>(values.numel())}, 1);
-  return orthonormalised(values).to(device);
+  return orthonormalised(values).q.to(device);
 }
 
 // a b, with `half` in bf16 where that is faster; the result then is bf16 too.
@@ -48,7 +51,11 @@ at::Tensor applied(const at::Tensor& a, const at::Tensor& x, int64_t side, bool 
 RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device) : options_(options) {
   const int64_t columns = is_sketch() ? options.rank : size;
   vectors_ = at::zeros({size, columns}, at::TensorOptions().dtype(at::kFloat).device(device));
-  if (options.keeps_covariance) covariance_ = at::zeros_like(vectors_);
+  if (options.keeps_covariance) {
+    covariance_ = at::zeros_like(vectors_);
+  } else {
+    eigenvalues_ = at::zeros({columns}, vectors_.options());
+  }
   if (is_sketch()) probe_ = random_orthonormal(size, columns, device);
 }
 
@@ -99,7 +106,8 @@ RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const a
   const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
   // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
   const at::Tensor anchor = vectors.index_select(1, order) * (size * 1e-7 + 1e-30);
-  return {order, orthonormalised(moved.index_select(1, order) + anchor)};
+  const auto [q, scales] = orthonormalised(moved.index_select(1, order) + anchor);
+  return {order, q, scales};
 }
 
 RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
@@ -108,29 +116,41 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
   const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
   if (from.ready) {
-    const at::Tensor moved = sketch ? of : product(of, from.vectors, from.half).to(at::kFloat);
+    at::Tensor moved = sketch ? of : product(of, from.vectors, from.half).to(at::kFloat);
+    if (from.eigenvalues.defined()) {
+      moved = moved * (1 - from.kept) + from.vectors * (from.eigenvalues * from.kept);
+    }
     return iterated(moved, from.vectors, size);
   }
   // A zero matrix gives the standard basis.
   const at::Tensor scaled = size > 0 ? of / size : of;
-  if (sketch) return {{}, orthonormalised(scaled + from.probe * 1e-7)};
-  if (of.size(0) <= from.largest_decomposition) return {{}, std::get<1>(at::linalg_eigh(scaled)).flip({1})};
-  at::Tensor vectors = at::eye(of.size(0), of.options());
-  for (int step = 0; step < kColdSteps; ++step) {
-    vectors = iterated(product(scaled, vectors, from.half).to(at::kFloat), vectors, 1).vectors;
+  if (sketch) {
+    const auto [q, scales] = orthonormalised(scaled + from.probe * 1e-7);
+    return {{}, q, scales * size};
   }
-  return {{}, vectors};
+  if (of.size(0) <= from.largest_decomposition) {
+    const auto [values, vectors] = at::linalg_eigh(scaled);
+    return {{}, vectors.flip({1}), values.flip({0}) * size};
+  }
+  Prepared step{{}, at::eye(of.size(0), of.options()), {}};
+  for (int i = 0; i < kColdSteps; ++i) {
+    step = iterated(product(scaled, step.vectors, from.half).to(at::kFloat), step.vectors, 1);
+  }
+  return {{}, step.vectors, step.eigenvalues * size};
 }
 
-void RotationBasis::prepare(const at::Tensor& of, bool in_background) {
+void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background) {
+  NextBasis from{of, vectors_, eigenvalues_, probe_, kept, options_.half, ready_, options_.largest_decomposition};
   if (!in_background) {
     std::promise<Prepared> now;
-    now.set_value(next_basis({of, vectors_, probe_, options_.half, ready_, options_.largest_decomposition}));
+    now.set_value(next_basis(from));
     next_ = now.get_future().share();
     return;
   }
   // From copies: averaging goes on meanwhile.
-  const NextBasis from = {of.clone(), vectors_.clone(), probe_, options_.half, ready_, options_.largest_decomposition};
+  from.of = of.clone();
+  from.vectors = vectors_.clone();
+  if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
   next_ = std::async(std::launch::async, [from] {
             at::set_num_threads(1);  // beside the workers, and the same bits wherever it runs
             return next_basis(from);
@@ -146,6 +166,7 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
     covariance_.copy_(at::mm(covariance_, at::mm(old.t(), next.vectors)));
   }
   set_vectors(next.vectors);
+  if (eigenvalues_.defined()) eigenvalues_.copy_(next.eigenvalues);
   ready_ = true;
   return change;
 }
@@ -176,15 +197,18 @@ double RotationBasis::drift(const at::Tensor& of) const {
 void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
   state[prefix + "_basis"] = vectors_;
   if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance_;
+  if (eigenvalues_.defined()) state[prefix + "_eigenvalues"] = eigenvalues_;
   if (!next_.valid()) return;
   const Prepared& next = next_.get();
   state[prefix + "_next_basis"] = next.vectors;
+  state[prefix + "_next_eigenvalues"] = next.eigenvalues;
   if (next.order.defined()) state[prefix + "_next_order"] = next.order.to(at::kFloat);
 }
 
 void RotationBasis::load(const std::string& prefix, const NamedTensors& state) {
   load_tensor(state, prefix + "_basis", vectors_);
   if (options_.keeps_covariance) load_tensor(state, prefix + "_covariance", covariance_);
+  if (eigenvalues_.defined()) load_tensor(state, prefix + "_eigenvalues", eigenvalues_);
   set_vectors(vectors_.clone());
   ready_ = vectors_.any().item<bool>();  // zeros: there was none yet
   next_ = {};
@@ -192,6 +216,8 @@ void RotationBasis::load(const std::string& prefix, const NamedTensors& state) {
   Prepared next;
   next.vectors = at::empty_like(vectors_);
   load_tensor(state, prefix + "_next_basis", next.vectors);
+  next.eigenvalues = at::empty({vectors_.size(1)}, vectors_.options());
+  load_tensor(state, prefix + "_next_eigenvalues", next.eigenvalues);
   if (ready_) {
     next.order = at::empty({vectors_.size(1)}, vectors_.options());
     load_tensor(state, prefix + "_next_order", next.order);

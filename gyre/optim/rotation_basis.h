@@ -53,7 +53,9 @@ class RotationBasis {
   // of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T C Q), sort
   // the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every column on
   // the side of its predecessor. In the background: on another thread, until take() asks for it.
-  void prepare(const at::Tensor& of, bool in_background);
+  // Where no covariance is kept, what the basis knows of it stands in for it: C' = kept Q diag(e) Q^T + (1 - kept)
+  // `of`, with e the eigenvalues found last. A basis from one momentum alone would follow its noise.
+  void prepare(const at::Tensor& of, double kept, bool in_background);
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.
   struct Change {
@@ -71,17 +73,19 @@ class RotationBasis {
   // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
   double drift(const at::Tensor& of) const;
 
-  // State by prefix + "_basis", "_covariance", and "_next_basis", "_next_order" while one is prepared.
+  // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
   void save(const std::string& prefix, NamedTensors& state) const;
   void load(const std::string& prefix, const NamedTensors& state);
 
  private:
   struct Prepared {
-    at::Tensor order;    // (columns) int64: new column i was old column order[i]; undefined at the cold start
-    at::Tensor vectors;  // (size, columns)
+    at::Tensor order;        // (columns) int64: new column i was old column order[i]; undefined at the cold start
+    at::Tensor vectors;      // (size, columns)
+    at::Tensor eigenvalues;  // (columns), about
   };
   struct NextBasis {
-    at::Tensor of, vectors, probe;
+    at::Tensor of, vectors, eigenvalues, probe;
+    double kept;
     bool half, ready;
     int64_t largest_decomposition;
   };
@@ -94,7 +98,8 @@ class RotationBasis {
   RotationBasisOptions options_;
   at::Tensor covariance_;  // (size, size), or (size, r)
   at::Tensor vectors_, half_vectors_;
-  at::Tensor probe_;  // (size, r) orthonormal: Y before the first basis
+  at::Tensor eigenvalues_;  // (columns), where no covariance is kept
+  at::Tensor probe_;        // (size, r) orthonormal: Y before the first basis
   bool ready_ = false;
   std::shared_future<Prepared> next_;
 };

@@ -194,7 +194,7 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
 }
 
 void refresh(RotationBasis& basis) {
-  basis.prepare(basis.covariance(), false);
+  basis.prepare(basis.covariance(), 0, false);
   basis.take(false);
 }
 

@@ -203,17 +203,20 @@ TEST(Kronecker, RotationBearsDelayAndTheOthersInTheKnownOrder) {
   };
   const double misaligned = slowdown("adamw", rotation), aligned = slowdown("adamw", rotation, true);
   const double second_both = rotated("second", "bilateral"), second_one = rotated("second", "unilateral");
+  const double first_both = rotated("first", "bilateral");
   OptimizerConfig nesterov = rotation, orthogonal = rotation;
   nesterov.beta1 = 0.99;
   orthogonal.matrix_lr_ratio = 1;
   const double lookahead = slowdown("nesterov-async", nesterov), muon = slowdown("muon", orthogonal);
   SCOPED_TRACE(::testing::Message() << "aligned " << aligned << " misaligned " << misaligned << " second/both "
-                                    << second_both << " second/one " << second_one << " nesterov " << lookahead
-                                    << " muon " << muon);
+                                    << second_both << " second/one " << second_one << " first/both " << first_both
+                                    << " nesterov " << lookahead << " muon " << muon);
   EXPECT_GT(misaligned, 2.5);
   EXPECT_LT(aligned, 1.5);
   EXPECT_LT(second_both, 1.5);
+  EXPECT_LT(first_both, 2);
   EXPECT_LT(second_both, second_one);
+  EXPECT_LT(first_both, second_one);
   EXPECT_LT(second_one, misaligned);
   EXPECT_LT(lookahead, misaligned);
   EXPECT_LT(muon, misaligned / 1.5);
