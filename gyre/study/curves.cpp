@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,9 @@ Curve read_curve(const std::filesystem::path& metrics) {
     const double seconds = line.value("seconds", 0.0);
     if (seconds < last) before += last;  // a resumed run counts from its session's start
     last = seconds;
-    curve.loss.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
+    // The loss of an update that was left out is null: it counts as the one before.
+    const double before_it = curve.loss.empty() ? std::nan("") : curve.loss.back();
+    curve.loss.push_back(line["loss"].is_number() ? line["loss"].get<double>() : before_it);
     curve.seconds.push_back(before + seconds);
   });
   return curve;

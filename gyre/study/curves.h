@@ -14,6 +14,7 @@ struct Curve {
   std::vector<double> seconds;     // [update - 1], of training up to there, all sessions together
   std::optional<double> val_loss;  // the last evaluation's
 };
+// An update whose loss was not finite, and which was therefore left out, counts with the loss before it.
 // InputError for a line that is no JSON or steps that are not consecutive.
 Curve read_curve(const std::filesystem::path& metrics);
 // The status of the last "end" line, or nothing.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -37,7 +38,7 @@ pid_t spawn(std::vector<std::string> words, const std::string& out, const std::s
 
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
   // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once.
   posix_spawnattr_t attributes;
@@ -62,11 +63,15 @@ pid_t start_training(const StudyRun& run, bool resume, const LauncherOptions& op
   return spawn(std::move(words), log, log);
 }
 
+constexpr int kLongestWait = 500;  // milliseconds
+
 // A child process that can be waited for together with others.
 class Child {
  public:
   Child(pid_t process, const StudyRun& run)
-      : process_(process), run_(&run), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
+      : process_(process), run_(&run), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {
+    if (descriptor_ < 0) throw RunError(fmt::format("a run cannot be watched: {}", std::strerror(errno)));
+  }
   ~Child() { close(descriptor_); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -111,11 +116,12 @@ class Launcher {
     }
   }
 
-  // Blocks until some children have ended, or a signal asks for the end.
+  // Blocks until some children have ended, a signal has come, or for kLongestWait.
   void wait() {
     std::vector<pollfd> entries;
     for (const auto& child : running_) entries.push_back(child->poll_entry());
-    poll(entries.data(), entries.size(), -1);
+    // A signal ends the wait. One that comes just before it is noticed at its end.
+    poll(entries.data(), entries.size(), kLongestWait);
     if (stopped() && !interrupted_) {
       interrupted_ = true;
       for (const auto& child : running_) child->interrupt();

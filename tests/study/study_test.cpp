@@ -147,12 +147,13 @@ class StudyFiles : public ::testing::Test {
 TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
   const auto file = write("metrics.jsonl", R"({"event":"step","step":1,"loss":3.5,"seconds":10}
 {"event":"step","step":2,"loss":3.25,"seconds":20}
-{"event":"step","step":3,"loss":3,"seconds":4}
+{"event":"step","step":3,"loss":null,"seconds":4}
 {"event":"eval","step":3,"val_loss":2.5}
 {"event":"end","status":"finished","step":3}
 )");
   const Curve curve = read_curve(file);
-  EXPECT_EQ(curve.loss, (std::vector<double>{3.5, 3.25, 3}));
+  EXPECT_EQ(curve.loss, (std::vector<double>{3.5, 3.25, 3.25}))
+      << "an update that was left out counts as the one before";
   EXPECT_EQ(curve.seconds, (std::vector<double>{10, 20, 24})) << "the second session counts from its own start";
   EXPECT_EQ(curve.val_loss, 2.5);
   EXPECT_EQ(end_status(file), "finished");
