@@ -108,6 +108,7 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
     }
   }
   for (ArmResult& arm : arms) {
+    if (result.stages.size() == 1) break;  // nothing to be slower than
     const auto base = std::find_if(arms.begin(), arms.end(), [&](const ArmResult& other) {
       return other.label == arm.label && other.arm.stages == result.stages.front();
     });
@@ -124,8 +125,10 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
 std::string to_markdown(const StudyResult& result) {
   std::string text = fmt::format("# {}\n\n{}\n", result.name, result.target_rule);
   for (size_t i = 0; i < result.targets.size(); ++i) {
-    text += fmt::format("\n## Updates to a loss of {:.4f}\n\nIn brackets: over those with P = {}.\n\n",
-                        result.targets[i], result.stages.front());
+    text += fmt::format("\n## Updates to a loss of {:.4f}\n\n", result.targets[i]);
+    if (result.stages.size() > 1) {
+      text += fmt::format("In brackets: over those with P = {}.\n\n", result.stages.front());
+    }
     text += stage_table(result, [&](const ArmResult& arm) {
       const TargetResult& reached = arm.targets[i];
       if (!reached.updates) return std::string("not reached");
