@@ -140,10 +140,8 @@ class AsATorchOptimizer(unittest.TestCase):
         self.assertLess(sum(losses[-20:]), 0.5 * sum(losses[:20]))
         self.assertLess(optimizer.param_groups[0]["lr"], 1e-3)
 
-    def test_state_dict_continues_to_the_bit(self):
-        model = self.model()
-        optimizer = BasisRotation(model.parameters(), lr=1e-2, frequency=4)
-        self.train(model, optimizer, 0, 11)
+    def saved_and_loaded(self, model, optimizer):
+        """Another model and optimizer that continue where these are, through a file."""
         buffer = io.BytesIO()
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, buffer)
         buffer.seek(0)
@@ -152,22 +150,17 @@ class AsATorchOptimizer(unittest.TestCase):
         other.load_state_dict(saved["model"])
         resumed = BasisRotation(other.parameters(), lr=1.0)  # everything comes from the state
         resumed.load_state_dict(saved["optimizer"])
-        self.assertEqual(self.train(model, optimizer, 11, 30), self.train(other, resumed, 11, 30))
+        return other, resumed
 
-    def test_state_dict_continues_to_the_bit_with_a_sketch_and_a_refresh_under_way(self):
-        settings = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3)
-        for stop in (7, 9, 13):  # a refresh begins at every sixth step and is there four steps later
+    def test_state_dict_continues_to_the_bit(self):
+        plain = dict(lr=1e-2, frequency=4)
+        # A refresh begins at every sixth step and is there four steps later.
+        under_way = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3)
+        for settings, stop in ((plain, 11), (under_way, 7), (under_way, 9), (under_way, 13)):
             model = self.model()
             optimizer = BasisRotation(model.parameters(), **settings)
             self.train(model, optimizer, 0, stop)
-            buffer = io.BytesIO()
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, buffer)
-            buffer.seek(0)
-            saved = torch.load(buffer)
-            other = self.model()
-            other.load_state_dict(saved["model"])
-            resumed = BasisRotation(other.parameters(), lr=1.0)
-            resumed.load_state_dict(saved["optimizer"])
+            other, resumed = self.saved_and_loaded(model, optimizer)
             self.assertEqual(self.train(model, optimizer, stop, 30), self.train(other, resumed, stop, 30), stop)
 
     def test_state_of_low_precision_parameters_stays_fp32(self):
