@@ -140,7 +140,9 @@ void check_range(const std::string& where, const T& value, const Range& range) {
   if constexpr (std::is_same_v<T, std::string>) {
     if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
       return;
-    throw InputError(fmt::format("{} is \"{}\"; give one of: {}", where, value, join(range.choices, ", ")));
+    const std::string nearest = suggestion(value, range.choices);
+    throw InputError(fmt::format("{} is \"{}\"; give one of: {}{}", where, value, join(range.choices, ", "),
+                                 nearest.find("did you mean") == std::string::npos ? "" : nearest));
   } else if constexpr (std::is_same_v<T, bool>) {
     return;
   } else if constexpr (std::is_arithmetic_v<T>) {

@@ -113,7 +113,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   if (study.seeds.empty()) study.seeds = {base.run.seed};
   if (study.sweep_updates >= base.run.updates) study.sweep_updates = 0;
 
-  // A wrong setting is found now and not after hours.
+  // What is wrong in a setting or a schedule is found now and not after hours.
   const auto arms = study_arms(study);
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {

@@ -59,9 +59,11 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("pipeline", "stall_seconds", pipeline.stall_seconds, between(0.01, 1e9),
         "all workers waiting for so long ends the run");
   auto& optimizer = c.optimizer;
-  visit("optimizer", "kind", optimizer.kind, Range{},
-        "basis-rotation, adamw, nesterov-async, pipedream-lr, pipemare, prediction, delay-compensated, muon or "
-        "error-feedback");
+  // As optim/config.cpp makes them; here so that a wrong name is found without loading it.
+  visit("optimizer", "kind", optimizer.kind,
+        one_of({"basis-rotation", "adamw", "nesterov-async", "pipedream-lr", "pipemare", "prediction",
+                "delay-compensated", "muon", "error-feedback"}),
+        "what makes updates of gradients");
   visit("optimizer", "lr", optimizer.lr, between(0, 1e6), "peak learning rate");
   visit(
       "optimizer", "betas", optimizer.betas, between(0, 1),

@@ -99,6 +99,10 @@ TEST(Study, BadInputSaysWhereAndWhat) {
   EXPECT_THAT(
       complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.knd=muon\"]\n"),
       HasSubstr("unknown key 'knd' in [optimizer]"));
+  EXPECT_THAT(
+      complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.kind=adamv\"]\n"),
+      HasSubstr("did you mean 'adamw'?"))
+      << "and not when its turn comes";
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 50\n[[study.method]]\nname = \"a\"\n"), HasSubstr("smooth is 50"));
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\nstages = [0]\n[[study.method]]\nname = \"a\"\n"),
               HasSubstr("[study] stages"));

@@ -8,6 +8,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/optim/config.h"
 
 namespace gyre {
 namespace {
@@ -85,6 +86,13 @@ TEST(Config, ExamplesAreRead) {
     ++count;
   }
   EXPECT_GE(count, 4);
+}
+
+TEST(Config, EveryOptimizerCanBeNamedAndNoOther) {
+  for (const std::string& name : optimizer_names()) {
+    EXPECT_EQ(complaint(kMinimal, {"optimizer.kind=" + name}), "accepted");
+  }
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.kind=adamv"}), HasSubstr("did you mean 'adamw'?"));
 }
 
 TEST(Config, TheReferenceIsInStep) {
