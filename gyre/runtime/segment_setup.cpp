@@ -22,6 +22,7 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment)
     : bells(make_bells(segment.schedule->workers)),
       shared{pipeline,
              segment,
+             ReplicaNumbers(*segment.schedule),
              Intake(segment.microbatches, segment.schedule->window, segment.stop),
              NormExchange(segment.schedule->stages, bells),
              {},

@@ -18,7 +18,7 @@ Worker::Worker(int number, SegmentShared& shared, WorkerSink sink)
       shared_(shared),
       sink_(std::move(sink)),
       cursor_(schedule(), number, shared.segment.microbatches),
-      analysis_(schedule(), number) {
+      analysis_(schedule(), shared.replicas, number) {
   for (int pipeline = 0; pipeline < schedule().pipelines; ++pipeline) {
     for (int stage = 0; stage < schedule().stages; ++stage) {
       if (schedule().worker_of(pipeline, stage) == number) states_[{pipeline, stage}];

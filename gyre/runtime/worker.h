@@ -34,6 +34,7 @@ using Channels = std::vector<std::vector<std::unique_ptr<Channel<Message>>>>;  /
 struct SegmentShared {
   Pipeline& pipeline;
   const Segment& segment;
+  ReplicaNumbers replicas;
   Intake intake;
   NormExchange norms;
   Channels<at::Tensor> activations;

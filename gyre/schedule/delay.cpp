@@ -6,46 +6,50 @@
 
 namespace gyre {
 
-VersionTracker::VersionTracker(const Schedule& schedule, int worker)
+VersionTracker::VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker)
     : schedule_(schedule),
+      replicas_(replicas),
       worker_(worker),
-      versions_(static_cast<size_t>(schedule.pipelines * schedule.stages)),
+      first_(replicas.first(worker)),
+      versions_(replicas.count(worker)),
       adopts_(versions_.size()) {
   const Program& program = schedule.programs[worker];
   for (const auto* actions : {&program.prologue, &program.period}) {
     for (const Action& action : *actions) {
-      if (action.kind == ActionKind::Adopt) adopts_[index(action.pipeline, action.stage)] = true;
+      if (action.kind == ActionKind::Adopt) adopts_[index(action)] = true;
     }
   }
 }
 
 int64_t VersionTracker::track(const Action& action) {
-  const int64_t found = versions_[index(action.pipeline, action.stage)];
-  if (action.kind == ActionKind::Adopt) {
-    ++versions_[index(action.pipeline, action.stage)];
-  } else if (action.kind == ActionKind::Update) {
+  if (action.kind == ActionKind::Update) {
     // The owner's update is at once the new version of the replicas beside it, unless they wait for an adopt.
+    int64_t found = 0;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      const bool here = schedule_.worker_of(pipeline, action.stage) == worker_;
-      if (here && !adopts_[index(pipeline, action.stage)]) ++versions_[index(pipeline, action.stage)];
+      if (schedule_.worker_of(pipeline, action.stage) != worker_) continue;
+      const size_t replica = replicas_.of(pipeline, action.stage) - first_;
+      if (pipeline == action.pipeline) found = versions_[replica];
+      if (!adopts_[replica]) ++versions_[replica];
     }
+    return found;
   }
-  return found;
+  int64_t& version = versions_[index(action)];
+  return action.kind == ActionKind::Adopt ? version++ : version;
 }
 
 DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches) {
   DelayAnalysis analysis;
   analysis.delay.resize(schedule.stages);
   analysis.mismatch.resize(schedule.stages);
+  const ReplicaNumbers replicas(schedule);
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    VersionTracker tracker(schedule, worker);
-    // Of microbatches in flight.
-    RingMap<int64_t> forward_versions(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages));
+    VersionTracker tracker(schedule, replicas, worker);
+    RingMap<int64_t> forward_versions(replicas.count(worker));  // of microbatches in flight
     for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
       const Action action = *cursor.peek();
       const int64_t version = tracker.track(action);
-      const size_t place = static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule.stages) +
-                           static_cast<size_t>(action.stage);
+      if (action.is_per_window()) continue;
+      const size_t place = replicas.of(action.pipeline, action.stage) - replicas.first(worker);
       const int64_t number = action.microbatch / schedule.pipelines;
       if (action.kind == ActionKind::Forward && !schedule.forward_only) forward_versions.at(place, number) = version;
       if (action.kind != ActionKind::Backward && action.kind != ActionKind::BackwardInput) continue;

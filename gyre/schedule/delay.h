@@ -6,26 +6,27 @@
 #include <map>
 #include <vector>
 
+#include "gyre/schedule/replicas.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {
 
 // Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that
 // the weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at
-// Update. Constant memory.
+// Update. Memory is that of the worker's replicas; schedule and replicas must outlive it.
 class VersionTracker {
  public:
-  VersionTracker(const Schedule& schedule, int worker);
+  VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker);
   // The version that `action` finds; call once for each action in program order.
   int64_t track(const Action& action);
 
  private:
-  size_t index(int pipeline, int stage) const {
-    return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
-  }
+  size_t index(const Action& action) const { return replicas_.of(action.pipeline, action.stage) - first_; }
 
   const Schedule& schedule_;
+  const ReplicaNumbers& replicas_;
   int worker_;
+  size_t first_;                   // the worker's first replica
   std::vector<int64_t> versions_;  // [index]
   std::vector<bool> adopts_;       // [index]: the version waits for an Adopt
 };

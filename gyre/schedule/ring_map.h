@@ -13,7 +13,7 @@ namespace gyre {
 template <typename Value>
 class RingMap {
  public:
-  explicit RingMap(size_t slots, size_t capacity = 4) : slots_(slots), capacity_(capacity), cells_(slots * capacity) {}
+  explicit RingMap(size_t slots, size_t capacity = 2) : slots_(slots), capacity_(capacity), cells_(slots * capacity) {}
 
   Value* find(size_t slot, int64_t index) {
     Cell& cell = cell_of(slot, index);
@@ -21,8 +21,11 @@ class RingMap {
   }
   // Finds, or makes one with the default value.
   Value& at(size_t slot, int64_t index) {
-    while (cell_of(slot, index).index != index && cell_of(slot, index).index != kFree) grow();
     Cell& cell = cell_of(slot, index);
+    if (cell.index != index && cell.index != kFree) {
+      grow();
+      return at(slot, index);
+    }
     cell.index = index;
     return cell.value;
   }

@@ -59,21 +59,14 @@ ProgramCursor::ProgramCursor(const Schedule& schedule, int worker, int64_t limit
   period_first_ = kUnlimited;
   for (const Action& action : program_.period) {
     period_first_ = std::min(period_first_, last_microbatch(action, schedule_.window));
+    period_last_ = std::max(period_last_, last_microbatch(action, schedule_.window));
   }
-  settle();
-}
-
-std::optional<Action> ProgramCursor::peek() const {
-  return current_;
-}
-
-void ProgramCursor::advance() {
-  ++position_;
   settle();
 }
 
 void ProgramCursor::restrict_to(int64_t limit) {
   limit_ = std::min(limit_, limit);
+  whole_repetition_ = false;
   if (current_ && last_microbatch(*current_, schedule_.window) >= limit_) settle();
 }
 
@@ -98,14 +91,14 @@ void ProgramCursor::settle() {
       ++repetition_;
       position_ = 0;
     }
+    microbatch_offset_ = repetition_ * schedule_.shift;
+    window_offset_ = repetition_ * (schedule_.shift / schedule_.window);
     // A repetition whose earliest action is past the limit has nothing to give, nor has any later one.
-    if (position_ == 0 && period_first_ + repetition_ * schedule_.shift >= limit_) return;
-    Action action = program_.period[position_];
-    action.microbatch += repetition_ * (action.is_per_window() ? schedule_.shift / schedule_.window : schedule_.shift);
-    if (last_microbatch(action, schedule_.window) < limit_) {
-      current_ = action;
-      return;
-    }
+    if (position_ == 0 && period_first_ + microbatch_offset_ >= limit_) return;
+    whole_repetition_ = period_last_ + microbatch_offset_ < limit_;
+    take_from_period();
+    if (last_microbatch(*current_, schedule_.window) < limit_) return;
+    current_.reset();
   }
 }
 

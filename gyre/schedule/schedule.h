@@ -5,6 +5,7 @@
 // checkpoints, Ctrl-C) simple.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -68,20 +69,40 @@ class ProgramCursor {
   ProgramCursor(const Schedule& schedule, int worker, int64_t limit = kUnlimited);
 
   // The action at the cursor, or nothing when all that remains is at or past the limit.
-  std::optional<Action> peek() const;
-  void advance();
+  const std::optional<Action>& peek() const { return current_; }
+  void advance() {
+    ++position_;
+    // Most actions: further on in a repetition that lies below the limit as a whole.
+    if (whole_repetition_ && position_ < program_.period.size()) {
+      take_from_period();
+      // Walking a thousand programs by turns, the caches hold none: ask for what the next turn needs.
+      __builtin_prefetch(program_.period.data() + std::min(position_ + kAhead, program_.period.size() - 1));
+    } else {
+      settle();
+    }
+  }
   // Lowers (never raises) the limit; what has been walked already must lie below it.
   void restrict_to(int64_t limit);
   int64_t limit() const { return limit_; }
 
  private:
+  static constexpr size_t kAhead = 5;  // actions; two lines of a cache
+
   void settle();
+  // current_ becomes the period's action at the position.
+  void take_from_period() {
+    current_ = program_.period[position_];
+    current_->microbatch += current_->is_per_window() ? window_offset_ : microbatch_offset_;
+  }
 
   const Schedule& schedule_;
   const Program& program_;
   int64_t limit_;
   int64_t period_first_ = 0;  // the earliest microbatch that the first repetition completes an action of
+  int64_t period_last_ = 0;   // the latest
   int64_t repetition_ = -1;   // -1: in the prologue
+  int64_t microbatch_offset_ = 0, window_offset_ = 0;  // of this repetition
+  bool whole_repetition_ = false;                      // all of it lies below the limit
   size_t position_ = 0;
   std::optional<Action> current_;
 };

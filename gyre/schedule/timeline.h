@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/replicas.h"
 #include "gyre/schedule/ring_map.h"
 #include "gyre/schedule/schedule.h"
 
@@ -34,13 +35,13 @@ class Timeline {
       : schedule_(schedule),
         costs_(costs),
         visit_(visit),
-        slots_(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages)),
-        activations_(slots_),
-        gradients_(slots_),
-        gradient_counts_(schedule.pipelines > 1 ? slots_ : 0),
-        reduced_(schedule.pipelines > 1 ? slots_ : 0),
-        versions_(slots_),
-        adopts_(adopting_slots(schedule)),
+        replicas_(schedule),
+        activations_(replicas_.size()),
+        gradients_(replicas_.size()),
+        gradient_counts_(schedule.pipelines > 1 ? replicas_.size() : 0),
+        reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
+        versions_(replicas_.size()),
+        adopts_(adopting_replicas()),
         free_at_(static_cast<size_t>(schedule.workers)),
         queued_(static_cast<size_t>(schedule.workers), true) {
     for (int worker = 0; worker < schedule.workers; ++worker) {
@@ -52,8 +53,8 @@ class Timeline {
   // Returns the makespan. InputError for a schedule that does not end: validate() says why.
   double run() {
     while (!runnable_.empty()) {
-      const int worker = runnable_.front();
-      runnable_.pop_front();
+      const int worker = runnable_.back();
+      runnable_.pop_back();
       queued_[worker] = false;
       run_worker(worker);
     }
@@ -67,24 +68,19 @@ class Timeline {
   // Turns are bounded so that a program that waits for nothing (a forward-only one) does not fill the rings.
   static constexpr int kActionsPerTurn = 256;
 
-  static std::vector<bool> adopting_slots(const Schedule& schedule) {
-    std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines) * static_cast<size_t>(schedule.stages));
-    for (const Program& program : schedule.programs) {
+  std::vector<bool> adopting_replicas() const {
+    std::vector<bool> adopts(replicas_.size());
+    for (const Program& program : schedule_.programs) {
       for (const auto* actions : {&program.prologue, &program.period}) {
         for (const Action& action : *actions) {
-          if (action.kind == ActionKind::Adopt) {
-            adopts[static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule.stages) +
-                   static_cast<size_t>(action.stage)] = true;
-          }
+          if (action.kind == ActionKind::Adopt) adopts[slot(action.pipeline, action.stage)] = true;
         }
       }
     }
     return adopts;
   }
 
-  size_t slot(int pipeline, int stage) const {
-    return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
-  }
+  size_t slot(int pipeline, int stage) const { return replicas_.of(pipeline, stage); }
   int64_t index_of(const Action& action) const { return action.microbatch / schedule_.pipelines; }
 
   void wake(int worker) {
@@ -97,7 +93,8 @@ class Timeline {
     ProgramCursor& cursor = cursors_[worker];
     for (int turn = 0; cursor.peek(); ++turn) {
       if (turn == kActionsPerTurn) {
-        wake(worker);
+        queued_[worker] = true;
+        runnable_.push_front(worker);
         return;
       }
       const Action action = *cursor.peek();
@@ -124,7 +121,7 @@ class Timeline {
       case ActionKind::BackwardWeights:
         return true;  // its input half stands before it in the same program
       case ActionKind::Update:
-        return schedule_.pipelines == 1 || take_reduced(action, ready);
+        return schedule_.pipelines == 1 || take_reductions(action, ready);
       case ActionKind::Adopt:
         return take(versions_, slot(action.pipeline, action.stage), action.microbatch, ready);
     }
@@ -139,16 +136,15 @@ class Timeline {
     return true;
   }
 
-  // An update waits for every replica that has a microbatch in the window.
-  bool take_reduced(const Action& update, double& ready) {
-    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      if (schedule_.microbatches_in_window(pipeline, update.microbatch) == 0) continue;
-      if (reduced_.find(slot(pipeline, update.stage), update.microbatch) == nullptr) return false;
+  // An update waits for every replica that has a microbatch in the window: all, unless the window is shorter.
+  bool take_reductions(const Action& update, double& ready) {
+    const auto stage = static_cast<size_t>(update.stage);
+    const Reduction* reduction = reductions_.find(stage, update.microbatch);
+    if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
+      return false;
     }
-    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      if (schedule_.microbatches_in_window(pipeline, update.microbatch) == 0) continue;
-      take(reduced_, slot(pipeline, update.stage), update.microbatch, ready);
-    }
+    ready = std::max(ready, reduction->last_arrival);
+    reductions_.erase(stage, update.microbatch);
     return true;
   }
 
@@ -183,7 +179,7 @@ class Timeline {
 
   void send(MessageKind kind, RingMap<double>& messages, int from, int sender_stage, int pipeline, int stage,
             int64_t index, double at) {
-    const int to = schedule_.worker_of(pipeline, stage);
+    const int to = replicas_.worker(pipeline, stage);
     messages.at(slot(pipeline, stage), index) = from == to ? at : costs_.arrival(kind, from, to, sender_stage, at);
     if (from != to) wake(to);
   }
@@ -196,20 +192,27 @@ class Timeline {
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
     const int owner = schedule_.owner[action.stage];
-    reduced_.at(place, window) =
+    const double arrival =
         owner == worker ? end : costs_.arrival(MessageKind::Reduce, worker, owner, action.stage, end);
+    Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
+    ++reduction.replicas;
+    reduction.last_arrival = std::max(reduction.last_arrival, arrival);
     if (owner != worker) wake(owner);
   }
 
   const Schedule& schedule_;
   Costs& costs_;
   Visit& visit_;
-  size_t slots_;
-  RingMap<double> activations_, gradients_;  // arrival times, at the stage that receives
-  RingMap<int64_t> gradient_counts_;
-  RingMap<double> reduced_;   // by window: arrival of a replica's gradient at the owner
-  RingMap<double> versions_;  // by window: arrival of a new version at a replica that adopts
-  std::vector<bool> adopts_;  // [slot]
+  ReplicaNumbers replicas_;
+  RingMap<double> activations_, gradients_;  // by replica that receives, and microbatch: arrival
+  RingMap<int64_t> gradient_counts_;         // by replica and window
+  struct Reduction {
+    int64_t replicas = 0;  // whose gradients are under way to the owner, or there
+    double last_arrival = 0;
+  };
+  RingMap<Reduction> reductions_;  // by stage and window
+  RingMap<double> versions_;       // by replica and window: arrival of a new version at a replica that adopts
+  std::vector<bool> adopts_;       // [slot]
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   std::deque<int> runnable_;

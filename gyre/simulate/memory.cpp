@@ -21,24 +21,22 @@ struct ReplicaState {
 
 class WorkerWalk {
  public:
-  // local: [pipeline * stages + stage] -> number among the replicas of its worker.
+  // states: of the worker's replicas, in the order of their numbers.
   WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights,
-             const std::vector<int>& local, std::vector<ReplicaState> replicas)
+             const ReplicaNumbers& numbers, std::vector<ReplicaState> states)
       : schedule_(schedule),
         worker_(worker),
         costs_(costs),
         weights_(weights),
-        local_(local),
-        replicas_(std::move(replicas)),
-        tracker_(schedule, worker),
+        numbers_(numbers),
+        replicas_(std::move(states)),
+        tracker_(schedule, numbers, worker),
         holders_(replicas_.size()),
         held_version_(replicas_.size()),
         gradients_(replicas_.size()) {}
 
-  WorkerMemory run() {
-    // Twice, so that the microbatches in flight are all from after the start.
-    for (ProgramCursor cursor(schedule_, worker_, 2 * representative_microbatches(schedule_)); cursor.peek();
-         cursor.advance()) {
+  WorkerMemory run(int64_t microbatches) {
+    for (ProgramCursor cursor(schedule_, worker_, microbatches); cursor.peek(); cursor.advance()) {
       step(*cursor.peek());
     }
     for (const ReplicaState& replica : replicas_) {
@@ -56,9 +54,7 @@ class WorkerWalk {
   void step(const Action& action) {
     const int64_t found = tracker_.track(action);
     if (action.kind == ActionKind::Update) return;
-    const auto place =
-        static_cast<size_t>(local_[static_cast<size_t>(action.pipeline) * static_cast<size_t>(schedule_.stages) +
-                                   static_cast<size_t>(action.stage)]);
+    const size_t place = numbers_.of(action.pipeline, action.stage) - numbers_.first(worker_);
     ReplicaState& replica = replicas_[place];
     replica.version = action.kind == ActionKind::Adopt ? found + 1 : found;
     switch (action.kind) {
@@ -118,7 +114,7 @@ class WorkerWalk {
   int worker_;
   const CostModel& costs_;
   WeightPolicy weights_;
-  const std::vector<int>& local_;
+  const ReplicaNumbers& numbers_;
   std::vector<ReplicaState> replicas_;
   VersionTracker tracker_;
   RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
@@ -132,18 +128,17 @@ class WorkerWalk {
 
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights) {
   check_costs(costs, schedule);
-  std::vector<int> local;
-  std::vector<std::vector<ReplicaState>> replicas(schedule.workers);
+  const ReplicaNumbers numbers(schedule);
+  std::vector<std::vector<ReplicaState>> states(schedule.workers);
   for (const auto& placement : schedule.placement) {
-    for (int stage = 0; stage < schedule.stages; ++stage) {
-      auto& of_worker = replicas[placement[stage]];
-      local.push_back(static_cast<int>(of_worker.size()));
-      of_worker.push_back({.stage = stage});
-    }
+    for (int stage = 0; stage < schedule.stages; ++stage) states[placement[stage]].push_back({.stage = stage});
   }
+  // Twice, so that the microbatches in flight are all from after the start.
+  const int64_t microbatches = 2 * representative_microbatches(schedule);
   std::vector<WorkerMemory> memory;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    memory.push_back(WorkerWalk(schedule, worker, costs, weights, local, std::move(replicas[worker])).run());
+    memory.push_back(
+        WorkerWalk(schedule, worker, costs, weights, numbers, std::move(states[worker])).run(microbatches));
   }
   return memory;
 }

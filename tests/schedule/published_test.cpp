@@ -197,9 +197,10 @@ TEST(Amdp, MismatchIsOneStepAndOnlyInTheFirstBlockOfAWindow) {
 // Microbatch-stages per window whose backward has newer weights than their forward, by worker.
 std::vector<int64_t> mismatched_per_window(const Schedule& schedule) {
   std::vector<int64_t> counts;
+  const ReplicaNumbers replicas(schedule);
   const int64_t windows = 4;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    VersionTracker tracker(schedule, worker);
+    VersionTracker tracker(schedule, replicas, worker);
     std::map<std::tuple<int, int, int64_t>, int64_t> forward;
     int64_t count = 0;
     for (ProgramCursor cursor(schedule, worker, (windows + 1) * schedule.window); cursor.peek(); cursor.advance()) {
