@@ -33,6 +33,7 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
   first_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
                      at::TensorOptions().dtype(at::kFloat).device(device));
   second_ = at::zeros_like(first_);
+  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, first_.options());
 }
 
 bool RotatedMatrix::untouched() const {
@@ -50,6 +51,7 @@ void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
+  if (ahead_.defined()) weight.sub_(ahead_);
   if (untouched()) {
     adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
     return;
@@ -57,6 +59,22 @@ void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight
   const at::Tensor rotated = to_rotated(operand).to(at::kFloat).contiguous();
   adam_direction(rotated, first_, second_, factors);
   subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
+  if (!ahead_.defined()) return;
+  const double distance = static_cast<double>(context.delay) * context.learning_rate;
+  ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
+  weight.add_(ahead_);
+}
+
+at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, double share) const {
+  // Bases come with eigenvalues descending, in a sketch those it holds; a side without a basis has no order.
+  const auto clear = [&](const std::optional<RotationBasis>& side, int64_t dimension) {
+    if (!side || !side->ready()) return;
+    const auto steep = std::llround((1 - share) * static_cast<double>(side->size()));
+    direction.narrow(dimension, 0, std::min<int64_t>(steep, side->directions())).zero_();
+  };
+  clear(left_, 0);
+  clear(right_, 1);
+  return direction;
 }
 
 at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x) const {
@@ -138,6 +156,7 @@ void RotatedMatrix::take(const OptimizerConfig& config) {
 void RotatedMatrix::save(NamedTensors& state) const {
   state[name_ + "/first"] = first_;
   state[name_ + "/second"] = second_;
+  if (ahead_.defined()) state[name_ + "/ahead"] = ahead_;
   if (left_) left_->save(name_ + "/left", state);
   if (right_) right_->save(name_ + "/right", state);
 }
@@ -145,6 +164,7 @@ void RotatedMatrix::save(NamedTensors& state) const {
 void RotatedMatrix::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/first", first_);
   load_tensor(state, name_ + "/second", second_);
+  if (ahead_.defined()) load_tensor(state, name_ + "/ahead", ahead_);
   if (left_) left_->load(name_ + "/left", state);
   if (right_) right_->load(name_ + "/right", state);
 }

@@ -28,7 +28,11 @@ namespace gyre {
 // the same budget spent where delays are long (paper, section 4.3); "adaptive" looks every f updates and refreshes when
 // the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
 // decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
-// `covariance_every` = k takes every k-th gradient into L and R, with b2^k.
+// With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
+// last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
+// directions of little curvature, where steps repeat themselves, and harms along the others, where they oscillate; so
+// mask keeps a share f of each side's directions, those with the least eigenvalues. `covariance_every` = k takes every
+// k-th gradient into L and R, with b2^k.
 class RotatedMatrix {
  public:
   RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
@@ -44,6 +48,9 @@ class RotatedMatrix {
   int64_t refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const;
   // Whether the coordinates are still the matrix's own, plain AdamW's.
   bool untouched() const;
+  // `direction` (rotated coordinates) with the directions that are not looked ahead along set to 0; changes it in
+  // place.
+  at::Tensor of_little_curvature(const at::Tensor& direction, double share) const;
   // T_left x T_right^T, and back.
   at::Tensor to_rotated(const at::Tensor& x) const;
   at::Tensor from_rotated(const at::Tensor& x) const;
@@ -63,6 +70,7 @@ class RotatedMatrix {
   bool half_;                                  // products of this size in bf16
   std::optional<RotationBasis> left_, right_;  // none: the identity
   at::Tensor first_, second_;                  // (left coordinates, right coordinates)
+  at::Tensor ahead_;                           // (rows, columns): what the weights are ahead by; none: never
 };
 
 class BasisRotation final : public Optimizer {

@@ -38,6 +38,7 @@ void check(const OptimizerConfig& config) {
   require(config.sketch >= 0, "sketch", number(config.sketch), "0 or more");
   require(config.sketch == 0 || config.max_dimension > 0, "sketch", number(config.sketch),
           "0, or max_dimension too: the length from which sides are sketched");
+  require(config.look_ahead >= 0 && config.look_ahead <= 1, "look_ahead", number(config.look_ahead), "0 to 1");
   require(config.products == "fp32" || config.products == "bf16", "products", "\"" + config.products + "\"",
           "\"fp32\" or \"bf16\"");
 }

@@ -26,6 +26,7 @@ struct OptimizerConfig {
   int64_t max_dimension = 0;           // longer sides stay unrotated, or have a sketch; 0: none do
   int64_t sketch = 0;                  // directions rotated of a side longer than max_dimension; 0: none
   bool transport = false;              // turn the second moment with the basis instead of reordering it alone
+  double look_ahead = 0;               // share of a side's directions, of least curvature, that weights are ahead along
   std::string products = "fp32";       // fp32 | bf16 where it is faster: type of the rotations' products
   // the others
   int64_t correction = 0;       // pipedream-lr: updates over which the discount fades

@@ -33,6 +33,8 @@ class RotationBasis {
   explicit RotationBasis(int64_t size, const RotationBasisOptions& options = {}, at::Device device = at::kCPU);
 
   int64_t coordinates() const { return is_sketch() ? vectors_.size(1) + vectors_.size(0) : vectors_.size(0); }
+  int64_t size() const { return vectors_.size(0); }
+  int64_t directions() const { return vectors_.size(1); }  // that it holds: size, or r
   bool is_sketch() const { return options_.rank > 0; }
   bool ready() const { return ready_; }
   const at::Tensor& vectors() const { return vectors_; }  // (size, size or r), columns; zeros until ready

@@ -62,6 +62,7 @@ OptimizerConfig optimizer_config(const Config& config) {
   optimizer.sketch = config.optimizer.sketch;
   optimizer.max_dimension = config.optimizer.max_dimension;
   optimizer.transport = config.optimizer.transport;
+  optimizer.look_ahead = config.optimizer.look_ahead;
   optimizer.products = config.optimizer.products;
   // The paper's 7k of 250k updates.
   optimizer.correction = config.optimizer.correction > 0 ? config.optimizer.correction : config.run.updates * 7 / 250;

@@ -99,6 +99,10 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "basis-rotation: directions rotated of sides longer than max_dimension; 0: none");
   visit("optimizer", "transport", optimizer.transport, Range{},
         "basis-rotation: turn the second moment with the basis instead of reordering it alone");
+  visit(
+      "optimizer", "look_ahead", optimizer.look_ahead, between(0, 1),
+      "basis-rotation: share of each side's directions, those of least curvature, along which weights are moved ahead "
+      "by the delay; 0: none");
   visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
         "basis-rotation: type of its matrix products; bf16: of those large enough to be faster so");
   visit("optimizer", "correction", optimizer.correction, at_least(0),

@@ -69,6 +69,7 @@ struct Config {
     int64_t max_dimension = 0;
     int64_t sketch = 0;
     bool transport = false;
+    double look_ahead = 0;
     std::string products = "bf16";
     int64_t correction = 0;
     double discrepancy = 0.135;

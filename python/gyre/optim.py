@@ -28,6 +28,8 @@ class BasisRotation(torch.optim.Optimizer):
       refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once
       covariance_every  every so many gradients go into the covariances
       transport      turn the second moment with the basis instead of reordering it
+      look_ahead     share of each side's directions, those of least curvature, along which weights are moved ahead by
+                     ``delay`` updates; 0: none
       products       "fp32" or "bf16": type of the matrix products, of those large enough to be faster so
       row_blocks     the parameter is so many matrices stacked by rows (a fused q, k, v: 3)
       rotate         False: AdamW for the whole group
@@ -40,12 +42,13 @@ class BasisRotation(torch.optim.Optimizer):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, frequency=10, source="second",
                  geometry="bilateral", refresh="fixed", drift=0.1, max_dimension=0, sketch=0,
-                 refresh_lag=0, covariance_every=1, transport=False, products="fp32",
+                 refresh_lag=0, covariance_every=1, transport=False, look_ahead=0.0, products="fp32",
                  row_blocks=1, rotate=True, delay=0, num_stages=1, max_skipped=10):
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, frequency=frequency,
                         source=source, geometry=geometry, refresh=refresh, drift=drift, max_dimension=max_dimension,
-                        sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every, transport=transport, products=products, row_blocks=row_blocks, rotate=rotate, delay=delay,
-                        num_stages=num_stages)
+                        sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every,
+                        transport=transport, look_ahead=look_ahead, products=products, row_blocks=row_blocks,
+                        rotate=rotate, delay=delay, num_stages=num_stages)
         self._cores = {}
         self.max_skipped = max_skipped
         self.skipped = 0
@@ -96,7 +99,7 @@ class BasisRotation(torch.optim.Optimizer):
                 raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
             config = _core.Config()
             for key in ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_every",
-                        "max_dimension", "sketch", "transport", "products"):
+                        "max_dimension", "sketch", "transport", "look_ahead", "products"):
                 setattr(config, key, group[key])
             self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, config)
             self.state[p] = {"step": 0, **self._cores[p].state()}
@@ -160,6 +163,7 @@ def _check(group):
             "0, or a number of directions together with max_dimension")
     require(0 <= group["refresh_lag"] < group["frequency"], "refresh_lag", "0 or more and less than frequency")
     require(1 <= group["covariance_every"] <= group["frequency"], "covariance_every", "1 to frequency")
+    require(0 <= group["look_ahead"] <= 1, "look_ahead", "0 to 1")
     require(group["row_blocks"] >= 1, "row_blocks", "1 or more")
     require(group["num_stages"] >= 1, "num_stages", "1 or more")
     require(0 <= group["delay"] < group["num_stages"], "delay", "0 to num_stages - 1")

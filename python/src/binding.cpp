@@ -43,6 +43,7 @@ class Parameter {
     context.learning_rate = learning_rate;
     context.stage = stage;
     context.stages = stages;
+    context.delay = stages - 1 - stage;
     if (moments_) moments_->step(config_, weight, gradient, context);
     for (size_t block = 0; block < blocks_.size(); ++block) {
       const int64_t rows = weight.size(0) / static_cast<int64_t>(blocks_.size());
@@ -98,6 +99,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("sketch", &gyre::OptimizerConfig::sketch)
       .def_readwrite("max_dimension", &gyre::OptimizerConfig::max_dimension)
       .def_readwrite("transport", &gyre::OptimizerConfig::transport)
+      .def_readwrite("look_ahead", &gyre::OptimizerConfig::look_ahead)
       .def_readwrite("products", &gyre::OptimizerConfig::products);
   pybind11::class_<Parameter>(module, "Parameter")
       .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, int, const gyre::OptimizerConfig&>())

@@ -154,13 +154,16 @@ TEST(BasisRotation, RowBlocksAreSeparateMatrices) {
 }
 
 TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
+  at::set_num_threads(
+      1);  // the same bits are promised for the same number of threads, and OpenBLAS begins with its own
   at::manual_seed(6);
   std::vector<at::Tensor> gradients;
   for (int t = 0; t < 45; ++t) gradients.push_back(at::randn({8, 6}));
   const at::Tensor start = at::randn({8, 6});
   const OptimizerConfig plain = config_of("basis-rotation");
   std::map<std::string, OptimizerConfig> configs;
-  for (const char* name : {"plain", "bf16", "first", "sketch", "sketch of the momentum", "lag", "all at once"}) {
+  for (const char* name :
+       {"plain", "bf16", "first", "sketch", "sketch of the momentum", "lag", "ahead", "all at once"}) {
     configs[name] = plain;
   }
   configs["bf16"].products = "bf16";
@@ -170,12 +173,14 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
     configs[name].sketch = 3;
   }
   configs["lag"].refresh_lag = configs["all at once"].refresh_lag = 4;
+  configs["ahead"].look_ahead = configs["all at once"].look_ahead = 0.7;
   configs["all at once"].covariance_every = 3;
   for (const auto& [name, config] : configs) {
     const auto run = [&](Optimizer& optimizer, at::Tensor& w, int64_t from, int64_t to) {
       for (int64_t t = from; t <= to; ++t) {
-        optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradients[t - 1].clone()},
-                       context_of(t, 1e-2));
+        UpdateContext context = context_of(t, 1e-2);
+        context.delay = 3;
+        optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradients[t - 1].clone()}, context);
       }
     };
     auto whole = make_optimizer(config, {matrix("w", 8, 6, true)});
@@ -189,6 +194,39 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
       after->load_state(before->state());
       run(*after, w, stop + 1, 45);
       EXPECT_TRUE(w.equal(expected)) << "stopped after " << stop << ", " << name;
+    }
+  }
+}
+
+// Two optimizers get the same gradients, one of them moves its weights ahead.
+TEST(BasisRotation, LooksAheadAlongTheDirectionsOfLeastCurvature) {
+  at::manual_seed(26);
+  for (const double share : {1.0, 0.5, 0.0}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    config.weight_decay = 0;
+    auto plain = make_optimizer(config, {matrix("w", 8, 6, true)});
+    config.look_ahead = share;
+    auto ahead = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor w = at::randn({8, 6}), moved = w.clone();
+    for (int64_t t = 1; t <= 35; ++t) {
+      const at::Tensor before = w.clone(), g = at::randn({8, 6});
+      UpdateContext context = context_of(t, 1e-2);
+      context.delay = 3;
+      plain->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context);
+      ahead->step(std::vector<at::Tensor>{moved}, std::vector<at::Tensor>{g.clone()}, context);
+      if (t < 10) {  // there are no bases yet
+        EXPECT_TRUE(moved.equal(w));
+        continue;
+      }
+      const at::Tensor expected = (w - before) * 3;
+      const NamedTensors state = plain->state();
+      const auto turned = [&](const at::Tensor& x) {
+        return state.at("w/left_basis").t().mm(x).mm(state.at("w/right_basis"));
+      };
+      at::Tensor in_bases = turned(expected);
+      in_bases.narrow(0, 0, std::lround((1 - share) * 8)).zero_();
+      in_bases.narrow(1, 0, std::lround((1 - share) * 6)).zero_();
+      EXPECT_LT((turned(moved - w) - in_bases).abs().max().item<double>(), 1e-5) << share << ", update " << t;
     }
   }
 }
