@@ -155,7 +155,8 @@ class AsATorchOptimizer(unittest.TestCase):
     def test_state_dict_continues_to_the_bit(self):
         plain = dict(lr=1e-2, frequency=4)
         # A refresh begins at every sixth step and is there four steps later.
-        under_way = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3)
+        under_way = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3,
+                         look_ahead=0.6, delay=3, num_stages=4)
         for settings, stop in ((plain, 11), (under_way, 7), (under_way, 9), (under_way, 13)):
             model = self.model()
             optimizer = BasisRotation(model.parameters(), **settings)
@@ -215,7 +216,7 @@ class AsATorchOptimizer(unittest.TestCase):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
         for settings, words in (({"source": "third"}, "source='third'"), ({"frequency": 0}, "frequency=0"),
                                 ({"betas": (0.9, 1.0)}, "betas"), ({"delay": 3, "num_stages": 2}, "delay=3"),
-                                ({"products": "fp8"}, "products='fp8'")):
+                                ({"products": "fp8"}, "products='fp8'"), ({"look_ahead": 2}, "look_ahead=2")):
             with self.assertRaises(ValueError) as raised:
                 BasisRotation(p, **settings)
             self.assertIn(words, str(raised.exception))
