@@ -59,10 +59,11 @@ void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight
   const at::Tensor rotated = to_rotated(operand).to(at::kFloat).contiguous();
   adam_direction(rotated, first_, second_, factors);
   subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
-  if (!ahead_.defined()) return;
-  const double distance = static_cast<double>(context.delay) * context.learning_rate;
-  ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
-  weight.add_(ahead_);
+  if (ahead_.defined()) {
+    const double distance = static_cast<double>(context.delay) * context.learning_rate;
+    ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
+    weight.add_(ahead_);
+  }
 }
 
 at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, double share) const {

@@ -28,11 +28,12 @@ namespace gyre {
 // the same budget spent where delays are long (paper, section 4.3); "adaptive" looks every f updates and refreshes when
 // the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
 // decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
+// `covariance_every` = k takes every k-th gradient into L and R, with b2^k.
+//
 // With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
 // last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
 // directions of little curvature, where steps repeat themselves, and harms along the others, where they oscillate; so
-// mask keeps a share f of each side's directions, those with the least eigenvalues. `covariance_every` = k takes every
-// k-th gradient into L and R, with b2^k.
+// the mask keeps a share f of each side's directions, those with the least eigenvalues.
 class RotatedMatrix {
  public:
   RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,

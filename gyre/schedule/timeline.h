@@ -52,6 +52,7 @@ class Timeline {
 
   // Returns the makespan. InputError for a schedule that does not end: validate() says why.
   double run() {
+    // Who was woken last goes first: what it shares with the sender is still in the cache.
     while (!runnable_.empty()) {
       const int worker = runnable_.back();
       runnable_.pop_back();
@@ -65,7 +66,8 @@ class Timeline {
   }
 
  private:
-  // Turns are bounded so that a program that waits for nothing (a forward-only one) does not fill the rings.
+  // Turns are bounded, and who has used one up waits for all others, so that a program that waits for nothing (a
+  // forward-only one) does not fill the rings.
   static constexpr int kActionsPerTurn = 256;
 
   std::vector<bool> adopting_replicas() const {

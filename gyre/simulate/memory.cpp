@@ -130,8 +130,12 @@ std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel&
   check_costs(costs, schedule);
   const ReplicaNumbers numbers(schedule);
   std::vector<std::vector<ReplicaState>> states(schedule.workers);
-  for (const auto& placement : schedule.placement) {
-    for (int stage = 0; stage < schedule.stages; ++stage) states[placement[stage]].push_back({.stage = stage});
+  for (int worker = 0; worker < schedule.workers; ++worker) states[worker].resize(numbers.count(worker));
+  for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      const int worker = schedule.worker_of(pipeline, stage);
+      states[worker][numbers.of(pipeline, stage) - numbers.first(worker)].stage = stage;
+    }
   }
   // Twice, so that the microbatches in flight are all from after the start.
   const int64_t microbatches = 2 * representative_microbatches(schedule);

@@ -137,6 +137,20 @@ TEST(Memory, FollowsThePublishedTable) {
   }
 }
 
+TEST(Memory, EachOfAWorkersStagesHasItsOwnVersionsAndSizes) {
+  // The first stage keeps two versions, the second one; the period begins with the second.
+  const Schedule schedule = parse_schedule(
+      "gyre-schedule 1\nname both\nstages 2\npipelines 1\nworkers 1\nwindow 1\nshift 1\nkind training\nweights stash\n"
+      "placement 0 0\nowner 0 0\nworker 0: 0F0 | 1F0 1B0 1U0 0F1 0B0 0U0\n",
+      "both");
+  validate(schedule);
+  CostModel costs = uniform_costs(2);
+  costs.stages.resize(2, costs.stages[0]);
+  costs.stages[0].weight_bytes = 100;
+  costs.stages[1].weight_bytes = 1;
+  EXPECT_EQ(peak_memory(schedule, costs, schedule.weights)[0].weights, 2 * 100 + 1);
+}
+
 TEST(CostModel, JsonComesBackTheSame) {
   CostModel costs = uniform_costs(2);
   costs.stages.resize(2, costs.stages[0]);
