@@ -13,7 +13,7 @@ namespace gyre {
 
 // Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that
 // the weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at
-// Update. Memory is that of the worker's replicas; schedule and replicas must outlive it.
+// Update. Memory is that of the worker's replicas; schedule (a valid one) and replicas must outlive it.
 class VersionTracker {
  public:
   VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker);
