@@ -97,11 +97,13 @@ std::vector<Method> methods(int64_t width) {
   all.push_back({"adamw", adamw});
   OptimizerConfig whole;
   whole.products = "bf16";
+  all.push_back({"the default", whole});
+  whole.long_sides = "whole";
   all.push_back({"whole bases", whole});
   OptimizerConfig background = whole;
   background.refresh_lag = background.frequency - 1;
   all.push_back({"refreshed on another core", background});
-  OptimizerConfig sketch = whole;
+  OptimizerConfig sketch = all[1].config;
   sketch.max_dimension = width;
   sketch.sketch = width / 2;
   sketch.covariance_every = 5;

@@ -19,17 +19,18 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
       keeps_covariance_(config.source == "second"),
       half_(config.products == "bf16" && std::min(rows, columns) >= kHalfFrom) {
   const bool both = config.geometry == "bilateral";
-  const auto make = [&](std::optional<RotationBasis>& side, int64_t size) {
-    const bool whole = config.max_dimension == 0 || size <= config.max_dimension;
-    if (!whole && config.sketch == 0) return;
+  const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
+    int64_t directions = config.long_sides == "thin" ? std::min(size, other) : size;
+    if (config.max_dimension > 0 && size > config.max_dimension) directions = std::min(directions, config.sketch);
+    if (directions == 0) return;
     RotationBasisOptions options;
-    options.rank = whole ? 0 : std::min(config.sketch, size);
+    options.rank = directions < size ? directions : 0;
     options.keeps_covariance = keeps_covariance_;
     options.half = config.products == "bf16";
     side.emplace(size, options, device);
   };
-  if (both || rows <= columns) make(left_, rows);
-  if (both || rows > columns) make(right_, columns);
+  if (both || rows <= columns) make(left_, rows, columns);
+  if (both || rows > columns) make(right_, columns, rows);
   first_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
                      at::TensorOptions().dtype(at::kFloat).device(device));
   second_ = at::zeros_like(first_);
@@ -37,10 +38,12 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
 }
 
 bool RotatedMatrix::untouched() const {
-  const auto is_plain = [](const std::optional<RotationBasis>& side) {
-    return !side || (!side->ready() && !side->is_sketch());
-  };
-  return is_plain(left_) && is_plain(right_);
+  return !(left_ && left_->ready()) && !(right_ && right_->ready());
+}
+
+at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
+  const at::Tensor rows = left_ ? left_->rest(moments, 0) : moments;
+  return right_ ? right_->rest(rows, 1) : rows;
 }
 
 void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
@@ -53,7 +56,11 @@ void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
   if (ahead_.defined()) weight.sub_(ahead_);
   if (untouched()) {
-    adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
+    const at::Tensor first = own_coordinates(first_), second = own_coordinates(second_);
+    const at::Tensor m = first.contiguous(), v = second.contiguous();
+    adamw_step(weight, gradient, m, v, factors, context.learning_rate, decay);
+    first.copy_(m);
+    second.copy_(v);
     return;
   }
   const at::Tensor rotated = to_rotated(operand).to(at::kFloat).contiguous();

@@ -21,6 +21,7 @@ void check(const OptimizerConfig& config) {
   require(config.beta2 >= 0 && config.beta2 < 1, "betas[1]", number(config.beta2), "0 or more and less than 1");
   require(config.epsilon > 0, "epsilon", number(config.epsilon), "more than 0");
   require(config.weight_decay >= 0, "weight_decay", number(config.weight_decay), "0 or more");
+  require(config.delay_warmup >= 0, "delay_warmup", number(config.delay_warmup), "0 or more");
   if (config.kind != "basis-rotation") return;
   require(config.frequency >= 1, "frequency", number(config.frequency), "at least 1");
   require(config.source == "second" || config.source == "first", "source", "\"" + config.source + "\"",
@@ -30,6 +31,8 @@ void check(const OptimizerConfig& config) {
   require(config.refresh == "fixed" || config.refresh == "stage-aware" || config.refresh == "adaptive", "refresh",
           "\"" + config.refresh + "\"", "\"fixed\", \"stage-aware\" or \"adaptive\"");
   require(config.drift > 0, "drift", number(config.drift), "more than 0");
+  require(config.long_sides == "thin" || config.long_sides == "whole", "long_sides", "\"" + config.long_sides + "\"",
+          "\"thin\" or \"whole\"");
   require(config.max_dimension >= 0, "max_dimension", number(config.max_dimension), "0 or more");
   require(config.refresh_lag >= 0 && config.refresh_lag < config.frequency, "refresh_lag", number(config.refresh_lag),
           "0 or more and less than frequency");
@@ -59,9 +62,9 @@ constexpr Maker kMakers[] = {
     {"adamw", make<AdamW>},
     {"basis-rotation", make<BasisRotation>},
     {"nesterov-async", make<NesterovAsync>},
-    {"pipedream-lr", make<PipeDreamLr>},
-    {"pipemare", make<PipeDreamLr>},  // and weights = "corrected"
-    {"prediction", make<AdamW>},      // and weights = "predict"
+    {"pipedream-lr", make<AdamW>},  // and delay_warmup
+    {"pipemare", make<AdamW>},      // the same, and weights = "corrected"
+    {"prediction", make<AdamW>},    // and weights = "predict"
     {"delay-compensated", make<DelayCompensated>},
     {"muon", make<Muon>},
     {"error-feedback", make<ErrorFeedback>},
@@ -78,7 +81,10 @@ std::vector<std::string> optimizer_names() {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs) {
   check(config);
   for (const Maker& maker : kMakers) {
-    if (config.kind == maker.name) return maker.make(config, specs);
+    if (config.kind != maker.name) continue;
+    auto optimizer = maker.make(config, specs);
+    if (config.delay_warmup == 0) return optimizer;
+    return std::make_unique<DelayDiscount>(std::move(optimizer), config.delay_warmup);
   }
   throw InputError(
       fmt::format("[optimizer] kind = \"{}\" is unknown{}", config.kind, suggestion(config.kind, optimizer_names())));

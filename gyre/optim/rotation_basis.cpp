@@ -81,13 +81,17 @@ at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
   return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.half)}, side);
 }
 
+at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
+  return is_sketch() ? y.narrow(side, options_.rank, y.size(side) - options_.rank) : y;
+}
+
 at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
   const at::Tensor& vectors = operand(y.size(1 - side));
   if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.half) : y;
-  const at::Tensor rest = y.narrow(side, options_.rank, y.size(side) - options_.rank).to(at::kFloat);
-  if (!ready_) return rest;
-  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), rest, side, options_.half);
-  return rest + applied(vectors, held, side, options_.half);
+  const at::Tensor others = rest(y, side).to(at::kFloat);
+  if (!ready_) return others;
+  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.half);
+  return others + applied(vectors, held, side, options_.half);
 }
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
@@ -174,11 +178,12 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
 at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, const Change& change) const {
   const auto mixed = [&](const at::Tensor& a, const at::Tensor& x) { return applied(a.square().t(), x, side, false); };
   if (is_sketch()) {
-    const int64_t rank = options_.rank;
-    const at::Tensor rest = v.narrow(side, rank, v.size(side) - rank);
-    if (!change.cold) return at::cat({v.narrow(side, 0, rank).index_select(side, change.order), rest}, side);
+    const at::Tensor others = rest(v, side);
+    if (!change.cold) {
+      return at::cat({v.narrow(side, 0, options_.rank).index_select(side, change.order), others}, side);
+    }
     const at::Tensor outside = (1 - vectors_.square().sum(1)).clamp_min(0);
-    return at::cat({mixed(vectors_, rest), rest * (side == 0 ? outside.unsqueeze(1) : outside)}, side);
+    return at::cat({mixed(vectors_, others), others * (side == 0 ? outside.unsqueeze(1) : outside)}, side);
   }
   if (change.cold) return mixed(vectors_, v);
   const at::Tensor reordered = v.index_select(side, change.order);

@@ -43,6 +43,8 @@ class RotationBasis {
   // product was and nothing was added to it.
   at::Tensor to(const at::Tensor& x, int64_t side) const;
   at::Tensor from(const at::Tensor& y, int64_t side) const;
+  // What of y is in old coordinates: a sketch's second part, a view; y itself where the whole space is held.
+  at::Tensor rest(const at::Tensor& y, int64_t side) const;
 
   // What C is averaged from: x x^T (side 0) or x^T x, or its image x (x^T Y) for a sketch (before the first basis that
   // of a fixed random Y).

@@ -39,16 +39,13 @@ at::Tensor orthogonalised(const at::Tensor& momentum) {
 
 }  // namespace
 
-PipeDreamLr::PipeDreamLr(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : correction_(std::max<int64_t>(1, config.correction)), adamw_(config, specs) {}
-
-void PipeDreamLr::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                       const UpdateContext& context) {
+void DelayDiscount::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                         const UpdateContext& context) {
   UpdateContext slowed = context;
-  const double progress = static_cast<double>(context.update) / static_cast<double>(correction_);
+  const double progress = static_cast<double>(context.update) / static_cast<double>(delay_warmup_);
   const double p = 1 - std::min(progress, 1.0);
   slowed.learning_rate /= std::pow(static_cast<double>(std::max<int64_t>(1, context.delay)), p);
-  adamw_.step(weights, gradients, slowed);
+  optimizer_->step(weights, gradients, slowed);
 }
 
 DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)

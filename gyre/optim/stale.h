@@ -5,25 +5,28 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/optim/adamw.h"
 
 namespace gyre {
 
-// PipeDream-LR (Yang et al., PipeMare, 2021, section 3.1): a stage whose gradients are tau updates old learns at
-// lr / tau^p; p falls from 1 to 0 over the first `correction` updates.
-class PipeDreamLr final : public Optimizer {
+// A warm-up that knows the delay (Yang et al., PipeMare, 2021, section 3.1): a stage whose gradients are tau updates
+// old learns at lr / tau^p; p falls from 1 to 0 over the first `delay_warmup` updates. PipeDream-LR is AdamW with it;
+// it goes with any other optimizer too.
+class DelayDiscount final : public Optimizer {
  public:
-  PipeDreamLr(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  DelayDiscount(std::unique_ptr<Optimizer> optimizer, int64_t delay_warmup)
+      : optimizer_(std::move(optimizer)), delay_warmup_(delay_warmup) {}
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
-  NamedTensors state() const override { return adamw_.state(); }
-  void load_state(const NamedTensors& state) override { adamw_.load_state(state); }
+  NamedTensors state() const override { return optimizer_->state(); }
+  void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
 
  private:
-  int64_t correction_;
-  AdamW adamw_;
+  std::unique_ptr<Optimizer> optimizer_;
+  int64_t delay_warmup_;
 };
 
 // Delay-compensated gradients (Zheng et al., DC-ASGD, 2017): g + lambda g*g*(W_now - W_then), W_then the weights that

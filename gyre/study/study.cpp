@@ -37,6 +37,7 @@ void for_each_field(StudyMethod& m, Visit&& visit) {
   visit("name", m.name, Range{}, "what the tables call it");
   visit("set", m.set, Range{}, "configuration keys that make it: \"table.key=value\"");
   visit("learning_rates", m.learning_rates, between(0, 1e6), "tried instead of the study's");
+  visit("stages", m.stages, between(1, 1 << 16), "those of the study's that it is run with; empty: all");
 }
 
 // A name for a directory: letters, digits, dots and dashes.
@@ -112,6 +113,14 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   if (study.weights.empty()) study.weights = {""};
   if (study.seeds.empty()) study.seeds = {base.run.seed};
   if (study.sweep_updates >= base.run.updates) study.sweep_updates = 0;
+  for (const StudyMethod& method : study.methods) {
+    for (const int64_t stages : method.stages) {
+      if (std::find(study.stages.begin(), study.stages.end(), stages) != study.stages.end()) continue;
+      throw InputError(
+          fmt::format("{}: [[study.method]] \"{}\" wants {} stages, which [study] stages does not have; add it there",
+                      origin, method.name, stages));
+    }
+  }
 
   // What is wrong in a setting or a schedule is found now and not after hours.
   const auto arms = study_arms(study);
@@ -155,7 +164,11 @@ std::vector<StudyArm> study_arms(const Study& study) {
   for (size_t method = 0; method < study.methods.size(); ++method) {
     for (const std::string& schedule : study.schedules) {
       for (const std::string& weights : study.weights) {
-        for (const int64_t stages : study.stages) arms.push_back({method, schedule, weights, stages});
+        const auto& own = study.methods[method].stages;
+        for (const int64_t stages : study.stages) {
+          const bool runs = own.empty() || std::find(own.begin(), own.end(), stages) != own.end();
+          if (runs) arms.push_back({method, schedule, weights, stages});
+        }
       }
     }
   }

@@ -17,6 +17,7 @@ struct StudyMethod {
   std::string name;
   std::vector<std::string> set;        // "table.key=value"
   std::vector<double> learning_rates;  // swept instead of the study's, if any
+  std::vector<int64_t> stages;         // those of the study's it is run with; empty: all
 };
 
 struct Study {

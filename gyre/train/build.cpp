@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
 #include "gyre/data/masked_batches.h"
 #include "gyre/model/bert.h"
@@ -59,13 +61,18 @@ OptimizerConfig optimizer_config(const Config& config) {
   optimizer.drift = config.optimizer.drift;
   optimizer.refresh_lag = config.optimizer.refresh_lag;
   optimizer.covariance_every = config.optimizer.covariance_every;
+  optimizer.long_sides = config.optimizer.long_sides;
   optimizer.sketch = config.optimizer.sketch;
   optimizer.max_dimension = config.optimizer.max_dimension;
   optimizer.transport = config.optimizer.transport;
   optimizer.look_ahead = config.optimizer.look_ahead;
   optimizer.products = config.optimizer.products;
+  optimizer.delay_warmup = config.optimizer.delay_warmup;
+  const bool pipedream_lr = config.optimizer.kind == "pipedream-lr" || config.optimizer.kind == "pipemare";
   // The paper's 7k of 250k updates.
-  optimizer.correction = config.optimizer.correction > 0 ? config.optimizer.correction : config.run.updates * 7 / 250;
+  if (pipedream_lr && optimizer.delay_warmup == 0) {
+    optimizer.delay_warmup = std::max<int64_t>(1, config.run.updates * 7 / 250);
+  }
   optimizer.lambda = config.optimizer.lambda;
   optimizer.matrix_lr_ratio = config.optimizer.matrix_lr_ratio;
   return optimizer;

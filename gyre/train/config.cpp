@@ -93,6 +93,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "basis-rotation: updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
   visit("optimizer", "covariance_every", optimizer.covariance_every, at_least(1),
         "basis-rotation: every so many gradients go into the covariances");
+  visit("optimizer", "long_sides", optimizer.long_sides, one_of({"thin", "whole"}),
+        "basis-rotation: directions rotated of a side longer than its matrix's other, as many as that has or all");
   visit("optimizer", "max_dimension", optimizer.max_dimension, at_least(0),
         "basis-rotation: longer sides stay unrotated, or have a sketch; 0: none do");
   visit("optimizer", "sketch", optimizer.sketch, at_least(0),
@@ -105,8 +107,9 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
       "by the delay; 0: none");
   visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
         "basis-rotation: type of its matrix products; bf16: of those large enough to be faster so");
-  visit("optimizer", "correction", optimizer.correction, at_least(0),
-        "pipedream-lr, pipemare: updates over which the discount fades; 0: 2.8% of the run");
+  visit("optimizer", "delay_warmup", optimizer.delay_warmup, at_least(0),
+        "updates over which a stage's learning rate rises from lr / delay to lr; 0: none, but for pipedream-lr and "
+        "pipemare 2.8% of the run");
   visit("optimizer", "discrepancy", optimizer.discrepancy, between(1e-6, 0.999999),
         "pipemare: what is left of a step in the mean step after as many updates as the stage's mismatch");
   visit("optimizer", "lambda", optimizer.lambda, between(0, 1e6), "delay-compensated: weight of the compensation");

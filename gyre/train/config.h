@@ -66,12 +66,13 @@ struct Config {
     double drift = 0.1;
     int64_t refresh_lag = 0;
     int64_t covariance_every = 1;
+    std::string long_sides = "thin";
     int64_t max_dimension = 0;
     int64_t sketch = 0;
     bool transport = false;
     double look_ahead = 0;
     std::string products = "bf16";
-    int64_t correction = 0;
+    int64_t delay_warmup = 0;
     double discrepancy = 0.135;
     double lambda = 0.04;
     double matrix_lr_ratio = 20;

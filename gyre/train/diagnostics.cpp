@@ -147,7 +147,7 @@ class Diagnosis {
     result_.rotated_norm = gyre::hessian_norm(rotated, product, options_.draws, seed);
   }
 
-  // The optimizer's, where they are whole: square and not zero.
+  // The optimizer's, where there are any. A sketch is completed by directions across it.
   bool take_own_bases(std::vector<HessianBlock>& blocks) const {
     bool any = false;
     for (size_t i = 0; i < turned_.size(); ++i) {
@@ -155,7 +155,8 @@ class Diagnosis {
         const auto found = model_.checkpoint.optimizer.find(turned_[i].state_name + which);
         if (found == model_.checkpoint.optimizer.end()) return at::Tensor();
         const at::Tensor& basis = found->second;
-        return basis.size(0) == basis.size(1) && basis.any().item<bool>() ? basis : at::Tensor();
+        if (!basis.any().item<bool>()) return at::Tensor();
+        return basis.size(0) == basis.size(1) ? basis : std::get<0>(at::linalg_qr(basis, "complete"));
       };
       blocks[i].u = side("/left_basis");
       blocks[i].v = side("/right_basis");

@@ -8,6 +8,7 @@ _CHOICES = {
     "source": ("second", "first"),
     "geometry": ("bilateral", "unilateral"),
     "refresh": ("fixed", "stage-aware", "adaptive"),
+    "long_sides": ("thin", "whole"),
     "products": ("fp32", "bf16"),
 }
 
@@ -23,6 +24,7 @@ class BasisRotation(torch.optim.Optimizer):
       source         "second" (gradient covariances) or "first" (the momentum)
       geometry       "bilateral" or "unilateral" (the smaller side alone)
       refresh        "fixed", "stage-aware" (needs ``delay`` and ``num_stages``) or "adaptive" (by ``drift``)
+      long_sides     "thin": of a side longer than the other, as many directions are rotated as the other has; "whole": all
       max_dimension  longer sides stay unrotated, or have a sketch; 0: none do
       sketch         directions rotated of sides longer than max_dimension; 0: none
       refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once
@@ -41,12 +43,12 @@ class BasisRotation(torch.optim.Optimizer):
     """
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, frequency=10, source="second",
-                 geometry="bilateral", refresh="fixed", drift=0.1, max_dimension=0, sketch=0,
-                 refresh_lag=0, covariance_every=1, transport=False, look_ahead=0.0, products="fp32",
+                 geometry="bilateral", refresh="fixed", drift=0.1, long_sides="thin", max_dimension=0,
+                 sketch=0, refresh_lag=0, covariance_every=1, transport=False, look_ahead=0.0, products="fp32",
                  row_blocks=1, rotate=True, delay=0, num_stages=1, max_skipped=10):
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, frequency=frequency,
-                        source=source, geometry=geometry, refresh=refresh, drift=drift, max_dimension=max_dimension,
-                        sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every,
+                        source=source, geometry=geometry, refresh=refresh, drift=drift, long_sides=long_sides,
+                        max_dimension=max_dimension, sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every,
                         transport=transport, look_ahead=look_ahead, products=products, row_blocks=row_blocks,
                         rotate=rotate, delay=delay, num_stages=num_stages)
         self._cores = {}
@@ -99,7 +101,7 @@ class BasisRotation(torch.optim.Optimizer):
                 raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
             config = _core.Config()
             for key in ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_every",
-                        "max_dimension", "sketch", "transport", "look_ahead", "products"):
+                        "long_sides", "max_dimension", "sketch", "transport", "look_ahead", "products"):
                 setattr(config, key, group[key])
             self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, config)
             self.state[p] = {"step": 0, **self._cores[p].state()}

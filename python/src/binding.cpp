@@ -96,6 +96,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("drift", &gyre::OptimizerConfig::drift)
       .def_readwrite("refresh_lag", &gyre::OptimizerConfig::refresh_lag)
       .def_readwrite("covariance_every", &gyre::OptimizerConfig::covariance_every)
+      .def_readwrite("long_sides", &gyre::OptimizerConfig::long_sides)
       .def_readwrite("sketch", &gyre::OptimizerConfig::sketch)
       .def_readwrite("max_dimension", &gyre::OptimizerConfig::max_dimension)
       .def_readwrite("transport", &gyre::OptimizerConfig::transport)

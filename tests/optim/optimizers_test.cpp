@@ -85,6 +85,7 @@ TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
     const int64_t m = 12, n = 7;
     const at::Tensor u = identity ? at::eye(m) : random_orthogonal(m), v = identity ? at::eye(n) : random_orthogonal(n);
     OptimizerConfig config = config_of("basis-rotation");
+    config.long_sides = "whole";
     config.frequency = 1000;
     auto rotated = make_optimizer(config, {matrix("w", m, n, true)});
     rotated->load_state(frozen_state(u, v));
@@ -101,18 +102,43 @@ TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
 
 TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
   at::manual_seed(3);
-  auto rotated = make_optimizer(config_of("basis-rotation"), {matrix("w", 6, 4, true)});
-  auto adamw = make_optimizer(config_of("adamw"), {matrix("w", 6, 4, true)});
-  at::Tensor a = at::randn({6, 4}), b = a.clone();
-  for (int64_t t = 1; t <= 10; ++t) {
-    if (t == 10) {
-      EXPECT_TRUE(a.equal(b));
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{6, 4}, {3, 5}, {4, 4}}) {
+    auto rotated = make_optimizer(config_of("basis-rotation"), {matrix("w", rows, columns, true)});
+    auto adamw = make_optimizer(config_of("adamw"), {matrix("w", rows, columns, true)});
+    at::Tensor a = at::randn({rows, columns}), b = a.clone();
+    for (int64_t t = 1; t <= 10; ++t) {
+      if (t == 10) {
+        EXPECT_TRUE(a.equal(b));
+      }
+      const at::Tensor g = at::randn({rows, columns});
+      rotated->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      adamw->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
     }
-    const at::Tensor g = at::randn({6, 4});
-    rotated->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
-    adamw->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    EXPECT_FALSE(a.equal(b));  // the tenth update refreshes
   }
-  EXPECT_FALSE(a.equal(b));  // the tenth update refreshes
+}
+
+TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {
+  at::manual_seed(27);
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 3}, {3, 8}, {5, 5}}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    auto thin = make_optimizer(config, {matrix("w", rows, columns, true)});
+    config.long_sides = "whole";
+    auto whole = make_optimizer(config, {matrix("w", rows, columns, true)});
+    config.max_dimension = config.sketch = std::min(rows, columns);
+    auto sketched = make_optimizer(config, {matrix("w", rows, columns, true)});
+    at::Tensor a = at::randn({rows, columns}), b = a.clone();
+    for (int64_t t = 1; t <= 25; ++t) {
+      const at::Tensor g = at::randn({rows, columns});
+      thin->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      sketched->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    }
+    EXPECT_TRUE(a.equal(b)) << rows << " x " << columns;
+    EXPECT_EQ(thin->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, std::min(rows, columns)}));
+    EXPECT_EQ(thin->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, std::min(rows, columns)}));
+    EXPECT_EQ(whole->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, rows}));
+    EXPECT_EQ(whole->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, columns}));
+  }
 }
 
 TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
@@ -122,6 +148,7 @@ TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
   const at::Tensor flips = at::where(at::rand({m}) < 0.5, at::full({}, -1.0f), at::ones({}));
   const at::Tensor order = at::randperm(m);
   OptimizerConfig config = config_of("basis-rotation");
+  config.long_sides = "whole";
   config.frequency = 1000;
   auto a = make_optimizer(config, {matrix("w", m, n, true)}), b = make_optimizer(config, {matrix("w", m, n, true)});
   a->load_state(frozen_state(u, v));
@@ -203,6 +230,7 @@ TEST(BasisRotation, LooksAheadAlongTheDirectionsOfLeastCurvature) {
   at::manual_seed(26);
   for (const double share : {1.0, 0.5, 0.0}) {
     OptimizerConfig config = config_of("basis-rotation");
+    config.long_sides = "whole";
     config.weight_decay = 0;
     auto plain = make_optimizer(config, {matrix("w", 8, 6, true)});
     config.look_ahead = share;
@@ -310,6 +338,7 @@ TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
 TEST(RotationBasis, ASketchOfEverythingIsTheWholeBasis) {
   at::manual_seed(12);
   OptimizerConfig config = config_of("basis-rotation");
+  config.long_sides = "whole";
   config.frequency = 5;
   auto whole = make_optimizer(config, {matrix("w", 8, 5, true)});
   config.max_dimension = 5;
@@ -383,6 +412,7 @@ int64_t updates_to_converge(double angle, int64_t delay, bool rotated) {
   ParameterSpec spec = matrix("w", 2, 1, rotated);
   spec.decay = false;
   OptimizerConfig config = config_of(rotated ? "basis-rotation" : "adamw");
+  config.long_sides = "whole";
   config.frequency = 1'000'000;
   auto optimizer = make_optimizer(config, {spec});
   if (rotated) optimizer->load_state(frozen_state(q, at::eye(1)));
@@ -478,6 +508,7 @@ TEST(Config, BadValuesNameTheirKey) {
   EXPECT_THAT(complaint([](auto& c) { c.source = "third"; }), ::testing::HasSubstr("source"));
   EXPECT_THAT(complaint([](auto& c) { c.refresh_lag = 10; }), ::testing::HasSubstr("refresh_lag"));
   EXPECT_THAT(complaint([](auto& c) { c.sketch = 8; }), ::testing::HasSubstr("max_dimension"));
+  EXPECT_THAT(complaint([](auto& c) { c.long_sides = "long"; }), ::testing::HasSubstr("long_sides"));
   EXPECT_THAT(complaint([](auto& c) { c.covariance_every = 0; }), ::testing::HasSubstr("covariance_every"));
   EXPECT_THAT(complaint([](auto& c) { c.products = "fp8"; }), ::testing::HasSubstr("products"));
 }

@@ -40,19 +40,22 @@ std::unique_ptr<Optimizer> make(const std::string& kind, const ParameterSpec& sp
   return make_optimizer(config, {spec});
 }
 
-TEST(PipeDreamLr, DividesByThePowerOfTheDelayThatFades) {
-  OptimizerConfig config;
-  config.correction = 100;
-  auto slowed = make("pipedream-lr", matrix(3, 3), config), plain = make("adamw", matrix(3, 3));
-  at::manual_seed(1);
-  at::Tensor a = at::randn({3, 3}), b = a.clone();
-  for (int64_t t = 1; t <= 150; ++t) {
-    const at::Tensor g = at::randn({3, 3});
-    const int64_t delay = t < 5 ? 0 : 7;
-    const double p = std::max(0.0, 1 - static_cast<double>(t) / 100);
-    step(*slowed, a, g, context_of(t, 1e-2, delay));
-    step(*plain, b, g, context_of(t, 1e-2 / std::pow(static_cast<double>(std::max<int64_t>(1, delay)), p)));
-    ASSERT_TRUE(a.equal(b)) << t;
+TEST(DelayDiscount, DividesByThePowerOfTheDelayThatFades) {
+  for (const auto& [kind, undiscounted] : std::map<std::string, std::string>{
+           {"pipedream-lr", "adamw"}, {"pipemare", "adamw"}, {"basis-rotation", "basis-rotation"}, {"muon", "muon"}}) {
+    OptimizerConfig config;
+    config.delay_warmup = 100;
+    auto slowed = make(kind, matrix(3, 3), config), plain = make(undiscounted, matrix(3, 3));
+    at::manual_seed(1);
+    at::Tensor a = at::randn({3, 3}), b = a.clone();
+    for (int64_t t = 1; t <= 150; ++t) {
+      const at::Tensor g = at::randn({3, 3});
+      const int64_t delay = t < 5 ? 0 : 7;
+      const double p = std::max(0.0, 1 - static_cast<double>(t) / 100);
+      step(*slowed, a, g, context_of(t, 1e-2, delay));
+      step(*plain, b, g, context_of(t, 1e-2 / std::pow(static_cast<double>(std::max<int64_t>(1, delay)), p)));
+      ASSERT_TRUE(a.equal(b)) << kind << ", update " << t;
+    }
   }
 }
 
@@ -131,7 +134,7 @@ TEST(Every, SavedStateContinuesToTheBit) {
       config.frequency = 4;
       config.source = source;
       config.geometry = source == std::string("first") ? "unilateral" : "bilateral";
-      config.correction = 30;
+      config.delay_warmup = 30;
       auto whole = make(kind, matrix(6, 4, true), config);
       at::manual_seed(1);
       std::vector<at::Tensor> gradients;

@@ -80,6 +80,14 @@ TEST(Study, MakesTheRunsItDescribes) {
   EXPECT_EQ(learning_rates(study, arms[2]), std::vector<double>{2e-3});
 }
 
+TEST(Study, AMethodMayHaveFewerStages) {
+  const Study study = parse_study(kStudy + "stages = [4]\n", "study.toml");
+  std::set<std::pair<size_t, int64_t>> arms;
+  for (const StudyArm& arm : study_arms(study)) arms.insert({arm.method, arm.stages});
+  EXPECT_EQ(arms, (std::set<std::pair<size_t, int64_t>>{{0, 1}, {0, 4}, {1, 4}}));
+  EXPECT_THAT(complaint(kStudy + "stages = [2]\n"), HasSubstr("\"rotation, no stash\" wants 2 stages"));
+}
+
 TEST(Study, AxesThatAreNotGivenAreTheConfigurations) {
   const Study study = parse_study(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n", "study.toml");
   const auto arms = study_arms(study);
