@@ -6,7 +6,9 @@ namespace gyre {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw InputError("the bpe tokenizer needs sentencepiece; install libsentencepiece-dev and build again, or use byte");
+  throw InputError(
+      "the bpe tokenizer needs sentencepiece; install libsentencepiece-dev and libabsl-dev and build again, or use "
+      "byte");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "gyre/runtime/pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 

@@ -1,6 +1,7 @@
 #include "gyre/train/trained_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
