@@ -20,7 +20,9 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
       half_(config.products == "bf16" && std::min(rows, columns) >= kHalfFrom) {
   const bool both = config.geometry == "bilateral";
   const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
-    int64_t directions = config.long_sides == "thin" ? std::min(size, other) : size;
+    // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
+    const bool is_long = size >= 2 * other;
+    int64_t directions = is_long && config.long_sides == "thin" ? other : size;
     if (config.max_dimension > 0 && size > config.max_dimension) directions = std::min(directions, config.sketch);
     if (directions == 0) return;
     RotationBasisOptions options;

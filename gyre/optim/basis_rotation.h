@@ -16,8 +16,8 @@ namespace gyre {
 //   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, averaged into what the bases
 //   and their eigenvalues say; no L, R kept), and the moments move to the new coordinates. A side that is not rotated
 //   has the identity: the longer one of "unilateral", and sides longer than max_dimension; with `sketch` = r these have
-//   r directions rotated and the rest left as it is. So has a side longer than the other, with as many directions as
-//   the other has, which is all that one gradient spans; unless `long_sides` says "whole".
+//   r directions rotated and the rest left as it is. So has a side at least twice as long as the other, with as many
+//   directions as the other has, which is all that one gradient spans; unless `long_sides` says "whole".
 //   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
 // The first moment is kept in rotated coordinates and moved at a refresh, which is exact, and one projection a step
 // less than projecting it anew. The second moment cannot be turned exactly: at a refresh it follows the reordering of

@@ -23,12 +23,13 @@ struct OptimizerConfig {
   double drift = 0.1;                  // adaptive: refresh when so much of a basis's covariance is off its diagonal
   int64_t refresh_lag = 0;             // updates that a refresh may take in the background; 0: it is made at once
   int64_t covariance_every = 1;        // every so many gradients go into the covariances
-  std::string long_sides = "thin";     // thin (as many directions of a long side as the other side has) | whole
-  int64_t max_dimension = 0;           // longer sides stay unrotated, or have a sketch; 0: none do
-  int64_t sketch = 0;                  // directions rotated of a side longer than max_dimension; 0: none
-  bool transport = false;              // turn the second moment with the basis instead of reordering it alone
-  double look_ahead = 0;               // share of a side's directions, of least curvature, that weights are ahead along
-  std::string products = "fp32";       // fp32 | bf16 where it is faster: type of the rotations' products
+  std::string long_sides =
+      "thin";                     // thin (of a side twice the other or longer, as many directions as that has) | whole
+  int64_t max_dimension = 0;      // longer sides stay unrotated, or have a sketch; 0: none do
+  int64_t sketch = 0;             // directions rotated of a side longer than max_dimension; 0: none
+  bool transport = false;         // turn the second moment with the basis instead of reordering it alone
+  double look_ahead = 0;          // share of a side's directions, of least curvature, that weights are ahead along
+  std::string products = "fp32";  // fp32 | bf16 where it is faster: type of the rotations' products
   // all; it makes AdamW pipedream-lr
   int64_t delay_warmup = 0;  // updates over which the discount for a stage's delay fades; 0: there is none
   // the others

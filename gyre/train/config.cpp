@@ -93,8 +93,10 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "basis-rotation: updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
   visit("optimizer", "covariance_every", optimizer.covariance_every, at_least(1),
         "basis-rotation: every so many gradients go into the covariances");
-  visit("optimizer", "long_sides", optimizer.long_sides, one_of({"thin", "whole"}),
-        "basis-rotation: directions rotated of a side longer than its matrix's other, as many as that has or all");
+  visit(
+      "optimizer", "long_sides", optimizer.long_sides, one_of({"thin", "whole"}),
+      "basis-rotation: directions rotated of a side twice as long as its matrix's other or longer, as many as that has "
+      "or all");
   visit("optimizer", "max_dimension", optimizer.max_dimension, at_least(0),
         "basis-rotation: longer sides stay unrotated, or have a sketch; 0: none do");
   visit("optimizer", "sketch", optimizer.sketch, at_least(0),

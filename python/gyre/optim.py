@@ -24,7 +24,7 @@ class BasisRotation(torch.optim.Optimizer):
       source         "second" (gradient covariances) or "first" (the momentum)
       geometry       "bilateral" or "unilateral" (the smaller side alone)
       refresh        "fixed", "stage-aware" (needs ``delay`` and ``num_stages``) or "adaptive" (by ``drift``)
-      long_sides     "thin": of a side longer than the other, as many directions are rotated as the other has; "whole": all
+      long_sides     "thin": of a side twice the other or longer, as many directions are rotated as that has; "whole": all
       max_dimension  longer sides stay unrotated, or have a sketch; 0: none do
       sketch         directions rotated of sides longer than max_dimension; 0: none
       refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once

@@ -102,7 +102,7 @@ TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
 
 TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
   at::manual_seed(3);
-  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{6, 4}, {3, 5}, {4, 4}}) {
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 4}, {3, 7}, {4, 4}}) {
     auto rotated = make_optimizer(config_of("basis-rotation"), {matrix("w", rows, columns, true)});
     auto adamw = make_optimizer(config_of("adamw"), {matrix("w", rows, columns, true)});
     at::Tensor a = at::randn({rows, columns}), b = a.clone();
@@ -120,12 +120,14 @@ TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
 
 TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {
   at::manual_seed(27);
-  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 3}, {3, 8}, {5, 5}}) {
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 4}, {3, 8}, {5, 5}, {7, 4}}) {
+    const int64_t least = std::min(rows, columns), longest = std::max(rows, columns);
+    const int64_t held = longest >= 2 * least ? least : longest;  // of the long side
     OptimizerConfig config = config_of("basis-rotation");
     auto thin = make_optimizer(config, {matrix("w", rows, columns, true)});
     config.long_sides = "whole";
     auto whole = make_optimizer(config, {matrix("w", rows, columns, true)});
-    config.max_dimension = config.sketch = std::min(rows, columns);
+    if (held < longest) config.max_dimension = config.sketch = least;
     auto sketched = make_optimizer(config, {matrix("w", rows, columns, true)});
     at::Tensor a = at::randn({rows, columns}), b = a.clone();
     for (int64_t t = 1; t <= 25; ++t) {
@@ -134,8 +136,8 @@ TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {
       sketched->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
     }
     EXPECT_TRUE(a.equal(b)) << rows << " x " << columns;
-    EXPECT_EQ(thin->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, std::min(rows, columns)}));
-    EXPECT_EQ(thin->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, std::min(rows, columns)}));
+    EXPECT_EQ(thin->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, rows > least ? held : rows}));
+    EXPECT_EQ(thin->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, columns > least ? held : columns}));
     EXPECT_EQ(whole->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, rows}));
     EXPECT_EQ(whole->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, columns}));
   }
