@@ -216,7 +216,8 @@ class AsATorchOptimizer(unittest.TestCase):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
         for settings, words in (({"source": "third"}, "source='third'"), ({"frequency": 0}, "frequency=0"),
                                 ({"betas": (0.9, 1.0)}, "betas"), ({"delay": 3, "num_stages": 2}, "delay=3"),
-                                ({"products": "fp8"}, "products='fp8'"), ({"look_ahead": 2}, "look_ahead=2")):
+                                ({"products": "fp8"}, "products='fp8'"), ({"long_sides": "long"}, "long_sides='long'"),
+                                ({"look_ahead": 2}, "look_ahead=2")):
             with self.assertRaises(ValueError) as raised:
                 BasisRotation(p, **settings)
             self.assertIn(words, str(raised.exception))
