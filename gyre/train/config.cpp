@@ -7,9 +7,13 @@
 
 #include "gyre/core/files.h"
 #include "gyre/core/toml_fields.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
+
+// Times the longest window it is still an int64.
+constexpr double kMostUpdates = 1e10;
 
 // Calls visit(table, key, field, range, meaning) for every key, in the order of the file.
 template <typename SomeConfig, typename Visit>
@@ -20,9 +24,9 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("model", "width", model.width, between(1, 1 << 20), "size of the residual stream");
   visit("model", "heads", model.heads, between(1, 1 << 20), "attention heads; must divide width");
   visit("model", "context", model.context, between(1, 1 << 24), "tokens in one sequence");
-  visit("model", "vocabulary", model.vocabulary, at_least(0),
+  visit("model", "vocabulary", model.vocabulary, between(0, 1 << 30),
         "size of the vocabulary; 0 takes the data's (bert: and three special tokens)");
-  visit("model", "mlp_width", model.mlp_width, at_least(0), "hidden size of the MLP; 0 is 4 * width");
+  visit("model", "mlp_width", model.mlp_width, between(0, 1 << 24), "hidden size of the MLP; 0 is 4 * width");
   visit("model", "activation", model.activation, one_of({"gelu", "gelu-tanh", "relu"}), "non-linearity of the MLP");
   visit("model", "bias", model.bias, Range{}, "whether matrices and norms have biases");
   visit("model", "dropout", model.dropout, between(0, 0.999),
@@ -35,14 +39,14 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   auto& pipeline = c.pipeline;
   visit("pipeline", "schedule", pipeline.schedule, Range{},
         "gpipe, 1f1b, interleaved-1f1b, zb-h1, chimera, pipedream, pipedream-2bw, paci, amdp, or the path of a file");
-  visit("pipeline", "stages", pipeline.stages, between(1, 1 << 16),
+  visit("pipeline", "stages", pipeline.stages, between(1, kMostStages),
         "stages; at most layers + 2. One worker each (interleaved-1f1b: one for every `chunks` stages)");
-  visit("pipeline", "microbatch", pipeline.microbatch, at_least(1), "sequences in one microbatch");
-  visit("pipeline", "accumulate", pipeline.accumulate, at_least(1), "microbatches in one update's window");
-  visit("pipeline", "chunks", pipeline.chunks, between(1, 1 << 16), "interleaved-1f1b: stages on each worker");
-  visit("pipeline", "pipelines", pipeline.pipelines, between(0, 1 << 16),
+  visit("pipeline", "microbatch", pipeline.microbatch, between(1, 1 << 20), "sequences in one microbatch");
+  visit("pipeline", "accumulate", pipeline.accumulate, between(1, kMostWindow), "microbatches in one update's window");
+  visit("pipeline", "chunks", pipeline.chunks, between(1, kMostStages), "interleaved-1f1b: stages on each worker");
+  visit("pipeline", "pipelines", pipeline.pipelines, between(0, kMostStages),
         "amdp: pipelines; 0 takes what the depth calls for, fewer cost speed and save memory");
-  visit("pipeline", "intake", pipeline.intake, between(1, 1 << 16),
+  visit("pipeline", "intake", pipeline.intake, between(1, kMostStages),
         "amdp: microbatches that a pipeline takes in before the first is through");
   visit("pipeline", "tb_over_tf", pipeline.tb_over_tf, between(1e-3, 1000),
         "amdp, chimera: time of a backward in forwards, for which the order is made");
@@ -118,15 +122,16 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("optimizer", "matrix_lr_ratio", optimizer.matrix_lr_ratio, between(0, 1e6),
         "muon: learning rate of matrices, in units of lr");
   auto& run = c.run;
-  visit("run", "updates", run.updates, at_least(1), "updates in the whole run");
+  visit("run", "updates", run.updates, between(1, kMostUpdates), "updates in the whole run");
   visit("run", "seed", run.seed, at_least(0), "fixes weights, batches and dropout");
   visit("run", "precision", run.precision, one_of({"fp32", "bf16"}), "type of compute; masters are fp32");
-  visit("run", "eval_every", run.eval_every, at_least(0), "updates between evaluations; 0: none");
-  visit("run", "eval_batches", run.eval_batches, at_least(1), "microbatches of one evaluation, at most");
-  visit("run", "checkpoint_every", run.checkpoint_every, at_least(0),
+  visit("run", "eval_every", run.eval_every, between(0, kMostUpdates), "updates between evaluations; 0: none");
+  visit("run", "eval_batches", run.eval_batches, between(1, kMostUpdates), "microbatches of one evaluation, at most");
+  visit("run", "checkpoint_every", run.checkpoint_every, between(0, kMostUpdates),
         "updates between checkpoints; 0: only at the end");
-  visit("run", "keep_checkpoints", run.keep_checkpoints, at_least(0), "newest checkpoints that are kept; 0: all");
-  visit("run", "drains", run.drains, at_least(1), "further updates after which the pipeline drains");
+  visit("run", "keep_checkpoints", run.keep_checkpoints, between(0, 1'000'000),
+        "newest checkpoints that are kept; 0: all");
+  visit("run", "drains", run.drains, between(1, kMostUpdates), "further updates after which the pipeline drains");
 }
 
 std::vector<std::string> known_tables() {

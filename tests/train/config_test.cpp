@@ -59,7 +59,7 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
   EXPECT_THAT(complaint("[model]\nwidth = 3.5\n"), HasSubstr("give a whole number"));
   EXPECT_THAT(complaint("[optimizer]\nbetas = [0.9, \"x\"]\n"), HasSubstr("give a list of numbers"));
   EXPECT_THAT(complaint("[run]\nprecision = \"fp8\"\n"), HasSubstr("give one of: fp32, bf16"));
-  EXPECT_THAT(complaint("[run]\nupdates = 0\n"), HasSubstr("[run] updates is 0; give at least 1"));
+  EXPECT_THAT(complaint("[run]\nupdates = 0\n"), HasSubstr("[run] updates is 0; give 1 to 10000000000"));
   EXPECT_THAT(complaint("[run\nupdates = 1\n"), HasSubstr("file.toml:1:"));
   EXPECT_THAT(complaint("x = 1\n"), HasSubstr("unknown table"));
   EXPECT_THAT(complaint("model = 1\n"), HasSubstr("must be a table"));
@@ -70,6 +70,24 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
   EXPECT_THAT(complaint(kMinimal, {"optimizer.lr"}), HasSubstr("expected table.key=value"));
   EXPECT_THAT(complaint(kMinimal, {"optimizer.lr=fast"}), HasSubstr("--set optimizer.lr=fast"));
   EXPECT_EQ(complaint(kMinimal), "accepted");
+}
+
+// Sizes beyond what can make sense are refused where they stand, before they are multiplied or narrowed.
+TEST(Config, SizesAreBounded) {
+  for (const char* key :
+       {"model.vocabulary", "model.mlp_width", "pipeline.stages", "pipeline.microbatch", "pipeline.accumulate",
+        "pipeline.chunks", "pipeline.pipelines", "pipeline.intake", "pipeline.threads", "run.updates", "run.eval_every",
+        "run.eval_batches", "run.checkpoint_every", "run.keep_checkpoints"}) {
+    const std::string name = std::string(key).substr(std::string(key).find('.') + 1);
+    EXPECT_THAT(complaint(kMinimal, {std::string(key) + "=1000000000000000000"}),
+                HasSubstr("] " + name + " is 1000000000000000000; give "))
+        << key;
+    EXPECT_THAT(complaint(kMinimal, {std::string(key) + "=-1"}), HasSubstr("] " + name + " is -1; give ")) << key;
+  }
+  EXPECT_THAT(complaint(kMinimal, {"pipeline.accumulate=2000000000"}), HasSubstr("give 1 to 134217728"));
+  EXPECT_THAT(complaint(kMinimal, {"run.keep_checkpoints=3000000000"}), HasSubstr("give 0 to 1000000"));
+  EXPECT_THAT(complaint(kMinimal, {"run.drains=[5, 1000000000000000000]"}), HasSubstr("[run] drains is"));
+  EXPECT_THAT(complaint(kMinimal, {"pipeline.tb_over_tf=nan"}), HasSubstr("tb_over_tf is nan; give 0.001 to 1000"));
 }
 
 TEST(Config, WholeNumbersServeAsNumbers) {

@@ -1,0 +1,22 @@
+// How large a schedule may be. Whoever reads a size from a user (flags, configurations, schedule files) checks it
+// against these before anything is built, so that no product of sizes overflows and a mistyped number is an error at
+// once instead of gigabytes.
+#pragma once
+
+#include <cstdint>
+
+namespace gyre {
+
+inline constexpr int64_t kMostStages = 1 << 16;  // of workers and pipelines too
+// Actions of all programs together, which are held in memory (16 bytes each). Every microbatch of a window is one
+// action at least, so this bounds windows and repetitions as well.
+inline constexpr int64_t kMostActions = int64_t{1} << 27;
+inline constexpr int64_t kMostWindow = kMostActions;
+// A number that an action of a file may have. Times kMostWindow it is still an int64.
+inline constexpr int64_t kMostMicrobatch = int64_t{1} << 35;
+// Actions that are walked for one answer, by the simulator or the validator: a minute or two.
+inline constexpr int64_t kMostSteps = int64_t{1} << 32;
+// Actions that are written out: a trace, a CSV, the cells of a grid.
+inline constexpr int64_t kMostWritten = int64_t{1} << 24;
+
+}  // namespace gyre
