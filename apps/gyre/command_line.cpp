@@ -15,7 +15,10 @@
 namespace gyre::app {
 namespace {
 
-int fail(const char* what, int exit_code) {
+// Several faults are a line each, below one another.
+int fail(std::string what, int exit_code) {
+  for (size_t end = what.find('\n'); end != std::string::npos; end = what.find('\n', end + 1))
+    what.insert(end + 1, 6, ' ');
   fmt::print(stderr, "gyre: {}\n", what);
   return exit_code;
 }
@@ -50,13 +53,13 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&)) {
   } catch (const CLI::RuntimeError& end) {
     return end.get_exit_code();
   } catch (const CLI::Error& error) {
-    return fail(fmt::format("{}; see gyre --help", error.what()).c_str(), 2);
+    return fail(fmt::format("{}; see gyre --help", error.what()), 2);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {
     return fail("out of memory; make microbatch, context or the model smaller", 1);
   } catch (const std::exception& error) {
-    return fail(fmt::format("unexpected failure: {}", error.what()).c_str(), 1);
+    return fail(fmt::format("unexpected failure: {}", error.what()), 1);
   }
 }
 

@@ -17,6 +17,8 @@ std::string human_bytes(double bytes);
 std::string human_duration(double seconds);
 // 12345678 -> "12.3M".
 std::string human_count(double count);
+// As one line that a terminal shows as it is: control characters as \n, \t or \x1b.
+std::string printable(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 }  // namespace gyre

@@ -6,6 +6,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/core/faults.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
@@ -94,10 +96,14 @@ inline std::string place(const std::string& origin, const toml::node& node) {
   return is_override ? origin : fmt::format("{}:{}", origin, node.source().begin.line);
 }
 
+inline int64_t line_of(const toml::node& node) {
+  return static_cast<int64_t>(node.source().begin.line);
+}
+
 inline std::string found(const toml::node& node) {
   std::ostringstream text;
   if (const auto* value = node.as_string())
-    text << '"' << value->get() << '"';
+    text << '"' << printable(value->get()) << '"';
   else if (const auto* integer = node.as_integer())
     text << integer->get();
   else if (const auto* number = node.as_floating_point())
@@ -138,17 +144,24 @@ std::optional<T> read_value(const toml::node& node) {
 template <typename T>
 void check_range(const std::string& where, const T& value, const Range& range) {
   if constexpr (std::is_same_v<T, std::string>) {
+    if (value.find('\0') != std::string::npos) {
+      throw InputError(fmt::format("{} is \"{}\", which holds a NUL character; leave it out", where, printable(value)));
+    }
     if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
       return;
     const std::string nearest = suggestion(value, range.choices);
-    throw InputError(fmt::format("{} is \"{}\"; give one of: {}{}", where, value, join(range.choices, ", "),
+    throw InputError(fmt::format("{} is \"{}\"; give one of: {}{}", where, printable(value), join(range.choices, ", "),
                                  nearest.find("did you mean") == std::string::npos ? "" : nearest));
   } else if constexpr (std::is_same_v<T, bool>) {
     return;
   } else if constexpr (std::is_arithmetic_v<T>) {
     const auto number = static_cast<double>(value);
     if (number >= range.least && number <= range.most) return;
-    if (range.most >= 1e300) throw InputError(fmt::format("{} is {}; give at least {}", where, value, range.least));
+    if (range.most >= 1e300) {
+      const bool finite = std::isfinite(number);
+      throw InputError(fmt::format("{} is {}; give {} {}", where, value,
+                                   finite ? "at least" : "a finite number, at least", range.least));
+    }
     throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
   } else {
     for (const auto& item : value) check_range(where, item, range);
@@ -165,27 +178,37 @@ inline toml::table parse_toml(std::string_view text, const std::string& origin) 
 }
 
 // Takes into fields what `table` has, which is called [name] in errors. for_each(visit) calls visit(key, field, range,
-// meaning) for every key there may be; others are errors.
+// meaning) for every key there may be; others are faults. A field whose value is a fault stays as it is. Returns the
+// keys that could not be read.
 template <typename ForEach>
-void read_table(const toml::table& table, const std::string& name, const std::string& origin, ForEach&& for_each) {
+std::vector<std::string> read_table(const toml::table& table, const std::string& name, const std::string& origin,
+                                    Faults& faults, ForEach&& for_each) {
   std::vector<std::string> keys;
   for_each([&](const char* key, auto&&...) { keys.emplace_back(key); });
   for (const auto& [key_name, value] : table) {
     const std::string key(key_name.str());
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    throw InputError(
-        fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), key, name, suggestion(key, keys)));
+    faults.add(fmt::format("{}: unknown key '{}' in [{}]{}", place(origin, value), printable(key), name,
+                           suggestion(key, keys)),
+               line_of(value));
   }
+  std::vector<std::string> refused;
   for_each([&](const char* key, auto& field, const Range& range, const char*) {
     using T = std::remove_cvref_t<decltype(field)>;
-    const auto node = table[key];
-    if (!node) return;
-    const std::string where = fmt::format("{}: [{}] {}", place(origin, *node.node()), name, key);
-    const auto value = read_value<T>(*node.node());
-    if (!value) throw InputError(fmt::format("{} is {}; give {}", where, found(*node.node()), type_name<T>()));
-    check_range(where, *value, range);
-    field = *value;
+    const toml::node* node = table.get(key);
+    if (node == nullptr) return;
+    const std::string where = fmt::format("{}: [{}] {}", place(origin, *node), name, key);
+    const bool taken = faults.collect(
+        [&] {
+          const auto value = read_value<T>(*node);
+          if (!value) throw InputError(fmt::format("{} is {}; give {}", where, found(*node), type_name<T>()));
+          check_range(where, *value, range);
+          field = *value;
+        },
+        line_of(*node));
+    if (!taken) refused.emplace_back(key);
   });
+  return refused;
 }
 
 }  // namespace gyre

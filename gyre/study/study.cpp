@@ -54,7 +54,7 @@ std::string slug(const std::string& text) {
   return result;
 }
 
-void read_methods(const toml::table& study_table, Study& study) {
+void read_methods(const toml::table& study_table, Study& study, Faults& faults) {
   const auto* methods = study_table["method"].as_array();
   if (methods == nullptr || methods->empty()) {
     throw InputError(fmt::format("{}: no [[study.method]]; give at least one, with name and set", study.origin));
@@ -66,7 +66,7 @@ void read_methods(const toml::table& study_table, Study& study) {
       throw InputError(fmt::format("{}: [study] method must be tables, [[study.method]]", place(study.origin, entry)));
     }
     StudyMethod method;
-    read_table(*table, "study.method", study.origin, [&](auto&& visit) { for_each_field(method, visit); });
+    read_table(*table, "study.method", study.origin, faults, [&](auto&& visit) { for_each_field(method, visit); });
     if (slug(method.name).empty() || !names.insert(slug(method.name)).second) {
       throw InputError(fmt::format("{}: [[study.method]] name \"{}\" is {}; give each method a name of its own",
                                    place(study.origin, entry), method.name,
@@ -103,11 +103,13 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   if (table == nullptr) {
     throw InputError(fmt::format("{}: no table [study]; gyre study --help-study lists what it can say", origin));
   }
-  read_methods(*table, study);
+  Faults faults;
+  faults.collect([&] { read_methods(*table, study, faults); });
   table->erase("method");
-  read_table(*table, "study", origin, [&](auto&& visit) { for_each_field(study, visit); });
-
-  const Config base = parse_config(toml, origin, {}, {"study"});
+  read_table(*table, "study", origin, faults, [&](auto&& visit) { for_each_field(study, visit); });
+  Config base;
+  faults.collect([&] { base = parse_config(toml, origin, {}, {"study"}); });
+  faults.raise();
   if (study.stages.empty()) study.stages = {base.pipeline.stages};
   if (study.schedules.empty()) study.schedules = {""};
   if (study.weights.empty()) study.weights = {""};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "gyre/core/files.h"
 #include "gyre/core/toml_fields.h"
@@ -152,94 +153,172 @@ std::vector<std::string> known_keys(std::string_view of_table) {
   return keys;
 }
 
-// Takes what `root` has into `config`. Tables in `others` are somebody else's.
-void apply(const toml::table& root, const std::string& origin, Config& config,
-           const std::vector<std::string>& others = {}) {
-  const auto tables = known_tables();
-  for (const auto& [name, node] : root) {
-    const std::string table(name.str());
-    if (std::find(others.begin(), others.end(), table) != others.end()) continue;
-    if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
-      throw InputError(fmt::format("{}: unknown table [{}]{}", place(origin, node), table, suggestion(table, tables)));
+// Reads a file and overrides into a configuration, and notes every fault rather than stopping at the first.
+class Reader {
+ public:
+  // Tables in `others` are somebody else's.
+  void read(const toml::table& root, const std::string& origin, const std::vector<std::string>& others = {}) {
+    const auto tables = known_tables();
+    for (const auto& [name, node] : root) {
+      const std::string table(name.str());
+      if (std::find(others.begin(), others.end(), table) != others.end()) continue;
+      if (std::find(tables.begin(), tables.end(), table) == tables.end()) {
+        add(origin, node, fmt::format("unknown table [{}]{}", printable(table), suggestion(table, tables)));
+      } else if (!node.is_table()) {
+        add(origin, node, fmt::format("[{}] must be a table", table));
+      } else {
+        read_known(*node.as_table(), table, origin);
+      }
     }
-    if (!node.is_table()) throw InputError(fmt::format("{}: [{}] must be a table", place(origin, node), table));
-    read_table(*node.as_table(), table, origin, [&](auto&& visit) {
-      for_each_field(config,
+  }
+
+  // "table.key=value" as a document. A value that is not TOML by itself is taken as a string.
+  void read_override(const std::string& text) {
+    const std::string origin = fmt::format("--set {}", printable(text));
+    faults_.collect([&] { read(override_document(text, origin), origin); });
+  }
+
+  // What involves more than one key, where all of them could be read.
+  void check() {
+    const auto& model = config_.model;
+    require(model.width % model.heads == 0, {"model.heads", "model.width"}, [&] {
+      return fmt::format("[model] heads is {}, which does not divide width {}; choose heads that do", model.heads,
+                         model.width);
+    });
+    require(model.kind != "gpt" || (model.norm != "post" && !model.sentence_order),
+            {"model.norm", "model.sentence_order", "model.kind"},
+            [&] { return "[model] norm = \"post\" and sentence_order are for kind = \"bert\""; });
+    require(model.kind != "bert" || (model.bias && model.context >= 5), {"model.bias", "model.context", "model.kind"},
+            [&] { return "[model] kind = \"bert\" has biases, and a context of 5 at least"; });
+    check_optimizer();
+    require(!config_.data.tokens.empty(), {"data.tokens"},
+            [&] { return "[data] tokens is missing; give the directory that gyre prepare made"; });
+  }
+
+  Config finish(const std::string& origin) {
+    origin_ = origin;
+    check();
+    faults_.raise();
+    return config_;
+  }
+
+ private:
+  // Where a key was given last.
+  struct Given {
+    std::string place;
+    int64_t line = Faults::kNoLine;
+    bool taken = true;
+  };
+
+  static bool is_override(const std::string& origin) { return origin.rfind("--set ", 0) == 0; }
+
+  void add(const std::string& origin, const toml::node& node, const std::string& what) {
+    faults_.add(fmt::format("{}: {}", place(origin, node), what),
+                is_override(origin) ? Faults::kNoLine : line_of(node));
+  }
+
+  void read_known(const toml::table& keys, const std::string& table, const std::string& origin) {
+    const auto refused = read_table(keys, table, origin, faults_, [&](auto&& visit) {
+      for_each_field(config_,
                      [&](const char* of_table, const char* key, auto& field, const Range& range, const char* meaning) {
                        if (table == of_table) visit(key, field, range, meaning);
                      });
     });
+    for (const auto& [key, node] : keys) {
+      const std::string name(key.str());
+      given_[table + "." + name] = {place(origin, node), is_override(origin) ? Faults::kNoLine : line_of(node),
+                                    std::find(refused.begin(), refused.end(), name) == refused.end()};
+    }
   }
-}
 
-// "table.key=value" as a document. A value that is not TOML by itself is taken as a string.
-void apply_override(const std::string& text, Config& config) {
-  const std::string origin = fmt::format("--set {}", text);
-  const size_t equals = text.find('=');
-  const size_t dot = text.find('.');
-  if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
-    throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4", origin));
+  static toml::table override_document(const std::string& text, const std::string& origin) {
+    const size_t equals = text.find('=');
+    const size_t dot = text.find('.');
+    if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+      throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4", origin));
+    }
+    const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
+                      value = text.substr(equals + 1);
+    bool is_string = false;
+    const char* wanted = "";
+    Config described;
+    for_each_field(described, [&](const char* t, const char* k, auto& field, auto&&...) {
+      if (table != t || key != k) return;
+      using T = std::remove_cvref_t<decltype(field)>;
+      is_string = std::is_same_v<T, std::string>;
+      wanted = type_name<T>();
+    });
+    const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
+    const auto known = known_tables();
+    if (std::find(known.begin(), known.end(), table) == known.end()) {
+      throw InputError(fmt::format("{}: unknown table [{}]{}", origin, printable(table), suggestion(table, known)));
+    }
+    const auto keys = known_keys(table);
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      throw InputError(
+          fmt::format("{}: unknown key '{}' in [{}]{}", origin, printable(key), table, suggestion(key, keys)));
+    }
+    const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);
+    try {
+      return parse_toml(document, origin);
+    } catch (const InputError&) {
+      throw InputError(fmt::format("{}: [{}] {} is {}; give {}", origin, table, key, printable(value), wanted));
+    }
   }
-  const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
-                    value = text.substr(equals + 1);
-  bool is_string = false;
-  const char* wanted = "";
-  for_each_field(config, [&](const char* t, const char* k, auto& field, auto&&...) {
-    if (table != t || key != k) return;
-    using T = std::remove_cvref_t<decltype(field)>;
-    is_string = std::is_same_v<T, std::string>;
-    wanted = type_name<T>();
-  });
-  const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
-  const auto known = known_tables();
-  if (std::find(known.begin(), known.end(), table) == known.end()) {
-    throw InputError(fmt::format("{}: unknown table [{}]{}", origin, table, suggestion(table, known)));
-  }
-  const auto keys = known_keys(table);
-  if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-    throw InputError(fmt::format("{}: unknown key '{}' in [{}]{}", origin, key, table, suggestion(key, keys)));
-  }
-  const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);
-  toml::table parsed;
-  try {
-    parsed = parse_toml(document, origin);
-  } catch (const InputError&) {
-    throw InputError(fmt::format("{}: [{}] {} is {}; give {}", origin, table, key, value, wanted));
-  }
-  apply(parsed, origin, config);
-}
 
-// What involves more than one key.
-void check(const Config& config, const std::string& origin) {
-  const auto& model = config.model;
-  if (model.width % model.heads != 0) {
-    throw InputError(fmt::format("{}: [model] heads is {}, which does not divide width {}; choose heads that do",
-                                 origin, model.heads, model.width));
+  void check_optimizer() {
+    const auto& optimizer = config_.optimizer;
+    const auto& betas = optimizer.betas;
+    require(betas.empty() || betas.size() == 2, {"optimizer.betas"}, [&] {
+      return fmt::format("[optimizer] betas has {} numbers; give two, such as [0.9, 0.999], or none", betas.size());
+    });
+    require(std::find(betas.begin(), betas.end(), 1.0) == betas.end(), {"optimizer.betas"},
+            [&] { return "[optimizer] betas has a 1, with which nothing is ever taken in; give less"; });
+    if (optimizer.kind != "basis-rotation") return;
+    require(optimizer.refresh_lag < optimizer.frequency, {"optimizer.refresh_lag", "optimizer.frequency"}, [&] {
+      return fmt::format("[optimizer] refresh_lag is {}; give less than frequency, {}", optimizer.refresh_lag,
+                         optimizer.frequency);
+    });
+    require(optimizer.covariance_every <= optimizer.frequency, {"optimizer.covariance_every", "optimizer.frequency"},
+            [&] {
+              return fmt::format("[optimizer] covariance_every is {}; give frequency, {}, or less",
+                                 optimizer.covariance_every, optimizer.frequency);
+            });
+    require(optimizer.sketch == 0 || optimizer.max_dimension > 0, {"optimizer.sketch", "optimizer.max_dimension"}, [&] {
+      return fmt::format("[optimizer] sketch is {}; give max_dimension too, the length from which sides are sketched",
+                         optimizer.sketch);
+    });
   }
-  if (model.kind == "gpt" && (model.norm == "post" || model.sentence_order)) {
-    throw InputError(fmt::format("{}: [model] norm = \"post\" and sentence_order are for kind = \"bert\"", origin));
+
+  // A fault unless it `holds`, told where the first of `keys` that was given stands.
+  template <typename What>
+  void require(bool holds, std::initializer_list<const char*> keys, What&& what) {
+    if (holds) return;
+    const Given* where = nullptr;
+    for (const char* key : keys) {
+      const auto found = given_.find(key);
+      if (found == given_.end()) continue;
+      if (!found->second.taken) return;
+      if (where == nullptr) where = &found->second;
+    }
+    faults_.add(fmt::format("{}: {}", where != nullptr ? where->place : origin_, what()),
+                where != nullptr ? where->line : Faults::kNoLine);
   }
-  if (model.kind == "bert" && (!model.bias || model.context < 5)) {
-    throw InputError(fmt::format("{}: [model] kind = \"bert\" has biases, and a context of 5 at least", origin));
-  }
-  if (!config.optimizer.betas.empty() && config.optimizer.betas.size() != 2) {
-    throw InputError(fmt::format("{}: [optimizer] betas has {} numbers; give two, such as [0.9, 0.999], or none",
-                                 origin, config.optimizer.betas.size()));
-  }
-  if (config.data.tokens.empty()) {
-    throw InputError(fmt::format("{}: [data] tokens is missing; give the directory that gyre prepare made", origin));
-  }
-}
+
+  Config config_;
+  std::string origin_;
+  std::map<std::string, Given> given_;  // by "table.key"
+  Faults faults_;
+};
 
 }  // namespace
 
 Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& other_tables) {
-  Config config;
-  apply(parse_toml(text, origin), origin, config, other_tables);
-  for (const std::string& text_override : overrides) apply_override(text_override, config);
-  check(config, origin);
-  return config;
+  Reader reader;
+  reader.read(parse_toml(text, origin), origin, other_tables);
+  for (const std::string& text_override : overrides) reader.read_override(text_override);
+  return reader.finish(origin);
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {

@@ -24,6 +24,12 @@ TEST(Text, Sizes) {
   EXPECT_EQ(human_duration(3725), "1:02:05");
 }
 
+TEST(Text, PrintableIsOneLine) {
+  EXPECT_EQ(printable("a b"), "a b");
+  EXPECT_EQ(printable(std::string("a\0b\n\t\x1b[m\x7f", 9)), "a\\x00b\\n\\t\\x1b[m\\x7f");
+  EXPECT_EQ(printable("Ω"), "Ω");
+}
+
 TEST(Text, Joins) {
   EXPECT_EQ(join({}, ", "), "");
   EXPECT_EQ(join({"a", "b"}, ", "), "a, b");

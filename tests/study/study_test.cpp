@@ -118,6 +118,13 @@ TEST(Study, BadInputSaysWhereAndWhat) {
               HasSubstr("gpip"));
 }
 
+TEST(Study, FaultsOfTheStudyAndOfItsRunsAreToldTogether) {
+  EXPECT_EQ(complaint(kBase + "sed = 1\n[study]\nsmoth = 5\n[[study.method]]\nname = \"a\"\nsets = []\n"),
+            "study.toml:14: unknown key 'smoth' in [study]; did you mean 'smooth'?\n"
+            "study.toml:17: unknown key 'sets' in [study.method]; did you mean 'set'?\n"
+            "study.toml:12: unknown key 'sed' in [run]; did you mean 'seed'?");
+}
+
 TEST(Study, DocumentationAndExamplesAreInStep) {
   const std::filesystem::path root = GYRE_SOURCE_DIR;
   EXPECT_THAT(read_file(root / "docs/studies.md"), HasSubstr(describe_study()))

@@ -90,6 +90,43 @@ TEST(Config, SizesAreBounded) {
   EXPECT_THAT(complaint(kMinimal, {"pipeline.tb_over_tf=nan"}), HasSubstr("tb_over_tf is nan; give 0.001 to 1000"));
 }
 
+TEST(Config, AllFaultsAreToldAtOnceInTheOrderOfTheFile) {
+  EXPECT_EQ(complaint("[run]\nupdates = 0\n[model]\nwidht = 3\nheads = \"x\"\ncontext = 0\n[optmizer]\nlr = 1\n",
+                      {"optimizer.lr=fast", "run.sed=3", "optimizer.betas=[0.9]"}),
+            "file.toml:2: [run] updates is 0; give 1 to 10000000000\n"
+            "file.toml:4: unknown key 'widht' in [model]; did you mean 'width'?\n"
+            "file.toml:5: [model] heads is \"x\"; give a whole number\n"
+            "file.toml:6: [model] context is 0; give 1 to 16777216\n"
+            "file.toml:7: unknown table [optmizer]; did you mean 'optimizer'?\n"
+            "--set optimizer.lr=fast: [optimizer] lr is fast; give a number\n"
+            "--set run.sed=3: unknown key 'sed' in [run]; did you mean 'seed'?\n"
+            "--set optimizer.betas=[0.9]: [optimizer] betas has 1 numbers; give two, such as [0.9, 0.999], or none\n"
+            "file.toml: [data] tokens is missing; give the directory that gyre prepare made");
+}
+
+TEST(Config, KeysThatContradictEachOtherAreToldWhereTheyStand) {
+  EXPECT_EQ(complaint("[data]\ntokens = \"x\"\n[model]\nwidth = 64\nheads = 5\n"),
+            "file.toml:5: [model] heads is 5, which does not divide width 64; choose heads that do");
+  EXPECT_EQ(complaint("[data]\ntokens = \"x\"\n[model]\nwidth = 64\n", {"model.heads=5"}),
+            "--set model.heads=5: [model] heads is 5, which does not divide width 64; choose heads that do");
+  EXPECT_EQ(complaint("[data]\ntokens = \"x\"\n[model]\nwidth = \"wide\"\nheads = 7\n"),
+            "file.toml:4: [model] width is \"wide\"; give a whole number")
+      << "what 7 should divide is not known";
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.refresh_lag=10"}), HasSubstr("give less than frequency, 10"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.covariance_every=11"}), HasSubstr("give frequency, 10, or less"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.sketch=11"}), HasSubstr("give max_dimension too"));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.betas=[0.9, 1]"}), HasSubstr("give less"));
+}
+
+TEST(Config, WhatATerminalCannotShowIsEscaped) {
+  EXPECT_EQ(complaint("[data]\ntokens = \"a\\u0000b\"\n"),
+            "file.toml:2: [data] tokens is \"a\\x00b\", which holds a NUL character; leave it out");
+  EXPECT_THAT(complaint("[run]\nprecision = \"a\\nb\"\n"), HasSubstr("precision is \"a\\nb\"; give one of"));
+  EXPECT_THAT(complaint("[run]\n\"a\\u001bb\" = 1\n"), HasSubstr("unknown key 'a\\x1bb'"));
+  EXPECT_THAT(complaint(kMinimal, {"run.seed=1\n2"}), HasSubstr("--set run.seed=1\\n2: "));
+  EXPECT_THAT(complaint(kMinimal, {"optimizer.clip=inf"}), HasSubstr("clip is inf; give a finite number"));
+}
+
 TEST(Config, WholeNumbersServeAsNumbers) {
   EXPECT_EQ(parse_config("[optimizer]\nlr = 1\nbetas = [0, 0.5]\n" + std::string(kMinimal), "x", {}).optimizer.betas[0],
             0.0);

@@ -1,0 +1,49 @@
+// Faults found while one input is read, so that whoever gave it meets all of them at once and not one a try.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+class Faults {
+ public:
+  static constexpr int64_t kNoLine = std::numeric_limits<int64_t>::max();
+
+  // `line`: where in the file it is; faults are told in this order, those without a line last.
+  void add(std::string message, int64_t line = kNoLine) { faults_.emplace_back(line, std::move(message)); }
+
+  // Runs `check` and keeps the InputError that it throws. Whether it threw none.
+  template <typename Check>
+  bool collect(Check&& check, int64_t line = kNoLine) {
+    try {
+      check();
+      return true;
+    } catch (const InputError& error) {
+      add(error.what(), line);
+      return false;
+    }
+  }
+
+  bool empty() const { return faults_.empty(); }
+
+  // InputError with a line for each fault, if there is any.
+  void raise() {
+    if (faults_.empty()) return;
+    std::stable_sort(faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::string lines;
+    for (const auto& [line, message] : faults_) lines += (lines.empty() ? "" : "\n") + message;
+    throw InputError(lines);
+  }
+
+ private:
+  std::vector<std::pair<int64_t, std::string>> faults_;
+};
+
+}  // namespace gyre
