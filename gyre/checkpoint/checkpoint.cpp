@@ -17,10 +17,7 @@ namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kTemporary = ".tmp-";  // prefix of directories under construction
 
@@ -34,28 +31,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
   if (error != std::errc{} || end != name.data() + name.size() || name != directory_name(step)) return std::nullopt;
   return step;
-}
-
-std::string text_checksum(const std::string& text) {
-  Checksum checksum;
-  checksum.update(text.data(), text.size());
-  return checksum.hex();
-}
-
-Json manifest_of(const CheckpointState& state, const WrittenFile& model, const WrittenFile& optimizer) {
-  Json manifest = {{"format", "gyre-checkpoint"},
-                   {"version", 1},
-                   {"step", state.step},
-                   {"microbatches", state.microbatches},
-                   {"tokens", state.tokens},
-                   {"seed", state.seed},
-                   {"drains", state.drains},
-                   {"model", state.model},
-                   {"files",
-                    {{kModel, {{"bytes", model.bytes}, {"checksum", model.checksum}}},
-                     {kOptimizer, {{"bytes", optimizer.bytes}, {"checksum", optimizer.checksum}}}}}};
-  manifest["checksum"] = text_checksum(manifest.dump());
-  return manifest;
 }
 
 // Removes a directory under construction unless told to keep it.
@@ -114,10 +89,10 @@ std::string advice(const fs::path& checkpoints, int64_t step) {
 
 void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int keep) {
   TemporaryDirectory temporary(checkpoints / (kTemporary + directory_name(state.step)));
-  const WrittenFile model = write_safetensors(temporary.path() / kModel, state.weights);
-  const WrittenFile optimizer = write_safetensors(temporary.path() / kOptimizer, state.optimizer);
+  const WrittenFile model = write_safetensors(temporary.path() / kModelFile, state.weights);
+  const WrittenFile optimizer = write_safetensors(temporary.path() / kOptimizerFile, state.optimizer);
   FileWriter manifest(temporary.path() / kManifest);
-  manifest.write(manifest_of(state, model, optimizer).dump() + "\n");
+  manifest.write(to_text(Manifest{state, {{kModelFile, model}, {kOptimizerFile, optimizer}}}));
   manifest.close();
   sync_directory(temporary.path());
   temporary.rename_to(checkpoints / directory_name(state.step));
@@ -146,38 +121,25 @@ CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step) {
     return InputError(fmt::format("{}: {}; the checkpoint is damaged: {}", (directory / file).string(), what,
                                   advice(checkpoints, step)));
   };
-  CheckpointState state;
-  try {
-    const std::string text = read_file(directory / kManifest);
-    Json manifest = Json::parse(text);
-    const std::string expected = manifest.at("checksum").get<std::string>();
-    Json content = manifest;
-    content.erase("checksum");
-    if (text_checksum(content.dump()) != expected || manifest.dump() + "\n" != text)
-      throw damaged(kManifest, "its checksum differs");
-    if (manifest.at("version").get<int>() != 1) {
-      throw InputError(fmt::format("{}: version {} is newer than this gyre understands",
-                                   (directory / kManifest).string(), manifest.at("version").dump()));
+  const std::string text = read_file(directory / kManifest);
+  const Manifest manifest = [&] {
+    try {
+      return parse_manifest(text);
+    } catch (const NewerManifest& error) {
+      throw InputError(fmt::format("{}: {}", (directory / kManifest).string(), error.what()));
+    } catch (const InputError& error) {
+      throw damaged(kManifest, error.what());
     }
-    for (const auto& [file, entry] : manifest.at("files").items()) {
-      if (!fs::is_regular_file(directory / file)) throw damaged(file.c_str(), "is missing");
-      if (fs::file_size(directory / file) != entry.at("bytes").get<uint64_t>())
-        throw damaged(file.c_str(), "its size differs");
-      if (file_checksum(directory / file) != entry.at("checksum").get<std::string>())
-        throw damaged(file.c_str(), "its checksum differs");
-    }
-    state.step = manifest.at("step").get<int64_t>();
-    state.microbatches = manifest.at("microbatches").get<int64_t>();
-    state.tokens = manifest.at("tokens").get<int64_t>();
-    state.seed = manifest.at("seed").get<uint64_t>();
-    state.drains = manifest.at("drains").get<std::vector<int64_t>>();
-    state.model = manifest.at("model");
-  } catch (const Json::exception&) {
-    throw damaged(kManifest, "is not the JSON that gyre writes");
+  }();
+  for (const auto& [file, written] : manifest.files) {
+    if (!fs::is_regular_file(directory / file)) throw damaged(file.c_str(), "is missing");
+    if (fs::file_size(directory / file) != written.bytes) throw damaged(file.c_str(), "its size differs");
+    if (file_checksum(directory / file) != written.checksum) throw damaged(file.c_str(), "its checksum differs");
   }
+  CheckpointState state{manifest.record, {}, {}};
   if (state.step != step) throw damaged(kManifest, "is of another step");
-  state.weights = read_safetensors(directory / kModel);
-  state.optimizer = read_safetensors(directory / kOptimizer);
+  state.weights = read_safetensors(directory / kModelFile);
+  state.optimizer = read_safetensors(directory / kOptimizerFile);
   return state;
 }
 

@@ -4,23 +4,17 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "gyre/checkpoint/manifest.h"
 #include "gyre/model/parameter.h"
 
 namespace gyre {
 
-struct CheckpointState {
-  int64_t step = 0;  // updates made
-  int64_t microbatches = 0;
-  int64_t tokens = 0;
-  uint64_t seed = 0;
-  std::vector<int64_t> drains;   // drain points that interrupts added
-  nlohmann::ordered_json model;  // the model's shape
-  NamedTensors weights;          // fp32 masters by full name
-  NamedTensors optimizer;        // by "<full name>/<what>"
+struct CheckpointState : CheckpointRecord {
+  NamedTensors weights;    // fp32 masters by full name
+  NamedTensors optimizer;  // by "<full name>/<what>"
 };
 
 // Writes into a temporary directory, syncs, renames, syncs the parent; then removes the oldest checkpoints beyond

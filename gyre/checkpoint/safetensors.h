@@ -2,18 +2,12 @@
 // equal files. Reading is strict: whatever does not follow the format is refused, naming file and entry.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
 
+#include "gyre/checkpoint/manifest.h"
 #include "gyre/model/parameter.h"
 
 namespace gyre {
-
-struct WrittenFile {
-  uint64_t bytes = 0;
-  std::string checksum;  // XXH3-128, hexadecimal
-};
 
 // fp32, bf16, fp16, fp64, int64, int32, uint8. RunError when the file cannot be written.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);

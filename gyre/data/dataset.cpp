@@ -6,6 +6,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_fields.h"
 
 namespace gyre {
 namespace {
@@ -29,28 +30,32 @@ std::string DatasetMeta::to_json() const {
   return json.dump(2) + "\n";
 }
 
+DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin) {
+  const auto json = parse_json(text);
+  if (!json) throw InputError(fmt::format("{}: not JSON; run gyre prepare again", origin));
+  JsonFields fields(*json, fmt::format("{}: not a meta.json of gyre prepare; run it again", origin));
+  if (fields.need<std::string>("format") != "gyre-tokens" || fields.need<int64_t>("version") != 1) {
+    fields.fail("its format is not version 1 of gyre-tokens");
+  }
+  DatasetMeta meta;
+  fields.need("tokenizer", meta.tokenizer);
+  fields.need("vocabulary", meta.vocabulary);
+  fields.need("train_tokens", meta.train_tokens);
+  fields.need("val_tokens", meta.val_tokens);
+  fields.need("documents", meta.documents);
+  fields.need("text_bytes", meta.text_bytes);
+  fields.need("train_checksum", meta.train_checksum);
+  fields.need("val_checksum", meta.val_checksum);
+  return meta;
+}
+
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   const auto path = directory / "meta.json";
   if (!std::filesystem::exists(path)) {
     throw InputError(fmt::format("{}: no prepared text is here (no meta.json); make it with gyre prepare TEXT --out {}",
                                  directory.string(), directory.string()));
   }
-  DatasetMeta meta;
-  try {
-    const Json json = Json::parse(read_file(path));
-    if (json.at("format") != "gyre-tokens" || json.at("version") != 1) throw InputError("");
-    meta.tokenizer = json.at("tokenizer").get<std::string>();
-    meta.vocabulary = json.at("vocabulary").get<int64_t>();
-    meta.train_tokens = json.at("train_tokens").get<int64_t>();
-    meta.val_tokens = json.at("val_tokens").get<int64_t>();
-    meta.documents = json.at("documents").get<int64_t>();
-    meta.text_bytes = json.at("text_bytes").get<int64_t>();
-    meta.train_checksum = json.at("train_checksum").get<std::string>();
-    meta.val_checksum = json.at("val_checksum").get<std::string>();
-  } catch (const std::exception&) {
-    throw InputError(fmt::format("{}: not a meta.json of gyre prepare; run it again", path.string()));
-  }
-  return meta;
+  return parse(read_file(path), path.string());
 }
 
 Dataset Dataset::open(const std::filesystem::path& directory) {

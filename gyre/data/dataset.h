@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "gyre/data/token_file.h"
 #include "gyre/data/tokenizer.h"
@@ -19,8 +20,11 @@ struct DatasetMeta {
   int64_t documents = 0;
   int64_t text_bytes = 0;
   std::string train_checksum, val_checksum;  // XXH3-128
+  bool operator==(const DatasetMeta&) const = default;
 
   std::string to_json() const;
+  // The inverse; `origin` is what errors call it.
+  static DatasetMeta parse(std::string_view json, const std::string& origin);
   // InputError naming the file and what is wrong with it.
   static DatasetMeta load(const std::filesystem::path& directory);
 };

@@ -25,27 +25,30 @@ constexpr int32_t kWideMagic = 20240801, kWideVersion = 7;
 
 }  // namespace
 
-TokenFile::TokenFile(const std::filesystem::path& path) : path_(path), file_(path) {
-  const auto bytes = file_.bytes();
-  std::array<int32_t, 3> header{};
-  if (bytes.size() >= kHeaderBytes) std::memcpy(header.data(), bytes.data(), sizeof(header));
-  const bool narrow = header[0] == kNarrowMagic && header[1] == kNarrowVersion;
-  wide_ = header[0] == kWideMagic && header[1] == kWideVersion;
-  if (!narrow && !wide_) throw InputError(fmt::format("{}: not a token file; run gyre prepare again", path.string()));
-  size_ = static_cast<uint32_t>(header[2]);
-  const uint64_t expected = kHeaderBytes + static_cast<uint64_t>(size_) * (wide_ ? 4 : 2);
-  if (bytes.size() != expected) {
-    throw InputError(fmt::format("{}: is {}: {} tokens need {} bytes, the file has {}; run gyre prepare again",
-                                 path.string(), bytes.size() < expected ? "truncated" : "too long", size_, expected,
-                                 bytes.size()));
+TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes,
+                                        const std::string& origin) {
+  std::array<int32_t, 3> fields{};
+  if (first.size() >= kHeaderBytes) std::memcpy(fields.data(), first.data(), sizeof(fields));
+  const bool narrow = fields[0] == kNarrowMagic && fields[1] == kNarrowVersion;
+  const bool wide = fields[0] == kWideMagic && fields[1] == kWideVersion;
+  if (!narrow && !wide) throw InputError(fmt::format("{}: not a token file; run gyre prepare again", origin));
+  const int64_t size = static_cast<uint32_t>(fields[2]);
+  const uint64_t expected = kHeaderBytes + static_cast<uint64_t>(size) * (wide ? 4 : 2);
+  if (file_bytes != expected) {
+    throw InputError(fmt::format("{}: is {}: {} tokens need {} bytes, the file has {}; run gyre prepare again", origin,
+                                 file_bytes < expected ? "truncated" : "too long", size, expected, file_bytes));
   }
+  return {size, wide};
 }
+
+TokenFile::TokenFile(const std::filesystem::path& path)
+    : path_(path), file_(path), header_(parse_token_file_header(file_.bytes(), file_.bytes().size(), path.string())) {}
 
 void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const {
   const auto* tokens = file_.bytes().data() + kHeaderBytes;
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t at = static_cast<size_t>(begin) + i;
-    if (wide_) {
+    if (header_.wide) {
       uint32_t token = 0;
       std::memcpy(&token, tokens + 4 * at, 4);
       out[i] = token;

@@ -2,21 +2,33 @@
 // tokens; with magic 20240801 and version 7 the tokens are uint32.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gyre/core/files.h"
 
 namespace gyre {
 
+// What a token file's header says.
+struct TokenFileHeader {
+  int64_t size = 0;   // tokens
+  bool wide = false;  // uint32
+};
+// Of the first bytes of a file (a kilobyte, or all it has) that is `file_bytes` long. InputError: not a token file,
+// truncated, too long.
+TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes,
+                                        const std::string& origin);
+
 // Memory-mapped.
 class TokenFile {
  public:
   // InputError: missing, not a token file, truncated.
   explicit TokenFile(const std::filesystem::path& path);
-  int64_t size() const { return size_; }
+  int64_t size() const { return header_.size; }
   // Tokens [begin, begin + out.size()). InputError for one outside the vocabulary.
   void read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const;
   const std::filesystem::path& path() const { return path_; }
@@ -24,8 +36,7 @@ class TokenFile {
  private:
   std::filesystem::path path_;
   MappedFile file_;
-  int64_t size_ = 0;
-  bool wide_ = false;  // uint32
+  TokenFileHeader header_;
 };
 
 // Streams tokens to `path`.tmp; finish() writes the header and renames. Without finish() nothing stays.

@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/core/text.h"
+#include "gyre/core/json_fields.h"
 
 namespace gyre {
 namespace {
@@ -31,41 +29,6 @@ void for_each_field(SomeCost& cost, Visit&& visit) {
   visit("gradient_bytes", cost.gradient_bytes);
   visit("optimizer_bytes", cost.optimizer_bytes);
 }
-
-// Reads an object whose keys are all known.
-class ObjectReader {
- public:
-  ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) fail("must be an object");
-  }
-  template <typename T>
-  void read(const char* key, T& field) {
-    known_.emplace_back(key);
-    const auto found = object_.find(key);
-    if (found == object_.end()) return;
-    if (!found->is_number()) fail(fmt::format("{} must be a number", key));
-    const auto value = found->template get<double>();
-    if (!(value >= 0) || !std::isfinite(value)) fail(fmt::format("{} is {}; costs are 0 or more", key, value));
-    if constexpr (std::is_integral_v<T>) {
-      if (value > 9e18 || value != std::floor(value)) fail(fmt::format("{} must be a whole number", key));
-    }
-    field = static_cast<T>(value);
-  }
-  void allow(const char* key) { known_.emplace_back(key); }
-  void reject_unknown() const {
-    for (const auto& [key, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        fail(fmt::format("unknown key '{}'{}", key, suggestion(key, known_)));
-      }
-    }
-  }
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}", where_, what)); }
-
- private:
-  const Json& object_;
-  std::string where_;
-  std::vector<std::string> known_;
-};
 
 }  // namespace
 
@@ -126,28 +89,28 @@ std::string to_json(const CostModel& costs) {
 }
 
 CostModel parse_costs(std::string_view text, const std::string& origin) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) throw InputError(fmt::format("{}: not JSON", origin));
-  ObjectReader root(json, origin);
-  if (json.value("format", Json()) != kFormat) root.fail(fmt::format("expected \"format\": \"{}\"", kFormat));
-  root.allow("format");
-  root.allow("link");
-  root.allow("stages");
+  const auto json = parse_json(text);
+  if (!json) throw InputError(fmt::format("{}: not JSON", origin));
+  JsonFields root(*json, origin);
+  const nlohmann::json* format = root.find("format");
+  if (format == nullptr || *format != kFormat) root.fail(fmt::format("expected \"format\": \"{}\"", kFormat));
   CostModel costs;
   root.read("tokens_per_microbatch", costs.tokens_per_microbatch);
+  const nlohmann::json* stages = root.find("stages");
+  const nlohmann::json* link_object = root.find("link");
   root.reject_unknown();
-  if (json.contains("link")) {
-    ObjectReader link(json["link"], origin + ": link");
+  if (link_object != nullptr) {
+    JsonFields link(*link_object, origin + ": link");
     link.read("latency", costs.link.latency);
     link.read("bandwidth", costs.link.bandwidth);
     link.reject_unknown();
     if (costs.link.bandwidth == 0) link.fail("bandwidth is 0; leave it out for a free link");
   }
-  if (!json.contains("stages") || !json["stages"].is_array() || json["stages"].empty()) {
+  if (stages == nullptr || !stages->is_array() || stages->empty()) {
     root.fail("expected \"stages\": a list with one entry for each stage, or one for all");
   }
-  for (const Json& entry : json["stages"]) {
-    ObjectReader reader(entry, fmt::format("{}: stages[{}]", origin, costs.stages.size()));
+  for (const nlohmann::json& entry : *stages) {
+    JsonFields reader(entry, fmt::format("{}: stages[{}]", origin, costs.stages.size()));
     StageCost cost;
     for_each_field(cost, [&](const char* key, auto& field) { reader.read(key, field); });
     reader.reject_unknown();

@@ -47,7 +47,7 @@ refuses "make the window at least 8, or the pipelines at most 2" "$gyre" simulat
 refuses "simulate 8 or 12" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 10
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
-refuses "costs are 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
+refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a gpt" "$gyre" generate bert --prompt a
 sed 's/0:0B0/0:0B2/' mine.txt >broken.txt

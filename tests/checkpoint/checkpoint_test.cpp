@@ -2,6 +2,7 @@
 #include "gyre/checkpoint/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -102,6 +103,12 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
               ::testing::HasSubstr("'a'"));
   EXPECT_THAT(complaint(file_with_header(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8)),
               ::testing::HasSubstr("lacks"));
+  // Nothing is in it, but its strides are beyond any number.
+  EXPECT_THAT(
+      complaint(file_with_header(R"({"a":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
+      ::testing::HasSubstr("'a'"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a":[)" + std::string(1'000'000, '['), 8)),
+              ::testing::HasSubstr("'a' is not what the format allows"));
   EXPECT_THAT(
       complaint(file_with_header(
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
@@ -117,6 +124,51 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
           12)),
       ::testing::HasSubstr("hole"));
+}
+
+// Reads in a child that may take `room` bytes more than it has; what came of it.
+std::string read_with_room(const fs::path& file, rlim_t room) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + room;
+    const rlimit limits{most, most};
+    ::setrlimit(RLIMIT_AS, &limits);
+    try {
+      read_safetensors(file);
+      ::_exit(0);
+    } catch (const InputError&) {
+      ::_exit(1);
+    } catch (...) {
+      ::_exit(2);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) return "ran out of memory";
+  return WEXITSTATUS(status) == 0 ? "read" : "refused";
+}
+
+// Each of its tensors is said to be the whole file, or more than there is.
+TEST(Safetensors, AForgedHeaderAllocatesNoMoreThanTheFile) {
+  const fs::path directory = fresh_directory("forged");
+  const size_t data = 4 << 20;
+  const auto tensor = [](int number, size_t bytes, size_t end) {
+    return fmt::format(R"("t{}":{{"dtype":"U8","shape":[{}],"data_offsets":[0,{}]}})", number, bytes, end);
+  };
+  std::string overlapping = tensor(0, data, data);
+  for (int i = 1; i < 100; ++i) overlapping += fmt::format(",{}", tensor(i, data, data));
+  const auto write = [&](const char* name, const std::string& tensors) {
+    std::ofstream(directory / name, std::ios::binary) << file_with_header(fmt::format("{{{}}}", tensors), data);
+  };
+  write("sound", tensor(0, data, data));
+  write("overlapping", overlapping);
+  write("large", tensor(0, size_t{1} << 50, size_t{1} << 50));
+  const rlim_t room = 4 * data;  // the map, the tensor, and what else is needed
+  EXPECT_EQ(read_with_room(directory / "sound", room), "read");
+  EXPECT_EQ(read_with_room(directory / "overlapping", room), "refused");
+  EXPECT_EQ(read_with_room(directory / "large", room), "refused");
 }
 
 TEST(Checkpoint, RoundTripsAndKeepsTheNewest) {
@@ -164,6 +216,17 @@ TEST(Checkpoint, EveryFlippedByteIsNoticed) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("to continue from step 5"));
   }
+}
+
+TEST(Manifest, ComesBackAndIsRefusedWhereItsMeaningIsGone) {
+  Manifest manifest{make_state(5), {{kModelFile, {10, "ab"}}, {kOptimizerFile, {20, "cd"}}}};
+  EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
+  manifest.files.erase(kOptimizerFile);  // sound in itself
+  EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
+  manifest.files[kOptimizerFile] = {};
+  auto& model = manifest.record.model = nlohmann::ordered_json::array();
+  for (int depth = 0; depth < 1000; ++depth) model = nlohmann::ordered_json::array({std::move(model)});
+  EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
 }
 
 // Saves in a child whose files may not grow beyond `limit` bytes; whether it succeeded.

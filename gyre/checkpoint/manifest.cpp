@@ -1,0 +1,75 @@
+#include "gyre/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include "gyre/core/files.h"
+#include "gyre/core/json_fields.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int64_t kVersion = 1;
+
+std::string text_checksum(std::string_view text) {
+  Checksum checksum;
+  checksum.update(text.data(), text.size());
+  return checksum.hex();
+}
+
+// The text of an object and, as its last key, the checksum of that text.
+std::string sealed(std::string object) {
+  const std::string checksum = text_checksum(object);
+  object.pop_back();
+  return fmt::format("{},\"checksum\":\"{}\"}}\n", object, checksum);
+}
+
+// The inverse. It comes before anything else is looked at.
+std::string unsealed(std::string_view text) {
+  const size_t seal = text.rfind(",\"checksum\":\"");
+  if (seal == std::string_view::npos) throw InputError("is not a manifest that gyre writes");
+  std::string object = std::string(text.substr(0, seal)) + "}";
+  if (sealed(object) != text) throw InputError("its checksum differs");
+  return object;
+}
+
+}  // namespace
+
+std::string to_text(const Manifest& manifest) {
+  const CheckpointRecord& record = manifest.record;
+  Json json = {{"format", "gyre-checkpoint"}, {"version", kVersion},
+               {"step", record.step},         {"microbatches", record.microbatches},
+               {"tokens", record.tokens},     {"seed", record.seed},
+               {"drains", record.drains},     {"model", record.model}};
+  for (const auto& [name, file] : manifest.files) {
+    json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
+  }
+  return sealed(json.dump());
+}
+
+Manifest parse_manifest(std::string_view text) {
+  const auto json = parse_json<Json>(unsealed(text));
+  if (!json) throw InputError("is not JSON");
+  JsonFields<Json> fields(*json, "its content");
+  if (const auto version = fields.need<int64_t>("version"); version != kVersion) {
+    throw NewerManifest(fmt::format("version {} is newer than this gyre understands", version));
+  }
+  Manifest manifest;
+  CheckpointRecord& record = manifest.record;
+  fields.need("step", record.step);
+  fields.need("microbatches", record.microbatches);
+  fields.need("tokens", record.tokens);
+  fields.need("seed", record.seed);
+  fields.need("drains", record.drains);
+  record.model = fields.at("model");
+  const Json& files = fields.at("files");
+  JsonFields<Json> file_fields(files, "its files");
+  for (const char* name : {kModelFile, kOptimizerFile}) {
+    JsonFields<Json> file(file_fields.at(name), name);
+    manifest.files[name] = {file.need<uint64_t>("bytes"), file.need<std::string>("checksum")};
+  }
+  file_fields.reject_unknown();
+  return manifest;
+}
+
+}  // namespace gyre

@@ -1,0 +1,51 @@
+// manifest.json: what a checkpoint has besides tensors, and the sizes and checksums of its files. Free of torch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+
+// Where a run stands.
+struct CheckpointRecord {
+  int64_t step = 0;  // updates made
+  int64_t microbatches = 0;
+  int64_t tokens = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> drains;   // drain points that interrupts added
+  nlohmann::ordered_json model;  // the model's shape
+  bool operator==(const CheckpointRecord&) const = default;
+};
+
+struct WrittenFile {
+  uint64_t bytes = 0;
+  std::string checksum;  // XXH3-128, hexadecimal
+  bool operator==(const WrittenFile&) const = default;
+};
+
+struct Manifest {
+  CheckpointRecord record;
+  std::map<std::string, WrittenFile> files;  // kModelFile and kOptimizerFile
+  bool operator==(const Manifest&) const = default;
+};
+
+// One line of JSON; its last key is the checksum of the rest.
+std::string to_text(const Manifest& manifest);
+// A manifest of a version that this gyre does not know: newer, and not damaged.
+class NewerManifest : public InputError {
+ public:
+  using InputError::InputError;
+};
+// The inverse. InputError says what is wrong with the text, without naming a file.
+Manifest parse_manifest(std::string_view text);
+
+}  // namespace gyre

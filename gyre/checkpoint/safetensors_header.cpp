@@ -1,0 +1,190 @@
+#include "gyre/checkpoint/safetensors_header.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+constexpr uint64_t kLargestHeader = 100'000'000;
+constexpr size_t kMostDimensions = 64;                        // as many as tensors can have
+constexpr uint64_t kMostElements = uint64_t{1} << 60;         // of an empty tensor, were its sizes of 0 left out
+constexpr std::pair<std::string_view, uint64_t> kTypes[] = {  // and bytes of one element
+    {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"U8", 1}};
+
+// Takes the parser's events one by one, so that nothing is kept of a header but its tensors. The levels: 1 the names,
+// 2 what is said of one tensor, 3 a list of numbers.
+class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderReader(const std::string& origin) : origin_(origin) {}
+
+  std::vector<TensorEntry> take() { return std::move(tensors_); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(fmt::format("{}: not a sound safetensors file: {}", origin_, what));
+  }
+
+  bool start_object(size_t) override {
+    if (level_ > 1) unexpected();
+    ++level_;
+    if (level_ < 2 || is_metadata_) return true;
+    tensors_.emplace_back().name = name_;
+    has_type_ = has_shape_ = false;
+    offsets_.clear();
+    return true;
+  }
+  bool key(std::string& key) override {
+    if (level_ == 1) {
+      name_ = key;
+      is_metadata_ = key == "__metadata__";
+    } else if (!is_metadata_) {
+      key_ = key;
+      const bool repeated = (key == "dtype" && has_type_) || (key == "shape" && has_shape_) ||
+                            (key == "data_offsets" && !offsets_.empty());
+      if (repeated) fail(fmt::format("'{}' says {} twice", name_, key));
+    }
+    return true;
+  }
+  bool string(std::string& text) override {
+    if (level_ == 2 && is_metadata_) return true;
+    if (level_ != 2 || key_ != "dtype") unexpected();
+    tensors_.back().type = text;
+    has_type_ = true;
+    return true;
+  }
+  bool start_array(size_t) override {
+    if (level_ != 2 || is_metadata_ || (key_ != "shape" && key_ != "data_offsets")) unexpected();
+    if (key_ == "shape") has_shape_ = true;
+    ++level_;
+    return true;
+  }
+  bool number_unsigned(uint64_t number) override {
+    if (level_ != 3) unexpected();
+    if (key_ == "data_offsets") {
+      if (offsets_.size() == 2) unexpected();
+      offsets_.push_back(number);
+    } else {
+      auto& shape = tensors_.back().shape;
+      if (number > INT64_MAX || shape.size() == kMostDimensions) unexpected();
+      shape.push_back(static_cast<int64_t>(number));
+    }
+    return true;
+  }
+  bool end_array() override {
+    --level_;
+    return true;
+  }
+  bool end_object() override {
+    --level_;
+    if (level_ != 1 || is_metadata_) return true;
+    if (!has_type_ || !has_shape_ || offsets_.size() != 2) {
+      fail(fmt::format("'{}' lacks dtype, shape or data_offsets", name_));
+    }
+    tensors_.back().begin = offsets_[0];
+    tensors_.back().end = offsets_[1];
+    return true;
+  }
+  bool null() override { unexpected(); }
+  bool boolean(bool) override { unexpected(); }
+  bool number_integer(int64_t) override { unexpected(); }  // below 0
+  bool number_float(double, const std::string&) override { unexpected(); }
+  bool binary(nlohmann::json::binary_t&) override { unexpected(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    fail("the header is not JSON");
+  }
+
+ private:
+  [[noreturn]] void unexpected() const {
+    if (level_ < 1) fail("the header is not an object");
+    fail(fmt::format("what is said of '{}' is not what the format allows", name_));
+  }
+
+  const std::string& origin_;
+  std::vector<TensorEntry> tensors_;
+  int level_ = 0;
+  std::string name_, key_;
+  bool is_metadata_ = false, has_type_ = false, has_shape_ = false;
+  std::vector<uint64_t> offsets_;
+};
+
+// The bytes that type and shape call for.
+uint64_t bytes_of(const TensorEntry& tensor, const HeaderReader& reader) {
+  const auto* type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& known) { return known.first == tensor.type; });
+  if (type == std::end(kTypes)) reader.fail(fmt::format("'{}' has the unknown type {}", tensor.name, tensor.type));
+  bool empty = false;
+  uint64_t elements = 1;
+  for (const int64_t size : tensor.shape) {
+    empty |= size == 0;
+    const auto factor = static_cast<uint64_t>(std::max<int64_t>(size, 1));
+    if (elements > kMostElements / factor) reader.fail(fmt::format("'{}' is larger than the file", tensor.name));
+    elements *= factor;
+  }
+  return empty ? 0 : elements * type->second;
+}
+
+// Tensors must fit their data, have names of their own, and fill the data without hole or overlap.
+void check(std::vector<TensorEntry>& tensors, uint64_t data_bytes, const HeaderReader& reader) {
+  std::vector<std::string_view> names;
+  for (const TensorEntry& tensor : tensors) {
+    names.push_back(tensor.name);
+    const uint64_t bytes = bytes_of(tensor, reader);
+    if (bytes > data_bytes) reader.fail(fmt::format("'{}' is larger than the file", tensor.name));
+    if (tensor.begin > tensor.end || tensor.end > data_bytes || tensor.end - tensor.begin != bytes) {
+      reader.fail(fmt::format("'{}' has offsets that do not fit its shape or the file", tensor.name));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) reader.fail(fmt::format("'{}' is there twice", *twice));
+
+  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorEntry& a, const TensorEntry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  uint64_t end = 0;
+  for (const TensorEntry& tensor : tensors) {
+    if (tensor.begin != end) reader.fail(fmt::format("a hole or an overlap at offset {}", end));
+    end = tensor.end;
+  }
+  if (end != data_bytes) reader.fail(fmt::format("{} bytes too many at its end", data_bytes - end));
+}
+
+}  // namespace
+
+std::string to_text(const SafetensorsHeader& header) {
+  auto json = nlohmann::ordered_json::object();
+  for (const TensorEntry& tensor : header.tensors) {
+    json.push_back(
+        {tensor.name, {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}}});
+  }
+  std::string text = json.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  text.insert(0, sizeof(length), '\0');
+  std::memcpy(text.data(), &length, sizeof(length));
+  return text;
+}
+
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, const std::string& origin) {
+  HeaderReader reader(origin);
+  if (file.size() < 8) reader.fail("shorter than its length field");
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  if (length > kLargestHeader || length > file.size() - 8) {
+    reader.fail(fmt::format("the header's length is {}", length));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);
+  if (text.empty() || text[0] != '{') reader.fail("the header does not begin with '{'");
+  nlohmann::json::sax_parse(text, &reader);
+  SafetensorsHeader header{reader.take(), 8 + length};
+  check(header.tensors, file.size() - header.data_begin, reader);
+  return header;
+}
+
+}  // namespace gyre
