@@ -12,6 +12,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/report/metrics_reader.h"
 
 namespace gyre {
 namespace {
@@ -26,11 +27,8 @@ Json number(const std::optional<double>& value) {
 }
 
 // Whether a line still holds for a run that continues after `step`.
-bool is_kept(std::string_view line, int64_t step) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("event")) return false;
-  if (json["event"] == "end" || json["event"] == "delay") return false;
-  return json.contains("step") && json["step"].is_number_integer() && json["step"].get<int64_t>() <= step;
+bool is_kept(const MetricsLine& line, int64_t step) {
+  return !line.is("end") && !line.is("delay") && line.integer("step") <= step;
 }
 
 }  // namespace
@@ -95,18 +93,16 @@ void MetricsWriter::end(const MetricsEnd& line) {
             .dump());
 }
 
-void truncate_metrics_after(const std::filesystem::path& path, int64_t step) {
-  if (!std::filesystem::exists(path)) return;
-  const std::string text = read_file(path);
+std::string metrics_until(std::string_view text, const std::string& origin, int64_t step) {
   std::string kept;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;  // torn
-    const std::string_view line(text.data() + begin, end - begin);
-    if (is_kept(line, step)) kept.append(line).append("\n");
-    begin = end + 1;
-  }
-  write_file_atomic(path, kept);
+  for_each_metrics_line(text, origin, "put it right", [&](const MetricsLine& line) {
+    if (is_kept(line, step)) kept.append(line.text()).append("\n");
+  });
+  return kept;
+}
+
+void truncate_metrics_after(const std::filesystem::path& path, int64_t step) {
+  if (std::filesystem::exists(path)) write_file_atomic(path, metrics_until(read_file(path), path.string(), step));
 }
 
 }  // namespace gyre

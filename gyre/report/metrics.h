@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace gyre {
 
@@ -54,7 +55,9 @@ class MetricsWriter {
 };
 
 // For a resumed run: drops what lies past `step`, the ends of earlier sessions and a torn last line. A file that is not
-// there is left so.
+// there is left so. InputError for a line that cannot be read.
 void truncate_metrics_after(const std::filesystem::path& path, int64_t step);
+// What such a run keeps of the text.
+std::string metrics_until(std::string_view text, const std::string& origin, int64_t step);
 
 }  // namespace gyre

@@ -3,21 +3,23 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 namespace gyre {
 
 class Intake {
  public:
-  // `stop`, when given, asks for a drain as soon as it is true (a signal handler may set it).
-  Intake(int64_t limit, int64_t window, const std::atomic<bool>* stop) : limit_(limit), window_(window), stop_(stop) {}
+  // `stop`, when given, is asked at every admission, by whatever worker; true is a request to drain.
+  Intake(int64_t limit, int64_t window, std::function<bool()> stop)
+      : limit_(limit), window_(window), stop_(std::move(stop)) {}
 
   // Whether `microbatch` may enter. All microbatches below an admitted one are, or will be, admitted.
   bool admit(int64_t microbatch) {
     const std::lock_guard lock(mutex_);
-    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+    if (stop_ && stop_()) {
       limit_ = std::min(limit_, (admitted_ + window_ - 1) / window_ * window_);
     }
     if (microbatch >= limit_) return false;
@@ -34,7 +36,7 @@ class Intake {
   int64_t limit_;
   int64_t window_;
   int64_t admitted_ = 0;
-  const std::atomic<bool>* stop_;
+  std::function<bool()> stop_;
 };
 
 }  // namespace gyre

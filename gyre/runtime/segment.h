@@ -1,8 +1,8 @@
 // A segment: the part of a run between two drain points, during which workers run the schedule undisturbed.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -15,11 +15,13 @@ namespace gyre {
 struct Segment {
   const Schedule* schedule = nullptr;  // the pipeline's own, or a forward-only one of the same placement
   const BatchSource* batches = nullptr;
-  int64_t first_microbatch = 0;             // of the run; the schedule's own numbers start at 0 in every segment
-  int64_t first_update = 0;                 // updates made before this segment
-  int64_t microbatches = 0;                 // to take in, unless stopped
-  bool trace = false;                       // keep the times of every action
-  const std::atomic<bool>* stop = nullptr;  // when it becomes true, the segment drains at the next window's end
+  int64_t first_microbatch = 0;  // of the run; the schedule's own numbers start at 0 in every segment
+  int64_t first_update = 0;      // updates made before this segment
+  int64_t microbatches = 0;      // to take in, unless stopped
+  bool trace = false;            // keep the times of every action
+  // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Workers'
+  // threads call it.
+  std::function<bool()> stop = {};
 };
 
 // Hears what happens, on the thread that called the executor, in an order that is fixed per stage.

@@ -4,61 +4,45 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/metrics_reader.h"
 
 namespace gyre {
-namespace {
 
-// Calls visit(object, line number) for every line of the file.
-template <typename Visit>
-void for_each_line(const std::filesystem::path& path, Visit&& visit) {
-  std::ifstream file(path);
-  if (!file) throw InputError(fmt::format("{}: cannot be read; run the study again", path.string()));
-  std::string text;
-  for (int64_t number = 1; std::getline(file, text); ++number) {
-    const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (line.is_discarded() || !line.is_object()) {
-      throw InputError(
-          fmt::format("{}:{}: not a line of metrics; remove the run and start the study again", path.string(), number));
-    }
-    visit(line, number);
-  }
-}
-
-}  // namespace
-
-Curve read_curve(const std::filesystem::path& metrics) {
+Curve parse_curve(std::string_view metrics, const std::string& origin) {
+  const std::string advice = "remove the run and start the study again";
   Curve curve;
   double before = 0, last = 0;  // seconds: of earlier sessions, and the last seen in this one
-  for_each_line(metrics, [&](const nlohmann::json& line, int64_t number) {
-    const std::string event = line.value("event", "");
-    if (event == "eval" && line["val_loss"].is_number()) curve.val_loss = line["val_loss"].get<double>();
-    if (event != "step") return;
-    if (line.value("step", int64_t{0}) != static_cast<int64_t>(curve.loss.size()) + 1) {
-      throw InputError(fmt::format("{}:{}: steps are not consecutive; remove the run and start the study again",
-                                   metrics.string(), number));
+  for_each_metrics_line(metrics, origin, advice, [&](const MetricsLine& line) {
+    if (line.is("eval")) {
+      if (const auto loss = line.real("val_loss")) curve.val_loss = loss;
     }
-    const double seconds = line.value("seconds", 0.0);
-    if (seconds < last) before += last;  // a resumed run counts from its session's start
+    if (line.is("resume")) before += std::exchange(last, 0);  // a session counts from its own start
+    if (!line.is("step")) return;
+    if (line.step() != static_cast<int64_t>(curve.loss.size()) + 1) {
+      throw InputError(fmt::format("{}:{}: steps are not consecutive; {}", origin, line.number(), advice));
+    }
+    const double seconds = line.real("seconds").value_or(0);
+    if (seconds < last) before += last;  // a run resumed by a gyre that wrote no "resume"
     last = seconds;
     // The loss of an update that was left out is null: it counts as the one before.
     const double before_it = curve.loss.empty() ? std::nan("") : curve.loss.back();
-    curve.loss.push_back(line["loss"].is_number() ? line["loss"].get<double>() : before_it);
-    curve.seconds.push_back(before + seconds);
+    curve.loss.push_back(line.real("loss").value_or(before_it));
+    curve.seconds.push_back(before + last);
   });
   return curve;
 }
 
+Curve read_curve(const std::filesystem::path& metrics) {
+  return parse_curve(read_file(metrics), metrics.string());
+}
+
 std::string end_status(const std::filesystem::path& metrics) {
-  std::ifstream file(metrics);
-  std::string text, last;
-  while (std::getline(file, text)) last = text.empty() ? last : text;
-  const auto line = nlohmann::json::parse(last, nullptr, /*allow_exceptions=*/false);
-  if (line.is_discarded() || !line.is_object() || line.value("event", "") != "end") return "";
-  return line.value("status", "");
+  const auto end = read_record(metrics, 0).end;
+  return end ? end->status : "";
 }
 
 std::vector<double> smoothed(const std::vector<double>& values, int64_t window) {

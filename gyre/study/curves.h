@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gyre {
@@ -15,9 +16,10 @@ struct Curve {
   std::optional<double> val_loss;  // the last evaluation's
 };
 // An update whose loss was not finite, and which was therefore left out, counts with the loss before it.
-// InputError for a line that is no JSON or steps that are not consecutive.
+// InputError for a line that cannot be read or steps that are not consecutive.
 Curve read_curve(const std::filesystem::path& metrics);
-// The status of the last "end" line, or nothing.
+Curve parse_curve(std::string_view metrics, const std::string& origin);
+// How the last session ended, or nothing if it did not come to its end.
 std::string end_status(const std::filesystem::path& metrics);
 
 // Trailing means: result[i] is the mean of values[i - window + 1 .. i]; shorter at the start.

@@ -115,7 +115,7 @@ class Training {
     segment.first_update = done_;
     segment.first_microbatch = done_ * window;
     segment.microbatches = (plan_.next(done_) - done_) * window;
-    segment.stop = options_.stop;
+    segment.stop = [this] { return stop_requested(); };
     segment.trace = !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
     last_step_ = Clock::now();
     const SegmentReport report = executor_->run(*pipeline_, segment, recorder);

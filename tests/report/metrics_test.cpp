@@ -1,6 +1,7 @@
 // metrics.jsonl: numbers that come back to the bit, and what a resumed run keeps.
 #include "gyre/report/metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,13 +11,16 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/report/metrics_reader.h"
 #include "gyre/report/progress.h"
 
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::StartsWith;
 
 std::vector<nlohmann::ordered_json> lines_of(const fs::path& path) {
   std::vector<nlohmann::ordered_json> lines;
@@ -77,7 +81,91 @@ TEST(Metrics, TruncationKeepsWhatTheCheckpointHolds) {
   const auto lines = lines_of(path);
   ASSERT_EQ(lines.size(), 7u);
   for (const auto& line : lines) EXPECT_LE(line["step"].get<int64_t>(), 5);
+  std::ofstream(path, std::ios::app) << "no line of metrics\n";
+  EXPECT_THROW(truncate_metrics_after(path, 3), InputError);
+  EXPECT_EQ(parse_record(read_file(path).substr(0, read_file(path).find("no line")), path, 5).newest_step, 5)
+      << "what cannot be read is left as it is";
   fs::remove(path);
+}
+
+// The text of a run: one line for each step, and `more` after them.
+std::string steps(int64_t first, int64_t last, const std::string& more = "") {
+  std::string text;
+  for (int64_t step = first; step <= last; ++step) {
+    text += R"({"event":"step","step":)" + std::to_string(step) + R"(,"loss":)" + std::to_string(step) +
+            R"(.5,"tokens":)" + std::to_string(step * 10) + "}\n";
+  }
+  return text + more;
+}
+
+// What the reader complains of in `text`, or "read".
+std::string complaint(const std::string& text, int64_t upto) {
+  try {
+    parse_record(text, "metrics.jsonl", upto);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST(MetricsReader, SaysWhatARunMade) {
+  const std::string text = steps(1, 4, R"({"event":"eval","step":4,"val_loss":2.5}
+{"event":"checkpoint","step":4}
+{"event":"resume","step":4,"changed":{}}
+)") + steps(5, 7, R"({"event":"eval","step":7,"val_loss":null}
+{"event":"end","status":"interrupted","step":7,"loss":null,"tokens":70}
+{"event":"st)");
+  const RunRecord all = parse_record(text, "metrics.jsonl", 7);
+  EXPECT_EQ(all.newest_step, 7);
+  EXPECT_EQ(all.loss, 7.5);
+  EXPECT_EQ(all.tokens, 70);
+  EXPECT_EQ(all.val_loss, std::nullopt) << "it was not finite";
+  EXPECT_EQ(all.evaluated, 7);
+  EXPECT_EQ(all.last_checkpoint, 4);
+  ASSERT_TRUE(all.end) << "what a kill tore at the end is no line";
+  EXPECT_EQ(all.end->status, "interrupted");
+  EXPECT_TRUE(std::isnan(all.end->loss));
+  const RunRecord earlier = parse_record(text, "metrics.jsonl", 4);
+  EXPECT_EQ(earlier.newest_step, 7);
+  EXPECT_EQ(earlier.loss, 4.5);
+  EXPECT_EQ(earlier.val_loss, 2.5);
+  EXPECT_FALSE(parse_record(steps(1, 2), "metrics.jsonl", 2).last_checkpoint);
+}
+
+TEST(MetricsReader, NamesTheLineThatCannotBeRead) {
+  const std::string torn = "{\"event\":\"step\",\"st\n";
+  EXPECT_THAT(complaint(steps(1, 2) + torn + steps(3, 4), 4), StartsWith("metrics.jsonl:3: is not a line of metrics"));
+  EXPECT_THAT(complaint(steps(1, 2) + torn + steps(3, 4), 0), StartsWith("metrics.jsonl:3:"));
+  EXPECT_THAT(complaint(steps(1, 2) + "\n", 2), StartsWith("metrics.jsonl:3:"));
+  EXPECT_THAT(complaint(steps(1, 2) + "[1]\n", 2), StartsWith("metrics.jsonl:3:"));
+  EXPECT_THAT(complaint("{\"event\":\"step\",\"step\":\"1\"}\n", 0),
+              StartsWith("metrics.jsonl:1: its \"step\" is not a whole number"));
+  EXPECT_THAT(complaint("{\"event\":\"step\",\"step\":18446744073709551615}\n", 0), StartsWith("metrics.jsonl:1:"));
+  EXPECT_THAT(complaint("{\"event\":\"step\"}\n", 0), StartsWith("metrics.jsonl:1:"));
+  EXPECT_THAT(complaint("{\"event\":\"step\",\"step\":1,\"loss\":\"x\"}\n", 1), StartsWith("metrics.jsonl:1:"));
+  EXPECT_EQ(complaint(steps(1, 2) + "{\"event\":\"st", 2), "read") << "torn by a kill";
+  EXPECT_EQ(complaint(steps(1, 2) + "{\"event\":\"of a later gyre\",\"x\":[{}]}\n", 2), "read");
+}
+
+TEST(MetricsReader, NamesTheStepThatIsMissing) {
+  EXPECT_EQ(complaint(steps(1, 9), 9), "read");
+  EXPECT_EQ(complaint(steps(1, 9), 5), "read") << "what lies past the checkpoint is dropped anyway";
+  EXPECT_THAT(complaint(steps(1, 4) + steps(6, 9), 9),
+              StartsWith("metrics.jsonl:5: is of step 6 where step 5 was to follow; put back"));
+  EXPECT_EQ(complaint(steps(1, 4) + steps(6, 9), 4), "read");
+  EXPECT_THAT(complaint(steps(1, 4) + steps(4, 9), 9), StartsWith("metrics.jsonl:5: is of step 4"));
+  EXPECT_THAT(complaint(steps(2, 9), 9), StartsWith("metrics.jsonl:1: is of step 2"));
+  EXPECT_THAT(complaint(steps(1, 7), 9), StartsWith("metrics.jsonl:8: the lines of steps 8 to 9 are missing"));
+  EXPECT_THAT(complaint("{\"ev", 9), StartsWith("metrics.jsonl:1: the lines of steps 1 to 9 are missing"));
+  // The user's own decision: an empty file, and what a session wrote that began with one.
+  EXPECT_EQ(complaint("", 9), "read");
+  const std::string begun = "{\"event\":\"resume\",\"step\":9,\"changed\":{}}\n";
+  EXPECT_EQ(complaint(begun, 9), "read");
+  EXPECT_EQ(complaint(begun + steps(10, 12), 12), "read");
+  EXPECT_THAT(complaint(begun + steps(11, 12), 12), StartsWith("metrics.jsonl:2: is of step 11"));
+  const fs::path absent = fs::path(::testing::TempDir()) / "gyre-no-such-metrics";
+  EXPECT_EQ(read_record(absent, 0).newest_step, 0);
+  EXPECT_THROW(read_record(absent, 1), InputError);
 }
 
 TEST(Progress, PlainLinesWhenNotATerminal) {

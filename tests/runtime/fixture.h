@@ -123,7 +123,7 @@ inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_
   segment.first_update = first_update;
   segment.first_microbatch = first_update * e.window;
   segment.microbatches = updates * e.window;
-  segment.stop = stop;
+  if (stop != nullptr) segment.stop = [stop] { return stop->load(); };
   return make_executor(e.executor)->run(pipeline, segment, observer);
 }
 

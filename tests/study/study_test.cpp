@@ -178,7 +178,14 @@ TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
   EXPECT_EQ(end_status(file), "finished");
   EXPECT_EQ(end_status(root_ / "absent"), "");
   EXPECT_THROW(read_curve(write("gap", "{\"event\":\"step\",\"step\":2,\"loss\":1,\"seconds\":1}\n")), InputError);
-  EXPECT_THROW(read_curve(write("torn", "{\"event\":\"st")), InputError);
+  EXPECT_TRUE(read_curve(write("torn", "{\"event\":\"st")).loss.empty()) << "what a kill tore is left out";
+  EXPECT_THROW(read_curve(write("cut", "{\"event\":\"st\n{\"event\":\"end\"}\n")), InputError);
+  EXPECT_THROW(end_status(write("cut", "{\"event\":\"st\n{\"event\":\"end\",\"step\":3}\n")), InputError);
+  const Curve resumed = read_curve(write("resumed", R"({"event":"step","step":1,"loss":3.5,"seconds":10}
+{"event":"resume","step":1,"changed":{}}
+{"event":"step","step":2,"loss":3.25,"seconds":12}
+)"));
+  EXPECT_EQ(resumed.seconds, (std::vector<double>{10, 22})) << "also where the second session had reached more seconds";
 }
 
 TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
@@ -191,11 +198,11 @@ TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
   resolved.model.vocabulary = 256;  // from the data
   write("run/config.toml", to_toml(resolved));
   EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
-  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"interrupted\"}\n");
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"step\":3,\"status\":\"interrupted\"}\n");
   EXPECT_EQ(status_of(directory, config), RunStatus::Begun);
-  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"diverged\"}\n");
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"step\":3,\"status\":\"diverged\"}\n");
   EXPECT_EQ(status_of(directory, config), RunStatus::Diverged);
-  write("run/metrics.jsonl", "{\"event\":\"end\",\"status\":\"finished\"}\n");
+  write("run/metrics.jsonl", "{\"event\":\"end\",\"step\":3,\"status\":\"finished\"}\n");
   EXPECT_EQ(status_of(directory, config), RunStatus::Finished);
   config.optimizer.lr *= 2;
   EXPECT_THROW(status_of(directory, config), InputError);

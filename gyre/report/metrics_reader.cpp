@@ -1,0 +1,150 @@
+#include "gyre/report/metrics_reader.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/json_fields.h"
+
+namespace gyre {
+namespace {
+
+using nlohmann::json;
+
+// A field that is not what its line must have; for_each_metrics_line says where.
+struct FieldError : std::runtime_error {
+  FieldError(const char* field, const char* wanted)
+      : std::runtime_error(fmt::format("its \"{}\" is not {}", field, wanted)) {}
+};
+
+const json* find(const json& fields, const char* field) {
+  const auto found = fields.find(field);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+MetricsEnd end_of(const MetricsLine& line) {
+  MetricsEnd end;
+  end.status = line.word("status");
+  end.step = line.step();
+  end.loss = line.real("loss").value_or(std::numeric_limits<double>::quiet_NaN());
+  end.val_loss = line.real("val_loss");
+  end.tokens = line.integer("tokens");
+  end.tokens_per_second = line.real("tokens_per_second").value_or(0);
+  end.bubble_fraction = line.real("bubble_fraction");
+  end.skipped_updates = line.integer("skipped_updates");
+  end.seconds = line.real("seconds").value_or(0);
+  return end;
+}
+
+std::string advice_on(const std::filesystem::path& metrics) {
+  return fmt::format("put back what was there, or empty the file (: >{}) to continue without a record of these steps",
+                     metrics.string());
+}
+
+}  // namespace
+
+bool MetricsLine::is(std::string_view event) const {
+  const json* found = find(fields_, "event");
+  return found != nullptr && found->is_string() && found->get_ref<const std::string&>() == event;
+}
+
+int64_t MetricsLine::step() const {
+  if (find(fields_, "step") == nullptr) throw FieldError("step", "there");
+  return integer("step");
+}
+
+int64_t MetricsLine::integer(const char* field) const {
+  const json* found = find(fields_, field);
+  if (found == nullptr) return 0;
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  const bool fits = found->is_number_integer() && (!found->is_number_unsigned() || found->get<uint64_t>() <= kMost);
+  if (!fits) throw FieldError(field, "a whole number");
+  return found->get<int64_t>();
+}
+
+std::optional<double> MetricsLine::real(const char* field) const {
+  const json* found = find(fields_, field);
+  if (found == nullptr || found->is_null()) return std::nullopt;
+  if (!found->is_number()) throw FieldError(field, "a number");
+  return found->get<double>();
+}
+
+std::string MetricsLine::word(const char* field) const {
+  const json* found = find(fields_, field);
+  if (found == nullptr) return "";
+  if (!found->is_string()) throw FieldError(field, "a string");
+  return found->get<std::string>();
+}
+
+void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
+                           const std::function<void(const MetricsLine&)>& visit) {
+  int64_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) return;  // torn
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    const std::optional<json> fields = parse_json(line);
+    if (!fields || !fields->is_object() || !fields->contains("event")) {
+      throw InputError(fmt::format("{}:{}: is not a line of metrics; {}", origin, number, advice));
+    }
+    try {
+      visit(MetricsLine(number, line, *fields));
+    } catch (const FieldError& error) {
+      throw InputError(fmt::format("{}:{}: {}; {}", origin, number, error.what(), advice));
+    }
+  }
+}
+
+RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto) {
+  RunRecord record;
+  const std::string advice = advice_on(metrics);
+  int64_t expected = 1;  // the step whose line is next
+  int64_t last_line = 0;
+  for_each_metrics_line(text, metrics.string(), advice, [&](const MetricsLine& line) {
+    last_line = line.number();
+    record.end.reset();
+    if (line.is("end")) {
+      record.end = end_of(line);
+    } else if (line.is("checkpoint")) {
+      record.last_checkpoint = line.step();
+    } else if (line.is("resume")) {
+      if (line.step() > 0) record.last_checkpoint = line.step();
+      if (line.number() == 1) expected = line.step() + 1;
+    } else if (line.is("eval") && line.step() <= upto) {
+      record.val_loss = line.real("val_loss");
+      record.evaluated = line.step();
+    } else if (line.is("step")) {
+      record.newest_step = line.step();
+      if (line.step() > upto) return;
+      if (line.step() != expected) {
+        throw InputError(fmt::format("{}:{}: is of step {} where step {} was to follow; {}", metrics.string(),
+                                     line.number(), line.step(), expected, advice));
+      }
+      ++expected;
+      record.loss = line.real("loss");
+      record.tokens = line.integer("tokens");
+    }
+  });
+  if (expected <= upto && !text.empty()) {
+    throw InputError(fmt::format("{}:{}: the lines of steps {} to {} are missing; {}", metrics.string(), last_line + 1,
+                                 expected, upto, advice));
+  }
+  return record;
+}
+
+RunRecord read_record(const std::filesystem::path& metrics, int64_t upto) {
+  if (upto == 0 && !std::filesystem::exists(metrics)) return {};
+  if (!std::filesystem::exists(metrics)) {
+    throw InputError(fmt::format("{}: is missing, with the lines of steps 1 to {}; {}", metrics.string(), upto,
+                                 advice_on(metrics)));
+  }
+  return parse_record(read_file(metrics), metrics, upto);
+}
+
+}  // namespace gyre

@@ -1,0 +1,26 @@
+// What differs between the configuration that a run has and the one it is resumed with, and what may not.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+struct ConfigChange {
+  std::string table, key;
+  nlohmann::ordered_json before, after;
+};
+
+std::vector<ConfigChange> config_changes(const Config& before, const Config& after);
+// InputError for a change that would make it another run: of the model or of the seed.
+void refuse_other_run(const std::vector<ConfigChange>& changes);
+
+// {"optimizer.lr": [0.001, 0.003]}, as metrics have it.
+nlohmann::ordered_json to_json(const std::vector<ConfigChange>& changes);
+// "optimizer.lr 0.001 -> 0.003, ...", for people.
+std::string describe(const std::vector<ConfigChange>& changes);
+
+}  // namespace gyre
