@@ -1,13 +1,9 @@
 #include "gyre/checkpoint/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
 
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
@@ -33,47 +29,31 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// Removes a directory under construction unless told to keep it.
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(fs::path path) : path_(std::move(path)) {
-    std::error_code error;
-    fs::remove_all(path_, error);
-    fs::create_directories(path_, error);
-    if (error) throw RunError(fmt::format("{}: cannot be created: {}", path_.string(), error.message()));
+// Removes checkpoints and what crashed saves left. What is listed as a checkpoint stays whole at every moment: those
+// that go lose their names first, and the loss is made durable. A failure is no loss; the next save tries again.
+void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
+  for (const int64_t step : steps) {
+    const fs::path doomed = checkpoints / (kTemporary + ("old-" + directory_name(step)));
+    remove_tree(doomed, files);
+    files.rename(checkpoints / directory_name(step), doomed);
   }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
+  try {
+    if (!steps.empty()) sync_directory(checkpoints, files);
+  } catch (const RunError&) {
+    return;
   }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const fs::path& path() const { return path_; }
-  void rename_to(const fs::path& target) {
-    // A resumed run saves the same step again: the two directories change places in one step, and the old one goes.
-    const bool exchange = fs::exists(target);
-    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target.c_str(), exchange ? RENAME_EXCHANGE : 0) != 0) {
-      throw RunError(
-          fmt::format("{}: cannot be renamed to {}: {}", path_.string(), target.string(), std::strerror(errno)));
-    }
-    if (exchange) return;
-    kept_ = true;
-  }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
-
-void remove_old(const fs::path& checkpoints, int keep) {
   std::error_code ignored;
-  const auto steps = list_checkpoints(checkpoints);
-  for (size_t i = 0; keep > 0 && i + static_cast<size_t>(keep) < steps.size(); ++i) {
-    fs::remove_all(checkpoints / directory_name(steps[i]), ignored);
-  }
   for (const auto& entry : fs::directory_iterator(checkpoints, ignored)) {
-    if (entry.path().filename().string().rfind(kTemporary, 0) == 0) fs::remove_all(entry.path(), ignored);
+    if (entry.path().filename().string().rfind(kTemporary, 0) == 0) remove_tree(entry.path(), files);
   }
+}
+
+// All but the newest `keep`; 0 keeps all.
+std::vector<int64_t> obsolete(const fs::path& checkpoints, int keep) {
+  auto steps = list_checkpoints(checkpoints);
+  const size_t kept = keep > 0 ? static_cast<size_t>(keep) : steps.size();
+  steps.resize(steps.size() - std::min(steps.size(), kept));
+  return steps;
 }
 
 // What to do about a damaged checkpoint.
@@ -87,17 +67,17 @@ std::string advice(const fs::path& checkpoints, int64_t step) {
 
 }  // namespace
 
-void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int keep) {
-  TemporaryDirectory temporary(checkpoints / (kTemporary + directory_name(state.step)));
-  const WrittenFile model = write_safetensors(temporary.path() / kModelFile, state.weights);
-  const WrittenFile optimizer = write_safetensors(temporary.path() / kOptimizerFile, state.optimizer);
-  FileWriter manifest(temporary.path() / kManifest);
-  manifest.write(to_text(Manifest{state, {{kModelFile, model}, {kOptimizerFile, optimizer}}}));
-  manifest.close();
-  sync_directory(temporary.path());
-  temporary.rename_to(checkpoints / directory_name(state.step));
-  sync_directory(checkpoints);
-  remove_old(checkpoints, keep);
+void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int keep, FileSystem& files) {
+  {
+    DirectoryUnderConstruction directory(checkpoints / (kTemporary + directory_name(state.step)), files);
+    const WrittenFile model = write_safetensors(directory.path() / kModelFile, state.weights, files);
+    const WrittenFile optimizer = write_safetensors(directory.path() / kOptimizerFile, state.optimizer, files);
+    FileWriter manifest(directory.path() / kManifest, files);
+    manifest.write(to_text(Manifest{state, {{kModelFile, model}, {kOptimizerFile, optimizer}}}));
+    manifest.close();
+    directory.complete(checkpoints / directory_name(state.step));
+  }
+  remove_checkpoints(checkpoints, obsolete(checkpoints, keep), files);
 }
 
 std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {

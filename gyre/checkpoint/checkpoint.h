@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/checkpoint/manifest.h"
+#include "gyre/core/file_system.h"
 #include "gyre/model/parameter.h"
 
 namespace gyre {
@@ -20,7 +21,8 @@ struct CheckpointState : CheckpointRecord {
 // Writes into a temporary directory, syncs, renames, syncs the parent; then removes the oldest checkpoints beyond
 // `keep` (0: none) and what crashed runs left. On failure (a full disk) the temporary directory goes, earlier
 // checkpoints stay, and RunError says why.
-void save_checkpoint(const std::filesystem::path& checkpoints, const CheckpointState& state, int keep);
+void save_checkpoint(const std::filesystem::path& checkpoints, const CheckpointState& state, int keep,
+                     FileSystem& files = system_files());
 
 // Steps of the checkpoints that are there, ascending.
 std::vector<int64_t> list_checkpoints(const std::filesystem::path& checkpoints);

@@ -48,8 +48,8 @@ SafetensorsHeader header_of(const NamedTensors& tensors) {
 
 }  // namespace
 
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors) {
-  FileWriter writer(path);
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files) {
+  FileWriter writer(path, files);
   Checksum checksum;
   const auto put = [&](const void* data, size_t bytes) {
     writer.write(data, bytes);

@@ -5,12 +5,14 @@
 #include <filesystem>
 
 #include "gyre/checkpoint/manifest.h"
+#include "gyre/core/file_system.h"
 #include "gyre/model/parameter.h"
 
 namespace gyre {
 
 // fp32, bf16, fp16, fp64, int64, int32, uint8. RunError when the file cannot be written.
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors);
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                              FileSystem& files = system_files());
 // InputError for damage. The tensors own their memory.
 NamedTensors read_safetensors(const std::filesystem::path& path);
 

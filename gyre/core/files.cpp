@@ -68,16 +68,62 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-FileWriter::FileWriter(const std::filesystem::path& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) throw RunError(fmt::format("{}: cannot be created: {}", path.string(), reason()));
+OutputFile::OutputFile(std::filesystem::path path, int flags, FileSystem& files, mode_t mode)
+    : files_(files), path_(std::move(path)), descriptor_(files.open(path_, flags, mode)) {
+  if (descriptor_ < 0) fail((flags & (O_CREAT | O_TMPFILE)) != 0 ? "created" : "opened");
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) files_.close(descriptor_);
+}
+
+void OutputFile::fail(const char* what) const {
+  throw RunError(fmt::format("{}: cannot be {}: {}", path_.string(), what, reason()));
+}
+
+void OutputFile::write(const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = files_.write(descriptor_, from, bytes);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("written");
+    from += put;
+    bytes -= static_cast<size_t>(put);
+  }
+}
+
+void OutputFile::write_at(uint64_t offset, const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = files_.write_at(descriptor_, from, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("written");
+    from += put;
+    offset += static_cast<uint64_t>(put);
+    bytes -= static_cast<size_t>(put);
+  }
+}
+
+void OutputFile::truncate(uint64_t bytes) {
+  const auto end = static_cast<off_t>(bytes);
+  if (files_.truncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end) fail("shortened");
+}
+
+void OutputFile::sync() {
+  if (files_.sync(descriptor_) != 0) fail("synced");
+}
+
+void OutputFile::close() {
+  if (files_.close(std::exchange(descriptor_, -1)) != 0) fail("closed");
+}
+
+FileWriter::FileWriter(const std::filesystem::path& path, FileSystem& files)
+    : file_(path, O_WRONLY | O_CREAT | O_TRUNC, files) {
   buffer_.reserve(kBufferBytes);
 }
 
 FileWriter::~FileWriter() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(path_.c_str());
+  if (!complete_) file_.files().remove(file_.path());
 }
 
 void FileWriter::write(const void* data, size_t bytes) {
@@ -93,45 +139,85 @@ void FileWriter::write(const void* data, size_t bytes) {
 }
 
 void FileWriter::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw RunError(fmt::format("{}: cannot be written: {}", path_.string(), reason()));
-    done += static_cast<size_t>(put);
-  }
+  file_.write(buffer_.data(), buffer_.size());
   buffer_.clear();
 }
 
 void FileWriter::close() {
   flush();
-  if (::fsync(descriptor_) != 0) throw RunError(fmt::format("{}: cannot be synced: {}", path_.string(), reason()));
-  if (::close(std::exchange(descriptor_, -1)) != 0) {
-    const std::string why = reason();
-    ::unlink(path_.c_str());
-    throw RunError(fmt::format("{}: cannot be closed: {}", path_.string(), why));
-  }
+  file_.sync();
+  file_.close();
+  complete_ = true;
 }
 
-void write_file_atomic(const std::filesystem::path& path, std::string_view content) {
+void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
   std::filesystem::path temporary = path;
   temporary += ".tmp";
-  FileWriter writer(temporary);
+  FileWriter writer(temporary, files);
   writer.write(content);
   writer.close();
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string why = reason();
-    ::unlink(temporary.c_str());
-    throw RunError(fmt::format("{}: cannot be replaced: {}", path.string(), why));
+  try {
+    rename_path(temporary, path, files);
+  } catch (const RunError&) {
+    files.remove(temporary);
+    throw;
   }
-  sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+  sync_directory(path.has_parent_path() ? path.parent_path() : ".", files);
 }
 
-void sync_directory(const std::filesystem::path& directory) {
-  const Descriptor handle(directory, O_RDONLY | O_DIRECTORY);
-  if (!handle.ok() || ::fsync(handle.get()) != 0) {
-    throw RunError(fmt::format("{}: directory cannot be synced: {}", directory.string(), reason()));
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
+  if (files.rename(from, to) == 0) return;
+  throw RunError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(), reason()));
+}
+
+void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
+  OutputFile(directory, O_RDONLY | O_DIRECTORY, files).sync();
+}
+
+void make_directories(const std::filesystem::path& directory, FileSystem& files) {
+  std::error_code none;
+  if (std::filesystem::is_directory(directory, none)) return;
+  const auto parent = directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path();
+  if (!parent.empty()) make_directories(parent, files);
+  if (files.make_directory(directory) != 0) {
+    const std::string why = reason();
+    if (std::filesystem::is_directory(directory, none)) return;  // "a/." was "a"; or another process was faster
+    throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
   }
+  sync_directory(parent.empty() ? "." : parent, files);
+}
+
+void remove_tree(const std::filesystem::path& path, FileSystem& files) {
+  std::error_code error;
+  if (std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, error)) remove_tree(entry.path(), files);
+  }
+  files.remove(path);
+}
+
+DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files)
+    : files_(files), path_(std::move(path)) {
+  remove_tree(path_, files_);
+  make_directories(path_, files_);
+}
+
+DirectoryUnderConstruction::~DirectoryUnderConstruction() {
+  if (!path_.empty()) remove_tree(path_, files_);
+}
+
+void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {
+  sync_directory(path_, files_);
+  std::error_code none;
+  if (std::filesystem::exists(std::filesystem::symlink_status(target, none))) {
+    // In one step, so that there is a whole one at every moment. The old one then has the temporary name, and goes.
+    if (files_.exchange(path_, target) != 0) {
+      throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
+    }
+  } else {
+    rename_path(path_, target, files_);
+    path_.clear();
+  }
+  sync_directory(target.has_parent_path() ? target.parent_path() : ".", files_);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
@@ -156,14 +242,12 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem& files) {
+  make_directories(directory, files);
   const auto file = directory / ".lock";
-  descriptor_ = error ? -1 : ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
   if (descriptor_ < 0) {
-    throw InputError(fmt::format("{}: cannot be created: {}; choose another --out", directory.string(),
-                                 error ? error.message() : std::strerror(errno)));
+    throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
   }
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   ::close(descriptor_);

@@ -1,4 +1,5 @@
-// Files: whole reads, memory maps, and writes that are either complete or absent after a crash.
+// Files: whole reads, memory maps, and writes that are either complete or absent after a crash. What changes files goes
+// through a FileSystem (file_system.h).
 #pragma once
 
 #include <cstddef>
@@ -8,16 +9,48 @@
 #include <string>
 #include <string_view>
 
+#include "gyre/core/file_system.h"
+
 namespace gyre {
 
 // The whole file as bytes. Errors: InputError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-// Sequential writer with large buffers. `close` flushes and fsyncs; a failure anywhere (a full disk, say) throws
-// RunError with path and reason. Destroyed without `close`, the file is removed: nothing half-written stays.
+// An open file. Every failure (a full disk, say) is a RunError with path and reason. Closes itself; what was not synced
+// may then be lost in a crash.
+class OutputFile {
+ public:
+  // `flags` as of open(2).
+  OutputFile(std::filesystem::path path, int flags, FileSystem& files = system_files(), mode_t mode = 0644);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  // All of it, however many calls that takes.
+  void write(const void* data, size_t bytes);
+  void write_at(uint64_t offset, const void* data, size_t bytes);
+  // Shortens the file; what is written next follows there.
+  void truncate(uint64_t bytes);
+  void sync();
+  void close();
+  bool is_open() const { return descriptor_ >= 0; }
+  // For reading what was written.
+  int descriptor() const { return descriptor_; }
+  const std::filesystem::path& path() const { return path_; }
+  FileSystem& files() const { return files_; }
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+  FileSystem& files_;
+  std::filesystem::path path_;
+  int descriptor_;
+};
+
+// Sequential writer with large buffers. `close` flushes and syncs; a failure anywhere throws RunError. Destroyed
+// without `close`, the file is removed: nothing half-written stays.
 class FileWriter {
  public:
-  explicit FileWriter(const std::filesystem::path& path);
+  explicit FileWriter(const std::filesystem::path& path, FileSystem& files = system_files());
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -29,17 +62,48 @@ class FileWriter {
 
  private:
   void flush();
-  std::filesystem::path path_;
-  int descriptor_;
+  OutputFile file_;
+  bool complete_ = false;
   std::string buffer_;
   uint64_t written_ = 0;
 };
 
-// Replaces `path` atomically: writes `path.tmp`, fsyncs, renames, fsyncs the parent directory.
-void write_file_atomic(const std::filesystem::path& path, std::string_view content);
+// Replaces `path` atomically: writes `path.tmp`, syncs, renames, syncs the parent directory.
+void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
+
+// RunError when it cannot be done; the old name stays then.
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
+                 FileSystem& files = system_files());
 
 // Makes a rename or a new entry in `directory` durable.
-void sync_directory(const std::filesystem::path& directory);
+void sync_directory(const std::filesystem::path& directory, FileSystem& files = system_files());
+
+// The directory and those above it, where they are missing, each made durable. InputError with path and reason: what
+// gets a directory made is a path that the user gave.
+void make_directories(const std::filesystem::path& directory, FileSystem& files = system_files());
+
+// A directory with all that is in it, or a file; links are not followed. What cannot be removed stays: for what is in
+// nobody's way.
+void remove_tree(const std::filesystem::path& path, FileSystem& files = system_files());
+
+// A directory under construction, with a name of its own beside the one it is made for. It takes that name when it is
+// complete; else it is removed.
+class DirectoryUnderConstruction {
+ public:
+  // `path`: the temporary name. What an earlier process left there goes first.
+  explicit DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files = system_files());
+  ~DirectoryUnderConstruction();
+  DirectoryUnderConstruction(const DirectoryUnderConstruction&) = delete;
+  DirectoryUnderConstruction& operator=(const DirectoryUnderConstruction&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  // Syncs it and gives it the name `target`, in place of what has that name; durable when this returns. RunError.
+  void complete(const std::filesystem::path& target);
+
+ private:
+  FileSystem& files_;
+  std::filesystem::path path_;
+};
 
 // A read-only memory map. An empty file maps to an empty span.
 class MappedFile {
@@ -59,7 +123,7 @@ class MappedFile {
 class DirectoryLock {
  public:
   // Creates the directory if need be. InputError when another process holds it.
-  explicit DirectoryLock(const std::filesystem::path& directory);
+  explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;

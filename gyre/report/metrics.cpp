@@ -1,16 +1,11 @@
 #include "gyre/report/metrics.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/report/metrics_reader.h"
 
@@ -33,24 +28,12 @@ bool is_kept(const MetricsLine& line, int64_t step) {
 
 }  // namespace
 
-MetricsWriter::MetricsWriter(const std::filesystem::path& path)
-    : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) throw RunError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
-}
-
-MetricsWriter::~MetricsWriter() {
-  ::close(descriptor_);
-}
+MetricsWriter::MetricsWriter(const std::filesystem::path& path, FileSystem& files)
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND, files) {}
 
 void MetricsWriter::write(const std::string& line) {
   const std::string text = line + "\n";
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t put = ::write(descriptor_, text.data() + done, text.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw RunError(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
-    done += static_cast<size_t>(put);
-  }
+  file_.write(text.data(), text.size());
 }
 
 void MetricsWriter::step(const MetricsStep& line) {
@@ -101,8 +84,9 @@ std::string metrics_until(std::string_view text, const std::string& origin, int6
   return kept;
 }
 
-void truncate_metrics_after(const std::filesystem::path& path, int64_t step) {
-  if (std::filesystem::exists(path)) write_file_atomic(path, metrics_until(read_file(path), path.string(), step));
+void truncate_metrics_after(const std::filesystem::path& path, int64_t step, FileSystem& files) {
+  if (!std::filesystem::exists(path)) return;
+  write_file_atomic(path, metrics_until(read_file(path), path.string(), step), files);
 }
 
 }  // namespace gyre

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "gyre/core/files.h"
+
 namespace gyre {
 
 struct MetricsStep {
@@ -36,10 +38,7 @@ struct MetricsEnd {
 class MetricsWriter {
  public:
   // Appends. RunError when the file cannot be written.
-  explicit MetricsWriter(const std::filesystem::path& path);
-  ~MetricsWriter();
-  MetricsWriter(const MetricsWriter&) = delete;
-  MetricsWriter& operator=(const MetricsWriter&) = delete;
+  explicit MetricsWriter(const std::filesystem::path& path, FileSystem& files = system_files());
 
   void step(const MetricsStep& line);
   void eval(int64_t step, double val_loss);
@@ -50,13 +49,12 @@ class MetricsWriter {
 
  private:
   void write(const std::string& line);
-  std::filesystem::path path_;
-  int descriptor_;
+  OutputFile file_;
 };
 
 // For a resumed run: drops what lies past `step`, the ends of earlier sessions and a torn last line. A file that is not
 // there is left so. InputError for a line that cannot be read.
-void truncate_metrics_after(const std::filesystem::path& path, int64_t step);
+void truncate_metrics_after(const std::filesystem::path& path, int64_t step, FileSystem& files = system_files());
 // What such a run keeps of the text.
 std::string metrics_until(std::string_view text, const std::string& origin, int64_t step);
 

@@ -91,10 +91,10 @@ class TraceText {
 }  // namespace
 
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
-                 const std::vector<std::vector<TimedAction>>& actions) {
+                 const std::vector<std::vector<TimedAction>>& actions, FileSystem& files) {
   TraceText text(schedule);
   for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
-  write_file_atomic(path, text.take());
+  write_file_atomic(path, text.take(), files);
 }
 
 }  // namespace gyre

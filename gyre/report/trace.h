@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/core/file_system.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/schedule/timed_action.h"
 
@@ -13,6 +14,6 @@ namespace gyre {
 // actions: [worker], in order, times in seconds (or units, drawn as seconds). One track per worker, one slice per
 // action, an arrow for every activation and gradient that goes from one worker to another. Replaces `path` atomically.
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
-                 const std::vector<std::vector<TimedAction>>& actions);
+                 const std::vector<std::vector<TimedAction>>& actions, FileSystem& files = system_files());
 
 }  // namespace gyre

@@ -8,13 +8,15 @@
 
 #include <filesystem>
 
+#include "gyre/core/file_system.h"
 #include "gyre/train/config.h"
 
 namespace gyre {
 
 class RunDirectory {
  public:
-  explicit RunDirectory(std::filesystem::path root) : root_(std::move(root)) {}
+  explicit RunDirectory(std::filesystem::path root, FileSystem& files = system_files())
+      : files_(files), root_(std::move(root)) {}
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path config() const { return root_ / "config.toml"; }
@@ -31,6 +33,7 @@ class RunDirectory {
   void create(const Config& config) const;
 
  private:
+  FileSystem& files_;
   std::filesystem::path root_;
 };
 

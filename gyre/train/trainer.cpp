@@ -54,7 +54,7 @@ class Training {
  public:
   Training(const TrainOptions& options, Config config, Progress& progress)
       : options_(options),
-        run_(options.out),
+        run_(options.out, options.files),
         config_(std::move(config)),
         dataset_(Dataset::open(config_.data.tokens)),
         progress_(progress) {
@@ -67,10 +67,10 @@ class Training {
   }
 
   TrainResult run() {
-    const DirectoryLock lock(run_.root());
+    const DirectoryLock lock(run_.root(), options_.files);
     if (options_.resume) restore();
     run_.create(config_);
-    metrics_ = std::make_unique<MetricsWriter>(run_.metrics());
+    metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
     progress_.start(config_.run.updates, done_);
     try {
       while (done_ < config_.run.updates && !interrupted_) run_segment();
@@ -91,7 +91,7 @@ class Training {
     const auto latest = latest_checkpoint(run_.checkpoints());
     if (!latest) {
       progress_.message(fmt::format("{}: no checkpoint yet, starting from step 0", run_.root().string()));
-      truncate_metrics_after(run_.metrics(), 0);
+      truncate_metrics_after(run_.metrics(), 0, options_.files);
       return;
     }
     const CheckpointState state = load_checkpoint(run_.checkpoints(), *latest);
@@ -100,7 +100,7 @@ class Training {
     done_ = state.step;
     drains_ = state.drains;
     plan_.extra.insert(plan_.extra.end(), drains_.begin(), drains_.end());
-    truncate_metrics_after(run_.metrics(), done_);
+    truncate_metrics_after(run_.metrics(), done_, options_.files);
     result_.step = done_;
     progress_.message(fmt::format("resuming {} at step {}", run_.root().string(), done_));
   }
@@ -172,7 +172,7 @@ class Training {
     state.model = model_identity(config_);
     state.weights = pipeline_->weights();
     state.optimizer = pipeline_->optimizer_state();
-    save_checkpoint(run_.checkpoints(), state, static_cast<int>(config_.run.keep_checkpoints));
+    save_checkpoint(run_.checkpoints(), state, static_cast<int>(config_.run.keep_checkpoints), options_.files);
   }
 
   void account(const SegmentReport& report) {
@@ -228,9 +228,10 @@ class Training {
 
   void write_measurements() {
     if (measurements_.empty()) return;
-    write_file_atomic(run_.costs(), to_json(measurements_.cost_model(*pipeline_, train_batches_->tokens_per_batch())));
+    write_file_atomic(run_.costs(), to_json(measurements_.cost_model(*pipeline_, train_batches_->tokens_per_batch())),
+                      options_.files);
     if (options_.trace.empty()) return;
-    write_trace(options_.trace, pipeline_->schedule(), measurements_.trace());
+    write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
     if (measurements_.traced_actions() >= kMostTracedActions) {
       progress_.message(fmt::format("{}: ends at the drain after {} actions; trace a shorter run for the rest",
                                     options_.trace.string(), kMostTracedActions));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/core/file_system.h"
 #include "gyre/report/progress.h"
 #include "gyre/train/config.h"
 
@@ -20,6 +21,7 @@ struct TrainOptions {
   bool resume = false;
   std::filesystem::path trace;              // where to write this session's timeline; empty: nowhere
   const std::atomic<bool>* stop = nullptr;  // Ctrl-C: drain, save, return
+  FileSystem& files = system_files();
 };
 
 struct TrainResult {

@@ -9,13 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <fstream>
 
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "support/faulty_files.h"
 
 namespace gyre {
 namespace {
@@ -229,42 +229,46 @@ TEST(Manifest, ComesBackAndIsRefusedWhereItsMeaningIsGone) {
   EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
 }
 
-// Saves in a child whose files may not grow beyond `limit` bytes; whether it succeeded.
-bool save_with_file_limit(const fs::path& directory, const CheckpointState& state, rlim_t limit) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limits{limit, limit};
-    ::setrlimit(RLIMIT_FSIZE, &limits);
-    try {
-      save_checkpoint(directory, state, 1);
-      ::_exit(0);
-    } catch (const RunError&) {
-      ::_exit(1);
-    } catch (...) {
-      ::_exit(2);
-    }
+bool save(const fs::path& directory, int64_t step, int keep, FileSystem& files) {
+  try {
+    save_checkpoint(directory, make_state(step), keep, files);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 2);
-  return WEXITSTATUS(status) == 0;
 }
 
-TEST(Checkpoint, AWriteThatFailsAnywhereLeavesTheOlderOneWhole) {
-  const fs::path directory = fresh_directory("full");
-  save_checkpoint(directory, make_state(1), 1);
-  const NamedTensors expected = make_state(1).weights;
-  bool succeeded = false;
-  for (rlim_t limit = 0; !succeeded; limit += 7) {
-    succeeded = save_with_file_limit(directory, make_state(2), limit);
-    if (succeeded) break;
-    ASSERT_EQ(list_checkpoints(directory), (std::vector<int64_t>{1})) << limit;
-    ASSERT_TRUE(same(load_checkpoint(directory, 1).weights, expected));
-    ASSERT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
-    ASSERT_LT(limit, 100000u);
-  }
-  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{2}));
+TEST(Checkpoint, ASaveThatGoesWrongAnywhereLeavesWholeCheckpoints) {
+  const fs::path directory = fresh_directory("faults");
+  FaultyFiles sound;
+  const int64_t faults = walk_faults(
+      [&] {
+        fs::remove_all(directory);
+        fs::create_directories(directory);
+        for (const int64_t step : {1, 2}) save_checkpoint(directory, make_state(step), 0, sound);
+      },
+      [&](FileSystem& files) { return save(directory, 3, 2, files); },
+      [&](bool succeeded, Fault) {
+        const auto steps = list_checkpoints(directory);
+        ASSERT_FALSE(steps.empty());
+        ASSERT_TRUE(steps.back() == 3 || (steps.back() == 2 && !succeeded));
+        for (const int64_t step : steps) {
+          const CheckpointState state = load_checkpoint(directory, step);
+          ASSERT_TRUE(same(state.weights, make_state(step).weights));
+          ASSERT_TRUE(same(state.optimizer, make_state(step).optimizer));
+        }
+        ASSERT_TRUE(save(directory, 4, 1, sound));
+        ASSERT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+      });
+  EXPECT_GE(faults, 5 * 15);
+}
+
+TEST(Checkpoint, TheSameStepSavedAgainIsThereAtEveryMoment) {
+  const fs::path directory = fresh_directory("again");
+  FaultyFiles sound;
+  walk_faults([&] { save_checkpoint(directory, make_state(5), 0, sound); },
+              [&](FileSystem& files) { return save(directory, 5, 0, files); },
+              [&](bool, Fault) { ASSERT_TRUE(same(load_checkpoint(directory, 5).weights, make_state(5).weights)); });
 }
 
 TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {

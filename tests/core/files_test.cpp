@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "gyre/core/error.h"
+#include "support/faulty_files.h"
 
 namespace gyre {
 namespace {
@@ -22,6 +23,7 @@ class Files : public ::testing::Test {
   }
   ~Files() override { fs::remove_all(root_); }
   fs::path root_;
+  FaultyFiles sound_;
 };
 
 TEST_F(Files, WrittenInPiecesReadsBackWhole) {
@@ -68,6 +70,91 @@ TEST_F(Files, FailedAtomicWriteKeepsTheOldFile) {
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(read_file(root_ / "a"), "old");
   EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator{}), 1);
+}
+
+TEST_F(Files, AtomicWriteThatGoesWrongAnywhereLeavesOldOrNew) {
+  const int64_t faults = walk_faults(
+      [&] {
+        fs::remove_all(root_);
+        fs::create_directories(root_);
+        write_file_atomic(root_ / "a", "old", sound_);
+      },
+      [&](FileSystem& files) {
+        try {
+          write_file_atomic(root_ / "a", "new and longer", files);
+          return true;
+        } catch (const RunError&) {
+          return false;
+        }
+      },
+      [&](bool succeeded, Fault) {
+        const std::string content = read_file(root_ / "a");
+        EXPECT_TRUE(content == "new and longer" || (content == "old" && !succeeded)) << content;
+      });
+  EXPECT_GE(faults, 5 * 4);  // create, write, sync, rename
+}
+
+TEST_F(Files, DirectoryAppearsWholeOrNotAtAll) {
+  for (const bool replaces : {false, true}) {
+    const auto build = [&](const std::string& content, FileSystem& files) {
+      try {
+        DirectoryUnderConstruction directory(root_ / "under-construction", files);
+        for (const char* name : {"a", "b"}) {
+          FileWriter writer(directory.path() / name, files);
+          writer.write(content);
+          writer.close();
+        }
+        directory.complete(root_ / "d");
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    walk_faults(
+        [&] {
+          fs::remove_all(root_);
+          fs::create_directories(root_);
+          if (replaces) build("old", sound_);
+        },
+        [&](FileSystem& files) { return build("new", files); },
+        [&](bool succeeded, Fault fault) {
+          if (fs::exists(root_ / "d")) {
+            const std::string a = read_file(root_ / "d" / "a"), b = read_file(root_ / "d" / "b");
+            EXPECT_EQ(a, b);
+            EXPECT_TRUE(a == "new" || (replaces && a == "old" && !succeeded)) << a;
+          } else {
+            EXPECT_FALSE(succeeded || replaces);
+          }
+          EXPECT_TRUE(build("next", sound_));  // whatever was left is in nobody's way
+          EXPECT_EQ(read_file(root_ / "d" / "b"), "next");
+          if (fault == Fault::Error) return;
+          EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator{}), 1);
+        });
+  }
+}
+
+TEST_F(Files, DirectoriesAreMadeWhereTheyAreMissing) {
+  make_directories(root_ / "a/b/c/");
+  make_directories(root_ / "a/b/c");
+  EXPECT_TRUE(fs::is_directory(root_ / "a/b/c"));
+  std::ofstream(root_ / "file") << "x";
+  EXPECT_THROW(make_directories(root_ / "file"), InputError);
+  EXPECT_THROW(make_directories(root_ / "file" / "below"), InputError);
+  fs::create_symlink(root_ / "nowhere", root_ / "dangling");
+  EXPECT_THROW(make_directories(root_ / "dangling"), InputError);
+  EXPECT_THROW(make_directories(""), InputError);
+}
+
+TEST_F(Files, TreesAreRemovedAndLinksNotFollowed) {
+  fs::create_directories(root_ / "tree/below");
+  std::ofstream(root_ / "outside") << "kept";
+  std::ofstream(root_ / "tree/below/file") << "x";
+  fs::create_symlink(root_ / "outside", root_ / "tree/link");
+  fs::create_directory_symlink(root_, root_ / "tree/up");
+  remove_tree(root_ / "tree");
+  EXPECT_FALSE(fs::exists(root_ / "tree"));
+  EXPECT_EQ(read_file(root_ / "outside"), "kept");
+  remove_tree(root_ / "tree");
 }
 
 TEST_F(Files, EmptyFileMapsToNothing) {

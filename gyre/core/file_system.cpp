@@ -1,0 +1,45 @@
+#include "gyre/core/file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace gyre {
+namespace {
+
+class SystemFiles final : public FileSystem {
+ public:
+  int open(const std::filesystem::path& path, int flags, mode_t mode) override {
+    return ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  }
+  ssize_t write(int descriptor, const void* data, size_t bytes) override { return ::write(descriptor, data, bytes); }
+  ssize_t write_at(int descriptor, const void* data, size_t bytes, off_t offset) override {
+    return ::pwrite(descriptor, data, bytes, offset);
+  }
+  int truncate(int descriptor, off_t bytes) override { return ::ftruncate(descriptor, bytes); }
+  int sync(int descriptor) override { return ::fsync(descriptor); }
+  int close(int descriptor) override { return ::close(descriptor); }
+  int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    return ::rename(from.c_str(), to.c_str());
+  }
+  int exchange(const std::filesystem::path& a, const std::filesystem::path& b) override {
+    return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+  }
+  int make_directory(const std::filesystem::path& path) override { return ::mkdir(path.c_str(), 0755); }
+  int remove(const std::filesystem::path& path) override {
+    if (::unlink(path.c_str()) == 0) return 0;
+    return errno == EISDIR ? ::rmdir(path.c_str()) : -1;
+  }
+};
+
+}  // namespace
+
+FileSystem& system_files() {
+  static SystemFiles files;
+  return files;
+}
+
+}  // namespace gyre

@@ -1,0 +1,208 @@
+// A file system whose n-th call goes wrong. Tests walk n over all calls of an operation and look at what is left: the
+// old state or the new one, never a mixture.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gyre/core/file_system.h"
+
+namespace gyre {
+
+enum class Fault {
+  Error,     // the call fails, the following ones work
+  FullDisk,  // from that call on nothing can be created or written; renaming and removing work
+  Kill,      // the process ends before the call: it and all that follow have no effect
+  Tear,      // as Kill, but half of what the call writes is written
+  PowerCut,  // as Kill, and what was not synced is lost: contents of files, names in directories
+};
+inline constexpr Fault kAllFaults[] = {Fault::Error, Fault::FullDisk, Fault::Kill, Fault::Tear, Fault::PowerCut};
+
+inline std::string to_string(Fault fault) {
+  constexpr const char* kNames[] = {"error", "full disk", "kill", "tear", "power cut"};
+  return kNames[static_cast<int>(fault)];
+}
+
+class FaultyFiles final : public FileSystem {
+ public:
+  // The call of number `at` goes wrong, counted from 0; by default none does. Closing is not counted: it changes
+  // nothing. Nothing is really synced, which is slow, but it is known what was.
+  explicit FaultyFiles(int64_t at = INT64_MAX, Fault fault = Fault::Error) : at_(at), fault_(fault) {}
+  ~FaultyFiles() override {
+    for (const auto& [descriptor, file] : open_) ::close(file.witness);
+    for (const File& file : closed_) ::close(file.witness);
+  }
+
+  int64_t calls() const { return calls_; }
+  bool struck() const { return calls_ > at_; }
+
+  int open(const std::filesystem::path& path, int flags, mode_t mode) override {
+    const bool creates = (flags & O_CREAT) != 0 && !exists(path);
+    if (creates && !may_go_on(true)) return -1;
+    if (!creates && dead_) return failed(EIO);
+    const int descriptor = real_.open(path, flags, mode);
+    if (descriptor < 0) return descriptor;
+    if (creates) names_.push_back({Name::Created, path, path});
+    remember(descriptor, path, (flags & O_TRUNC) != 0);
+    return descriptor;
+  }
+  ssize_t write(int descriptor, const void* data, size_t bytes) override {
+    if (may_go_on(true)) return real_.write(descriptor, data, bytes);
+    return tears() ? torn(real_.write(descriptor, data, bytes / 2)) : -1;
+  }
+  ssize_t write_at(int descriptor, const void* data, size_t bytes, off_t offset) override {
+    if (may_go_on(true)) return real_.write_at(descriptor, data, bytes, offset);
+    return tears() ? torn(real_.write_at(descriptor, data, bytes / 2, offset)) : -1;
+  }
+  int truncate(int descriptor, off_t bytes) override {
+    return may_go_on(true) ? real_.truncate(descriptor, bytes) : -1;
+  }
+  int sync(int descriptor) override {
+    if (!may_go_on(false)) return -1;
+    const auto found = open_.find(descriptor);
+    if (found == open_.end()) return 0;
+    if (found->second.is_directory) {
+      std::erase_if(names_, [&](const Name& name) { return parent(name.to) == found->second.path; });
+    } else {
+      found->second.synced = size_of(descriptor);
+    }
+    return 0;
+  }
+  int close(int descriptor) override {
+    // A closed file that was not synced can still lose its contents: its witness stays.
+    const auto found = open_.find(descriptor);
+    if (found != open_.end()) {
+      closed_.push_back(found->second);
+      open_.erase(found);
+    }
+    const int result = real_.close(descriptor);
+    return dead_ ? failed(EIO) : result;
+  }
+  int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    if (!may_go_on(false)) return -1;
+    names_.push_back({exists(to) ? Name::Replaced : Name::Renamed, from, to});
+    return real_.rename(from, to);
+  }
+  int exchange(const std::filesystem::path& a, const std::filesystem::path& b) override {
+    if (!may_go_on(false)) return -1;
+    names_.push_back({Name::Exchanged, a, b});
+    return real_.exchange(a, b);
+  }
+  int make_directory(const std::filesystem::path& path) override {
+    if (!may_go_on(true)) return -1;
+    const int result = real_.make_directory(path);
+    if (result == 0) names_.push_back({Name::Created, path, path});
+    return result;
+  }
+  int remove(const std::filesystem::path& path) override { return may_go_on(false) ? real_.remove(path) : -1; }
+
+ private:
+  // A change of a directory that no sync has made durable.
+  struct Name {
+    enum Kind { Created, Renamed, Replaced, Exchanged } kind;
+    std::filesystem::path from, to;
+  };
+  struct File {
+    std::filesystem::path path;
+    int witness = -1;  // a descriptor of its own, which outlives renames
+    off_t synced = 0;
+    bool is_directory = false;
+  };
+
+  static bool exists(const std::filesystem::path& path) {
+    struct stat status {};
+    return ::lstat(path.c_str(), &status) == 0;
+  }
+  static std::filesystem::path parent(const std::filesystem::path& path) {
+    return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  }
+  static off_t size_of(int descriptor) {
+    struct stat status {};
+    ::fstat(descriptor, &status);
+    return status.st_size;
+  }
+  static int failed(int error) {
+    errno = error;
+    return -1;
+  }
+
+  void remember(int descriptor, const std::filesystem::path& path, bool emptied) {
+    struct stat status {};
+    ::fstat(descriptor, &status);
+    File file{path, -1, emptied ? 0 : status.st_size, S_ISDIR(status.st_mode)};
+    if (!file.is_directory) file.witness = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    open_[descriptor] = file;
+  }
+
+  // Counts the call; whether it is performed. If not, errno is set.
+  bool may_go_on(bool takes_room) {
+    const int64_t number = calls_++;
+    if (dead_) return failed(EIO) == 0;
+    if (number < at_) return true;
+    if (fault_ == Fault::Error) return number > at_ || failed(EIO) == 0;
+    if (fault_ == Fault::FullDisk) return !takes_room || failed(ENOSPC) == 0;
+    dead_ = true;
+    if (fault_ == Fault::PowerCut) lose_unsynced();
+    return failed(EIO) == 0;
+  }
+  bool tears() { return fault_ == Fault::Tear && calls_ == at_ + 1; }
+  static ssize_t torn(ssize_t) { return failed(EIO); }
+
+  void lose_unsynced() {
+    for (const auto& [descriptor, file] : open_) lose_contents(file);
+    for (const File& file : closed_) lose_contents(file);
+    for (size_t i = names_.size(); i-- > 0;) {
+      const Name& name = names_[i];
+      if (name.kind == Name::Exchanged) real_.exchange(name.from, name.to);
+      if (name.kind == Name::Renamed) real_.rename(name.to, name.from);
+      if (name.kind == Name::Created) std::filesystem::remove_all(name.to);
+      // A name that was replaced stays: the old file would have to be kept for it.
+    }
+  }
+  static void lose_contents(const File& file) {
+    if (file.witness < 0 || size_of(file.witness) <= file.synced) return;
+    if (::ftruncate(file.witness, file.synced) != 0) std::abort();
+  }
+
+  FileSystem& real_ = system_files();
+  int64_t at_;
+  Fault fault_;
+  int64_t calls_ = 0;
+  bool dead_ = false;
+  std::map<int, File> open_;
+  std::vector<File> closed_;
+  std::vector<Name> names_;
+};
+
+// For every fault and every call of `operation(files)`: prepare(), the operation with that fault, then check(succeeded,
+// fault). `operation` returns whether it succeeded. Returns the number of calls that went wrong.
+template <typename Prepare, typename Operation, typename Check>
+int64_t walk_faults(Prepare&& prepare, Operation&& operation, Check&& check) {
+  int64_t struck = 0;
+  for (const Fault fault : kAllFaults) {
+    for (int64_t at = 0;; ++at) {
+      prepare();
+      FaultyFiles files(at, fault);
+      const bool succeeded = operation(files);
+      SCOPED_TRACE(to_string(fault) + " at call " + std::to_string(at));
+      check(succeeded, fault);
+      if (!files.struck()) {
+        EXPECT_TRUE(succeeded);
+        break;
+      }
+      ++struck;
+      if (::testing::Test::HasFatalFailure()) return struck;
+    }
+  }
+  return struck;
+}
+
+}  // namespace gyre
