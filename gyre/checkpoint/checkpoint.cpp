@@ -29,6 +29,16 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
+// What crashed saves left.
+std::vector<fs::path> unfinished(const fs::path& checkpoints) {
+  std::vector<fs::path> paths;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(checkpoints, ignored)) {
+    if (entry.path().filename().string().rfind(kTemporary, 0) == 0) paths.push_back(entry.path());
+  }
+  return paths;
+}
+
 // Removes checkpoints and what crashed saves left. What is listed as a checkpoint stays whole at every moment: those
 // that go lose their names first, and the loss is made durable. A failure is no loss; the next save tries again.
 void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
@@ -42,18 +52,30 @@ void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>&
   } catch (const RunError&) {
     return;
   }
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(checkpoints, ignored)) {
-    if (entry.path().filename().string().rfind(kTemporary, 0) == 0) remove_tree(entry.path(), files);
-  }
+  for (const fs::path& left : unfinished(checkpoints)) remove_tree(left, files);
 }
 
 // All but the newest `keep`; 0 keeps all.
-std::vector<int64_t> obsolete(const fs::path& checkpoints, int keep) {
+std::vector<int64_t> obsolete(const fs::path& checkpoints, int64_t keep) {
   auto steps = list_checkpoints(checkpoints);
   const size_t kept = keep > 0 ? static_cast<size_t>(keep) : steps.size();
   steps.resize(steps.size() - std::min(steps.size(), kept));
   return steps;
+}
+
+// Those that need not stay for another one of `keep` to be saved. Without the newest there would be none for a while.
+std::vector<int64_t> obsolete_with_the_next(const fs::path& checkpoints, int64_t keep) {
+  return obsolete(checkpoints, keep == 0 ? 0 : std::max<int64_t>(1, keep - 1));
+}
+
+int64_t bytes_in(const fs::path& directory) {
+  std::error_code ignored;
+  int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const auto size = entry.file_size(ignored);
+    if (!ignored) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
 }
 
 // What to do about a damaged checkpoint.
@@ -67,7 +89,7 @@ std::string advice(const fs::path& checkpoints, int64_t step) {
 
 }  // namespace
 
-void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int keep, FileSystem& files) {
+void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int64_t keep, FileSystem& files) {
   {
     DirectoryUnderConstruction directory(checkpoints / (kTemporary + directory_name(state.step)), files);
     const WrittenFile model = write_safetensors(directory.path() / kModelFile, state.weights, files);
@@ -80,12 +102,40 @@ void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, 
   remove_checkpoints(checkpoints, obsolete(checkpoints, keep), files);
 }
 
+int64_t checkpoint_bytes(const NamedTensors& weights, const NamedTensors& optimizer) {
+  constexpr int64_t kHeader = 256;  // of a tensor, with its name: more than it takes
+  constexpr int64_t kManifestAndDirectory = 1 << 16;
+  int64_t bytes = kManifestAndDirectory;
+  for (const NamedTensors* tensors : {&weights, &optimizer}) {
+    for (const auto& [name, tensor] : *tensors) {
+      bytes += static_cast<int64_t>(tensor.nbytes() + name.size()) + kHeader;
+    }
+  }
+  return bytes;
+}
+
+int64_t room_to_make(const fs::path& checkpoints, int64_t keep) {
+  int64_t bytes = 0;
+  for (const int64_t step : obsolete_with_the_next(checkpoints, keep)) {
+    bytes += bytes_in(checkpoints / directory_name(step));
+  }
+  for (const fs::path& left : unfinished(checkpoints)) bytes += bytes_in(left);
+  return bytes;
+}
+
+void make_room(const fs::path& checkpoints, int64_t keep, FileSystem& files) {
+  remove_checkpoints(checkpoints, obsolete_with_the_next(checkpoints, keep), files);
+}
+
 std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
-  std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(checkpoints, missing)) {
-    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
+  if (!is_there(checkpoints)) return steps;
+  std::error_code error;
+  fs::directory_iterator entry(checkpoints, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (const auto step = step_of(entry->path().filename().string())) steps.push_back(*step);
   }
+  if (error) throw InputError(fmt::format("{}: cannot be read: {}", checkpoints.string(), error.message()));
   std::sort(steps.begin(), steps.end());
   return steps;
 }

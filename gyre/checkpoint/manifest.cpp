@@ -40,12 +40,29 @@ std::string to_text(const Manifest& manifest) {
   Json json = {{"format", "gyre-checkpoint"}, {"version", kVersion},
                {"step", record.step},         {"microbatches", record.microbatches},
                {"tokens", record.tokens},     {"seed", record.seed},
-               {"drains", record.drains},     {"model", record.model}};
+               {"drains", record.drains},     {"model", record.model},
+               {"delay", record.delay},       {"skipped", record.skipped}};
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   }
   return sealed(json.dump());
 }
+
+namespace {
+
+// A list for each stage of pairs [delay, microbatches].
+void read_delay(JsonFields<Json>& fields, std::vector<std::map<int64_t, int64_t>>& delay) {
+  std::vector<std::vector<std::vector<int64_t>>> stages;
+  fields.read("delay", stages);  // a gyre before 0.1 wrote none
+  for (const auto& pairs : stages) {
+    auto& histogram = delay.emplace_back();
+    for (const auto& pair : pairs) {
+      if (pair.size() != 2 || !histogram.emplace(pair[0], pair[1]).second) fields.fail("'delay' must have pairs");
+    }
+  }
+}
+
+}  // namespace
 
 Manifest parse_manifest(std::string_view text) {
   const auto json = parse_json<Json>(unsealed(text));
@@ -62,6 +79,8 @@ Manifest parse_manifest(std::string_view text) {
   fields.need("seed", record.seed);
   fields.need("drains", record.drains);
   record.model = fields.at("model");
+  read_delay(fields, record.delay);
+  fields.read("skipped", record.skipped);
   const Json& files = fields.at("files");
   JsonFields<Json> file_fields(files, "its files");
   for (const char* name : {kModelFile, kOptimizerFile}) {

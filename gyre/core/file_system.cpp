@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,12 @@ class SystemFiles final : public FileSystem {
   int remove(const std::filesystem::path& path) override {
     if (::unlink(path.c_str()) == 0) return 0;
     return errno == EISDIR ? ::rmdir(path.c_str()) : -1;
+  }
+  int64_t free_bytes(const std::filesystem::path& path) override {
+    struct statvfs status {};
+    // File systems without blocks (some of networks) have nothing to say.
+    if (::statvfs(path.c_str(), &status) != 0 || status.f_blocks == 0) return -1;
+    return static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 
 namespace gyre {
@@ -28,6 +29,8 @@ class FileSystem {
   virtual int make_directory(const std::filesystem::path& path) = 0;
   // A file, a link, or an empty directory.
   virtual int remove(const std::filesystem::path& path) = 0;
+  // Bytes that can still be written where `path` is, which must be there; -1 where the system does not tell.
+  virtual int64_t free_bytes(const std::filesystem::path& path) = 0;
 };
 
 // The operating system's. It has no state.

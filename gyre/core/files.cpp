@@ -68,6 +68,18 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
+bool is_there(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return true;
+  const int error = errno;
+  if (error == ENOENT && ::lstat(path.c_str(), &status) != 0) return false;
+  if (error == ENOENT) {
+    throw InputError(fmt::format("{}: is a link to {}, which is not there; mount or put back what it leads to",
+                                 path.string(), std::filesystem::read_symlink(path).string()));
+  }
+  throw InputError(fmt::format("{}: cannot be looked at: {}", path.string(), std::strerror(error)));
+}
+
 OutputFile::OutputFile(std::filesystem::path path, int flags, FileSystem& files, mode_t mode)
     : files_(files), path_(std::move(path)), descriptor_(files.open(path_, flags, mode)) {
   if (descriptor_ < 0) fail((flags & (O_CREAT | O_TMPFILE)) != 0 ? "created" : "opened");

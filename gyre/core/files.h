@@ -16,6 +16,10 @@ namespace gyre {
 // The whole file as bytes. Errors: InputError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
+// Whether something is at `path`. InputError where that cannot be told (a directory that may not be searched), and for
+// a link to what is not there: a disk that is not mounted is not an empty one.
+bool is_there(const std::filesystem::path& path);
+
 // An open file. Every failure (a full disk, say) is a RunError with path and reason. Closes itself; what was not synced
 // may then be lost in a crash.
 class OutputFile {

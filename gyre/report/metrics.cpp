@@ -1,6 +1,7 @@
 #include "gyre/report/metrics.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -29,11 +30,19 @@ bool is_kept(const MetricsLine& line, int64_t step) {
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& path, FileSystem& files)
-    : file_(path, O_WRONLY | O_CREAT | O_APPEND, files) {}
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND, files),
+      whole_(static_cast<uint64_t>(::lseek(file_.descriptor(), 0, SEEK_END))) {
+  sync_directory(path.has_parent_path() ? path.parent_path() : ".", files);
+}
 
 void MetricsWriter::write(const std::string& line) {
+  // What a full disk left of a line goes before the next one, which would be glued to it.
+  if (torn_) file_.truncate(whole_);
   const std::string text = line + "\n";
+  torn_ = true;
   file_.write(text.data(), text.size());
+  torn_ = false;
+  whole_ += text.size();
 }
 
 void MetricsWriter::step(const MetricsStep& line) {
@@ -62,6 +71,11 @@ void MetricsWriter::drain(int64_t step, const std::string& reason) {
   write(Json{{"event", "drain"}, {"step", step}, {"reason", reason}}.dump());
 }
 
+void MetricsWriter::checkpoint(int64_t step) {
+  write(Json{{"event", "checkpoint"}, {"step", step}}.dump());
+  sync();
+}
+
 void MetricsWriter::end(const MetricsEnd& line) {
   write(Json{{"event", "end"},
              {"status", line.status},
@@ -76,17 +90,17 @@ void MetricsWriter::end(const MetricsEnd& line) {
             .dump());
 }
 
-std::string metrics_until(std::string_view text, const std::string& origin, int64_t step) {
+std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step, const Json& changed) {
   std::string kept;
   for_each_metrics_line(text, origin, "put it right", [&](const MetricsLine& line) {
     if (is_kept(line, step)) kept.append(line.text()).append("\n");
   });
-  return kept;
+  return kept + Json{{"event", "resume"}, {"step", step}, {"changed", changed}}.dump() + "\n";
 }
 
-void truncate_metrics_after(const std::filesystem::path& path, int64_t step, FileSystem& files) {
-  if (!std::filesystem::exists(path)) return;
-  write_file_atomic(path, metrics_until(read_file(path), path.string(), step), files);
+void continue_metrics(const std::filesystem::path& path, int64_t step, const Json& changed, FileSystem& files) {
+  const std::string text = is_there(path) ? read_file(path) : "";
+  write_file_atomic(path, continued_metrics(text, path.string(), step, changed), files);
 }
 
 }  // namespace gyre

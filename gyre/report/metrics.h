@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ struct MetricsEnd {
   double tokens_per_second = 0;
   std::optional<double> bubble_fraction;
   double seconds = 0;
-  int64_t skipped_updates = 0;  // of stages, for gradients that were not finite; this session
+  int64_t skipped_updates = 0;  // of stages, for gradients that were not finite
 };
 
 class MetricsWriter {
@@ -44,18 +45,28 @@ class MetricsWriter {
   void eval(int64_t step, double val_loss);
   // delay -> microbatches whose gradient was so many updates old.
   void delay(int stage, const std::map<int64_t, int64_t>& histogram);
+  // The pipeline was emptied at a moment that the configuration does not name: "interrupt" or "checkpoint".
   void drain(int64_t step, const std::string& reason);
+  // A checkpoint was written; durable when this returns.
+  void checkpoint(int64_t step);
   void end(const MetricsEnd& line);
+  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing.
+  void sync() { file_.sync(); }
 
  private:
   void write(const std::string& line);
   OutputFile file_;
+  uint64_t whole_;     // bytes of whole lines
+  bool torn_ = false;  // whether half a line may follow them
 };
 
-// For a resumed run: drops what lies past `step`, the ends of earlier sessions and a torn last line. A file that is not
-// there is left so. InputError for a line that cannot be read.
-void truncate_metrics_after(const std::filesystem::path& path, int64_t step, FileSystem& files = system_files());
-// What such a run keeps of the text.
-std::string metrics_until(std::string_view text, const std::string& origin, int64_t step);
+// For a run that continues after `step`: replaces the file at once by what still holds, without lines of later updates,
+// ends of earlier sessions and a torn last line, followed by the line that says so: {"event":"resume","step":...,
+// "changed":{"optimizer.lr":[0.001,0.003]}}. InputError for a line that cannot be read.
+void continue_metrics(const std::filesystem::path& path, int64_t step, const nlohmann::ordered_json& changed,
+                      FileSystem& files = system_files());
+// The text that such a run begins with.
+std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step,
+                              const nlohmann::ordered_json& changed);
 
 }  // namespace gyre

@@ -141,8 +141,8 @@ RunRecord parse_record(std::string_view text, const std::filesystem::path& metri
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto) {
   if (upto == 0 && !std::filesystem::exists(metrics)) return {};
   if (!std::filesystem::exists(metrics)) {
-    throw InputError(fmt::format("{}: is missing, with the lines of steps 1 to {}; {}", metrics.string(), upto,
-                                 advice_on(metrics)));
+    throw InputError(
+        fmt::format("{}: is missing, with the lines of steps 1 to {}; {}", metrics.string(), upto, advice_on(metrics)));
   }
   return parse_record(read_file(metrics), metrics, upto);
 }

@@ -53,8 +53,8 @@ struct RunRecord {
 };
 
 // `upto` is the update at which the run continues: each of 1 to `upto` must have its line, or InputError names file,
-// line and step of the gap, and says what to do. Only an empty file may lack them all, and one that was continued when it
-// was empty may begin with the "resume" line of that session.
+// line and step of the gap, and says what to do. Only an empty file may lack them all, and one that was continued when
+// it was empty may begin with the "resume" line of that session.
 RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto);
 // The same of a file. One that is missing is empty where `upto` is 0.
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto);

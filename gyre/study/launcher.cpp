@@ -159,6 +159,7 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& wanted
   if (!std::filesystem::exists(file)) return RunStatus::Absent;
   Config found = load_config(file, {});
   if (wanted.model.vocabulary == 0) found.model.vocabulary = 0;  // it was taken from the data
+  found.run.checkpoint_minutes = wanted.run.checkpoint_minutes;  // when it saves makes it no other run
   if (!(found == wanted)) {
     throw InputError(fmt::format("{}: this run was made with other settings than the study's; choose another --out",
                                  directory.string()));

@@ -77,7 +77,11 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
 }
 
 Config run_config(const Study& study, const StudyArm& arm, double learning_rate, int64_t seed, int64_t updates) {
-  std::vector<std::string> set = study.methods[arm.method].set;
+  std::vector<std::string> set;
+  // A checkpoint by the clock drains the pipeline: runs that are compared must be repeatable.
+  if (!study.timed_checkpoints) set.emplace_back("run.checkpoint_minutes=0");
+  const auto& method = study.methods[arm.method].set;
+  set.insert(set.end(), method.begin(), method.end());
   // An axis that is not there leaves the key to the method.
   if (!arm.schedule.empty()) set.push_back(fmt::format("pipeline.schedule={}", toml_string(arm.schedule)));
   if (!arm.weights.empty()) set.push_back(fmt::format("pipeline.weights={}", arm.weights));
@@ -110,6 +114,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   Config base;
   faults.collect([&] { base = parse_config(toml, origin, {}, {"study"}); });
   faults.raise();
+  study.timed_checkpoints = static_cast<bool>(root["run"]["checkpoint_minutes"]);
   if (study.stages.empty()) study.stages = {base.pipeline.stages};
   if (study.schedules.empty()) study.schedules = {""};
   if (study.weights.empty()) study.weights = {""};

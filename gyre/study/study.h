@@ -28,12 +28,13 @@ struct Study {
   std::vector<std::string> weights;    // likewise
   std::vector<double> learning_rates;  // empty: likewise
   std::vector<int64_t> seeds;
-  int64_t sweep_updates = 0;    // length of a learning rate's trial; 0: the whole run
-  std::vector<double> targets;  // losses to reach; empty: by the rule that results.h states
-  int64_t smooth = 100;         // updates whose mean is "the loss"
-  bool diagnose = false;        // measure Hessian norm, cosine and oscillation at the end of each arm
-  int64_t jobs = 0;             // runs side by side; 0: as many as there are cores for
-  std::string text;             // the file
+  int64_t sweep_updates = 0;       // length of a learning rate's trial; 0: the whole run
+  std::vector<double> targets;     // losses to reach; empty: by the rule that results.h states
+  int64_t smooth = 100;            // updates whose mean is "the loss"
+  bool diagnose = false;           // measure Hessian norm, cosine and oscillation at the end of each arm
+  int64_t jobs = 0;                // runs side by side; 0: as many as there are cores for
+  bool timed_checkpoints = false;  // whether the file sets run.checkpoint_minutes; a study's runs have none else
+  std::string text;                // the file
   std::string origin;
 };
 

@@ -129,10 +129,15 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("run", "eval_every", run.eval_every, between(0, kMostUpdates), "updates between evaluations; 0: none");
   visit("run", "eval_batches", run.eval_batches, between(1, kMostUpdates), "microbatches of one evaluation, at most");
   visit("run", "checkpoint_every", run.checkpoint_every, between(0, kMostUpdates),
-        "updates between checkpoints; 0: only at the end");
+        "updates between checkpoints; 0: only at the end, and by time");
+  visit("run", "checkpoint_minutes", run.checkpoint_minutes, between(0, 1e6),
+        "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock "
+        "drained the pipeline is recorded: see drains");
   visit("run", "keep_checkpoints", run.keep_checkpoints, between(0, 1'000'000),
         "newest checkpoints that are kept; 0: all");
-  visit("run", "drains", run.drains, between(1, kMostUpdates), "further updates after which the pipeline drains");
+  visit("run", "drains", run.drains, between(1, kMostUpdates),
+        "further updates after which the pipeline drains: with those that a run's metrics record, and "
+        "checkpoint_minutes = 0, it is repeated to the bit");
 }
 
 std::vector<std::string> known_tables() {

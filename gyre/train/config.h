@@ -85,6 +85,7 @@ struct Config {
     int64_t eval_every = 0;
     int64_t eval_batches = 20;
     int64_t checkpoint_every = 0;
+    double checkpoint_minutes = 10;
     int64_t keep_checkpoints = 3;
     std::vector<int64_t> drains;
     bool operator==(const Run&) const = default;

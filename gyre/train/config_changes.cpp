@@ -58,8 +58,7 @@ Json to_json(const std::vector<ConfigChange>& changes) {
 std::string describe(const std::vector<ConfigChange>& changes) {
   std::vector<std::string> parts;
   for (const ConfigChange& change : changes) {
-    parts.push_back(
-        fmt::format("{}.{} {} -> {}", change.table, change.key, change.before.dump(), change.after.dump()));
+    parts.push_back(fmt::format("{}.{} {} -> {}", change.table, change.key, change.before.dump(), change.after.dump()));
   }
   return join(parts, ", ");
 }

@@ -44,7 +44,7 @@ class Diagnosis {
     pipeline_->restore(model.checkpoint.weights, model.checkpoint.optimizer, model.checkpoint.step);
     batches_ = train_batches(config_, dataset_);
     window_ = pipeline_->schedule().window;
-    next_microbatch_ = model.checkpoint.step * window_;
+    next_microbatch_ = model.checkpoint.microbatches;
     find_turned();
   }
 

@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "gyre/core/file_system.h"
+#include "gyre/core/files.h"
 #include "gyre/train/config.h"
 
 namespace gyre {
@@ -25,8 +25,8 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
 
-  // Whether a run has begun here.
-  bool has_run() const { return std::filesystem::exists(config()); }
+  // Whether a run has begun here. InputError where that cannot be told.
+  bool has_run() const { return is_there(config()); }
   // InputError unless a run is here.
   Config load_config() const;
   // Creates the directory and writes configuration and tokenizer, each atomically.

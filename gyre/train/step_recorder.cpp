@@ -5,11 +5,15 @@
 
 namespace gyre {
 
-StepRecorder::StepRecorder(int stages, int64_t window, std::function<void(const StepRecord&)> tell)
-    : stages_(stages), window_(window), tell_(std::move(tell)) {}
+StepRecorder::StepRecorder(int stages, const Segment& segment, std::function<void(const StepRecord&)> tell)
+    : stages_(stages),
+      window_(segment.schedule->window),
+      first_microbatch_(segment.first_microbatch),
+      first_update_(segment.first_update),
+      tell_(std::move(tell)) {}
 
 void StepRecorder::on_loss(int64_t microbatch, double loss) {
-  const int64_t step = microbatch / window_ + 1;
+  const int64_t step = first_update_ + (microbatch - first_microbatch_) / window_ + 1;
   pending_[step].losses[microbatch] = loss;
   tell_if_complete(step);
 }

@@ -19,7 +19,9 @@ struct StepRecord {
 
 class StepRecorder final : public SegmentObserver {
  public:
-  StepRecorder(int stages, int64_t window, std::function<void(const StepRecord&)> tell);
+  // Microbatches and updates are numbered through the whole run; the segment's first ones are given, because another
+  // session may have had other windows.
+  StepRecorder(int stages, const Segment& segment, std::function<void(const StepRecord&)> tell);
 
   void on_loss(int64_t microbatch, double loss) override;
   void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) override;
@@ -34,6 +36,7 @@ class StepRecorder final : public SegmentObserver {
 
   int stages_;
   int64_t window_;
+  int64_t first_microbatch_, first_update_;
   std::function<void(const StepRecord&)> tell_;
   std::map<int64_t, Pending> pending_;
 };

@@ -22,7 +22,9 @@
 #include "gyre/train/evaluate.h"
 #include "gyre/train/measurements.h"
 #include "gyre/train/model_identity.h"
+#include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
+#include "gyre/train/saver.h"
 #include "gyre/train/step_recorder.h"
 
 namespace gyre {
@@ -38,26 +40,42 @@ double seconds_since(Clock::time_point start) {
 
 // The configuration of this session, resolved: from the file, or from the run that is resumed.
 Config session_config(const TrainOptions& options, const RunDirectory& run) {
-  if (!options.resume && run.has_run()) {
-    throw InputError(fmt::format("{}: a run is here already; continue it with --resume, or choose another --out",
-                                 run.root().string()));
-  }
+  if (!options.resume) refuse_to_replace_run(run);
   const auto file = options.config.empty() ? run.config() : options.config;
   if (options.config.empty() && !run.has_run()) {
-    throw InputError(fmt::format("{}: no run to resume is here; give a CONFIG.toml to start one", run.root().string()));
+    throw InputError(
+        fmt::format("{}: no run to resume is here (no config.toml); give the CONFIG.toml of one", run.root().string()));
   }
   return load_config(file, options.overrides);
+}
+
+// What is there of a run that has nothing left to do.
+TrainResult completed(const ResumePoint& from) {
+  const MetricsEnd end = from.record.end.value_or(MetricsEnd{});
+  TrainResult result;
+  result.finished = true;
+  result.step = from.step();
+  for (const auto& [name, weight] : from.checkpoint->weights) result.parameters += weight.numel();
+  result.tokens = from.checkpoint->tokens;
+  result.loss = from.record.loss.value_or(std::nan(""));
+  result.val_loss = from.record.val_loss;
+  result.tokens_per_second = end.tokens_per_second;
+  result.bubble_fraction = end.bubble_fraction;
+  result.seconds = end.seconds;
+  return result;
 }
 
 // One run in one process.
 class Training {
  public:
-  Training(const TrainOptions& options, Config config, Progress& progress)
+  Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress)
       : options_(options),
-        run_(options.out, options.files),
+        run_(run),
         config_(std::move(config)),
+        from_(std::move(from)),
         dataset_(Dataset::open(config_.data.tokens)),
-        progress_(progress) {
+        progress_(progress),
+        saver_(run_, config_, from_.step(), options.files) {
     resolve_vocabulary(config_, dataset_.vocabulary());
     pipeline_ = build_pipeline(config_);
     executor_ = make_executor(config_.pipeline.executor);
@@ -67,18 +85,23 @@ class Training {
   }
 
   TrainResult run() {
-    const DirectoryLock lock(run_.root(), options_.files);
-    if (options_.resume) restore();
+    if (from_.checkpoint) restore();
+    saver_.check_room(checkpoint_bytes(pipeline_->weights(), pipeline_->optimizer_state()));
+    // Everything is known to be sound: from here on files change.
+    if (options_.resume) continue_record();
     run_.create(config_);
     metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
+    progress_.message(saver_.describe());
     progress_.start(config_.run.updates, done_);
     try {
+      // The end of a run that was killed between its last checkpoint and its last line.
+      if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
     } catch (const Divergence&) {
-      end("diverged");
+      end_early("diverged");
       throw;
     } catch (const Error&) {
-      end("failed");
+      end_early("failed");
       throw;
     }
     result_.finished = !interrupted_;
@@ -88,51 +111,75 @@ class Training {
 
  private:
   void restore() {
-    const auto latest = latest_checkpoint(run_.checkpoints());
-    if (!latest) {
-      progress_.message(fmt::format("{}: no checkpoint yet, starting from step 0", run_.root().string()));
-      truncate_metrics_after(run_.metrics(), 0, options_.files);
-      return;
-    }
-    const CheckpointState state = load_checkpoint(run_.checkpoints(), *latest);
-    check_model_identity(state.model, config_);
+    const CheckpointState& state = *from_.checkpoint;
     pipeline_->restore(state.weights, state.optimizer, state.step);
     done_ = state.step;
+    microbatches_ = state.microbatches;
+    tokens_ = state.tokens;
     drains_ = state.drains;
     plan_.extra.insert(plan_.extra.end(), drains_.begin(), drains_.end());
-    truncate_metrics_after(run_.metrics(), done_, options_.files);
+    if (state.delay.size() == static_cast<size_t>(pipeline_->schedule().stages)) delay_ = state.delay;
+    skipped_ = state.skipped;
     result_.step = done_;
-    progress_.message(fmt::format("resuming {} at step {}", run_.root().string(), done_));
+    result_.tokens = tokens_;
+    result_.loss = from_.record.loss.value_or(std::nan(""));
+    result_.val_loss = from_.record.val_loss;
+    from_.checkpoint.reset();  // its tensors are the pipeline's now
+  }
+
+  // Metrics begin anew where the checkpoint is, and people hear what that means.
+  void continue_record() {
+    if (!is_there(run_.metrics())) return;  // nothing was begun
+    const std::string root = run_.root().string();
+    std::string text = done_ > 0 ? fmt::format("resuming {} at step {}", root, done_)
+                                 : fmt::format("{}: no checkpoint was written, starting from step 0", root);
+    const int64_t newest = from_.record.newest_step;
+    if (newest > done_) text += fmt::format("; steps {} to {} were not saved and are made again", done_ + 1, newest);
+    if (newest == 0 && done_ > 0) text += fmt::format("; steps 1 to {} stay without a record", done_);
+    progress_.message(text);
+    if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
+    continue_metrics(run_.metrics(), done_, to_json(from_.changes), options_.files);
   }
 
   // From one drain point to the next, and what is due there.
   void run_segment() {
     const int64_t window = pipeline_->schedule().window;
-    StepRecorder recorder(pipeline_->schedule().stages, window, [this](const StepRecord& step) { record(step); });
     Segment segment;
     segment.schedule = &pipeline_->schedule();
     segment.batches = train_batches_.get();
     segment.first_update = done_;
-    segment.first_microbatch = done_ * window;
+    segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * window;
-    segment.stop = [this] { return stop_requested(); };
+    segment.stop = [this] { return stop_requested() || save_is_due_.load(); };
     segment.trace = !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
+    save_is_due_ = false;
     last_step_ = Clock::now();
+    StepRecorder recorder(pipeline_->schedule().stages, segment, [this](const StepRecord& step) { record(step); });
     const SegmentReport report = executor_->run(*pipeline_, segment, recorder);
     measurements_.add(segment, report, train_seconds_);
     account(report);
     compare_with_analysis(report);
 
     done_ += report.microbatches / window;
-    interrupted_ = report.microbatches < segment.microbatches || (stop_requested() && done_ < config_.run.updates);
+    microbatches_ += report.microbatches;
+    tokens_ += report.microbatches * train_batches_->tokens_per_batch();
+    interrupted_ = stop_requested() && done_ < config_.run.updates;
     if (interrupted_) {
-      if (done_ > 0 && plan_.next(done_ - 1) != done_) drains_.push_back(done_);
-      metrics_->drain(done_, "interrupt");
+      note_drain("interrupt");
+    } else if (report.microbatches < segment.microbatches) {
+      note_drain("checkpoint");
     }
-    if (val_batches_.source && plan_.evaluates_at(done_)) run_evaluation();
-    if (plan_.checkpoints_at(done_) || interrupted_) save();
+    if (evaluates() && plan_.evaluates_at(done_)) run_evaluation();
+    if (plan_.checkpoints_at(done_) || interrupted_ || saver_.is_due()) save();
   }
 
+  // A drain changes what an asynchronous run computes; whoever repeats it needs to know.
+  void note_drain(const std::string& reason) {
+    if (done_ > 0 && plan_.next(done_ - 1) != done_) drains_.push_back(done_);
+    metrics_->drain(done_, reason);
+  }
+
+  bool evaluates() const { return val_batches_.source != nullptr; }
   bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
 
   void record(const StepRecord& step) {
@@ -143,7 +190,7 @@ class Training {
     line.loss = step.loss;
     line.lr = pipeline_->options().learning_rate(step.step);
     line.grad_norm = step.grad_norm;
-    line.tokens = step.step * step_tokens;
+    line.tokens = tokens_ + (step.step - done_) * step_tokens;
     line.tokens_per_second = static_cast<double>(step_tokens) / std::max(1e-9, seconds_since(last_step_));
     line.seconds = now;
     last_step_ = Clock::now();
@@ -152,6 +199,8 @@ class Training {
     result_.step = step.step;
     result_.loss = step.loss;
     result_.tokens = line.tokens;
+    // The clock is asked at an update's end alone, so that every segment gets on.
+    if (saver_.is_due()) save_is_due_ = true;
   }
 
   void run_evaluation() {
@@ -165,14 +214,18 @@ class Training {
   void save() {
     CheckpointState state;
     state.step = done_;
-    state.microbatches = done_ * pipeline_->schedule().window;
-    state.tokens = state.microbatches * train_batches_->tokens_per_batch();
+    state.microbatches = microbatches_;
+    state.tokens = tokens_;
     state.seed = static_cast<uint64_t>(config_.run.seed);
     state.drains = drains_;
     state.model = model_identity(config_);
+    state.delay = delay_;
+    state.skipped = skipped_;
     state.weights = pipeline_->weights();
     state.optimizer = pipeline_->optimizer_state();
-    save_checkpoint(run_.checkpoints(), state, static_cast<int>(config_.run.keep_checkpoints), options_.files);
+    metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
+    saver_.save(state);
+    metrics_->checkpoint(done_);
   }
 
   void account(const SegmentReport& report) {
@@ -196,6 +249,14 @@ class Training {
           fmt::format("stage {}: the delays seen differ from the schedule's analysis; this is a fault of gyre, "
                       "please report it with the run's config.toml",
                       stage));
+    }
+  }
+
+  // The error that ended the run is what counts; a disk that is full takes no last lines either.
+  void end_early(const std::string& status) {
+    try {
+      end(status);
+    } catch (const Error&) {
     }
   }
 
@@ -239,8 +300,9 @@ class Training {
   }
 
   const TrainOptions& options_;
-  RunDirectory run_;
+  const RunDirectory& run_;
   Config config_;
+  ResumePoint from_;
   Dataset dataset_;
   Progress& progress_;
   std::unique_ptr<Pipeline> pipeline_;
@@ -248,9 +310,13 @@ class Training {
   std::unique_ptr<BatchSource> train_batches_;
   ValidationBatches val_batches_;
   std::unique_ptr<MetricsWriter> metrics_;
+  Saver saver_;
   DrainPlan plan_;
-  std::vector<int64_t> drains_;  // those that interrupts added, for whoever wants to repeat the run
+  std::vector<int64_t> drains_;  // those that interrupts and the clock added, for whoever wants to repeat the run
   int64_t done_ = 0;             // updates
+  int64_t microbatches_ = 0;
+  int64_t tokens_ = 0;
+  std::atomic<bool> save_is_due_ = false;
   bool interrupted_ = false;
   RunMeasurements measurements_;
   TrainResult result_;
@@ -265,9 +331,23 @@ class Training {
 }  // namespace
 
 TrainResult train(const TrainOptions& options, Progress& progress) {
-  const RunDirectory run(options.out);
+  const RunDirectory run(options.out, options.files);
   Config config = session_config(options, run);
-  return Training(options, std::move(config), progress).run();
+  std::optional<DirectoryLock> lock;
+  ResumePoint from;
+  if (options.resume && is_there(run.root())) {
+    lock.emplace(run.root(), options.files);
+    from = find_resume_point(run, config);
+    if (is_complete(from, config)) {
+      progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
+                                   run.root().string(), from.step(), config.run.updates));
+      return completed(from);
+    }
+  }
+  Training training(options, run, std::move(config), std::move(from), progress);
+  if (!lock) lock.emplace(run.root(), options.files);
+  if (!options.resume) refuse_to_replace_run(run);  // another process may have been faster
+  return training.run();
 }
 
 }  // namespace gyre

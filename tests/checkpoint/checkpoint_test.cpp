@@ -38,6 +38,8 @@ CheckpointState make_state(int64_t step) {
   state.seed = 7;
   state.drains = {3, 9};
   state.model = {{"kind", "gpt"}, {"width", 4}};
+  state.delay = {{{0, 3}, {2, 5}}, {{0, 8}}};
+  state.skipped = 2;
   state.weights = {{"a.weight", at::randn({3, 5})}, {"b", at::randn({2})}};
   state.optimizer = {{"a.weight/first", at::randn({3, 5})}, {"empty", at::empty({0, 4})}};
   return state;
@@ -181,6 +183,8 @@ TEST(Checkpoint, RoundTripsAndKeepsTheNewest) {
   EXPECT_EQ(state.drains, expected.drains);
   EXPECT_EQ(state.model, expected.model);
   EXPECT_EQ(state.tokens, 16000);
+  EXPECT_EQ(state.delay, expected.delay);
+  EXPECT_EQ(state.skipped, 2);
   save_checkpoint(directory, make_state(40), 0);  // again, as a resumed run does
   EXPECT_TRUE(same(load_checkpoint(directory, 40).weights, expected.weights));
 }
@@ -269,6 +273,60 @@ TEST(Checkpoint, TheSameStepSavedAgainIsThereAtEveryMoment) {
   walk_faults([&] { save_checkpoint(directory, make_state(5), 0, sound); },
               [&](FileSystem& files) { return save(directory, 5, 0, files); },
               [&](bool, Fault) { ASSERT_TRUE(same(load_checkpoint(directory, 5).weights, make_state(5).weights)); });
+}
+
+TEST(Checkpoint, WhatCannotBeReadIsNotEmpty) {
+  const fs::path directory = fresh_directory("unread");
+  const auto complaint = [&](const fs::path& path) {
+    try {
+      return list_checkpoints(path).empty() ? std::string("none") : std::string("some");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(complaint(directory), "none");
+  EXPECT_EQ(complaint(directory / "absent"), "none");
+  fs::create_symlink("unmounted", directory / "link");
+  EXPECT_THAT(complaint(directory / "link"), ::testing::EndsWith("link: is a link to unmounted, which is not there; "
+                                                                 "mount or put back what it leads to"));
+  fs::create_symlink("loop", directory / "loop");
+  EXPECT_THAT(complaint(directory / "loop"), ::testing::HasSubstr("loop: cannot be looked at"));
+  std::ofstream(directory / "file") << "x";
+  EXPECT_THAT(complaint(directory / "file"), ::testing::HasSubstr("file: cannot be read: Not a directory"));
+  EXPECT_THAT(complaint(directory / "file" / "below"), ::testing::HasSubstr("cannot be looked at"));
+  if (::geteuid() == 0) return;  // nothing is closed to root
+  fs::create_directory(directory / "closed");
+  fs::permissions(directory / "closed", fs::perms::none);
+  EXPECT_THAT(complaint(directory / "closed"), ::testing::HasSubstr("closed: cannot be read: Permission denied"));
+  fs::permissions(directory / "closed", fs::perms::owner_all);
+}
+
+TEST(Checkpoint, RoomIsMadeButTheNewestStays) {
+  const fs::path directory = fresh_directory("room");
+  EXPECT_EQ(room_to_make(directory / "absent", 2), 0);
+  for (const int64_t step : {1, 2, 3}) save_checkpoint(directory, make_state(step), 0);
+  fs::create_directories(directory / ".tmp-step-00000004");
+  std::ofstream(directory / ".tmp-step-00000004" / "model.safetensors") << std::string(5000, 'x');
+  int64_t one = 0;
+  for (const auto& file : fs::directory_iterator(directory / "step-00000001")) {
+    one += static_cast<int64_t>(file.file_size());
+  }
+  const CheckpointState state = make_state(1);
+  EXPECT_GE(checkpoint_bytes(state.weights, state.optimizer), one);
+  EXPECT_EQ(room_to_make(directory, 0), 5000) << "all are kept";
+  EXPECT_EQ(room_to_make(directory, 4), 5000);
+  EXPECT_EQ(room_to_make(directory, INT64_MAX), 5000);
+  EXPECT_EQ(room_to_make(directory, 3), 5000 + one);
+  EXPECT_EQ(room_to_make(directory, 1), 5000 + 2 * one);
+  make_room(directory, 3);
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{2, 3}));
+  EXPECT_FALSE(fs::exists(directory / ".tmp-step-00000004"));
+  make_room(directory, 1);
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3}));
+  make_room(directory, 1);
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3})) << "the newest never goes";
+  save_checkpoint(directory, make_state(4), INT64_MAX);
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3, 4}));
 }
 
 TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -15,12 +16,29 @@
 #include "gyre/core/files.h"
 #include "gyre/report/metrics_reader.h"
 #include "gyre/report/progress.h"
+#include "support/forwarding_files.h"
 
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::StartsWith;
+
+// A disk that is full for one line: half of it is written, and then nothing.
+class HalfWrites final : public ForwardingFiles {
+ public:
+  explicit HalfWrites(int64_t line) : line_(line) {}
+  ssize_t write(int descriptor, const void* data, size_t bytes) override {
+    const int64_t call = calls_++;
+    if (call == line_) return ForwardingFiles::write(descriptor, data, bytes / 2);
+    if (call != line_ + 1) return ForwardingFiles::write(descriptor, data, bytes);
+    errno = ENOSPC;
+    return -1;
+  }
+
+ private:
+  int64_t line_, calls_ = 0;
+};
 
 std::vector<nlohmann::ordered_json> lines_of(const fs::path& path) {
   std::vector<nlohmann::ordered_json> lines;
@@ -58,11 +76,9 @@ TEST(Metrics, NumbersComeBackToTheBit) {
   fs::remove(path);
 }
 
-TEST(Metrics, TruncationKeepsWhatTheCheckpointHolds) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-truncate-" + std::to_string(::getpid()));
+TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-continue-" + std::to_string(::getpid()));
   fs::remove(path);
-  truncate_metrics_after(path, 5);  // nothing there: nothing done
-  EXPECT_FALSE(fs::exists(path));
   {
     MetricsWriter writer(path);
     for (int64_t step = 1; step <= 8; ++step) {
@@ -73,18 +89,48 @@ TEST(Metrics, TruncationKeepsWhatTheCheckpointHolds) {
     writer.eval(5, 1);
     writer.eval(8, 1);
     writer.drain(4, "interrupt");
+    writer.checkpoint(5);
     writer.delay(0, {{0, 1}});
     writer.end({});
   }
   std::ofstream(path, std::ios::app) << R"({"event":"step","st)";  // torn by a crash
-  truncate_metrics_after(path, 5);
+  continue_metrics(path, 5, {{"optimizer.lr", {0.1, 0.2}}});
   const auto lines = lines_of(path);
-  ASSERT_EQ(lines.size(), 7u);
+  ASSERT_EQ(lines.size(), 9u);
   for (const auto& line : lines) EXPECT_LE(line["step"].get<int64_t>(), 5);
+  EXPECT_EQ(lines[7]["event"], "checkpoint");
+  EXPECT_EQ(lines[8].dump(), R"({"event":"resume","step":5,"changed":{"optimizer.lr":[0.1,0.2]}})");
+  continue_metrics(path, 5, nlohmann::ordered_json::object());
+  EXPECT_EQ(lines_of(path).size(), 10u) << "what was changed before stays";
   std::ofstream(path, std::ios::app) << "no line of metrics\n";
-  EXPECT_THROW(truncate_metrics_after(path, 3), InputError);
-  EXPECT_EQ(parse_record(read_file(path).substr(0, read_file(path).find("no line")), path, 5).newest_step, 5)
-      << "what cannot be read is left as it is";
+  const std::string text = read_file(path);
+  EXPECT_THROW(continue_metrics(path, 3, {}), InputError);
+  EXPECT_EQ(read_file(path), text) << "what cannot be read is left as it is";
+  fs::remove(path);
+}
+
+TEST(Metrics, HalfALineOfAFullDiskIsNotGluedToTheNext) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-half-" + std::to_string(::getpid()));
+  for (int64_t at = 0; at < 12; ++at) {
+    fs::remove(path);
+    int64_t written = 0;
+    HalfWrites files(at);
+    {
+      MetricsWriter writer(path, files);
+      for (int64_t step = 1; step <= 12; ++step) {
+        try {
+          writer.eval(step, 1.5);
+          ++written;
+        } catch (const RunError&) {
+          EXPECT_EQ(step, at + 1);
+        }
+      }
+    }
+    EXPECT_EQ(written, 11);
+    int64_t whole = 0;
+    for_each_metrics_line(read_file(path), path.string(), "", [&](const MetricsLine&) { ++whole; });
+    EXPECT_EQ(whole, 11) << at;
+  }
   fs::remove(path);
 }
 

@@ -52,6 +52,20 @@ std::string complaint(const std::string& toml) {
   return "accepted";
 }
 
+TEST(Study, ItsRunsAreNotDrainedByTheClockUnlessItSaysSo) {
+  const auto minutes = [](const std::string& toml) {
+    const Study study = parse_study(toml, "study.toml");
+    return final_runs(study, study_arms(study), 0, 1e-3)[0].config.run.checkpoint_minutes;
+  };
+  EXPECT_EQ(minutes(kStudy), 0);
+  EXPECT_EQ(minutes("[run]\ncheckpoint_minutes = 5\n" + kStudy.substr(0, kStudy.find("[run]")) +
+                    kStudy.substr(kStudy.find("[study]"))),
+            5);
+  std::string by_method = kStudy;
+  by_method.replace(by_method.find("name = \"AdamW\""), 0, "set = [\"run.checkpoint_minutes=7\"]\n");
+  EXPECT_EQ(minutes(by_method), 7);
+}
+
 TEST(Study, MakesTheRunsItDescribes) {
   const Study study = parse_study(kStudy, "study.toml");
   const auto arms = study_arms(study);

@@ -103,6 +103,8 @@ class FaultyFiles final : public FileSystem {
     return result;
   }
   int remove(const std::filesystem::path& path) override { return may_go_on(false) ? real_.remove(path) : -1; }
+  // Asking changes nothing and is not counted.
+  int64_t free_bytes(const std::filesystem::path&) override { return -1; }
 
  private:
   // A change of a directory that no sync has made durable.

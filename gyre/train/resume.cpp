@@ -1,0 +1,84 @@
+#include "gyre/train/resume.h"
+
+#include <fmt/format.h>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/train/model_identity.h"
+
+namespace gyre {
+namespace {
+
+// Nothing when the run's own configuration was lost; then the checkpoint alone is compared.
+std::vector<ConfigChange> changes_since(const RunDirectory& run, Config config) {
+  if (!run.has_run()) return {};
+  const Config before = run.load_config();
+  if (config.model.vocabulary == 0) config.model.vocabulary = before.model.vocabulary;  // both are the data's
+  return config_changes(before, config);
+}
+
+void check_checkpoint(const CheckpointState& checkpoint, const Config& config) {
+  Config same = config;
+  if (same.model.vocabulary == 0) same.model.vocabulary = checkpoint.model.value("vocabulary", int64_t{0});
+  check_model_identity(checkpoint.model, same);
+  if (checkpoint.seed == static_cast<uint64_t>(config.run.seed)) return;
+  throw InputError(
+      fmt::format("[run] seed is {}, but the checkpoint was made with {}; resume with the same, or start "
+                  "another run with --out",
+                  config.run.seed, checkpoint.seed));
+}
+
+// A run that was stopped before its first checkpoint begins again; one whose checkpoints are gone does not.
+void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
+  const std::string place = run.checkpoints().string();
+  if (record.last_checkpoint) {
+    throw InputError(
+        fmt::format("{}: has no checkpoint, but {} says that one was written at step {}; mount or put back "
+                    "what is missing, or start another run with --out",
+                    place, run.metrics().string(), *record.last_checkpoint));
+  }
+  if (record.newest_step > 0 && !is_there(run.checkpoints())) {
+    throw InputError(
+        fmt::format("{}: is missing, but {} has {} steps; mount or put back what is missing, make the "
+                    "directory if there never was a checkpoint in it, or start another run with --out",
+                    place, run.metrics().string(), record.newest_step));
+  }
+}
+
+}  // namespace
+
+ResumePoint find_resume_point(const RunDirectory& run, const Config& config) {
+  ResumePoint point;
+  point.changes = changes_since(run, config);
+  refuse_other_run(point.changes);
+  const auto newest = latest_checkpoint(run.checkpoints());
+  point.record = read_record(run.metrics(), newest.value_or(0));
+  if (!newest) {
+    refuse_lost_checkpoints(run, point.record);
+    return point;
+  }
+  point.checkpoint = load_checkpoint(run.checkpoints(), *newest);
+  check_checkpoint(*point.checkpoint, config);
+  return point;
+}
+
+bool is_complete(const ResumePoint& point, const Config& config) {
+  if (point.step() != config.run.updates) return point.step() > config.run.updates;
+  const auto& end = point.record.end;
+  return end && end->status == "finished" && end->step == point.step();
+}
+
+void refuse_to_replace_run(const RunDirectory& run) {
+  if (run.has_run()) {
+    throw InputError(fmt::format("{}: a run is here already; continue it with --resume, or choose another --out",
+                                 run.root().string()));
+  }
+  const bool has_checkpoints = !list_checkpoints(run.checkpoints()).empty();
+  if (!has_checkpoints && !is_there(run.metrics())) return;
+  throw InputError(
+      fmt::format("{}: is left of a run whose config.toml is gone; continue it with --resume and the "
+                  "CONFIG.toml it was made with, or choose another --out",
+                  (has_checkpoints ? run.checkpoints() : run.metrics()).string()));
+}
+
+}  // namespace gyre

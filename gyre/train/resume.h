@@ -1,0 +1,35 @@
+// Where a session begins: anew, or where an earlier one of the same run was saved. Everything is read and compared
+// before anything is changed, so that what is refused stays as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/report/metrics_reader.h"
+#include "gyre/train/config.h"
+#include "gyre/train/config_changes.h"
+#include "gyre/train/run_directory.h"
+
+namespace gyre {
+
+struct ResumePoint {
+  int64_t step() const { return checkpoint ? checkpoint->step : 0; }
+
+  std::optional<CheckpointState> checkpoint;  // none: from the beginning
+  RunRecord record;                           // of the metrics up to there
+  std::vector<ConfigChange> changes;          // of the configuration, since the last session
+};
+
+// InputError when the run's configuration, metrics and checkpoints do not belong together, or not to `config`: another
+// model or seed, a gap in the metrics, checkpoints that were written and are not there.
+ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
+
+// Whether the run is past its last update, or at it with all that is written at the end.
+bool is_complete(const ResumePoint& point, const Config& config);
+
+// For a run that is to begin: InputError when a run, or what is left of one, lies in its directory.
+void refuse_to_replace_run(const RunDirectory& run);
+
+}  // namespace gyre

@@ -1,0 +1,80 @@
+#include "gyre/train/saver.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+// Metrics, the manifest and what the file system keeps for itself.
+int64_t with_margin(int64_t bytes) {
+  return bytes + bytes / 64 + (int64_t{1} << 20);
+}
+
+// On the disk of `path`, which may be still to be made; nothing where the system does not tell.
+std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& files) {
+  std::error_code none;
+  path = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(path, none) && path.has_relative_path()) path = path.parent_path();
+  const int64_t bytes = files.free_bytes(path);
+  return bytes < 0 ? std::nullopt : std::optional(bytes);
+}
+
+}  // namespace
+
+Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files)
+    : run_(run), settings_(config.run), files_(files), saved_(saved) {}
+
+std::string Saver::describe() const {
+  std::vector<std::string> when;
+  if (settings_.checkpoint_every > 0) {
+    when.push_back(fmt::format("every {} updates (checkpoint_every), ", settings_.checkpoint_every));
+  }
+  if (settings_.checkpoint_minutes > 0) {
+    when.push_back(
+        fmt::format("{:g} minutes after the last save (checkpoint_minutes), ", settings_.checkpoint_minutes));
+  }
+  const std::string kept =
+      settings_.keep_checkpoints == 0 ? "all" : fmt::format("the newest {}", settings_.keep_checkpoints);
+  return fmt::format("saves to {} {}when interrupted and at its end; keeps {} (keep_checkpoints)",
+                     run_.checkpoints().string(), join(when, ""), kept);
+}
+
+void Saver::check_room(int64_t bytes) const {
+  const int64_t needed = with_margin(bytes);
+  const auto free = free_bytes_at(run_.checkpoints(), files_);
+  const int64_t room = free.value_or(0) + room_to_make(run_.checkpoints(), settings_.keep_checkpoints);
+  if (!free || room >= needed) return;
+  throw RunError(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
+                             run_.checkpoints().string(), human_bytes(static_cast<double>(needed)),
+                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
+}
+
+bool Saver::is_due() const {
+  const std::chrono::duration<double, std::ratio<60>> minutes = Clock::now() - since_;
+  return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
+}
+
+void Saver::save(const CheckpointState& state) {
+  const int64_t needed = with_margin(checkpoint_bytes(state.weights, state.optimizer));
+  const auto free = free_bytes_at(run_.checkpoints(), files_);
+  if (free && *free < needed) make_room(run_.checkpoints(), settings_.keep_checkpoints, files_);
+  try {
+    save_checkpoint(run_.checkpoints(), state, settings_.keep_checkpoints, files_);
+  } catch (const Error& error) {
+    const std::string from = saved_ > 0 ? fmt::format("step {}, the last that was saved", saved_) : "the beginning";
+    throw RunError(
+        fmt::format("{}; step {} was not saved. It takes {}: free so much there, then "
+                    "gyre train --resume --out {} continues from {}",
+                    error.what(), state.step, human_bytes(static_cast<double>(needed)), run_.root().string(), from));
+  }
+  saved_ = state.step;
+  since_ = Clock::now();
+}
+
+}  // namespace gyre

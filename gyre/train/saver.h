@@ -1,0 +1,39 @@
+// When and where a run saves itself, and the room on the disk that this takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/core/file_system.h"
+#include "gyre/train/config.h"
+#include "gyre/train/run_directory.h"
+
+namespace gyre {
+
+class Saver {
+ public:
+  // `saved`: the step of the run's newest checkpoint, 0 for none. The minutes are counted from now on.
+  Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files);
+
+  // "saves to <where> every 10 minutes (checkpoint_minutes) and at its end; keeps the newest 3 (keep_checkpoints)"
+  std::string describe() const;
+  // Before anything is written. RunError when the disk has no room for a checkpoint of so many bytes.
+  void check_room(int64_t bytes) const;
+  // Whether checkpoint_minutes have passed since the last checkpoint.
+  bool is_due() const;
+  // RunError says what failed, and how and from where the run continues.
+  void save(const CheckpointState& state);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const RunDirectory& run_;
+  Config::Run settings_;
+  FileSystem& files_;
+  int64_t saved_;
+  Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace gyre

@@ -1,0 +1,325 @@
+// What a run leaves behind is the same however often it was killed or stopped, and nothing of it is lost or replaced.
+#include <atomic>
+
+#include "gyre/report/metrics_reader.h"
+#include "support/faulty_files.h"
+#include "support/forwarding_files.h"
+#include "train/fixture.h"
+
+namespace gyre {
+namespace {
+
+using testing_support::Json;
+using testing_support::Runs;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Records : public Runs {};
+
+TEST_F(Records, AreThoseOfAnUninterruptedRunWhateverHappenedToIt) {
+  const std::vector<std::string> set = {"run.updates=6", "run.checkpoint_every=2", "run.eval_every=3"};
+  run("whole", {.set = set});
+  const std::string record = this->record("whole"), tensors = this->tensors("whole");
+  for (const Fault fault : {Fault::Kill, Fault::PowerCut, Fault::FullDisk}) {
+    for (int64_t at = 0;; at += 3) {
+      fs::remove_all(path("hit"));
+      FaultyFiles files(at, fault);
+      const std::string error = complaint("hit", {.set = set, .files = &files});
+      if (!files.struck()) break;
+      SCOPED_TRACE(to_string(fault) + " at call " + std::to_string(at) + ": " + error);
+      ASSERT_NO_THROW(run("hit", {.set = set, .resume = true}));
+      ASSERT_EQ(this->record("hit"), record);
+      ASSERT_EQ(this->tensors("hit"), tensors);
+    }
+  }
+}
+
+TEST_F(Records, ACheckpointAlwaysHasItsMetrics) {
+  for (int64_t at = 0;; ++at) {
+    fs::remove_all(path("cut"));
+    FaultyFiles files(at, Fault::PowerCut);
+    complaint("cut", {.set = {"run.updates=3", "run.checkpoint_every=1", "run.eval_every=0"}, .files = &files});
+    if (!files.struck()) break;
+    const auto newest = latest_checkpoint(path("cut") / "checkpoints");
+    if (!newest) continue;
+    ASSERT_NO_THROW(read_record(path("cut") / "metrics.jsonl", *newest)) << at;
+  }
+}
+
+TEST_F(Records, CheckpointsThatAreGoneAreNotABeginning) {
+  run("gone");
+  const fs::path checkpoints = path("gone") / "checkpoints", aside = path("aside");
+  const std::string metrics = read_file(path("gone") / "metrics.jsonl");
+  const auto refuses = [&](const std::string& words) {
+    EXPECT_THAT(complaint("gone", {.set = {"run.updates=16"}, .resume = true}), HasSubstr(words));
+    EXPECT_EQ(read_file(path("gone") / "metrics.jsonl"), metrics);
+  };
+  fs::rename(checkpoints, aside);
+  refuses("says that one was written at step 12");
+  fs::create_directory(checkpoints);  // where a disk was mounted
+  refuses("says that one was written at step 12");
+  fs::remove(checkpoints);
+  fs::create_symlink("nowhere", checkpoints);
+  refuses("is a link to nowhere, which is not there");
+  fs::remove(checkpoints);
+  fs::create_symlink("checkpoints", checkpoints);
+  refuses("cannot be looked at");
+  fs::remove(checkpoints);
+  std::ofstream(checkpoints) << "no directory";
+  refuses("cannot be read: Not a directory");
+  fs::remove(checkpoints);
+  fs::create_symlink(aside, checkpoints);  // moved to another disk
+  EXPECT_EQ(resume("gone", {"run.updates=16"}).step, 16);
+}
+
+TEST_F(Records, ARunKilledBeforeItsFirstCheckpointBeginsAgainAndSaysSo) {
+  FaultyFiles files(30, Fault::Kill);
+  complaint("early", {.set = {"run.checkpoint_every=0"}, .files = &files});
+  ASSERT_GT(read_record(path("early") / "metrics.jsonl", 0).newest_step, 2);
+  EXPECT_EQ(complaint("early", {}).find("ran"), std::string::npos) << "a new run does not take its place";
+  resume("early");
+  EXPECT_THAT(messages(), HasSubstr("no checkpoint was written, starting from step 0; steps 1 to"));
+  EXPECT_EQ(lines("early", "step").size(), 12u);
+
+  fs::remove_all(path("early"));
+  FaultyFiles again(30, Fault::Kill);
+  complaint("early", {.set = {"run.checkpoint_every=0"}, .files = &again});
+  fs::remove_all(path("early") / "checkpoints");
+  EXPECT_THAT(complaint("early", {.resume = true}), HasSubstr("make the directory if there never was a checkpoint"));
+}
+
+TEST_F(Records, ANewRunDoesNotTakeThePlaceOfWhatIsLeftOfOne) {
+  run("old");
+  const auto before = files("old");
+  EXPECT_THAT(complaint("old", {}), HasSubstr("a run is here already"));
+  EXPECT_EQ(files("old"), before);
+  fs::rename(path("old") / "config.toml", path("kept.toml"));
+  EXPECT_THAT(complaint("old", {}), HasSubstr("is left of a run whose config.toml is gone"));
+  const std::string metrics = read_file(path("old") / "metrics.jsonl");
+  fs::remove(path("old") / "metrics.jsonl");
+  EXPECT_THAT(complaint("old", {}), HasSubstr("checkpoints: is left of a run"));
+  fs::remove_all(path("old") / "checkpoints");
+  write_file_atomic(path("old") / "metrics.jsonl", metrics);
+  EXPECT_THAT(complaint("old", {}), HasSubstr("metrics.jsonl: is left of a run"));
+  fs::remove(path("old") / "metrics.jsonl");
+  EXPECT_EQ(run("old").step, 12);
+}
+
+TEST_F(Records, AGapIsAnErrorThatChangesNothing) {
+  run("gap");
+  const fs::path metrics = path("gap") / "metrics.jsonl";
+  std::string text = read_file(metrics);
+  const size_t begin = text.find("{\"event\":\"step\",\"step\":7,"), end = text.find('\n', begin) + 1;
+  const int64_t line = std::count(text.begin(), text.begin() + static_cast<int64_t>(begin), '\n') + 1;
+  text.erase(begin, end - begin);
+  write_file_atomic(metrics, text);
+  const Session further{.set = {"run.updates=16"}, .resume = true};
+  EXPECT_THAT(complaint("gap", further),
+              HasSubstr(metrics.string() + ":" + std::to_string(line) + ": is of step 8 where step 7 was to follow"));
+  EXPECT_EQ(read_file(metrics), text);
+  fs::remove(metrics);
+  EXPECT_THAT(complaint("gap", further), HasSubstr("is missing, with the lines of steps 1 to 12"));
+  std::ofstream(metrics).close();  // the user's own decision
+  run("gap", further);
+  EXPECT_THAT(messages(), HasSubstr("steps 1 to 12 stay without a record"));
+  EXPECT_EQ(lines("gap", "step").front()["step"], 13);
+  EXPECT_EQ(resume("gap", {"run.updates=18"}).step, 18) << "the file goes on from there";
+}
+
+TEST_F(Records, ARunThatHasNothingLeftToDoIsNotTouched) {
+  const TrainResult first = run("done");
+  const auto before = files("done");
+  const TrainResult again = resume("done");
+  EXPECT_THAT(messages(), HasSubstr("is at step 12 of 12 already; nothing to do"));
+  EXPECT_EQ(files("done"), before);
+  EXPECT_TRUE(again.finished);
+  EXPECT_EQ(again.step, 12);
+  EXPECT_EQ(again.loss, first.loss);
+  EXPECT_EQ(again.val_loss, first.val_loss);
+  EXPECT_EQ(again.tokens, first.tokens);
+  EXPECT_EQ(again.parameters, first.parameters);
+  EXPECT_EQ(again.tokens_per_second, first.tokens_per_second);
+  EXPECT_EQ(resume("done", {"run.updates=9", "optimizer.lr=1"}).loss, first.loss) << "a target that it has passed";
+  EXPECT_THAT(messages(), HasSubstr("is at step 12 of 9 already; nothing to do"));
+  EXPECT_EQ(files("done"), before);
+}
+
+TEST_F(Records, ARunKilledAfterItsLastCheckpointGetsItsEnd) {
+  run("ended");
+  const std::string all = record("ended");
+  std::string text = read_file(path("ended") / "metrics.jsonl");
+  write_file_atomic(path("ended") / "metrics.jsonl", text.substr(0, text.find("{\"event\":\"delay\"")));
+  const TrainResult result = resume("ended");
+  EXPECT_EQ(record("ended"), all);
+  const Json end = lines("ended").back();
+  EXPECT_EQ(end["status"], "finished");
+  EXPECT_EQ(end["step"], 12);
+  EXPECT_EQ(end["tokens"], lines("ended", "step").back()["tokens"]);
+  EXPECT_EQ(end["loss"], lines("ended", "step").back()["loss"]);
+  EXPECT_EQ(result.tokens, end["tokens"]);
+}
+
+TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
+  // Weights that stay as they are: a microbatch's loss then depends on its number alone.
+  const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), still.begin(), still.end());
+    return more;
+  };
+  run("each", {.set = with({"pipeline.accumulate=1", "run.updates=14"})});
+  std::vector<double> loss;
+  for (const Json& line : lines("each", "step")) loss.push_back(line["loss"]);
+  run("windows", {.set = with({"run.updates=4"})});
+  resume("windows", {"pipeline.accumulate=3", "run.updates=6"});
+  const auto steps = lines("windows", "step");
+  ASSERT_EQ(steps.size(), 6u);
+  size_t next = 0;
+  for (const Json& line : steps) {
+    const size_t window = line["step"] <= 4 ? 2 : 3;
+    double sum = 0;
+    for (size_t i = 0; i < window; ++i) sum += loss[next++];
+    EXPECT_NEAR(line["loss"].get<double>(), sum / static_cast<double>(window), 1e-6) << line.dump();
+    EXPECT_EQ(line["tokens"], next * 2 * 8) << line.dump();
+  }
+  EXPECT_EQ(checkpoint("windows").microbatches, 14);
+  EXPECT_EQ(checkpoint("windows").tokens, 14 * 2 * 8);
+  int64_t counted = 0;
+  const auto delays = lines("windows", "delay");
+  for (const auto& [delay, microbatches] : delays[0]["histogram"].items()) counted += microbatches.get<int64_t>();
+  EXPECT_EQ(counted, 14) << "delays of all sessions";
+
+  resume("windows", {"pipeline.microbatch=5", "run.updates=7"});
+  EXPECT_EQ(checkpoint("windows").microbatches, 17);
+  EXPECT_EQ(lines("windows", "step").back()["tokens"], 14 * 2 * 8 + 3 * 5 * 8);
+}
+
+TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
+  run("changed");
+  const auto before = files("changed");
+  const auto refuses = [&](const std::string& change, const std::string& words) {
+    EXPECT_THAT(complaint("changed", {.set = {"run.updates=16", change}, .resume = true}), HasSubstr(words));
+    EXPECT_EQ(files("changed"), before);
+  };
+  refuses("run.seed=7", "[run] seed is 7, but the run was begun with 1");
+  refuses("model.width=16", "[model] width is 16, but the run was begun with 8");
+  refuses("model.dropout=0.5", "[model] dropout is 0.5, but the run was begun with 0.1");
+  refuses("model.activation=relu", "[model] activation is \"relu\", but the run was begun with \"gelu\"");
+  resume("changed", {"run.updates=16", "optimizer.lr=1e-4", "optimizer.betas=[0.8, 0.9]"});
+  EXPECT_THAT(messages(), HasSubstr("changed: optimizer.betas [] -> [0.8,0.9], optimizer.lr 0.003 -> 0.0001, "
+                                    "run.updates 12 -> 16"));
+  const auto resumed = lines("changed", "resume");
+  ASSERT_EQ(resumed.size(), 1u);
+  EXPECT_EQ(resumed[0].dump(), R"({"event":"resume","step":12,"changed":{"optimizer.betas":[[],[0.8,0.9]],)"
+                               R"("optimizer.lr":[0.003,0.0001],"run.updates":[12,16]}})");
+  // Without a configuration of its own the checkpoint still knows.
+  fs::remove(path("changed") / "config.toml");
+  EXPECT_THAT(complaint("changed", {.set = {"run.updates=20", "run.seed=7"}, .resume = true}),
+              HasSubstr("[run] seed is 7, but the checkpoint was made with 1"));
+}
+
+TEST_F(Records, CheckpointsByTimeAreRecordedSoThatTheRunCanBeRepeated) {
+  for (const std::string executor : {"replay", "threads"}) {
+    const std::string timed = "timed-" + executor, planned = "planned-" + executor;
+    const std::string use = "pipeline.executor=" + executor;
+    run(timed, {.set = {use, "run.updates=20", "run.checkpoint_every=0", "run.checkpoint_minutes=1e-9",
+                        "run.keep_checkpoints=0"}});
+    std::vector<int64_t> drains;
+    for (const Json& line : lines(timed, "drain")) {
+      EXPECT_EQ(line["reason"], "checkpoint");
+      drains.push_back(line["step"]);
+    }
+    ASSERT_GE(drains.size(), 2u);
+    EXPECT_EQ(checkpoint(timed).drains, drains);
+    const auto steps = list_checkpoints(path(timed) / "checkpoints");
+    for (const int64_t drain : drains) EXPECT_EQ(std::count(steps.begin(), steps.end(), drain), 1) << drain;
+    run(planned, {.set = {use, "run.updates=20", "run.checkpoint_every=0",
+                          "run.drains=" + Json(drains).dump()}});
+    EXPECT_EQ(record(planned), record(timed));
+    EXPECT_EQ(tensors(planned), tensors(timed));
+  }
+  run("without", {.set = {"run.updates=20", "run.checkpoint_every=0"}});
+  EXPECT_NE(tensors("without"), tensors("timed-replay")) << "else there was nothing to record";
+}
+
+TEST_F(Records, AnInterruptAtOnceKeepsTheNumbersOfTheRun) {
+  const TrainResult first = run("stopped");
+  const std::atomic<bool> stop = true;
+  const TrainResult second = run("stopped", {.set = {"run.updates=16"}, .resume = true, .stop = &stop});
+  EXPECT_FALSE(second.finished);
+  EXPECT_EQ(second.step, 12);
+  EXPECT_EQ(second.loss, first.loss);
+  EXPECT_EQ(second.tokens, first.tokens);
+  EXPECT_EQ(lines("stopped").back()["loss"], first.loss);
+}
+
+// A disk with room for a given number of bytes, which also remembers what was there when a checkpoint was begun.
+class SmallDisk final : public ForwardingFiles {
+ public:
+  SmallDisk(int64_t free, fs::path checkpoints) : free_(free), checkpoints_(std::move(checkpoints)) {}
+  int64_t free_bytes(const Path&) override { return free_; }
+  int make_directory(const Path& path) override {
+    const std::string name = path.filename().string();
+    if (name.rfind(".tmp-step", 0) == 0) {
+      found_.push_back(list_checkpoints(checkpoints_));
+      if (after_) free_ = *after_;
+    }
+    return ForwardingFiles::make_directory(path);
+  }
+  void becomes(int64_t free) { after_ = free; }
+  const std::vector<std::vector<int64_t>>& found() const { return found_; }
+
+ private:
+  int64_t free_;
+  std::optional<int64_t> after_;
+  fs::path checkpoints_;
+  std::vector<std::vector<int64_t>> found_;
+};
+
+TEST_F(Records, RoomIsLookedForBeforeTheFirstUpdate) {
+  SmallDisk disk(100'000, path("small") / "checkpoints");
+  const std::string error = complaint("small", {.files = &disk});
+  EXPECT_THAT(error, HasSubstr("a checkpoint needs 1."));
+  EXPECT_THAT(error, HasSubstr("and 97.7 KiB are free there; free "));
+  EXPECT_FALSE(fs::exists(path("small") / "config.toml"));
+  EXPECT_FALSE(fs::exists(path("small") / "metrics.jsonl"));
+}
+
+TEST_F(Records, ObsoleteCheckpointsGoFirstWhereRoomIsShort) {
+  SmallDisk disk(int64_t{1} << 40, path("short") / "checkpoints");
+  disk.becomes(0);  // after the first
+  run("short", {.set = {"run.keep_checkpoints=2", "run.checkpoint_every=2"}, .files = &disk});
+  EXPECT_EQ(disk.found(), (std::vector<std::vector<int64_t>>{{}, {2}, {4}, {6}, {8}, {10}}))
+      << "one stays, whatever happens";
+  EXPECT_EQ(list_checkpoints(path("short") / "checkpoints"), (std::vector<int64_t>{10, 12}));
+  SmallDisk roomy(int64_t{1} << 40, path("roomy") / "checkpoints");
+  run("roomy", {.set = {"run.keep_checkpoints=2"}, .files = &roomy});
+  EXPECT_EQ(roomy.found(), (std::vector<std::vector<int64_t>>{{}, {4}, {4, 8}}));
+}
+
+TEST_F(Records, AFailedSaveSaysHowToGoOn) {
+  std::vector<std::string> errors;
+  for (int64_t at = 0;; ++at) {
+    fs::remove_all(path("full"));
+    FaultyFiles files(at, Fault::FullDisk);
+    const std::string error = complaint("full", {.files = &files});
+    if (!files.struck()) break;
+    if (error.find("was not saved") != std::string::npos) errors.push_back(error);
+  }
+  const std::string how = "gyre train --resume --out " + path("full").string() + " continues from ";
+  ASSERT_FALSE(errors.empty());
+  EXPECT_THAT(errors.front(), HasSubstr("step 4 was not saved. It takes 1."));
+  EXPECT_THAT(errors.front(), HasSubstr(how + "the beginning"));
+  EXPECT_THAT(errors.back(), HasSubstr("step 12 was not saved"));
+  EXPECT_THAT(errors.back(), HasSubstr(how + "step 8, the last that was saved"));
+}
+
+TEST_F(Records, ARunSaysWhereAndHowOftenItSaves) {
+  run("says", {.set = {"run.updates=1", "run.checkpoint_minutes=10"}});
+  EXPECT_THAT(messages(), HasSubstr("saves to " + (path("says") / "checkpoints").string() +
+                                    " every 4 updates (checkpoint_every), 10 minutes after the last save "
+                                    "(checkpoint_minutes), when interrupted and at its end; keeps the newest 3 "
+                                    "(keep_checkpoints)"));
+}
+
+}  // namespace
+}  // namespace gyre
