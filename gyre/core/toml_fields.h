@@ -17,6 +17,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/text.h"
+#include "gyre/core/toml_text.h"
 
 namespace gyre {
 
@@ -168,13 +169,8 @@ void check_range(const std::string& where, const T& value, const Range& range) {
   }
 }
 
-// Tables within tables ("a.b.c") go as deep as a text has dots, and the library takes them apart by recursion.
-inline constexpr int64_t kMostDots = 4096;
-
 inline toml::table parse_toml(std::string_view text, const std::string& origin) {
-  if (std::count(text.begin(), text.end(), '.') > kMostDots) {
-    throw InputError(fmt::format("{}: has more than {} dots, which no configuration needs", origin, kMostDots));
-  }
+  check_toml_text(text, origin);
   try {
     return toml::parse(text, origin);
   } catch (const toml::parse_error& error) {

@@ -12,7 +12,12 @@ namespace {
 
 class BpeTokenizer final : public Tokenizer {
  public:
-  bool load(const std::string& model) { return processor_.LoadFromSerializedProto(model).ok(); }
+  // Whether it is a model that documents can be ended with. The library throws at some that are damaged.
+  bool load(const std::string& model) try {
+    return processor_.LoadFromSerializedProto(model).ok() && processor_.eos_id() >= 0;
+  } catch (const std::exception&) {
+    return false;
+  }
 
   int64_t vocabulary_size() const override { return processor_.GetPieceSize(); }
   int32_t end_of_document() const override { return processor_.eos_id(); }

@@ -1,0 +1,13 @@
+// Configurations: to_toml says all of what was read.
+#include "gyre/train/config.h"
+
+#include "fuzz/targets.h"
+
+namespace gyre::fuzz {
+
+void config(std::string_view input) {
+  const auto config = accepted([&] { return parse_config(input, "input", {}); });
+  if (config) require(parse_config(to_toml(*config), "written", {}) == *config, "a configuration comes back the same");
+}
+
+}  // namespace gyre::fuzz

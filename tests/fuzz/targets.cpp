@@ -1,0 +1,37 @@
+#include "fuzz/targets.h"
+
+#include <algorithm>
+#include <array>
+
+namespace gyre::fuzz {
+namespace {
+
+constexpr auto kTargets = std::to_array<Target>({
+    {"schedule_text", schedule_text},
+    {"schedule_csv", schedule_csv},
+    {"config", config},
+    {"overrides", overrides},
+    {"study", study},
+    {"costs", costs},
+    {"safetensors", safetensors},
+    {"manifest", manifest},
+    {"meta", meta},
+    {"token_file", token_file},
+    {"metrics", metrics},
+#ifdef GYRE_FUZZ_TOKENIZER
+    {"tokenizer", tokenizer},
+#endif
+});
+
+}  // namespace
+
+std::span<const Target> targets() {
+  return kTargets;
+}
+
+const Target* find_target(std::string_view name) {
+  const auto* found = std::find_if(kTargets.begin(), kTargets.end(), [&](const Target& t) { return name == t.name; });
+  return found == kTargets.end() ? nullptr : found;
+}
+
+}  // namespace gyre::fuzz

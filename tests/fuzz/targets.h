@@ -1,0 +1,56 @@
+// The parsers that are fuzzed, one function each: it gets an input, hands it to the parser, and throws if what comes of
+// it is neither a value that keeps its promises nor an InputError. libfuzzer.cpp drives them with inputs that it makes
+// up, corpus_test.cpp with those in corpus/<name>/.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "gyre/core/error.h"
+
+namespace gyre::fuzz {
+
+struct Target {
+  const char* name;
+  void (*run)(std::string_view input);
+};
+
+std::span<const Target> targets();
+// Null when there is none of that name.
+const Target* find_target(std::string_view name);
+
+// A promise that does not hold. It is no InputError, so nothing takes it for a refusal.
+inline void require(bool holds, const char* promise) {
+  if (!holds) throw std::logic_error(std::string("does not hold: ") + promise);
+}
+
+// What `parse` makes of an input, or nothing where it refuses it in the one way it may, with an InputError that says
+// why.
+template <typename Parse>
+std::optional<std::invoke_result_t<Parse>> accepted(Parse&& parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    require(error.what()[0] != '\0', "a refusal says why");
+    return std::nullopt;
+  }
+}
+
+void schedule_text(std::string_view input);
+void schedule_csv(std::string_view input);
+void config(std::string_view input);
+void overrides(std::string_view input);
+void study(std::string_view input);
+void costs(std::string_view input);
+void safetensors(std::string_view input);
+void manifest(std::string_view input);
+void meta(std::string_view input);
+void token_file(std::string_view input);
+void metrics(std::string_view input);
+void tokenizer(std::string_view input);
+
+}  // namespace gyre::fuzz
