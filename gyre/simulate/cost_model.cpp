@@ -116,7 +116,10 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
     reader.reject_unknown();
     if (!entry.contains("forward") || !entry.contains("backward")) reader.fail("forward and backward are needed");
     if (!entry.contains("backward_input")) cost.backward_input = cost.backward / 2;
-    if (!entry.contains("backward_weights")) cost.backward_weights = cost.backward - cost.backward_input;
+    if (!entry.contains("backward_weights")) {
+      cost.backward_weights = cost.backward - cost.backward_input;
+      if (cost.backward_weights < 0) reader.fail("backward_input is more than backward; give backward_weights too");
+    }
     costs.stages.push_back(cost);
   }
   return costs;

@@ -177,6 +177,8 @@ TEST(CostModel, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(message(with(R"("stages":[])")), HasSubstr("one entry for each stage"));
   EXPECT_THAT(message(with(R"("stages":[{"forward":1}])")), HasSubstr("stages[0]: forward and backward are needed"));
   EXPECT_THAT(message(with(R"("stages":[{"forward":-1,"backward":2}])")), HasSubstr("'forward' is -1; give 0 or more"));
+  EXPECT_THAT(message(with(R"("stages":[{"forward":1,"backward":2,"backward_input":3}])")),
+              HasSubstr("backward_input is more than backward"));
   EXPECT_THAT(message(with(R"("stages":[{"forward":1,"backward":2,"updaet":2}])")),
               HasSubstr("did you mean 'update'?"));
   EXPECT_THAT(message(with(R"("link":{"bandwidth":0},"stages":[{"forward":1,"backward":2}])")), HasSubstr("free link"));
