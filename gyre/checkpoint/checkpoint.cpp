@@ -83,7 +83,7 @@ std::string advice(const fs::path& checkpoints, int64_t step) {
   const auto steps = list_checkpoints(checkpoints);
   const auto here = std::find(steps.begin(), steps.end(), step);
   const std::string directory = (checkpoints / directory_name(step)).string();
-  if (here == steps.begin() || here == steps.end()) return fmt::format("remove {} and start again", directory);
+  if (here == steps.begin() || here == steps.end()) return "there is none before it; start another run";
   return fmt::format("remove {} to continue from step {}", directory, *(here - 1));
 }
 

@@ -129,8 +129,11 @@ class Training {
 
   // Metrics begin anew where the checkpoint is, and people hear what that means.
   void continue_record() {
-    if (!is_there(run_.metrics())) return;  // nothing was begun
     const std::string root = run_.root().string();
+    if (!is_there(run_.metrics())) {
+      progress_.message(fmt::format("{}: nothing to resume, starting from step 0", root));
+      return;
+    }
     std::string text = done_ > 0 ? fmt::format("resuming {} at step {}", root, done_)
                                  : fmt::format("{}: no checkpoint was written, starting from step 0", root);
     const int64_t newest = from_.record.newest_step;
