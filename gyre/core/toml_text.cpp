@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMostDots = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kBeforeString = " \t\r\n=,[{\xbf";  // the last is a byte order mark's
 
 enum class Inside { Nothing, Comment, String, LongString };
 
@@ -30,6 +31,8 @@ size_t find_stray(std::string_view text) {
         if (!is_ascii(c)) return i;
         if (c == '#') inside = Inside::Comment;
         if (c != '"' && c != '\'') break;
+        // Within a word it begins no string: the library reads on to the word's end.
+        if (i > 0 && kBeforeString.find(text[i - 1]) == std::string_view::npos) return i;
         quote = c;
         inside = three_quotes(i) ? Inside::LongString : Inside::String;
         if (inside == Inside::LongString) i += 2;
@@ -67,9 +70,10 @@ void check_toml_text(std::string_view text, const std::string& origin) {
   }
   const size_t stray = find_stray(text);
   if (stray == std::string_view::npos) return;
-  throw InputError(
-      fmt::format("{}:{}: has a character beyond ASCII that is neither in a comment nor in a string of one line",
-                  origin, std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(stray), '\n') + 1));
+  throw InputError(fmt::format(
+      "{}:{}: has {}", origin, std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(stray), '\n') + 1,
+      is_ascii(text[stray]) ? "a quote in the middle of a word"
+                            : "a character beyond ASCII that is neither in a comment nor in a string of one line"));
 }
 
 }  // namespace gyre

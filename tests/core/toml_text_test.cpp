@@ -18,7 +18,8 @@ TEST(TomlText, CharactersBeyondAsciiBelongInCommentsAndStringsOfOneLine) {
     EXPECT_NO_THROW(check_toml_text(sound, "f")) << sound;
   }
   for (const char* stray : {"é", "a = 1é", "a = \"b\" é", "a = \"\" é", "a = \"\"\"\"\"\"é", "a = \"\"\"\"b\"\"\"\"é",
-                            "a = '''é'''", "a = \"\"\"b \\\n é\"\"\"", "a = 'b\\' é", "# a\né = 1", "a = \xff"}) {
+                            "a = '''é'''", "a = \"\"\"b \\\n é\"\"\"", "a = 'b\\' é", "# a\né = 1", "a = [5.b\"cé \"]",
+                            "a = 5.'é'", "a = ''\"é\"", "a = \xff"}) {
     EXPECT_THROW(check_toml_text(stray, "f"), InputError) << stray;
   }
   try {
