@@ -72,7 +72,14 @@ class FaultyFiles final : public FileSystem {
     if (found->second.is_directory) {
       std::erase_if(names_, [&](const Name& name) { return parent(name.to) == found->second.path; });
     } else {
-      found->second.synced = size_of(descriptor);
+      // A file that was renamed and opened again is still the same file.
+      const off_t size = size_of(descriptor);
+      for (auto& [other, file] : open_) {
+        if (file.inode == found->second.inode) file.synced = size;
+      }
+      for (File& file : closed_) {
+        if (file.inode == found->second.inode) file.synced = size;
+      }
     }
     return 0;
   }
@@ -117,6 +124,7 @@ class FaultyFiles final : public FileSystem {
     int witness = -1;  // a descriptor of its own, which outlives renames
     off_t synced = 0;
     bool is_directory = false;
+    ino_t inode = 0;
   };
 
   static bool exists(const std::filesystem::path& path) {
@@ -139,7 +147,7 @@ class FaultyFiles final : public FileSystem {
   void remember(int descriptor, const std::filesystem::path& path, bool emptied) {
     struct stat status {};
     ::fstat(descriptor, &status);
-    File file{path, -1, emptied ? 0 : status.st_size, S_ISDIR(status.st_mode)};
+    File file{path, -1, emptied ? 0 : status.st_size, S_ISDIR(status.st_mode), status.st_ino};
     if (!file.is_directory) file.witness = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     open_[descriptor] = file;
   }

@@ -9,9 +9,9 @@
 namespace gyre {
 namespace {
 
+using ::testing::HasSubstr;
 using testing_support::Json;
 using testing_support::Runs;
-using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 class Records : public Runs {};
@@ -26,7 +26,9 @@ TEST_F(Records, AreThoseOfAnUninterruptedRunWhateverHappenedToIt) {
       FaultyFiles files(at, fault);
       const std::string error = complaint("hit", {.set = set, .files = &files});
       if (!files.struck()) break;
-      SCOPED_TRACE(to_string(fault) + " at call " + std::to_string(at) + ": " + error);
+      FaultyFiles again(at * 7 % 60, fault);
+      const std::string second = complaint("hit", {.set = set, .resume = true, .files = &again});
+      SCOPED_TRACE(to_string(fault) + " at call " + std::to_string(at) + ": " + error + "; then: " + second);
       ASSERT_NO_THROW(run("hit", {.set = set, .resume = true}));
       ASSERT_EQ(this->record("hit"), record);
       ASSERT_EQ(this->tensors("hit"), tensors);
@@ -232,8 +234,7 @@ TEST_F(Records, CheckpointsByTimeAreRecordedSoThatTheRunCanBeRepeated) {
     EXPECT_EQ(checkpoint(timed).drains, drains);
     const auto steps = list_checkpoints(path(timed) / "checkpoints");
     for (const int64_t drain : drains) EXPECT_EQ(std::count(steps.begin(), steps.end(), drain), 1) << drain;
-    run(planned, {.set = {use, "run.updates=20", "run.checkpoint_every=0",
-                          "run.drains=" + Json(drains).dump()}});
+    run(planned, {.set = {use, "run.updates=20", "run.checkpoint_every=0", "run.drains=" + Json(drains).dump()}});
     EXPECT_EQ(record(planned), record(timed));
     EXPECT_EQ(tensors(planned), tensors(timed));
   }
