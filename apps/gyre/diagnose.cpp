@@ -17,8 +17,8 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
-  const TrainedModel model =
-      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+  const TrainedModel model = open_trained_model(
+      flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step), CheckpointParts::All);
   const Diagnostics d = diagnose(model, flags.options);
   if (flags.json) {
     fmt::print("{}\n", to_json(d));

@@ -46,6 +46,7 @@ void add_prepare(CLI::App& app) {
   command->add_option("--tokenizer", flags->options.tokenizer, "byte | bpe");
   command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
   command->add_option("--val-fraction", flags->options.val_fraction, "The end of each document, kept for validation");
+  command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -145,7 +145,7 @@ std::optional<int64_t> latest_checkpoint(const fs::path& checkpoints) {
   return steps.empty() ? std::nullopt : std::optional(steps.back());
 }
 
-CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step) {
+CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, CheckpointParts parts) {
   const fs::path directory = checkpoints / directory_name(step);
   const auto damaged = [&](const char* file, const std::string& what) -> InputError {
     return InputError(fmt::format("{}: {}; the checkpoint is damaged: {}", (directory / file).string(), what,
@@ -162,6 +162,7 @@ CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step) {
     }
   }();
   for (const auto& [file, written] : manifest.files) {
+    if (parts == CheckpointParts::WeightsOnly && file != kModelFile) continue;
     if (!fs::is_regular_file(directory / file)) throw damaged(file.c_str(), "is missing");
     if (fs::file_size(directory / file) != written.bytes) throw damaged(file.c_str(), "its size differs");
     if (file_checksum(directory / file) != written.checksum) throw damaged(file.c_str(), "its checksum differs");
@@ -169,7 +170,7 @@ CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step) {
   CheckpointState state{manifest.record, {}, {}};
   if (state.step != step) throw damaged(kManifest, "is of another step");
   state.weights = read_safetensors(directory / kModelFile);
-  state.optimizer = read_safetensors(directory / kOptimizerFile);
+  if (parts == CheckpointParts::All) state.optimizer = read_safetensors(directory / kOptimizerFile);
   return state;
 }
 

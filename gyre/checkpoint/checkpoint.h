@@ -37,7 +37,9 @@ void make_room(const std::filesystem::path& checkpoints, int64_t keep, FileSyste
 std::vector<int64_t> list_checkpoints(const std::filesystem::path& checkpoints);
 std::optional<int64_t> latest_checkpoint(const std::filesystem::path& checkpoints);
 
-// Checks every size and checksum first. InputError names the damaged file and what to do.
-CheckpointState load_checkpoint(const std::filesystem::path& checkpoints, int64_t step);
+enum class CheckpointParts { All, WeightsOnly };
+// Checks the size and checksum of every file that it reads first. InputError names the damaged file and what to do.
+CheckpointState load_checkpoint(const std::filesystem::path& checkpoints, int64_t step,
+                                CheckpointParts parts = CheckpointParts::All);
 
 }  // namespace gyre

@@ -41,7 +41,8 @@ std::string to_text(const Manifest& manifest) {
                {"step", record.step},         {"microbatches", record.microbatches},
                {"tokens", record.tokens},     {"seed", record.seed},
                {"drains", record.drains},     {"model", record.model},
-               {"delay", record.delay},       {"skipped", record.skipped}};
+               {"delay", record.delay},       {"skipped", record.skipped},
+               {"data", record.data}};
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   }
@@ -81,6 +82,7 @@ Manifest parse_manifest(std::string_view text) {
   record.model = fields.at("model");
   read_delay(fields, record.delay);
   fields.read("skipped", record.skipped);
+  fields.read("data", record.data);
   const Json& files = fields.at("files");
   JsonFields<Json> file_fields(files, "its files");
   for (const char* name : {kModelFile, kOptimizerFile}) {

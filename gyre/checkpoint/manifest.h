@@ -21,8 +21,9 @@ struct CheckpointRecord {
   int64_t microbatches = 0;
   int64_t tokens = 0;
   uint64_t seed = 0;
-  std::vector<int64_t> drains;   // drain points that interrupts and the clock added
-  nlohmann::ordered_json model;  // the model's shape
+  std::vector<int64_t> drains;              // drain points that interrupts and the clock added
+  nlohmann::ordered_json model;             // the model's shape
+  std::map<std::string, std::string> data;  // checksums of the files it was trained on; empty: not known
   // [stage]: delay -> microbatches whose gradient was so many updates old, since the run had these stages.
   std::vector<std::map<int64_t, int64_t>> delay;
   int64_t skipped = 0;  // updates of stages that were left out

@@ -80,6 +80,39 @@ bool is_there(const std::filesystem::path& path) {
   throw InputError(fmt::format("{}: cannot be looked at: {}", path.string(), std::strerror(error)));
 }
 
+InputFile::InputFile(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat status {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+void InputFile::read_at(uint64_t offset, void* data, size_t bytes) const {
+  auto* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw RunError(fmt::format("{}: cannot be read: {}", path_.string(), reason()));
+    if (got == 0) {
+      throw RunError(
+          fmt::format("{}: ends at byte {}, where it had {} when it was opened: it was cut short while in use",
+                      path_.string(), offset, size_));
+    }
+    to += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
 OutputFile::OutputFile(std::filesystem::path path, int flags, FileSystem& files, mode_t mode)
     : files_(files), path_(std::move(path)), descriptor_(files.open(path_, flags, mode)) {
   if (descriptor_ < 0) fail((flags & (O_CREAT | O_TMPFILE)) != 0 ? "created" : "opened");
@@ -209,12 +242,20 @@ void remove_tree(const std::filesystem::path& path, FileSystem& files) {
 
 DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files)
     : files_(files), path_(std::move(path)) {
-  remove_tree(path_, files_);
   make_directories(path_, files_);
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Some network file systems lock no directories; there two builders at once are the user's to avoid.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    throw InputError(fmt::format("{}: another process is writing here; wait for it", path_.string()));
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) remove_tree(entry.path(), files_);
 }
 
 DirectoryUnderConstruction::~DirectoryUnderConstruction() {
   if (!path_.empty()) remove_tree(path_, files_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {

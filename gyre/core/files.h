@@ -20,8 +20,26 @@ std::string read_file(const std::filesystem::path& path);
 // a link to what is not there: a disk that is not mounted is not an empty one.
 bool is_there(const std::filesystem::path& path);
 
-// An open file. Every failure (a full disk, say) is a RunError with path and reason. Closes itself; what was not synced
-// may then be lost in a crash.
+// A file open for reading at any place, from any thread.
+class InputFile {
+ public:
+  // InputError naming the path and the system's reason.
+  explicit InputFile(std::filesystem::path path);
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+  uint64_t size() const { return size_; }  // when it was opened
+  // RunError when the bytes cannot be had: the file was cut short since, or the device failed.
+  void read_at(uint64_t offset, void* data, size_t bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+  uint64_t size_ = 0;
+};
+
+// A file open for writing. Every failure (a full disk, say) is a RunError with path and reason. Closes itself; what was
+// not synced may then be lost in a crash.
 class OutputFile {
  public:
   // `flags` as of open(2).
@@ -37,9 +55,6 @@ class OutputFile {
   void truncate(uint64_t bytes);
   void sync();
   void close();
-  bool is_open() const { return descriptor_ >= 0; }
-  // For reading what was written.
-  int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
   FileSystem& files() const { return files_; }
 
@@ -94,7 +109,8 @@ void remove_tree(const std::filesystem::path& path, FileSystem& files = system_f
 // complete; else it is removed.
 class DirectoryUnderConstruction {
  public:
-  // `path`: the temporary name. What an earlier process left there goes first.
+  // `path`: the temporary name. What an earlier process left there goes first. InputError when another process is
+  // building there now.
   explicit DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files = system_files());
   ~DirectoryUnderConstruction();
   DirectoryUnderConstruction(const DirectoryUnderConstruction&) = delete;
@@ -107,6 +123,7 @@ class DirectoryUnderConstruction {
  private:
   FileSystem& files_;
   std::filesystem::path path_;
+  int descriptor_;  // the directory, locked
 };
 
 // A read-only memory map. An empty file maps to an empty span.

@@ -132,6 +132,10 @@ class JsonFields {
       const auto number = whole_number(value);
       if (!number || *number < 0) fail(fmt::format("'{}' must be a whole number, 0 or more", key));
       field = *number;
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      if (!value.is_object()) fail(fmt::format("'{}' must be an object", key));
+      field.clear();
+      for (const auto& [name, item] : value.items()) take(name.c_str(), item, field[name]);
     } else {  // a list
       if (!value.is_array()) fail(fmt::format("'{}' must be a list", key));
       field.clear();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "gyre/core/error.h"
-#include "gyre/core/files.h"
 #include "gyre/data/bpe/module.h"
 #include "gyre/data/tokenizer.h"
 
@@ -38,21 +37,20 @@ bool has_bpe() {
   return true;
 }
 
-std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path& model) {
-  std::unique_ptr<Tokenizer> tokenizer(module().load(read_file(model)));
+std::unique_ptr<Tokenizer> parse_bpe_tokenizer(const std::string& model, const std::filesystem::path& origin) {
+  std::unique_ptr<Tokenizer> tokenizer(module().load(model));
   if (!tokenizer)
-    throw InputError(fmt::format("{}: not a sentencepiece model; run gyre prepare again", model.string()));
+    throw InputError(fmt::format("{}: not a sentencepiece model; run gyre prepare again", origin.string()));
   return tokenizer;
 }
 
-void train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size,
-                         const std::filesystem::path& model) {
+std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size) {
   std::string trained;
   const std::string fault = module().train(sample, vocabulary_size, trained);
   if (!fault.empty()) {
     throw InputError(fmt::format("--vocab-size {} does not suit this text: {}", vocabulary_size, fault));
   }
-  write_file_atomic(model, trained);
+  return trained;
 }
 
 }  // namespace gyre

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -13,20 +14,39 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kVersion = 2;
+
 void check_count(const TokenFile& file, int64_t expected) {
   if (file.size() == expected) return;
   throw InputError(fmt::format("{}: has {} tokens, meta.json says {}; run gyre prepare again", file.path().string(),
                                file.size(), expected));
 }
 
+std::string known_checksum(const DataIdentity& identity, const std::string& file) {
+  const auto found = identity.find(file);
+  return found == identity.end() ? "none" : found->second;
+}
+
+// The tokenizer's model as meta.json says it is; empty for a tokenizer without one.
+std::string verified_model(const DatasetMeta& meta, const std::filesystem::path& directory) {
+  if (meta.checksums.count(kTokenizerFile) == 0) return "";
+  const auto path = directory / kTokenizerFile;
+  std::string model = read_file(path);
+  Checksum checksum;
+  checksum.update(model.data(), model.size());
+  if (checksum.hex() != meta.checksums.at(kTokenizerFile)) {
+    throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it says (its checksum differs); {}",
+                                 path.string(), "bring it back, or run gyre prepare again"));
+  }
+  return model;
+}
+
 }  // namespace
 
 std::string DatasetMeta::to_json() const {
-  const Json json = {{"format", "gyre-tokens"},          {"version", 1},
-                     {"tokenizer", tokenizer},           {"vocabulary", vocabulary},
-                     {"train_tokens", train_tokens},     {"val_tokens", val_tokens},
-                     {"documents", documents},           {"text_bytes", text_bytes},
-                     {"train_checksum", train_checksum}, {"val_checksum", val_checksum}};
+  const Json json = {{"format", "gyre-tokens"},  {"version", kVersion},          {"tokenizer", tokenizer},
+                     {"vocabulary", vocabulary}, {"train_tokens", train_tokens}, {"val_tokens", val_tokens},
+                     {"documents", documents},   {"text_bytes", text_bytes},     {"checksums", checksums}};
   return json.dump(2) + "\n";
 }
 
@@ -34,8 +54,8 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
   const auto json = parse_json(text);
   if (!json) throw InputError(fmt::format("{}: not JSON; run gyre prepare again", origin));
   JsonFields fields(*json, fmt::format("{}: not a meta.json of gyre prepare; run it again", origin));
-  if (fields.need<std::string>("format") != "gyre-tokens" || fields.need<int64_t>("version") != 1) {
-    fields.fail("its format is not version 1 of gyre-tokens");
+  if (fields.need<std::string>("format") != "gyre-tokens" || fields.need<int64_t>("version") != kVersion) {
+    fields.fail("its format is not version 2 of gyre-tokens");
   }
   DatasetMeta meta;
   fields.need("tokenizer", meta.tokenizer);
@@ -44,38 +64,86 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
   fields.need("val_tokens", meta.val_tokens);
   fields.need("documents", meta.documents);
   fields.need("text_bytes", meta.text_bytes);
-  fields.need("train_checksum", meta.train_checksum);
-  fields.need("val_checksum", meta.val_checksum);
+  fields.need("checksums", meta.checksums);
+  for (const char* file : {kTrainFile, kValFile}) {
+    if (meta.checksums.count(file) == 0) fields.fail(fmt::format("it has no checksum of {}", file));
+  }
+  if ((meta.tokenizer == "bpe") != (meta.checksums.count(kTokenizerFile) > 0)) {
+    fields.fail(fmt::format("its checksums do not suit the tokenizer '{}'", meta.tokenizer));
+  }
   return meta;
 }
 
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
-  const auto path = directory / "meta.json";
-  if (!std::filesystem::exists(path)) {
+  const auto path = directory / kMetaFile;
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) {
     throw InputError(fmt::format("{}: no prepared text is here (no meta.json); make it with gyre prepare TEXT --out {}",
                                  directory.string(), directory.string()));
   }
   return parse(read_file(path), path.string());
 }
 
+Dataset::Dataset(std::filesystem::path directory, DatasetMeta meta, TokenFile train, TokenFile val)
+    : directory_(std::move(directory)), meta_(std::move(meta)), train_{std::move(train)}, val_{std::move(val)} {}
+
 Dataset Dataset::open(const std::filesystem::path& directory) {
   DatasetMeta meta = DatasetMeta::load(directory);
-  Dataset dataset(std::move(meta), TokenFile(directory / "train.bin"), TokenFile(directory / "val.bin"));
-  check_count(dataset.train_, dataset.meta_.train_tokens);
-  check_count(dataset.val_, dataset.meta_.val_tokens);
+  Dataset dataset(directory, std::move(meta), TokenFile(directory / kTrainFile), TokenFile(directory / kValFile));
+  check_count(dataset.train_.file, dataset.meta_.train_tokens);
+  check_count(dataset.val_.file, dataset.meta_.val_tokens);
   return dataset;
+}
+
+const TokenFile& Dataset::verified(const Split& split) const {
+  if (split.is_verified) return split.file;
+  const auto& path = split.file.path();
+  const TokenFile::Content content = split.file.scan();
+  if (content.largest >= meta_.vocabulary) {
+    throw InputError(fmt::format("{}: has the token {}, outside the vocabulary of {}; run gyre prepare again",
+                                 path.string(), content.largest, meta_.vocabulary));
+  }
+  if (content.checksum != meta_.checksums.at(path.filename().string())) {
+    throw InputError(
+        fmt::format("{}: is damaged, or from another gyre prepare: its checksum is not the one in "
+                    "meta.json; bring it back, or run gyre prepare again",
+                    path.string()));
+  }
+  split.is_verified = true;
+  return split.file;
+}
+
+void check_identity(const DataIdentity& run, const DataIdentity& found, const std::filesystem::path& directory,
+                    const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    const std::string wanted = known_checksum(run, file), is = known_checksum(found, file);
+    if (wanted == is) continue;
+    throw InputError(
+        fmt::format("{}: is not what this run was begun with (checksum {}, the run's {}); bring back the "
+                    "old data, or begin another run",
+                    (directory / file).string(), is, wanted));
+  }
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory) {
   const DatasetMeta meta = DatasetMeta::load(directory);
   std::unique_ptr<Tokenizer> tokenizer;
   if (meta.tokenizer == "byte") tokenizer = make_byte_tokenizer();
-  if (meta.tokenizer == "bpe") tokenizer = load_bpe_tokenizer(directory / "tokenizer.model");
+  if (meta.tokenizer == "bpe") {
+    tokenizer = parse_bpe_tokenizer(verified_model(meta, directory), directory / kTokenizerFile);
+  }
   if (!tokenizer || tokenizer->vocabulary_size() != meta.vocabulary) {
     throw InputError(fmt::format("{}: the tokenizer '{}' is unknown or has another vocabulary than {}",
-                                 (directory / "meta.json").string(), meta.tokenizer, meta.vocabulary));
+                                 (directory / kMetaFile).string(), meta.tokenizer, meta.vocabulary));
   }
   return tokenizer;
+}
+
+void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
+  const DatasetMeta meta = DatasetMeta::load(from);
+  const std::string model = verified_model(meta, from);
+  if (!model.empty()) write_file_atomic(to / kTokenizerFile, model, files);
+  write_file_atomic(to / kMetaFile, meta.to_json(), files);
 }
 
 }  // namespace gyre

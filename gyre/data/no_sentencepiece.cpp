@@ -16,10 +16,10 @@ namespace {
 bool has_bpe() {
   return false;
 }
-std::unique_ptr<Tokenizer> load_bpe_tokenizer(const std::filesystem::path&) {
+std::unique_ptr<Tokenizer> parse_bpe_tokenizer(const std::string&, const std::filesystem::path&) {
   refuse();
 }
-void train_bpe_tokenizer(const std::vector<std::string>&, int64_t, const std::filesystem::path&) {
+std::string train_bpe_tokenizer(const std::vector<std::string>&, int64_t) {
   refuse();
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <system_error>
 
 #include "gyre/core/error.h"
@@ -28,22 +29,24 @@ int64_t sample_bytes(int64_t vocabulary) {
 }
 constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
 
-// A text that can be read more than once. Standard input is spooled into a file that has no name.
+// A text that can be read more than once. Standard input is spooled into a file in `directory` if need be.
 class Text {
  public:
-  Text(const std::string& path, const PrepareOptions& options, bool twice)
-      : name_(path == "-" ? "standard input" : path) {
+  Text(const std::string& path, const PrepareOptions& options, const std::filesystem::path& directory, bool twice)
+      : name_(path == "-" ? "standard input" : path), files_(options.files) {
     if (path != "-") {
-      open(path, O_RDONLY);
+      open(path);
     } else if (!twice) {
       descriptor_ = ::dup(options.input_descriptor);
     } else {
-      open(options.out.string(), O_TMPFILE | O_RDWR);
+      spooled_ = directory / "input.txt";
       spool(options.input_descriptor);
+      open(spooled_);
     }
   }
   ~Text() {
     if (descriptor_ >= 0) ::close(descriptor_);
+    if (!spooled_.empty()) files_.remove(spooled_);
   }
   Text(const Text&) = delete;
   Text& operator=(const Text&) = delete;
@@ -55,32 +58,74 @@ class Text {
   const std::string& name() const { return name_; }
 
  private:
-  void open(const std::string& path, int flags) {
-    descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
-    if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
-    if (std::filesystem::is_directory(path) && (flags & O_TMPFILE) != O_TMPFILE) {
-      throw InputError(fmt::format("{}: is a directory; give text files", path));
+  void open(const std::filesystem::path& path) {
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+    std::error_code none;
+    if (std::filesystem::is_directory(path, none)) {
+      throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
     }
   }
   void spool(int from) {
+    OutputFile copy(spooled_, O_WRONLY | O_CREAT | O_TRUNC, files_, 0600);
     std::string buffer(size_t{1} << 18, '\0');
     for (;;) {
       const ssize_t got = ::read(from, buffer.data(), buffer.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
       if (got == 0) return;
-      for (ssize_t done = 0; done < got;) {
-        const ssize_t put = ::write(descriptor_, buffer.data() + done, static_cast<size_t>(got - done));
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) throw RunError(fmt::format("{}: cannot be spooled: {}", name_, std::strerror(errno)));
-        done += put;
-      }
+      copy.write(buffer.data(), static_cast<size_t>(got));
     }
   }
 
   std::string name_;
+  FileSystem& files_;
+  std::filesystem::path spooled_;
   int descriptor_ = -1;
 };
+
+// Where `out` is, without links and a slash at its end.
+std::filesystem::path resolved(const std::filesystem::path& out) {
+  std::error_code error;
+  const auto path = std::filesystem::weakly_canonical(out, error);
+  if (out.empty() || error) {
+    throw InputError(fmt::format("--out '{}' is no place for files: {}", out.string(),
+                                 error ? error.message() : "it is empty; give a directory to make"));
+  }
+  if (!std::filesystem::exists(path, error) && std::filesystem::is_symlink(out, error)) {
+    throw InputError(fmt::format("{}: is a link to nowhere; is a disk not mounted?", out.string()));
+  }
+  return path.has_filename() ? path : path.parent_path();
+}
+
+// The directory that is to be replaced must hold nothing but prepared text.
+void check_place(const std::filesystem::path& out, bool overwrite) {
+  static const std::set<std::string> kOurs = {kTrainFile, kValFile, kMetaFile, kTokenizerFile};
+  std::error_code error;
+  if (!std::filesystem::exists(out, error)) return;
+  if (!std::filesystem::is_directory(out, error)) {
+    throw InputError(fmt::format("{}: is not a directory; give --out another name", out.string()));
+  }
+  if (std::filesystem::equivalent(out, std::filesystem::current_path(), error)) {
+    throw InputError(fmt::format("{}: is the current directory; give --out a directory of its own", out.string()));
+  }
+  bool has_data = false;
+  for (const auto& entry : std::filesystem::directory_iterator(out, error)) {
+    const std::string name = entry.path().filename().string();
+    if (kOurs.count(name) == 0) {
+      throw InputError(fmt::format("{}: has '{}', which gyre prepare did not make; give --out a directory of its own",
+                                   out.string(), name));
+    }
+    has_data = true;
+  }
+  if (error) throw InputError(fmt::format("{}: cannot be read: {}", out.string(), error.message()));
+  if (has_data && !overwrite) {
+    throw InputError(
+        fmt::format("{}: has prepared text already, which runs may need; choose another --out, or replace it with "
+                    "--overwrite",
+                    out.string()));
+  }
+}
 
 void check(const PrepareOptions& options) {
   const auto names = tokenizer_names();
@@ -129,16 +174,21 @@ class Sampler {
   std::vector<std::string> lines_;
 };
 
-std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, std::vector<std::unique_ptr<Text>>& texts) {
+// The tokenizer, and its model in `directory` if it has one.
+std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const std::filesystem::path& directory,
+                                          std::vector<std::unique_ptr<Text>>& texts, DataIdentity& checksums) {
   if (options.tokenizer == "byte") return make_byte_tokenizer();
   int64_t total = 0;
   for (const auto& text : texts) total += text->read([](std::string_view) {});
   if (total == 0) throw InputError("the text is empty; there is nothing to learn a vocabulary from");
   Sampler sampler(total, sample_bytes(options.vocabulary_size));
   for (const auto& text : texts) text->read([&](std::string_view piece) { sampler.add(piece); });
-  const auto model = options.out / "tokenizer.model";
-  train_bpe_tokenizer(sampler.lines(), options.vocabulary_size, model);
-  return load_bpe_tokenizer(model);
+  const std::string model = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
+  FileWriter writer(directory / kTokenizerFile, options.files);
+  writer.write(model);
+  writer.close();
+  checksums[kTokenizerFile] = file_checksum(directory / kTokenizerFile);
+  return parse_bpe_tokenizer(model, directory / kTokenizerFile);
 }
 
 // Appends one document to the splits.
@@ -164,34 +214,38 @@ void add_document(Text& text, const Tokenizer& tokenizer, double val_fraction, T
 
 PrepareResult prepare(const PrepareOptions& options) {
   check(options);
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) throw InputError(fmt::format("{}: cannot be created: {}", options.out.string(), error.message()));
+  const auto out = resolved(options.out);
+  check_place(out, options.overwrite);
+  DirectoryUnderConstruction directory(out.string() + ".preparing", options.files);
 
   std::vector<std::unique_ptr<Text>> texts;
   for (const std::string& path : options.texts) {
-    texts.push_back(std::make_unique<Text>(path, options, options.tokenizer == "bpe"));
+    texts.push_back(std::make_unique<Text>(path, options, directory.path(), options.tokenizer == "bpe"));
   }
-  const auto tokenizer = make_tokenizer(options, texts);
+  DatasetMeta meta;
+  const auto tokenizer = make_tokenizer(options, directory.path(), texts, meta.checksums);
 
   PrepareResult result;
   result.vocabulary = tokenizer->vocabulary_size();
-  TokenFileWriter train(options.out / "train.bin", result.vocabulary);
-  TokenFileWriter val(options.out / "val.bin", result.vocabulary);
+  TokenFileWriter train(directory.path() / kTrainFile, result.vocabulary, options.files);
+  TokenFileWriter val(directory.path() / kValFile, result.vocabulary, options.files);
   for (const auto& text : texts) add_document(*text, *tokenizer, options.val_fraction, train, val, result);
+  texts.clear();
   result.train_tokens = train.size();
   result.val_tokens = val.size();
 
-  DatasetMeta meta;
   meta.tokenizer = options.tokenizer;
   meta.vocabulary = result.vocabulary;
   meta.train_tokens = result.train_tokens;
   meta.val_tokens = result.val_tokens;
   meta.documents = result.documents;
   meta.text_bytes = result.text_bytes;
-  meta.train_checksum = train.finish();
-  meta.val_checksum = val.finish();
-  write_file_atomic(options.out / "meta.json", meta.to_json());
+  meta.checksums[kTrainFile] = train.finish();
+  meta.checksums[kValFile] = val.finish();
+  FileWriter writer(directory.path() / kMetaFile, options.files);
+  writer.write(meta.to_json());
+  writer.close();
+  directory.complete(out);
   return result;
 }
 

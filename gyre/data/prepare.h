@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gyre/core/file_system.h"
+
 namespace gyre {
 
 struct PrepareOptions {
@@ -14,7 +16,9 @@ struct PrepareOptions {
   std::string tokenizer = "byte";
   int64_t vocabulary_size = 8192;  // of bpe
   double val_fraction = 0.1;
+  bool overwrite = false;    // take the place of prepared text that is in `out` already
   int input_descriptor = 0;  // what "-" reads
+  FileSystem& files = system_files();
 };
 
 struct PrepareResult {
@@ -26,9 +30,10 @@ struct PrepareResult {
 };
 
 // Every text is a document. The last val_fraction of its tokens, by position, go to validation; the end-of-document
-// token follows in the split where the document ends. Files appear in `out` only when complete, meta.json last. Memory
-// is bounded whatever the length of the texts: bpe trains on a sample spread over them. Errors: InputError (what cannot
-// be read, is not UTF-8, is empty; options out of range).
+// token follows in the split where the document ends. All is built in "<out>.preparing" and takes the name `out` when
+// it is complete, so that `out` is whole at every moment, the old or the new. Memory is bounded whatever the length of
+// the texts: bpe trains on a sample spread over them. Errors: InputError (what cannot be read, is not UTF-8, is empty;
+// options out of range; an `out` that has prepared text, without `overwrite`, or files that are not ours).
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace gyre

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "gyre/core/error.h"
 
@@ -19,8 +17,22 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr int32_t kNarrowMagic = 20240520, kNarrowVersion = 1;
 constexpr int32_t kWideMagic = 20240801, kWideVersion = 7;
 
-[[noreturn]] void fail(const std::filesystem::path& path, const char* what) {
-  throw RunError(fmt::format("{}: cannot be {}: {}", path.string(), what, std::strerror(errno)));
+// Calls visit(i, token) for every token in `bytes`.
+template <typename Token, typename Visit>
+void for_each_token(std::span<const char> bytes, Visit&& visit) {
+  for (size_t i = 0; i < bytes.size() / sizeof(Token); ++i) {
+    Token token = 0;
+    std::memcpy(&token, bytes.data() + sizeof(Token) * i, sizeof(Token));
+    visit(i, static_cast<int64_t>(token));
+  }
+}
+template <typename Visit>
+void for_each_token(std::span<const char> bytes, bool wide, Visit&& visit) {
+  if (wide) {
+    for_each_token<uint32_t>(bytes, visit);
+  } else {
+    for_each_token<uint16_t>(bytes, visit);
+  }
 }
 
 }  // namespace
@@ -41,41 +53,50 @@ TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64
   return {size, wide};
 }
 
-TokenFile::TokenFile(const std::filesystem::path& path)
-    : path_(path), file_(path), header_(parse_token_file_header(file_.bytes(), file_.bytes().size(), path.string())) {}
-
-void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const {
-  const auto* tokens = file_.bytes().data() + kHeaderBytes;
-  for (size_t i = 0; i < out.size(); ++i) {
-    const size_t at = static_cast<size_t>(begin) + i;
-    if (header_.wide) {
-      uint32_t token = 0;
-      std::memcpy(&token, tokens + 4 * at, 4);
-      out[i] = token;
-    } else {
-      uint16_t token = 0;
-      std::memcpy(&token, tokens + 2 * at, 2);
-      out[i] = token;
-    }
-    if (out[i] >= vocabulary) {
-      throw InputError(fmt::format("{}: token {} at {} is outside the vocabulary of {}; run gyre prepare again",
-                                   path_.string(), out[i], at, vocabulary));
-    }
-  }
+TokenFile::TokenFile(const std::filesystem::path& path) : path_(path), file_(path) {
+  std::array<std::byte, kHeaderBytes> first{};
+  const size_t there = std::min<uint64_t>(kHeaderBytes, file_.size());
+  file_.read_at(0, first.data(), there);
+  header_ = parse_token_file_header(std::span(first).first(there), file_.size(), path.string());
 }
 
-TokenFileWriter::TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary)
-    : path_(path), temporary_(path.string() + ".tmp"), wide_(vocabulary > 65536) {
-  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    throw InputError(fmt::format("{}: cannot be created: {}", temporary_.string(), std::strerror(errno)));
+void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const {
+  const size_t width = header_.wide ? 4 : 2;
+  std::vector<char> bytes(out.size() * width);
+  file_.read_at(kHeaderBytes + static_cast<uint64_t>(begin) * width, bytes.data(), bytes.size());
+  for_each_token(bytes, header_.wide, [&](size_t i, int64_t token) {
+    if (token >= vocabulary) {
+      throw RunError(
+          fmt::format("{}: token {} at {} is outside the vocabulary of {}: the file was changed while in use",
+                      path_.string(), token, begin + static_cast<int64_t>(i), vocabulary));
+    }
+    out[i] = token;
+  });
+}
+
+TokenFile::Content TokenFile::scan() const {
+  Content content;
+  Checksum checksum;
+  std::vector<char> bytes(kBufferBytes);
+  for (uint64_t at = 0; at < file_.size(); at += bytes.size()) {
+    bytes.resize(std::min<uint64_t>(kBufferBytes, file_.size() - at));
+    file_.read_at(at, bytes.data(), bytes.size());
+    checksum.update(bytes.data(), bytes.size());
+    const size_t header = at == 0 ? kHeaderBytes : 0;
+    for_each_token(std::span(bytes).subspan(header), header_.wide,
+                   [&](size_t, int64_t token) { content.largest = std::max(content.largest, token); });
+  }
+  content.checksum = checksum.hex();
+  return content;
+}
+
+TokenFileWriter::TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary, FileSystem& files)
+    : file_(path, O_RDWR | O_CREAT | O_TRUNC, files), wide_(vocabulary > 65536) {
   buffer_.assign(kHeaderBytes, 0);
 }
 
 TokenFileWriter::~TokenFileWriter() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (!finished_) file_.files().remove(file_.path());
 }
 
 void TokenFileWriter::append(std::span<const int32_t> tokens) {
@@ -87,42 +108,32 @@ void TokenFileWriter::append(std::span<const int32_t> tokens) {
   }
   size_ += static_cast<int64_t>(tokens.size());
   if (size_ > INT32_MAX) {
-    throw InputError(
-        fmt::format("{}: more than {} tokens do not fit one token file; give less text", path_.string(), INT32_MAX));
+    throw InputError(fmt::format("{}: more than {} tokens do not fit one token file; give less text",
+                                 file_.path().string(), INT32_MAX));
   }
   if (buffer_.size() >= kBufferBytes) flush();
 }
 
 void TokenFileWriter::flush() {
-  size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t put = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail(temporary_, "written");
-    done += static_cast<size_t>(put);
-  }
+  file_.write(buffer_.data(), buffer_.size());
   buffer_.clear();
 }
 
 void TokenFileWriter::move_tail(int64_t count, TokenFileWriter& other) {
   flush();
   const int64_t begin = size_ - count;
+  const InputFile written(file_.path());
   std::vector<char> bytes;
   std::vector<int32_t> tokens;
   constexpr int64_t kAtOnce = 1 << 18;
   for (int64_t at = begin; at < size_; at += kAtOnce) {
-    const auto part = static_cast<size_t>(std::min(kAtOnce, size_ - at));
-    bytes.resize(part * width());
-    const auto offset = static_cast<off_t>(kHeaderBytes + static_cast<size_t>(at) * width());
-    if (::pread(descriptor_, bytes.data(), bytes.size(), offset) != static_cast<ssize_t>(bytes.size())) {
-      fail(temporary_, "read back");
-    }
-    tokens.assign(part, 0);
-    for (size_t i = 0; i < part; ++i) std::memcpy(&tokens[i], bytes.data() + i * width(), width());
+    bytes.resize(static_cast<size_t>(std::min(kAtOnce, size_ - at)) * width());
+    written.read_at(kHeaderBytes + static_cast<uint64_t>(at) * width(), bytes.data(), bytes.size());
+    tokens.resize(bytes.size() / width());
+    for_each_token(bytes, wide_, [&](size_t i, int64_t token) { tokens[i] = static_cast<int32_t>(token); });
     other.append(tokens);
   }
-  const auto end = static_cast<off_t>(kHeaderBytes + static_cast<size_t>(begin) * width());
-  if (::ftruncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end) fail(temporary_, "shortened");
+  file_.truncate(kHeaderBytes + static_cast<uint64_t>(begin) * width());
   size_ = begin;
 }
 
@@ -132,13 +143,11 @@ std::string TokenFileWriter::finish() {
   header[0] = wide_ ? kWideMagic : kNarrowMagic;
   header[1] = wide_ ? kWideVersion : kNarrowVersion;
   header[2] = static_cast<int32_t>(size_);
-  if (::pwrite(descriptor_, header.data(), kHeaderBytes, 0) != static_cast<ssize_t>(kHeaderBytes))
-    fail(temporary_, "written");
-  if (::fsync(descriptor_) != 0) fail(temporary_, "synced");
-  ::close(std::exchange(descriptor_, -1));
-  const std::string checksum = file_checksum(temporary_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(temporary_, "renamed");
-  return checksum;
+  file_.write_at(0, header.data(), kHeaderBytes);
+  file_.sync();
+  file_.close();
+  finished_ = true;
+  return file_checksum(file_.path());
 }
 
 }  // namespace gyre

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,26 +24,35 @@ struct TokenFileHeader {
 TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes,
                                         const std::string& origin);
 
-// Memory-mapped.
+// Read where it lies, a few tokens at a time. A map would be as fast, but a file that is cut short under a run is an
+// error here and would be a SIGBUS there.
 class TokenFile {
  public:
   // InputError: missing, not a token file, truncated.
   explicit TokenFile(const std::filesystem::path& path);
   int64_t size() const { return header_.size; }
-  // Tokens [begin, begin + out.size()). InputError for one outside the vocabulary.
+  // Tokens [begin, begin + out.size()). RunError if the file has changed since it was opened: cut short, or with a
+  // token outside the vocabulary.
   void read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const;
   const std::filesystem::path& path() const { return path_; }
 
+  struct Content {
+    std::string checksum;  // XXH3-128 of the whole file
+    int64_t largest = -1;  // token
+  };
+  // Reads the whole file.
+  Content scan() const;
+
  private:
   std::filesystem::path path_;
-  MappedFile file_;
+  InputFile file_;
   TokenFileHeader header_;
 };
 
-// Streams tokens to `path`.tmp; finish() writes the header and renames. Without finish() nothing stays.
+// Streams tokens to `path`; finish() writes the header. Without finish() nothing stays.
 class TokenFileWriter {
  public:
-  TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary);
+  TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary, FileSystem& files = system_files());
   ~TokenFileWriter();
   TokenFileWriter(const TokenFileWriter&) = delete;
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
@@ -51,17 +61,16 @@ class TokenFileWriter {
   int64_t size() const { return size_; }
   // Moves the last `count` tokens to the end of `other`.
   void move_tail(int64_t count, TokenFileWriter& other);
-  // Returns the file's checksum.
+  // Syncs, and returns the file's checksum.
   std::string finish();
 
  private:
-  void write(const void* data, size_t bytes);
   void flush();
   size_t width() const { return wide_ ? 4 : 2; }
 
-  std::filesystem::path path_, temporary_;
-  int descriptor_;
+  OutputFile file_;
   bool wide_;
+  bool finished_ = false;
   int64_t size_ = 0;
   std::vector<char> buffer_;
 };

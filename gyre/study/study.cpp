@@ -89,7 +89,9 @@ Config run_config(const Study& study, const StudyArm& arm, double learning_rate,
   if (learning_rate >= 0) set.push_back(fmt::format("optimizer.lr={}", toml_number(learning_rate)));
   set.push_back(fmt::format("run.seed={}", seed));
   if (updates > 0) set.push_back(fmt::format("run.updates={}", updates));
-  return parse_config(study.text, study.origin, set, {"study"});
+  Config config = parse_config(study.text, study.origin, set, {"study"});
+  make_paths_absolute(config);
+  return config;
 }
 
 std::string arm_directory(const Study& study, const StudyArm& arm) {

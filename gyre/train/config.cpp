@@ -36,7 +36,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
         "where a block's norms are: before its branches or after; auto: gpt pre, bert post");
   visit("model", "sentence_order", model.sentence_order, Range{},
         "bert: exchange the two segments of half the sequences, and learn to tell");
-  visit("data", "tokens", c.data.tokens, Range{}, "directory made by gyre prepare, relative to the current directory");
+  visit("data", "tokens", c.data.tokens, Range{},
+        "directory made by gyre prepare; a relative path is kept as an absolute one");
   auto& pipeline = c.pipeline;
   visit("pipeline", "schedule", pipeline.schedule, Range{},
         "gpipe, 1f1b, interleaved-1f1b, zb-h1, chimera, pipedream, pipedream-2bw, paci, amdp, or the path of a file");
@@ -327,7 +328,20 @@ Config parse_config(std::string_view text, const std::string& origin, const std:
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  return parse_config(read_file(path), path.string(), overrides);
+  Config config = parse_config(read_file(path), path.string(), overrides);
+  make_paths_absolute(config);
+  return config;
+}
+
+void make_paths_absolute(Config& config) {
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  config.data.tokens = absolute(config.data.tokens);
+  std::error_code none;
+  if (std::filesystem::is_regular_file(config.pipeline.schedule, none)) {
+    config.pipeline.schedule = absolute(config.pipeline.schedule);
+  }
 }
 
 std::string to_toml(const Config& config) {

@@ -93,8 +93,12 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Overrides are "table.key=value", the value in TOML or, for strings, bare. InputError for syntax, unknown keys (with
-// the nearest), wrong types and values out of range, saying file and line.
+// The paths in a configuration are relative to the current directory. A run is read from other directories than the one
+// it was begun in, so it keeps them absolute.
+void make_paths_absolute(Config& config);
+
+// With absolute paths. Overrides are "table.key=value", the value in TOML or, for strings, bare. InputError for syntax,
+// unknown keys (with the nearest), wrong types and values out of range, saying file and line.
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides);
 // `other_tables` may be there and are not looked at.
 Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,

@@ -39,6 +39,7 @@ class Diagnosis {
   Diagnosis(const TrainedModel& model, const DiagnosticsOptions& options)
       : model_(model), options_(options), config_(model.config), dataset_(Dataset::open(config_.data.tokens)) {
     config_.run.precision = "fp32";
+    check_identity(model.data, dataset_.meta().checksums, dataset_.directory(), {kTrainFile});
     resolve_vocabulary(config_, dataset_.vocabulary());
     pipeline_ = build_pipeline(config_);
     pipeline_->restore(model.checkpoint.weights, model.checkpoint.optimizer, model.checkpoint.step);

@@ -4,6 +4,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/data/dataset.h"
 
 namespace gyre {
 Config RunDirectory::load_config() const {
@@ -17,9 +18,9 @@ Config RunDirectory::load_config() const {
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
   make_directories(tokenizer(), files_);
-  const std::filesystem::path data = config_to_save.data.tokens;
-  for (const char* file : {"meta.json", "tokenizer.model"}) {
-    if (std::filesystem::exists(data / file)) write_file_atomic(tokenizer() / file, read_file(data / file), files_);
+  std::error_code none;
+  if (!std::filesystem::exists(tokenizer() / kMetaFile, none)) {
+    copy_tokenizer(config_to_save.data.tokens, tokenizer(), files_);
   }
   write_file_atomic(config(), to_toml(config_to_save), files_);
 }

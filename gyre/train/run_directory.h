@@ -29,7 +29,8 @@ class RunDirectory {
   bool has_run() const { return is_there(config()); }
   // InputError unless a run is here.
   Config load_config() const;
-  // Creates the directory and writes configuration and tokenizer, each atomically.
+  // Creates the directory and writes configuration and tokenizer, each atomically. The tokenizer of a run that is here
+  // already stays: it is what its text was made with.
   void create(const Config& config) const;
 
  private:

@@ -18,11 +18,13 @@
 
 namespace gyre {
 
-TrainedModel open_trained_model(const std::filesystem::path& directory, std::optional<int64_t> step) {
+TrainedModel open_trained_model(const std::filesystem::path& directory, std::optional<int64_t> step,
+                                CheckpointParts parts) {
   const RunDirectory run(directory);
   TrainedModel model;
   model.config = run.load_config();
   model.tokenizer = load_tokenizer(run.tokenizer());
+  model.data = DatasetMeta::load(run.tokenizer()).checksums;
   if (!step) step = latest_checkpoint(run.checkpoints());
   if (!step) {
     throw InputError(fmt::format("{}: has no checkpoint yet; train it until one is saved ([run] checkpoint_every)",
@@ -33,7 +35,7 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, std::opt
     throw InputError(fmt::format("{}: has no checkpoint of step {}; there are: {}", directory.string(), *step,
                                  fmt::join(steps, ", ")));
   }
-  model.checkpoint = load_checkpoint(run.checkpoints(), *step);
+  model.checkpoint = load_checkpoint(run.checkpoints(), *step, parts);
   check_model_identity(model.checkpoint.model, model.config);
   return model;
 }
@@ -42,9 +44,12 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   Config config = model.config;
   if (!data.empty()) config.data.tokens = data;
   const Dataset dataset = Dataset::open(config.data.tokens);
+  check_identity(
+      model.data, dataset.meta().checksums, dataset.directory(),
+      data.empty() ? std::vector<std::string>{kTokenizerFile, kValFile} : std::vector<std::string>{kTokenizerFile});
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
-  pipeline->restore(model.checkpoint.weights, model.checkpoint.optimizer, model.checkpoint.step);
+  pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows
   const ValidationBatches validation = validation_batches(config, dataset);
   const BatchSource& source = *validation.source;
   const int64_t count = batches > 0 ? std::min(batches, validation.count) : validation.count;
@@ -52,7 +57,7 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   EvaluationResult result;
   result.step = model.checkpoint.step;
   result.tokens = count * source.tokens_per_batch();
-  result.val_loss = evaluate(*pipeline, *executor, source, count, model.checkpoint.step);
+  result.val_loss = evaluate(*pipeline, *executor, source, count, 0);
   result.perplexity = std::exp(result.val_loss);
   return result;
 }

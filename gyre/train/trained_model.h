@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gyre/checkpoint/checkpoint.h"
+#include "gyre/data/dataset.h"
 #include "gyre/data/tokenizer.h"
 #include "gyre/train/config.h"
 
@@ -20,11 +21,14 @@ namespace gyre {
 struct TrainedModel {
   Config config;
   std::unique_ptr<Tokenizer> tokenizer;
+  DataIdentity data;  // what it was trained on
   CheckpointState checkpoint;
 };
 
-// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage.
-TrainedModel open_trained_model(const std::filesystem::path& run, std::optional<int64_t> step = std::nullopt);
+// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage. The optimizer's
+// state, which is larger than the weights, is read only where `parts` asks for it.
+TrainedModel open_trained_model(const std::filesystem::path& run, std::optional<int64_t> step = std::nullopt,
+                                CheckpointParts parts = CheckpointParts::WeightsOnly);
 
 struct EvaluationResult {
   int64_t step = 0;
@@ -33,6 +37,7 @@ struct EvaluationResult {
   double perplexity = 0;  // exp(val_loss)
 };
 // Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's token directory.
+// InputError when the tokens are not those that the run was begun with, or were made by another tokenizer.
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data);
 
 struct GenerateOptions {

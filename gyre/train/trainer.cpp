@@ -76,6 +76,7 @@ class Training {
         dataset_(Dataset::open(config_.data.tokens)),
         progress_(progress),
         saver_(run_, config_, from_.step(), options.files) {
+    if (options.resume) check_data();
     resolve_vocabulary(config_, dataset_.vocabulary());
     pipeline_ = build_pipeline(config_);
     executor_ = make_executor(config_.pipeline.executor);
@@ -142,6 +143,15 @@ class Training {
     progress_.message(text);
     if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
     continue_metrics(run_.metrics(), done_, to_json(from_.changes), options_.files);
+  }
+
+  // Tokens and tokenizer must be those that the run was begun with.
+  void check_data() const {
+    const auto check = [&](const DataIdentity& run) {
+      check_identity(run, dataset_.meta().checksums, dataset_.directory(), {kTokenizerFile, kTrainFile, kValFile});
+    };
+    if (is_there(run_.tokenizer() / kMetaFile)) check(DatasetMeta::load(run_.tokenizer()).checksums);
+    if (from_.checkpoint && !from_.checkpoint->data.empty()) check(from_.checkpoint->data);
   }
 
   // From one drain point to the next, and what is due there.
@@ -224,6 +234,7 @@ class Training {
     state.model = model_identity(config_);
     state.delay = delay_;
     state.skipped = skipped_;
+    state.data = dataset_.meta().checksums;
     state.weights = pipeline_->weights();
     state.optimizer = pipeline_->optimizer_state();
     metrics_->sync();  // a checkpoint must not know of updates that the metrics lose

@@ -1,10 +1,12 @@
 // Text to tokens to batches: exact round trips, streaming that does not show, deterministic batches, damage noticed.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -16,6 +18,7 @@
 #include "gyre/data/text_reader.h"
 #include "gyre/data/token_batches.h"
 #include "gyre/data/utf8.h"
+#include "support/faulty_files.h"
 
 namespace gyre {
 namespace {
@@ -236,7 +239,145 @@ TEST_F(DataTest, WideVocabulariesUseFourBytes) {
   EXPECT_EQ(tokens(TokenFile(directory_ / "wide.bin")), (std::vector<int64_t>{1, 65536, 69999}));
   EXPECT_EQ(tokens(TokenFile(directory_ / "other.bin")), (std::vector<int64_t>{5}));
   std::vector<int64_t> out(3);
-  EXPECT_THROW(TokenFile(directory_ / "wide.bin").read(0, out, 69999), InputError);  // outside the vocabulary
+  EXPECT_THROW(TokenFile(directory_ / "wide.bin").read(0, out, 69999), RunError);  // outside the vocabulary
+}
+
+TEST_F(DataTest, AFileThatIsCutShortInUseIsAnError) {
+  PrepareOptions o = options({write("text", plain_text(3000))});
+  prepare(o);
+  const Dataset dataset = Dataset::open(o.out);
+  const TokenFile& train = dataset.train();
+  fs::resize_file(o.out / "train.bin", 1024);
+  std::vector<int64_t> out(10);
+  EXPECT_THROW(train.read(4000, out, 256), RunError);
+}
+
+// meta.json with another text for `was`.
+void change_meta(const fs::path& directory, const std::string& was, const std::string& is) {
+  std::string meta = read_file(directory / "meta.json");
+  ASSERT_NE(meta.find(was), std::string::npos) << was;
+  meta.replace(meta.find(was), was.size(), is);
+  std::ofstream(directory / "meta.json", std::ios::binary) << meta;
+}
+
+std::string complaint_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
+  const auto text = write("text", plain_text(2000)), other_text = write("other", plain_text(2001));
+  for (const std::string& tokenizer : tokenizer_names()) {
+    PrepareOptions o = options({text}, tokenizer), other = options({other_text}, tokenizer);
+    other.out = directory_ / "other-tokens";
+    o.overwrite = other.overwrite = true;
+    prepare(o);
+    prepare(other);
+    EXPECT_NO_THROW(Dataset::open(o.out).train());
+    // One byte of the tokens, their number as it was.
+    for (const char* file : {"train.bin", "val.bin"}) {
+      const std::string content = read_file(o.out / file);
+      std::string changed = content;
+      changed[changed.size() - 2] = static_cast<char>(changed[changed.size() - 2] ^ 1);
+      std::ofstream(o.out / file, std::ios::binary) << changed;
+      const Dataset dataset = Dataset::open(o.out);
+      EXPECT_THAT(complaint_of([&] {
+                    dataset.train();
+                    dataset.val();
+                  }),
+                  ::testing::AllOf(::testing::HasSubstr(file), ::testing::HasSubstr("checksum")));
+      std::ofstream(o.out / file, std::ios::binary) << content;
+    }
+    // A token outside the vocabulary is found although nobody has sampled it.
+    const std::string vocabulary = fmt::format("\"vocabulary\": {}", Dataset::open(o.out).vocabulary());
+    change_meta(o.out, vocabulary, "\"vocabulary\": 100");
+    EXPECT_THAT(complaint_of([&] { Dataset::open(o.out).train(); }), ::testing::HasSubstr("outside the vocabulary"));
+    change_meta(o.out, "\"vocabulary\": 100", vocabulary);
+    if (tokenizer != "bpe") continue;
+    // Another tokenizer with as many pieces.
+    EXPECT_NO_THROW(load_tokenizer(o.out));
+    fs::copy_file(other.out / "tokenizer.model", o.out / "tokenizer.model", fs::copy_options::overwrite_existing);
+    EXPECT_THAT(complaint_of([&] { load_tokenizer(o.out); }), ::testing::HasSubstr("tokenizer.model"));
+    EXPECT_THAT(complaint_of([&] { copy_tokenizer(o.out, directory_); }), ::testing::HasSubstr("tokenizer.model"));
+  }
+}
+
+TEST_F(DataTest, PreparedTextIsReplacedOnRequestAlone) {
+  PrepareOptions o = options({write("text", plain_text(500))});
+  prepare(o);
+  const std::string before = read_file(o.out / "meta.json");
+  o.val_fraction = 0.3;
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--overwrite"));
+  EXPECT_EQ(read_file(o.out / "meta.json"), before);
+  o.overwrite = true;
+  prepare(o);
+  EXPECT_NE(read_file(o.out / "meta.json"), before);
+  // What is not ours is not removed, whatever is asked.
+  std::ofstream(o.out / "notes.txt") << "mine";
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("notes.txt"));
+  EXPECT_EQ(read_file(o.out / "notes.txt"), "mine");
+  // An empty directory is a place; a file, a link to nowhere and nothing are none.
+  o.overwrite = false;
+  o.out = directory_ / "empty";
+  fs::create_directories(o.out);
+  prepare(o);
+  EXPECT_NO_THROW(Dataset::open(o.out).train());
+  for (const fs::path& out :
+       {directory_ / "text", directory_ / "text" / "below", directory_ / "dangling", fs::path()}) {
+    fs::remove(directory_ / "dangling");
+    fs::create_symlink(directory_ / "nowhere", directory_ / "dangling");
+    o.out = out;
+    EXPECT_NE(complaint(o), "accepted") << out;
+  }
+}
+
+TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
+  const std::string old_text = write("old", plain_text(300)), new_text = write("new", plain_text(400));
+  const auto run = [&](const std::string& text, bool overwrite, FileSystem& files) {
+    PrepareOptions o = options({text});
+    o.overwrite = overwrite;
+    PrepareOptions with_files{o.texts, o.out, o.tokenizer, o.vocabulary_size, o.val_fraction, overwrite, 0, files};
+    try {
+      prepare(with_files);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const fs::path out = directory_ / "tokens";
+  FaultyFiles sound;
+  ASSERT_TRUE(run(new_text, true, sound));
+  const std::string fresh = read_file(out / "meta.json");
+  for (const bool replaces : {false, true}) {
+    std::string old;
+    const int64_t faults = walk_faults(
+        [&] {
+          fs::remove_all(out);
+          fs::remove_all(directory_ / "tokens.preparing");
+          if (!replaces) return;
+          ASSERT_TRUE(run(old_text, true, sound));
+          old = read_file(out / "meta.json");
+        },
+        [&](FileSystem& files) { return run(new_text, true, files); },
+        [&](bool succeeded, Fault) {
+          if (fs::exists(out)) {
+            const Dataset dataset = Dataset::open(out);
+            EXPECT_NO_THROW(dataset.train());
+            EXPECT_NO_THROW(dataset.val());
+            const std::string meta = read_file(out / "meta.json");
+            EXPECT_TRUE(meta == fresh || (replaces && meta == old && !succeeded));
+          } else {
+            EXPECT_FALSE(succeeded || replaces);
+          }
+          EXPECT_TRUE(run(new_text, true, sound));  // nothing is in the way of the next try
+          EXPECT_FALSE(fs::exists(directory_ / "tokens.preparing"));
+        });
+    EXPECT_GE(faults, 5 * 12);
+  }
 }
 
 TEST_F(DataTest, BatchesDependOnSeedAndIndexAlone) {
