@@ -53,7 +53,8 @@ std::string DatasetMeta::to_json() const {
 DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin) {
   const auto json = parse_json(text);
   if (!json) throw InputError(fmt::format("{}: not JSON; run gyre prepare again", origin));
-  JsonFields fields(*json, fmt::format("{}: not a meta.json of gyre prepare; run it again", origin));
+  JsonFields fields(*json,
+                    fmt::format("{}: not a meta.json of this gyre; run gyre prepare again, with --overwrite", origin));
   if (fields.need<std::string>("format") != "gyre-tokens" || fields.need<int64_t>("version") != kVersion) {
     fields.fail("its format is not version 2 of gyre-tokens");
   }

@@ -33,7 +33,7 @@ constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
 class Text {
  public:
   Text(const std::string& path, const PrepareOptions& options, const std::filesystem::path& directory, bool twice)
-      : name_(path == "-" ? "standard input" : path), files_(options.files) {
+      : name_(path == "-" ? "standard input" : path), files_(*options.files) {
     if (path != "-") {
       open(path);
     } else if (!twice) {
@@ -184,7 +184,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const s
   Sampler sampler(total, sample_bytes(options.vocabulary_size));
   for (const auto& text : texts) text->read([&](std::string_view piece) { sampler.add(piece); });
   const std::string model = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
-  FileWriter writer(directory / kTokenizerFile, options.files);
+  FileWriter writer(directory / kTokenizerFile, *options.files);
   writer.write(model);
   writer.close();
   checksums[kTokenizerFile] = file_checksum(directory / kTokenizerFile);
@@ -216,7 +216,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   check(options);
   const auto out = resolved(options.out);
   check_place(out, options.overwrite);
-  DirectoryUnderConstruction directory(out.string() + ".preparing", options.files);
+  DirectoryUnderConstruction directory(out.string() + ".preparing", *options.files);
 
   std::vector<std::unique_ptr<Text>> texts;
   for (const std::string& path : options.texts) {
@@ -227,8 +227,8 @@ PrepareResult prepare(const PrepareOptions& options) {
 
   PrepareResult result;
   result.vocabulary = tokenizer->vocabulary_size();
-  TokenFileWriter train(directory.path() / kTrainFile, result.vocabulary, options.files);
-  TokenFileWriter val(directory.path() / kValFile, result.vocabulary, options.files);
+  TokenFileWriter train(directory.path() / kTrainFile, result.vocabulary, *options.files);
+  TokenFileWriter val(directory.path() / kValFile, result.vocabulary, *options.files);
   for (const auto& text : texts) add_document(*text, *tokenizer, options.val_fraction, train, val, result);
   texts.clear();
   result.train_tokens = train.size();
@@ -242,7 +242,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   meta.text_bytes = result.text_bytes;
   meta.checksums[kTrainFile] = train.finish();
   meta.checksums[kValFile] = val.finish();
-  FileWriter writer(directory.path() / kMetaFile, options.files);
+  FileWriter writer(directory.path() / kMetaFile, *options.files);
   writer.write(meta.to_json());
   writer.close();
   directory.complete(out);

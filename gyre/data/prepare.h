@@ -18,7 +18,7 @@ struct PrepareOptions {
   double val_fraction = 0.1;
   bool overwrite = false;    // take the place of prepared text that is in `out` already
   int input_descriptor = 0;  // what "-" reads
-  FileSystem& files = system_files();
+  FileSystem* files = &system_files();
 };
 
 struct PrepareResult {

@@ -65,7 +65,7 @@ class Conductor {
       }
       return true;
     }
-    std::filesystem::create_directories(launcher_.root);
+    make_directories(launcher_.root);
     return launch(runs, launcher_, [&](const StudyRun& run, RunStatus status) { account(run, status); });
   }
 

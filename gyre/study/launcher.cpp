@@ -54,7 +54,7 @@ pid_t spawn(std::vector<std::string> words, const std::string& out, const std::s
 
 pid_t start_training(const StudyRun& run, bool resume, const LauncherOptions& options) {
   const auto directory = options.root / run.directory;
-  std::filesystem::create_directories(directory.parent_path());
+  make_directories(directory.parent_path());
   const auto config = directory.string() + ".toml";
   write_file_atomic(config, to_toml(run.config));
   std::vector<std::string> words = {options.program.string(), "train", config, "--out", directory.string()};
@@ -193,7 +193,7 @@ std::string diagnostics_of(const StudyRun& run, const LauncherOptions& options) 
     if (status != 0) {
       throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
     }
-    std::filesystem::rename(out, kept);
+    rename_path(out, kept);
   }
   return read_file(kept);
 }

@@ -44,6 +44,7 @@ class DataTest : public ::testing::Test {
     options.out = directory_ / "tokens";
     options.tokenizer = tokenizer;
     options.vocabulary_size = 400;
+    options.overwrite = true;
     return options;
   }
   std::string complaint(const PrepareOptions& options) {
@@ -274,7 +275,6 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
   for (const std::string& tokenizer : tokenizer_names()) {
     PrepareOptions o = options({text}, tokenizer), other = options({other_text}, tokenizer);
     other.out = directory_ / "other-tokens";
-    o.overwrite = other.overwrite = true;
     prepare(o);
     prepare(other);
     EXPECT_NO_THROW(Dataset::open(o.out).train());
@@ -308,6 +308,7 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
 
 TEST_F(DataTest, PreparedTextIsReplacedOnRequestAlone) {
   PrepareOptions o = options({write("text", plain_text(500))});
+  o.overwrite = false;
   prepare(o);
   const std::string before = read_file(o.out / "meta.json");
   o.val_fraction = 0.3;
@@ -340,9 +341,9 @@ TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
   const auto run = [&](const std::string& text, bool overwrite, FileSystem& files) {
     PrepareOptions o = options({text});
     o.overwrite = overwrite;
-    PrepareOptions with_files{o.texts, o.out, o.tokenizer, o.vocabulary_size, o.val_fraction, overwrite, 0, files};
+    o.files = &files;
     try {
-      prepare(with_files);
+      prepare(o);
       return true;
     } catch (const Error&) {
       return false;

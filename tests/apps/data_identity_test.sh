@@ -1,0 +1,50 @@
+# What a run was begun with is what it goes on with: other tokens or another tokenizer are noticed by every command.
+source "$(dirname "$0")/common.sh"
+
+# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words.
+refuses() {
+  local words=$1 code=0
+  shift
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
+  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(cat err.txt)"
+  grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
+}
+
+sed 's/waters/winds /' text.txt >other.txt
+"$gyre" train run.toml --out run --set run.updates=20 >/dev/null 2>&1
+cp -r run before
+
+# Prepared again into the run's own data: refused, and when it is wanted, the run is not continued with it.
+refuses "--overwrite" "$gyre" prepare other.txt --out tokens
+cp -r tokens old-tokens
+"$gyre" prepare other.txt --out tokens --overwrite >/dev/null
+refuses "tokens/train.bin" "$gyre" train --resume --out run --set run.updates=40
+refuses "tokens/val.bin" "$gyre" eval run
+refuses "tokens/train.bin" "$gyre" diagnose run --draws 0
+diff -r run before >/dev/null || fail "a refused command changed the run"
+"$gyre" eval run --data tokens >/dev/null || fail "other text by the same tokenizer is evaluated when it is asked for"
+rm -r tokens && mv old-tokens tokens
+
+# From another directory: the run knows where its data is.
+(mkdir elsewhere && cd elsewhere && "$gyre" eval ../run >/dev/null) || fail "eval from another directory"
+
+# Another tokenizer with as many pieces.
+if "$gyre" info --json | grep -q '"bpe"'; then
+  "$gyre" prepare text.txt --out bpe --tokenizer bpe --vocab-size 320 >/dev/null
+  "$gyre" prepare other.txt --out bpe-other --tokenizer bpe --vocab-size 320 >/dev/null
+  "$gyre" train run.toml --out bpe-run --set run.updates=5 --set data.tokens=bpe --set run.checkpoint_every=0 >/dev/null 2>&1
+  cp bpe-run/tokenizer/tokenizer.model kept.model
+  "$gyre" prepare other.txt --out bpe --tokenizer bpe --vocab-size 320 --overwrite >/dev/null
+  refuses "tokenizer.model" "$gyre" train --resume --out bpe-run --set run.updates=9
+  cmp kept.model bpe-run/tokenizer/tokenizer.model || fail "the run's tokenizer was overwritten"
+  refuses "tokenizer.model" "$gyre" eval bpe-run --data bpe-other
+  refuses "tokenizer.model" "$gyre" eval run --data bpe-other
+  cp bpe-other/tokenizer.model bpe-run/tokenizer/
+  refuses "tokenizer.model" "$gyre" generate bpe-run --prompt verse
+fi
+
+# Reading text and evaluating need the weights alone.
+rm run/checkpoints/*/optimizer.safetensors
+"$gyre" generate run --prompt verse --tokens 3 >/dev/null || fail "generate reads the optimizer's state"
+"$gyre" eval run >/dev/null || fail "eval reads the optimizer's state"
