@@ -55,6 +55,8 @@ class OutputFile {
   void truncate(uint64_t bytes);
   void sync();
   void close();
+  // For what changes nothing.
+  int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
   FileSystem& files() const { return files_; }
 
