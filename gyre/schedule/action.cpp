@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
@@ -20,9 +21,6 @@ std::optional<int64_t> take_number(std::string_view& text, int64_t most) {
   return value;
 }
 
-constexpr int64_t kMostStages = 1 << 20;
-constexpr int64_t kMostMicrobatches = int64_t{1} << 53;
-
 std::optional<Action> try_parse(std::string_view text, int pipelines) {
   Action action;
   if (pipelines > 1) {
@@ -31,12 +29,12 @@ std::optional<Action> try_parse(std::string_view text, int pipelines) {
     action.pipeline = static_cast<int>(*pipeline);
     text.remove_prefix(1);
   }
-  const auto stage = take_number(text, kMostStages);
+  const auto stage = take_number(text, kMostStages - 1);
   if (!stage || text.empty() || std::string_view("FBIWUA").find(text[0]) == std::string_view::npos) return std::nullopt;
   action.stage = static_cast<int>(*stage);
   action.kind = static_cast<ActionKind>(text[0]);
   text.remove_prefix(1);
-  const auto microbatch = take_number(text, kMostMicrobatches);
+  const auto microbatch = take_number(text, kMostMicrobatch);
   if (!microbatch || !text.empty()) return std::nullopt;
   action.microbatch = *microbatch;
   return action;

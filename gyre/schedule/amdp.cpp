@@ -17,13 +17,13 @@
 #include "gyre/core/error.h"
 #include "gyre/schedule/builder_parts.h"
 #include "gyre/schedule/first_ready.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/schedule/timeline.h"
 
 namespace gyre {
 namespace {
 
 constexpr int kMostPreloads = 3;
-constexpr int64_t kLongestShift = 50'000'000;  // microbatch-stages of a period, which is held in memory
 
 int pipelines_for_depth(int stages) {
   return (stages + 1) / 2;
@@ -52,9 +52,18 @@ Placement ring_placement(int stages, int pipelines) {
   return placement;
 }
 
-bool holds_first_stage(const Placement& placement, int worker) {
-  return std::any_of(placement.begin(), placement.end(), [&](const auto& p) { return p[0] == worker; });
-}
+// A placement as its workers see it. Every pipeline visits every worker once.
+struct Hosted {
+  explicit Hosted(const Placement& placement)
+      : stage(placement[0].size(), std::vector<int>(placement.size())), holds_first_stage(stage.size()) {
+    for (size_t p = 0; p < placement.size(); ++p) {
+      for (size_t s = 0; s < stage.size(); ++s) stage[static_cast<size_t>(placement[p][s])][p] = static_cast<int>(s);
+      holds_first_stage[static_cast<size_t>(placement[p][0])] = true;
+    }
+  }
+  std::vector<std::vector<int>> stage;  // [worker][pipeline]
+  std::vector<bool> holds_first_stage;  // [worker]
+};
 
 // Where in a block a worker updates and adopts: before the block's action of that number.
 struct VersionChanges {
@@ -65,22 +74,21 @@ struct VersionChanges {
 // Writes one worker's endless sequence of blocks with its updates and adoptions.
 class WorkerProgram {
  public:
-  // changes: null for none at all.
-  WorkerProgram(const Schedule& schedule, int worker, std::vector<Action> block, int64_t block_size, int preload,
-                const VersionChanges* changes)
+  // hosted: the worker's stages, by pipeline. preload: 0 for workers without a first stage. changes: null for none.
+  WorkerProgram(const Schedule& schedule, const std::vector<int>& hosted, const std::vector<Action>& block,
+                int64_t block_size, size_t preload, const VersionChanges* changes)
       : schedule_(schedule),
-        worker_(worker),
-        block_(std::move(block)),
+        hosted_(hosted),
+        block_(block),
         block_size_(block_size),
-        preload_(holds_first_stage(schedule.placement, worker)
-                     ? std::min(static_cast<size_t>(preload), block_.size() - 1)
-                     : 0),
+        preload_(std::min(preload, block.size() - 1)),
         changes_(changes) {}
 
   // One repetition of `shift` microbatches as prologue, the next as period: from then on nothing changes.
   Program write() {
     Program program;
     const int64_t blocks = schedule_.shift / block_size_;
+    reserve(blocks, program);
     for (int64_t number = 0; number < blocks; ++number) write_block(number, program.prologue);
     for (int64_t number = blocks; number < 2 * blocks; ++number) write_block(number, program.period);
     return program;
@@ -115,16 +123,24 @@ class WorkerProgram {
       }
       if (changes_->adopts != before) continue;
       for (int p = 0; p < schedule_.pipelines; ++p) {
-        for (int stage = 0; stage < schedule_.stages; ++stage) {
-          if (schedule_.worker_of(p, stage) == worker_) actions.push_back(adopt(stage, w, p));
-        }
+        actions.push_back(adopt(hosted_[static_cast<size_t>(p)], w, p));
       }
     }
   }
 
+  // As long as they become: growing by doubling would take twice the memory.
+  void reserve(int64_t blocks, Program& program) const {
+    const auto computations = static_cast<size_t>(blocks) * block_.size();
+    const size_t changes = changes_ == nullptr ? 0
+                                               : static_cast<size_t>(schedule_.shift / schedule_.window) *
+                                                     (changes_->updates.size() + hosted_.size());
+    program.prologue.reserve(computations + changes);
+    program.period.reserve(computations + changes);
+  }
+
   const Schedule& schedule_;
-  int worker_;
-  std::vector<Action> block_;
+  const std::vector<int>& hosted_;
+  const std::vector<Action>& block_;
   int64_t block_size_;
   size_t preload_;
   const VersionChanges* changes_;
@@ -133,11 +149,13 @@ class WorkerProgram {
 
 using BlockOrder = std::vector<std::vector<Action>>;  // [worker]
 
-void write_programs(Schedule& schedule, const BlockOrder& order, int64_t block_size, int preload,
+void write_programs(Schedule& schedule, const Hosted& hosted, const BlockOrder& order, int64_t block_size, int preload,
                     const std::vector<VersionChanges>& changes) {
   for (int worker = 0; worker < schedule.workers; ++worker) {
     const VersionChanges* own = changes.empty() ? nullptr : &changes[worker];
-    schedule.programs[worker] = WorkerProgram(schedule, worker, order[worker], block_size, preload, own).write();
+    const size_t own_preload = hosted.holds_first_stage[worker] ? static_cast<size_t>(preload) : 0;
+    schedule.programs[worker] =
+        WorkerProgram(schedule, hosted.stage[worker], order[worker], block_size, own_preload, own).write();
   }
 }
 
@@ -160,11 +178,11 @@ size_t published_adoption(const std::vector<Action>& block, bool first_stage, in
 // Adoptions at the published points, unless the gradients of the block before are not there yet in the timeline of the
 // schedule without updates; then as soon as they are. An update stands as early as that timeline allows without
 // waiting. Since everything follows one timeline, nothing can wait in a circle.
-std::vector<VersionChanges> version_changes(Schedule schedule, const BlockOrder& order, int64_t block_size, int preload,
-                                            double tb_over_tf) {
+std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hosted, const BlockOrder& order,
+                                            int64_t block_size, int preload, double tb_over_tf) {
   constexpr int64_t kBlock = 6;  // the steady state
   schedule.window = schedule.shift = block_size;
-  write_programs(schedule, order, block_size, preload, {});
+  write_programs(schedule, hosted, order, block_size, preload, {});
   std::vector<double> gradients_done(schedule.stages);        // of kBlock
   std::vector<std::vector<double>> starts(schedule.workers);  // of the actions of the next block
   ComputeCosts costs = tick_costs(tb_over_tf);
@@ -178,46 +196,65 @@ std::vector<VersionChanges> version_changes(Schedule schedule, const BlockOrder&
   };
   Timeline(schedule, (kBlock + 3) * block_size, costs, record).run();
 
+  // The first action of the block behind `time`, and behind the worker's preloads.
+  const auto not_before = [&](int worker, double time) {
+    const auto first =
+        starts[worker].begin() +
+        (hosted.holds_first_stage[worker] ? std::min<std::ptrdiff_t>(preload, std::ssize(starts[worker])) : 0);
+    return static_cast<size_t>(std::lower_bound(first, starts[worker].end(), time) - starts[worker].begin());
+  };
   std::vector<VersionChanges> changes(schedule.workers);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const int owner = schedule.owner[stage];
+    changes[owner].updates.emplace_back(stage, not_before(owner, gradients_done[stage]));
+  }
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    const bool first_stage = holds_first_stage(schedule.placement, worker);
-    const auto not_before = [&](double time) {
-      size_t i = first_stage ? static_cast<size_t>(preload) : 0;
-      while (i < starts[worker].size() && starts[worker][i] < time) ++i;
-      return i;
-    };
-    for (int stage = 0; stage < schedule.stages; ++stage) {
-      if (schedule.owner[stage] == worker)
-        changes[worker].updates.emplace_back(stage, not_before(gradients_done[stage]));
-    }
-    size_t adopts = published_adoption(order[worker], first_stage, schedule.stages);
-    for (int p = 0; p < schedule.pipelines; ++p) {
-      for (int stage = 0; stage < schedule.stages; ++stage) {
-        if (schedule.worker_of(p, stage) == worker) adopts = std::max(adopts, not_before(gradients_done[stage]));
-      }
-    }
-    changes[worker].adopts = adopts;
+    double all_done = 0;
+    for (const int stage : hosted.stage[worker]) all_done = std::max(all_done, gradients_done[stage]);
+    const size_t published = published_adoption(order[worker], hosted.holds_first_stage[worker], schedule.stages);
+    changes[worker].adopts = std::max(published, not_before(worker, all_done));
   }
   return changes;
 }
 
-Schedule build_with(const ScheduleOptions& options, const Placement& placement, int preload) {
-  Schedule schedule = one_pipeline(options, "amdp");
-  schedule.weights = WeightPolicy::Latest;
-  schedule.pipelines = static_cast<int>(placement.size());
-  schedule.placement = placement;
-  const int64_t block_size = static_cast<int64_t>(options.intake) * schedule.pipelines;
-  schedule.shift = std::lcm(schedule.window, block_size);
-  if (schedule.shift > kLongestShift / schedule.stages) {
+int64_t block_size_of(const ScheduleOptions& options, int pipelines) {
+  return static_cast<int64_t>(options.intake) * pipelines;
+}
+
+// Microbatches of a repetition, after which windows and blocks begin together. Says what to lower where the programs
+// (a prologue and a period of that length) would be too long.
+int64_t checked_shift(const ScheduleOptions& options, int64_t block_size) {
+  const int64_t longest = kMostActions / (4LL * options.stages);
+  const int64_t shift = options.window / std::gcd(options.window, block_size) * block_size;
+  if (shift <= longest) return shift;
+  const OptionNames& names = options.names;
+  if (block_size > longest) {
     throw InputError(
-        fmt::format("schedule amdp: windows of {} and blocks of {} microbatches meet only after {}; make "
-                    "the window a multiple of {}",
-                    schedule.window, block_size, schedule.shift, block_size));
+        fmt::format("schedule amdp: on {} stages a block of {} microbatches makes programs of more than {} actions, "
+                    "which are held in memory; make {}, {} or {} smaller",
+                    options.stages, block_size, kMostActions, names.intake, names.pipelines, names.stages));
   }
+  const int64_t fitting = std::min(longest, options.window) / block_size * block_size;
+  throw InputError(
+      fmt::format("schedule amdp: windows of {} and blocks of {} microbatches meet only after {}, which makes programs "
+                  "of more than {} actions; make {} {}",
+                  options.window, block_size, shift, kMostActions, names.window, fitting));
+}
+
+Schedule build_with(const ScheduleOptions& options, const Placement& placement, int preload) {
+  const auto pipelines = static_cast<int>(placement.size());
+  const int64_t block_size = block_size_of(options, pipelines);
+  const int64_t shift = checked_shift(options, block_size);
+  Schedule schedule = one_pipeline(options);
+  schedule.weights = WeightPolicy::Latest;
+  schedule.pipelines = pipelines;
+  schedule.placement = placement;
+  schedule.shift = shift;
+  const Hosted hosted(placement);
   const BlockOrder order = first_ready_order(placement, schedule.workers, options.intake, options.intake, kForwardTicks,
                                              backward_ticks(options.tb_over_tf));
-  write_programs(schedule, order, block_size, preload,
-                 version_changes(schedule, order, block_size, preload, options.tb_over_tf));
+  write_programs(schedule, hosted, order, block_size, preload,
+                 version_changes(schedule, hosted, order, block_size, preload, options.tb_over_tf));
   return schedule;
 }
 
@@ -228,25 +265,32 @@ double block_period(const Schedule& schedule, double tb_over_tf) {
   try {
     return makespan(schedule, 2 * kRepetitions * schedule.shift, costs) -
            makespan(schedule, kRepetitions * schedule.shift, costs);
-  } catch (const InputError&) {
+  } catch (const Deadlock&) {
     return std::numeric_limits<double>::infinity();
   }
 }
 
 // Few enough pipelines that a window has a block; says what would do if not.
 int checked_pipelines(const ScheduleOptions& options) {
+  const OptionNames& names = options.names;
   const int pipelines = options.pipelines > 0 ? options.pipelines : pipelines_for_depth(options.stages);
   if (pipelines > options.stages) {
-    throw InputError(fmt::format("schedule amdp: {} pipelines on {} stages; give at most {}", pipelines, options.stages,
-                                 options.stages));
+    throw InputError(fmt::format("schedule amdp: {} pipelines on {} stages; make {} at most {}", pipelines,
+                                 options.stages, names.pipelines, options.stages));
   }
-  if (options.window < static_cast<int64_t>(options.intake) * pipelines) {
+  const int64_t block_size = block_size_of(options, pipelines);
+  if (options.window < block_size) {
     const int64_t fitting = options.window / options.intake;
     throw InputError(
-        fmt::format("schedule amdp: a window of {} microbatches is less than {} for each of {} pipelines; "
-                    "make the window at least {}{}",
-                    options.window, options.intake, pipelines, static_cast<int64_t>(options.intake) * pipelines,
-                    fitting > 0 ? fmt::format(", or the pipelines at most {}", fitting) : ""));
+        fmt::format("schedule amdp: a window of {} microbatches is less than {} for each of {} pipelines; make {} at "
+                    "least {}{}",
+                    options.window, options.intake, pipelines, names.window, block_size,
+                    fitting > 0 ? fmt::format(", or {} at most {}", names.pipelines, fitting) : ""));
+  }
+  // A worker's block is a forward and a backward of each microbatch.
+  if (options.preload < -1 || options.preload >= 2 * block_size) {
+    throw InputError(fmt::format("schedule amdp: {} is {}; give 0 to {}, or -1 for what suits the ratio", names.preload,
+                                 options.preload, 2 * block_size - 1));
   }
   return pipelines;
 }
@@ -257,17 +301,19 @@ Placement placement_for(int stages, int pipelines) {
 }
 
 // The preload with the shortest block. It hangs on the ratio and the kind of placement; very deep pipelines take that
-// of one of kDeepest stages or a few more, which has the same kind and is found at once.
+// of one of kDeepest stages or a few more, which has the same kind and is found at once; so do large intakes.
 int best_preload(ScheduleOptions options, int pipelines) {
   constexpr int kDeepest = 64;
+  constexpr int kMostIntake = 64;
   if (options.stages > kDeepest) {
     const bool full = pipelines == pipelines_for_depth(options.stages);
     options.stages = kDeepest + options.stages % 4;
     pipelines = full ? pipelines_for_depth(options.stages) : std::min(pipelines, kDeepest / 2);
   }
+  options.intake = std::min(options.intake, kMostIntake);
   const Placement placement = placement_for(options.stages, pipelines);
   // The order within a block does not depend on the window: weigh with the shortest.
-  options.window = static_cast<int64_t>(options.intake) * pipelines;
+  options.window = block_size_of(options, pipelines);
   int best = 0;
   double best_period = std::numeric_limits<double>::infinity();
   for (int preload = 0; preload <= kMostPreloads; ++preload) {
@@ -283,12 +329,18 @@ int best_preload(ScheduleOptions options, int pipelines) {
 }  // namespace
 
 Schedule build_amdp(const ScheduleOptions& options) {
-  check_options(options, "amdp");
+  check_options(options);
   const int pipelines = checked_pipelines(options);
+  checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
-  if (options.preload >= 0) return build_with(options, placement, options.preload);
-
-  return build_with(options, placement, best_preload(options, pipelines));
+  if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
+  try {
+    return build_with(options, placement, options.preload);
+  } catch (const Deadlock&) {
+    throw InputError(
+        fmt::format("schedule amdp: with {} at {} workers wait for each other in a circle; make it smaller",
+                    options.names.preload, options.preload));
+  }
 }
 
 }  // namespace gyre

@@ -6,10 +6,21 @@
 namespace gyre {
 
 // InputError for numbers out of range.
-void check_options(const ScheduleOptions& options, const std::string& name);
+void check_options(const ScheduleOptions& options);
 
-// Placement and sizes filled in, programs empty, shift = window.
-Schedule one_pipeline(const ScheduleOptions& options, const std::string& name);
+// How many actions all programs of a schedule have together.
+using CountActions = int64_t (*)(int64_t stages, int64_t window);
+// Of a window between flushes: forwards, backwards and the update.
+inline int64_t flushed_actions(int64_t stages, int64_t window) {
+  return stages * (2 * window + 1);
+}
+
+// Options in range, and programs no longer than kMostActions; else InputError says which size to lower, and to what.
+// Windows below `least_window` are none that the schedule could serve.
+void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window = 1);
+
+// Placement and sizes filled in, programs empty, shift = window. Of options that have been checked.
+Schedule one_pipeline(const ScheduleOptions& options);
 
 inline Action forward(int stage, int64_t microbatch, int pipeline = 0) {
   return {ActionKind::Forward, pipeline, stage, microbatch};

@@ -5,9 +5,12 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
+
+constexpr double kMostRatio = 1000;  // of a backward's time to a forward's
 
 struct Builder {
   const char* name;
@@ -41,29 +44,42 @@ Schedule make_schedule(const ScheduleOptions& options) {
                                suggestion(options.name, schedule_names())));
 }
 
-void check_options(const ScheduleOptions& options, const std::string& name) {
-  const auto at_least_one = [&](const char* what, int64_t value) {
-    if (value < 1) throw InputError(fmt::format("schedule {}: {} is {}; give at least 1", name, what, value));
+void check_options(const ScheduleOptions& options) {
+  const auto check = [&](const std::string& what, int64_t value, int64_t least, int64_t most) {
+    if (value >= least && value <= most) return;
+    throw InputError(fmt::format("schedule {}: {} is {}; give {} to {}", options.name, what, value, least, most));
   };
-  at_least_one("stages", options.stages);
-  at_least_one("window", options.window);
-  at_least_one("chunks", options.chunks);
-  at_least_one("intake", options.intake);
-  if (options.pipelines < 0) {
-    throw InputError(fmt::format("schedule {}: pipelines is {}; give 1 or more, or 0 for what the depth calls for",
-                                 name, options.pipelines));
-  }
-  if (!(options.tb_over_tf > 0 && options.tb_over_tf <= 1000)) {
-    throw InputError(
-        fmt::format("schedule {}: a backward cannot take {} times a forward; give a ratio above 0, to 1000", name,
-                    options.tb_over_tf));
+  check(options.names.stages, options.stages, 1, kMostStages);
+  check(options.names.window, options.window, 1, kMostWindow);
+  check(options.names.chunks, options.chunks, 1, kMostStages);
+  check(options.names.pipelines, options.pipelines, 0, kMostStages);
+  check(options.names.intake, options.intake, 1, kMostStages);
+  if (!(options.tb_over_tf > 0 && options.tb_over_tf <= kMostRatio)) {
+    throw InputError(fmt::format("schedule {}: {} is {}; give a ratio above 0, to {}", options.name,
+                                 options.names.tb_over_tf, options.tb_over_tf, kMostRatio));
   }
 }
 
-Schedule one_pipeline(const ScheduleOptions& options, const std::string& name) {
-  check_options(options, name);
+void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window) {
+  check_options(options);
+  const int64_t actions = count(options.stages, options.window);
+  if (actions <= kMostActions) return;
+  int64_t fitting = 0;  // the longest window that does, by halving, since the count grows with it
+  for (int64_t too_long = options.window; too_long - fitting > 1;) {
+    const int64_t middle = fitting + (too_long - fitting) / 2;
+    (count(options.stages, middle) <= kMostActions ? fitting : too_long) = middle;
+  }
+  throw InputError(fmt::format(
+      "schedule {}: {} stages and a window of {} microbatches make programs of {} actions, and at most {} are held in "
+      "memory; make {}",
+      options.name, options.stages, options.window, actions, kMostActions,
+      fitting >= least_window ? fmt::format("{} at most {}", options.names.window, fitting)
+                              : options.names.stages + " smaller"));
+}
+
+Schedule one_pipeline(const ScheduleOptions& options) {
   Schedule schedule;
-  schedule.name = name;
+  schedule.name = options.name;
   schedule.stages = options.stages;
   schedule.workers = options.stages;
   schedule.window = options.window;

@@ -8,6 +8,12 @@
 
 namespace gyre {
 
+// What the user calls the options; errors speak of them so. Flags and configurations have their own names.
+struct OptionNames {
+  std::string stages = "stages", window = "the window", chunks = "chunks", pipelines = "the pipelines",
+              intake = "intake", tb_over_tf = "tb_over_tf", preload = "preload";
+};
+
 struct ScheduleOptions {
   std::string name = "pipedream";  // one of schedule_names()
   int stages = 1;
@@ -17,9 +23,11 @@ struct ScheduleOptions {
   int intake = 2;         // amdp: microbatches of one pipeline in a block
   double tb_over_tf = 2;  // amdp, chimera: time of a backward in forwards, by which conflicts are ordered
   int preload = -1;       // amdp: forwards of the next block before the last backward; -1: derived from tb_over_tf
+  OptionNames names = {};
 };
 
-// Errors: InputError for an unknown name (suggests the nearest) or for options the schedule cannot serve.
+// Errors: InputError for an unknown name (suggests the nearest), for options the schedule cannot serve, and for
+// programs longer than kMostActions; all before anything is built.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 

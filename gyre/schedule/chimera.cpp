@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+#include <optional>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -15,35 +15,31 @@
 namespace gyre {
 namespace {
 
-using Order = std::vector<std::vector<Action>>;  // [worker]
-
 // The paper's: two 1F1B pipelines laid over one another. With actions of one unit, stage s runs the forward of its m-th
 // microbatch at s + 2m and the backward at 2d - 1 - s + 2m; in the other pipeline the worker has stage d - 1 - s, so
 // for d microbatches in all no two actions meet. Blocks of d follow each other.
-Order overlaid_order(const Schedule& schedule) {
-  using Timed = std::tuple<int64_t, int64_t, Action>;  // block, time, action
-  std::vector<std::vector<Timed>> timed(schedule.workers);
-  const int stages = schedule.stages;
-  for (int64_t m = 0; m < schedule.window; ++m) {
-    const int pipeline = schedule.pipeline_of(m);
-    const int64_t block = m / stages;
-    const int64_t index = (m - block * stages) / 2;
-    for (int stage = 0; stage < stages; ++stage) {
-      auto& actions = timed[schedule.worker_of(pipeline, stage)];
-      actions.emplace_back(block, stage + 2 * index, forward(stage, m, pipeline));
-      actions.emplace_back(block, 2 * stages - 1 - stage + 2 * index, backward(stage, m, pipeline));
+std::vector<Action> overlaid_order(const Schedule& schedule, int worker) {
+  const int64_t stages = schedule.stages;
+  std::vector<Action> order;
+  order.reserve(static_cast<size_t>(2 * schedule.window + 3));
+  std::vector<std::optional<Action>> at(static_cast<size_t>(3 * stages));  // by time within the block
+  for (int64_t block = 0; block < schedule.window; block += stages) {
+    for (int64_t m = block; m < std::min(block + stages, schedule.window); ++m) {
+      const int pipeline = schedule.pipeline_of(m);
+      const int stage = pipeline == 0 ? worker : schedule.stages - 1 - worker;
+      const int64_t since = 2 * ((m - block) / 2);
+      at[static_cast<size_t>(stage + since)] = forward(stage, m, pipeline);
+      at[static_cast<size_t>(2 * stages - 1 - stage + since)] = backward(stage, m, pipeline);
     }
-  }
-  Order order(schedule.workers);
-  for (int worker = 0; worker < schedule.workers; ++worker) {
-    std::sort(timed[worker].begin(), timed[worker].end());
-    for (const Timed& entry : timed[worker]) order[worker].push_back(std::get<Action>(entry));
+    for (auto& action : at) {
+      if (action) order.push_back(*action);
+      action.reset();
+    }
   }
   return order;
 }
 
-void write_programs(Schedule& schedule, const Order& order) {
-  for (int worker = 0; worker < schedule.workers; ++worker) schedule.programs[worker].period = order[worker];
+void add_version_changes(Schedule& schedule) {
   for (int stage = 0; stage < schedule.stages; ++stage) {
     schedule.programs[schedule.owner[stage]].period.push_back(update(stage, 0));
   }
@@ -57,25 +53,41 @@ void write_programs(Schedule& schedule, const Order& order) {
 }  // namespace
 
 Schedule build_chimera(const ScheduleOptions& options) {
-  check_options(options, "chimera");
+  check_options(options);
   if (options.stages % 2 != 0 || options.window % 2 != 0) {
     throw InputError(
-        fmt::format("schedule chimera: two pipelines need an even number of stages and of microbatches in "
-                    "a window, not {} and {}; use 1f1b for odd ones",
-                    options.stages, options.window));
+        fmt::format("schedule chimera: two pipelines need an even number of stages and of microbatches in a window, "
+                    "not {} and {}; change {} or {}, or use 1f1b for odd ones",
+                    options.stages, options.window, options.names.stages, options.names.window));
   }
-  Schedule schedule = one_pipeline(options, "chimera");
+  check_length(options, [](int64_t stages, int64_t window) { return stages * (2 * window + 3); });
+  Schedule schedule = one_pipeline(options);
   schedule.pipelines = 2;
   schedule.placement.push_back(schedule.placement[0]);
   std::reverse(schedule.placement[1].begin(), schedule.placement[1].end());
-  Schedule alternative = schedule;
-  write_programs(schedule, overlaid_order(schedule));
+  // One order at a time: deep pipelines have gigabytes of them.
+  const auto take_overlaid = [&] {
+    for (int worker = 0; worker < schedule.workers; ++worker) {
+      schedule.programs[worker].period = overlaid_order(schedule, worker);
+    }
+    add_version_changes(schedule);
+  };
   // With several blocks in a window the first-ready order, with 1F1B's bound on activations, fills the seams better.
-  write_programs(alternative, first_ready_order(schedule.placement, schedule.workers, schedule.window / 2,
-                                                schedule.stages, kForwardTicks, backward_ticks(options.tb_over_tf)));
+  const auto take_first_ready = [&] {
+    for (Program& program : schedule.programs) program = {};
+    auto order = first_ready_order(schedule.placement, schedule.workers, schedule.window / 2, schedule.stages,
+                                   kForwardTicks, backward_ticks(options.tb_over_tf));
+    for (int worker = 0; worker < schedule.workers; ++worker) {
+      schedule.programs[worker].period = std::move(order[worker]);
+    }
+    add_version_changes(schedule);
+  };
   const ComputeCosts costs{1, options.tb_over_tf, 0, 0};
-  return makespan(alternative, schedule.window, costs) < makespan(schedule, schedule.window, costs) ? alternative
-                                                                                                    : schedule;
+  take_overlaid();
+  const double overlaid = makespan(schedule, schedule.window, costs);
+  take_first_ready();
+  if (makespan(schedule, schedule.window, costs) >= overlaid) take_overlaid();
+  return schedule;
 }
 
 }  // namespace gyre

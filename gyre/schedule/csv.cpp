@@ -6,6 +6,7 @@
 #include <map>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
@@ -66,6 +67,7 @@ Schedule parse_csv(std::string_view text, const std::string& origin) {
       } catch (const InputError& error) {
         refuse(error.what());
       }
+      if (action.microbatch >= kMostWindow) refuse(fmt::format("microbatches are numbered to {}", kMostWindow - 1));
       if (action.is_per_window()) refuse(fmt::format("'{}' is not a computation", cell));
       const auto [placed, is_new] = worker_of.emplace(action.stage, row);
       if (placed->second != row) {

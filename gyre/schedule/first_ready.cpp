@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <tuple>
@@ -22,7 +23,6 @@ struct Running {
   int64_t until;
   int worker;
   Ready task;
-  auto operator<=>(const Running&) const = default;
 };
 template <typename T>
 using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
@@ -41,13 +41,17 @@ std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector
   std::vector<std::vector<Action>> order(workers);
   std::vector<Earliest<Ready>> waiting(workers);
   std::vector<bool> busy(workers);
-  Earliest<Running> running;
+  // Everything of one kind takes as long, so what began first ends first.
+  std::deque<Running> forwards, backwards;
+  std::vector<int> touched;  // workers that became free at this moment or have something new to do
   int64_t now = 0;
 
   std::vector<int64_t> admitted(pipelines);
   const auto make_ready = [&](bool is_forward, int64_t index, int p, int stage) {
     const int64_t since = rule == ConflictRule::BackwardFirst && !is_forward ? -1 : now;
-    waiting[placement[p][stage]].push({since, is_forward, index, p, stage});
+    const int worker = placement[p][stage];
+    waiting[worker].push({since, is_forward, index, p, stage});
+    touched.push_back(worker);
   };
   const auto admit = [&](int p) {
     if (admitted[p] < per_pipeline) make_ready(true, admitted[p]++, p, 0);
@@ -59,7 +63,11 @@ std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector
     busy[worker] = true;
     order[worker].push_back({task.is_forward ? ActionKind::Forward : ActionKind::Backward, task.pipeline, task.stage,
                              task.index * pipelines + task.pipeline});
-    running.push({now + (task.is_forward ? forward_ticks : backward_ticks), worker, task});
+    if (task.is_forward) {
+      forwards.push_back({now + forward_ticks, worker, task});
+    } else {
+      backwards.push_back({now + backward_ticks, worker, task});
+    }
   };
   const auto finish = [&](const Ready& task) {
     const auto& [since, is_forward, index, p, stage] = task;
@@ -77,16 +85,25 @@ std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector
   for (int p = 0; p < pipelines; ++p) {
     for (int64_t i = 0; i < intake; ++i) admit(p);
   }
-  for (int worker = 0; worker < workers; ++worker) start_next(worker);
-  while (!running.empty()) {
-    now = running.top().until;
-    // All that ends now is known before anything new starts.
-    while (!running.empty() && running.top().until == now) {
-      busy[running.top().worker] = false;
-      finish(running.top().task);
-      running.pop();
+  const auto finish_all = [&](std::deque<Running>& running) {
+    for (; !running.empty() && running.front().until == now; running.pop_front()) {
+      busy[running.front().worker] = false;
+      touched.push_back(running.front().worker);
+      finish(running.front().task);
     }
-    for (int worker = 0; worker < workers; ++worker) start_next(worker);
+  };
+  const auto start_all = [&] {
+    for (const int worker : touched) start_next(worker);
+    touched.clear();
+  };
+  start_all();
+  while (!forwards.empty() || !backwards.empty()) {
+    now = std::min(forwards.empty() ? backwards.front().until : forwards.front().until,
+                   backwards.empty() ? forwards.front().until : backwards.front().until);
+    // All that ends now is known before anything new starts.
+    finish_all(forwards);
+    finish_all(backwards);
+    start_all();
   }
   return order;
 }

@@ -4,9 +4,11 @@
 namespace gyre {
 
 Schedule build_gpipe(const ScheduleOptions& options) {
-  Schedule schedule = one_pipeline(options, "gpipe");
+  check_length(options, flushed_actions);
+  Schedule schedule = one_pipeline(options);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     auto& period = schedule.programs[stage].period;
+    period.reserve(static_cast<size_t>(2 * schedule.window + 1));
     for (int64_t m = 0; m < schedule.window; ++m) period.push_back(forward(stage, m));
     // In ascending order, so that gradients are added in the order in which plain training adds them.
     for (int64_t m = 0; m < schedule.window; ++m) period.push_back(backward(stage, m));

@@ -25,28 +25,24 @@ Position position(int64_t n, int workers, int chunks) {
 }  // namespace
 
 Schedule build_interleaved(const ScheduleOptions& options) {
-  check_options(options, "interleaved-1f1b");
+  check_options(options);
   const int chunks = options.chunks;
   if (options.stages % chunks != 0) {
     throw InputError(
-        fmt::format("schedule interleaved-1f1b: {} stages are not {} on each worker; make stages a "
-                    "multiple of chunks",
-                    options.stages, chunks));
+        fmt::format("schedule interleaved-1f1b: {} stages are not {} on each worker; make {} a multiple of {}",
+                    options.stages, chunks, options.names.stages, options.names.chunks));
   }
   const int workers = options.stages / chunks;
   if (options.window % workers != 0) {
     throw InputError(
-        fmt::format("schedule interleaved-1f1b: a window of {} microbatches does not go round {} workers; "
-                    "make the window a multiple of {}",
-                    options.window, workers, workers));
+        fmt::format("schedule interleaved-1f1b: a window of {} microbatches does not go round {} workers; make {} a "
+                    "multiple of {}",
+                    options.window, workers, options.names.window, workers));
   }
-  if (chunks == 1) {
-    Schedule schedule = build_one_f_one_b(options);
-    schedule.name = "interleaved-1f1b";
-    return schedule;
-  }
+  if (chunks == 1) return build_one_f_one_b(options);
 
-  Schedule schedule = one_pipeline(options, "interleaved-1f1b");
+  check_length(options, flushed_actions);
+  Schedule schedule = one_pipeline(options);
   schedule.workers = workers;
   schedule.programs.resize(workers);
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -55,6 +51,7 @@ Schedule build_interleaved(const ScheduleOptions& options) {
   const int64_t total = schedule.window * chunks;
   for (int worker = 0; worker < workers; ++worker) {
     auto& period = schedule.programs[worker].period;
+    period.reserve(static_cast<size_t>(2 * total + chunks));
     const auto run_forward = [&](int64_t n) {
       const auto [chunk, microbatch] = position(n, workers, chunks);
       period.push_back(forward(chunk * workers + worker, microbatch));

@@ -6,10 +6,12 @@
 namespace gyre {
 
 Schedule build_one_f_one_b(const ScheduleOptions& options) {
-  Schedule schedule = one_pipeline(options, "1f1b");
+  check_length(options, flushed_actions);
+  Schedule schedule = one_pipeline(options);
   const int64_t window = schedule.window;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     auto& period = schedule.programs[stage].period;
+    period.reserve(static_cast<size_t>(2 * window + 1));
     // Stage k runs ahead by as many forwards as there are stages behind it.
     const int64_t ahead = std::min<int64_t>(schedule.stages - 1 - stage, window);
     for (int64_t m = 0; m < ahead; ++m) period.push_back(forward(stage, m));

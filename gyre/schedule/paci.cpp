@@ -7,7 +7,6 @@ namespace gyre {
 
 Schedule build_paci(const ScheduleOptions& options) {
   Schedule schedule = build_pipedream(options);
-  schedule.name = "paci";
   schedule.weights = WeightPolicy::Latest;
   return schedule;
 }

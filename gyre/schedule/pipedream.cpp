@@ -5,7 +5,10 @@
 namespace gyre {
 
 Schedule build_pipedream(const ScheduleOptions& options) {
-  Schedule schedule = one_pipeline(options, "pipedream");
+  check_length(options, [](int64_t stages, int64_t window) {
+    return stages * (stages - 1) / 2 + flushed_actions(stages, window);
+  });
+  Schedule schedule = one_pipeline(options);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     Program& program = schedule.programs[stage];
     const int64_t ahead = schedule.stages - 1 - stage;

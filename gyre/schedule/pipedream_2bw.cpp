@@ -9,15 +9,21 @@
 namespace gyre {
 
 Schedule build_pipedream_2bw(const ScheduleOptions& options) {
-  Schedule schedule = build_pipedream(options);
-  schedule.name = "pipedream-2bw";
-  const int64_t window = schedule.window;
-  if (window < schedule.stages) {
+  check_options(options);
+  if (options.window < options.stages) {
     throw InputError(
-        fmt::format("schedule pipedream-2bw: a window of {} microbatches is shorter than {} stages; make "
-                    "the window at least {}",
-                    window, schedule.stages, schedule.stages));
+        fmt::format("schedule pipedream-2bw: a window of {} microbatches is shorter than {} stages; make {} at least "
+                    "{}",
+                    options.window, options.stages, options.names.window, options.stages));
   }
+  check_length(
+      options,
+      [](int64_t stages, int64_t window) {
+        return stages * (stages - 1) / 2 + 2 * flushed_actions(stages, window) + stages;
+      },
+      options.stages);
+  Schedule schedule = build_pipedream(options);
+  const int64_t window = schedule.window;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     Program& program = schedule.programs[stage];
     const std::vector<Action> once = std::move(program.period);

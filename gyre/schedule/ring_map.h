@@ -3,13 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
 namespace gyre {
 
 // Values by (slot, index), where the live indices of a slot lie close together: a small ring for each slot, doubled
-// when two live indices meet.
+// when two live indices meet. In a schedule somebody made up they may lie anywhere: once the rings are large, what
+// meets goes into a map instead.
 template <typename Value>
 class RingMap {
  public:
@@ -17,22 +19,38 @@ class RingMap {
 
   Value* find(size_t slot, int64_t index) {
     Cell& cell = cell_of(slot, index);
-    return cell.index == index ? &cell.value : nullptr;
+    if (cell.index == index) return &cell.value;
+    if (far_.empty()) return nullptr;
+    const auto found = far_.find({slot, index});
+    return found == far_.end() ? nullptr : &found->second;
   }
   // Finds, or makes one with the default value.
   Value& at(size_t slot, int64_t index) {
     Cell& cell = cell_of(slot, index);
-    if (cell.index != index && cell.index != kFree) {
+    if (cell.index == index) return cell.value;
+    if (!far_.empty() && far_.count({slot, index}) > 0) return far_[{slot, index}];
+    if (cell.index != kFree) {
+      if (cells_.size() >= kMostCells) return far_[{slot, index}];
       grow();
       return at(slot, index);
     }
     cell.index = index;
     return cell.value;
   }
-  void erase(size_t slot, int64_t index) { cell_of(slot, index) = Cell{}; }
+  void erase(size_t slot, int64_t index) {
+    Cell& cell = cell_of(slot, index);
+    if (cell.index == index) {
+      cell = Cell{};
+    } else if (!far_.empty()) {
+      far_.erase({slot, index});
+    }
+  }
+  // Asks for the memory of what will be needed soon.
+  void prefetch(size_t slot, int64_t index) { __builtin_prefetch(&cell_of(slot, index), 1); }
 
  private:
   static constexpr int64_t kFree = -1;
+  static constexpr size_t kMostCells = size_t{1} << 25;
   struct Cell {
     int64_t index = kFree;
     Value value{};
@@ -51,6 +69,7 @@ class RingMap {
   size_t slots_;
   size_t capacity_;  // a power of two
   std::vector<Cell> cells_;
+  std::map<std::pair<size_t, int64_t>, Value> far_;
 };
 
 }  // namespace gyre

@@ -35,12 +35,25 @@ int64_t last_microbatch(const Action& action, int64_t window) {
 }  // namespace
 
 int64_t Schedule::microbatches_in_window(int pipeline, int64_t number) const {
+  if (window % pipelines == 0) return window / pipelines;  // most schedules, and asked for every gradient
   const auto below = [&](int64_t m) { return (m - pipeline + pipelines - 1) / pipelines; };  // of the pipeline
   return below((number + 1) * window) - below(number * window);
 }
 
 bool Schedule::has_flush() const {
-  return !forward_only && analyse_delays(*this, representative_microbatches(*this)).max_delay == 0;
+  if (forward_only) return false;
+  // A forward finds in every repetition what it finds in the first, relative to its own number.
+  const int64_t microbatches = representative_microbatches(*this);
+  const ReplicaNumbers replicas(*this);
+  for (int worker = 0; worker < workers; ++worker) {
+    VersionTracker tracker(*this, replicas, worker);
+    for (ProgramCursor cursor(*this, worker, microbatches); cursor.peek(); cursor.advance()) {
+      const Action& action = *cursor.peek();
+      const int64_t version = tracker.track(action);
+      if (action.kind == ActionKind::Forward && delay_of(*this, action.microbatch, version) > 0) return false;
+    }
+  }
+  return true;
 }
 
 int64_t representative_microbatches(const Schedule& schedule) {

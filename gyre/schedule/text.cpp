@@ -9,14 +9,12 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
 
 constexpr std::string_view kFirstLine = "gyre-schedule 1";
-constexpr int64_t kMostStages = 1 << 16;
-constexpr int64_t kMostPipelines = 1 << 10;
-constexpr int64_t kMostMicrobatches = int64_t{1} << 40;
 
 std::string actions_text(const std::vector<Action>& actions, int pipelines) {
   std::string text;
@@ -34,10 +32,10 @@ class Parser {
     schedule_.name = value("name");
     if (schedule_.name.empty()) fail("expected a name");
     schedule_.stages = static_cast<int>(number(value("stages"), 1, kMostStages));
-    schedule_.pipelines = static_cast<int>(number(value("pipelines"), 1, kMostPipelines));
+    schedule_.pipelines = static_cast<int>(number(value("pipelines"), 1, kMostStages));
     schedule_.workers = static_cast<int>(number(value("workers"), 1, kMostStages));
-    schedule_.window = number(value("window"), 1, kMostMicrobatches);
-    schedule_.shift = number(value("shift"), 1, kMostMicrobatches);
+    schedule_.window = number(value("window"), 1, kMostWindow);
+    schedule_.shift = number(value("shift"), 1, kMostWindow);
     if (schedule_.shift % schedule_.window != 0)
       fail(fmt::format("expected a multiple of the window, {}", schedule_.window));
     const std::string_view kind = value("kind");

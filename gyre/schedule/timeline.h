@@ -23,6 +23,11 @@ namespace gyre {
 
 enum class MessageKind { Activation, Gradient, Reduce, Broadcast };
 
+class Deadlock : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // Costs has
 //   double duration(const Action&)                                       what an action takes on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
@@ -38,19 +43,20 @@ class Timeline {
         replicas_(schedule),
         activations_(replicas_.size()),
         gradients_(replicas_.size()),
-        gradient_counts_(schedule.pipelines > 1 ? replicas_.size() : 0),
+        gradient_counts_(schedule.pipelines > 1 ? replicas_.size() : 0, 1),
         reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
-        versions_(replicas_.size()),
-        adopts_(adopting_replicas()),
+        adopters_(static_cast<size_t>(schedule.stages)),
+        versions_(find_adopters() ? replicas_.size() : 0, 1),
         free_at_(static_cast<size_t>(schedule.workers)),
-        queued_(static_cast<size_t>(schedule.workers), true) {
+        queued_(static_cast<size_t>(schedule.workers), true),
+        awaits_(static_cast<size_t>(schedule.workers)) {
     for (int worker = 0; worker < schedule.workers; ++worker) {
       cursors_.emplace_back(schedule, worker, microbatches);
       runnable_.push_back(worker);
     }
   }
 
-  // Returns the makespan. InputError for a schedule that does not end: validate() says why.
+  // Returns the makespan. Deadlock for a schedule that does not end: validate() says why.
   double run() {
     // Who was woken last goes first: what it shares with the sender is still in the cache.
     while (!runnable_.empty()) {
@@ -60,7 +66,7 @@ class Timeline {
       run_worker(worker);
     }
     for (const ProgramCursor& cursor : cursors_) {
-      if (cursor.peek()) throw InputError("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
+      if (cursor.peek()) throw Deadlock("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
     }
     return *std::max_element(free_at_.begin(), free_at_.end());
   }
@@ -70,7 +76,8 @@ class Timeline {
   // forward-only one) does not fill the rings.
   static constexpr int kActionsPerTurn = 256;
 
-  std::vector<bool> adopting_replicas() const {
+  // Fills adopters_; whether there are any.
+  bool find_adopters() {
     std::vector<bool> adopts(replicas_.size());
     for (const Program& program : schedule_.programs) {
       for (const auto* actions : {&program.prologue, &program.period}) {
@@ -79,14 +86,32 @@ class Timeline {
         }
       }
     }
-    return adopts;
+    bool any = false;
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      for (int stage = 0; stage < schedule_.stages; ++stage) {
+        if (!adopts[slot(pipeline, stage)]) continue;
+        adopters_[static_cast<size_t>(stage)].push_back(
+            {static_cast<unsigned>(slot(pipeline, stage)), replicas_.worker(pipeline, stage)});
+        any = true;
+      }
+    }
+    return any;
   }
 
   size_t slot(int pipeline, int stage) const { return replicas_.of(pipeline, stage); }
   int64_t index_of(const Action& action) const { return action.microbatch / schedule_.pipelines; }
 
-  void wake(int worker) {
-    if (queued_[worker]) return;
+  // What a worker waits for: messages of a kind to a replica (reductions: to a stage).
+  struct Awaited {
+    MessageKind kind;
+    size_t to;
+    bool operator==(const Awaited&) const = default;
+  };
+
+  // Wakes the worker if it is this that it waits for: an update reaches replicas on all workers, and most of them are
+  // at something else.
+  void wake(int worker, const Awaited& message) {
+    if (queued_[worker] || awaits_[worker] != message) return;
     queued_[worker] = true;
     runnable_.push_back(worker);
   }
@@ -101,7 +126,7 @@ class Timeline {
       }
       const Action action = *cursor.peek();
       double ready = 0;
-      if (!take_needs(action, ready)) return;
+      if (!take_needs(worker, action, ready)) return;
       const double start = std::max(free_at_[worker], ready);
       const double end = start + costs_.duration(action);
       free_at_[worker] = end;
@@ -111,38 +136,46 @@ class Timeline {
     }
   }
 
-  // Takes the messages the action needs, if all are under way; `ready` becomes the time the last one arrives.
-  bool take_needs(const Action& action, double& ready) {
+  // Takes the messages the action needs, if all are under way; `ready` becomes the time the last one arrives. Else the
+  // worker waits for what is missing.
+  bool take_needs(int worker, const Action& action, double& ready) {
     switch (action.kind) {
       case ActionKind::Forward:
-        return action.stage == 0 || take(activations_, slot(action.pipeline, action.stage), index_of(action), ready);
+        return action.stage == 0 ||
+               take(worker, MessageKind::Activation, activations_, action, index_of(action), ready);
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
         return action.stage + 1 == schedule_.stages ||
-               take(gradients_, slot(action.pipeline, action.stage), index_of(action), ready);
+               take(worker, MessageKind::Gradient, gradients_, action, index_of(action), ready);
       case ActionKind::BackwardWeights:
         return true;  // its input half stands before it in the same program
       case ActionKind::Update:
-        return schedule_.pipelines == 1 || take_reductions(action, ready);
+        return schedule_.pipelines == 1 || take_reductions(worker, action, ready);
       case ActionKind::Adopt:
-        return take(versions_, slot(action.pipeline, action.stage), action.microbatch, ready);
+        return take(worker, MessageKind::Broadcast, versions_, action, action.microbatch, ready);
     }
     return true;
   }
 
-  static bool take(RingMap<double>& messages, size_t slot, int64_t index, double& ready) {
-    const double* arrival = messages.find(slot, index);
-    if (arrival == nullptr) return false;
+  bool take(int worker, MessageKind kind, RingMap<double>& messages, const Action& action, int64_t index,
+            double& ready) {
+    const size_t place = slot(action.pipeline, action.stage);
+    const double* arrival = messages.find(place, index);
+    if (arrival == nullptr) {
+      awaits_[worker] = {kind, place};
+      return false;
+    }
     ready = std::max(ready, *arrival);
-    messages.erase(slot, index);
+    messages.erase(place, index);
     return true;
   }
 
   // An update waits for every replica that has a microbatch in the window: all, unless the window is shorter.
-  bool take_reductions(const Action& update, double& ready) {
+  bool take_reductions(int worker, const Action& update, double& ready) {
     const auto stage = static_cast<size_t>(update.stage);
     const Reduction* reduction = reductions_.find(stage, update.microbatch);
     if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
+      awaits_[worker] = {MessageKind::Reduce, stage};
       return false;
     }
     ready = std::max(ready, reduction->last_arrival);
@@ -155,35 +188,49 @@ class Timeline {
     switch (kind) {
       case ActionKind::Forward:
         if (stage + 1 < schedule_.stages) {
-          send(MessageKind::Activation, activations_, worker, stage, pipeline, stage + 1, index_of(action), end);
+          send(MessageKind::Activation, activations_, worker, stage, replica(pipeline, stage + 1), index_of(action),
+               end);
         }
         break;
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
         if (stage > 0)
-          send(MessageKind::Gradient, gradients_, worker, stage, pipeline, stage - 1, index_of(action), end);
+          send(MessageKind::Gradient, gradients_, worker, stage, replica(pipeline, stage - 1), index_of(action), end);
         if (kind == ActionKind::Backward) count_gradient(worker, action, end);
         break;
       case ActionKind::BackwardWeights:
         count_gradient(worker, action, end);
         break;
       case ActionKind::Update:
-        for (int replica = 0; replica < schedule_.pipelines; ++replica) {
-          if (adopts_[slot(replica, stage)]) {
-            send(MessageKind::Broadcast, versions_, worker, stage, replica, stage, microbatch, end);
-          }
-        }
+        broadcast(worker, action, adopters_[static_cast<size_t>(stage)], end);
         break;
       case ActionKind::Adopt:
         break;
     }
   }
 
-  void send(MessageKind kind, RingMap<double>& messages, int from, int sender_stage, int pipeline, int stage,
-            int64_t index, double at) {
-    const int to = replicas_.worker(pipeline, stage);
-    messages.at(slot(pipeline, stage), index) = from == to ? at : costs_.arrival(kind, from, to, sender_stage, at);
-    if (from != to) wake(to);
+  struct Replica {
+    unsigned slot;
+    int worker;
+  };
+  Replica replica(int pipeline, int stage) const {
+    return {static_cast<unsigned>(slot(pipeline, stage)), replicas_.worker(pipeline, stage)};
+  }
+
+  // Replicas are far apart in memory: those that come are asked for ahead.
+  void broadcast(int worker, const Action& update, const std::vector<Replica>& adopters, double at) {
+    constexpr size_t kAhead = 16;
+    for (size_t i = 0; i < adopters.size(); ++i) {
+      if (i + kAhead < adopters.size()) versions_.prefetch(adopters[i + kAhead].slot, update.microbatch);
+      send(MessageKind::Broadcast, versions_, worker, update.stage, adopters[i], update.microbatch, at);
+    }
+  }
+
+  void send(MessageKind kind, RingMap<double>& messages, int from, int sender_stage, const Replica& to, int64_t index,
+            double at) {
+    const bool stays = from == to.worker;
+    messages.at(to.slot, index) = stays ? at : costs_.arrival(kind, from, to.worker, sender_stage, at);
+    if (!stays) wake(to.worker, {kind, to.slot});
   }
 
   // The replica's last gradient of a window sends their sum to the owner.
@@ -199,7 +246,7 @@ class Timeline {
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
     reduction.last_arrival = std::max(reduction.last_arrival, arrival);
-    if (owner != worker) wake(owner);
+    if (owner != worker) wake(owner, {MessageKind::Reduce, static_cast<size_t>(action.stage)});
   }
 
   const Schedule& schedule_;
@@ -212,13 +259,14 @@ class Timeline {
     int64_t replicas = 0;  // whose gradients are under way to the owner, or there
     double last_arrival = 0;
   };
-  RingMap<Reduction> reductions_;  // by stage and window
-  RingMap<double> versions_;       // by replica and window: arrival of a new version at a replica that adopts
-  std::vector<bool> adopts_;       // [slot]
+  RingMap<Reduction> reductions_;               // by stage and window
+  std::vector<std::vector<Replica>> adopters_;  // [stage]: those that adopt its updates
+  RingMap<double> versions_;                    // by replica and window: arrival of a new version at an adopter
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   std::deque<int> runnable_;
   std::vector<bool> queued_;
+  std::vector<Awaited> awaits_;  // [worker], of those that are not queued
 };
 
 // Free messages, no cost of updates: what builders weigh orders by.

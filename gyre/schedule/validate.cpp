@@ -3,60 +3,120 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <deque>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/limits.h"
+#include "gyre/schedule/ring_map.h"
 
 namespace gyre {
 namespace {
 
-// Which numbers of an ascending series are done: all below `next`, and those in `early`. Small while order is nearly
-// kept.
+// Which numbers of an ascending series are done: all below `next`, and those in `early`, which few schedules need.
 class DoneSet {
  public:
-  bool contains(int64_t number) const { return number < next_ || early_.count(number) > 0; }
+  bool contains(int64_t number) const { return number < next_ || (early_ && early_->count(number) > 0); }
   void add(int64_t number) {
-    early_.insert(number);
-    for (; early_.count(next_) > 0; ++next_) early_.erase(next_);
+    if (number != next_) {
+      if (!early_) early_ = std::make_unique<std::set<int64_t>>();
+      early_->insert(number);
+      return;
+    }
+    for (++next_; early_ && early_->erase(next_) > 0; ++next_) {
+    }
   }
   int64_t next() const { return next_; }  // the first that is not done
 
  private:
   int64_t next_ = 0;
-  std::set<int64_t> early_;
+  std::unique_ptr<std::set<int64_t>> early_;
+};
+
+// Values by kind of action and replica; room is made for the kinds that are there.
+template <typename Value>
+class ByKind {
+ public:
+  explicit ByKind(const Schedule& schedule)
+      : stages_(static_cast<size_t>(schedule.stages)), replicas_(stages_ * static_cast<size_t>(schedule.pipelines)) {}
+
+  const Value* find(ActionKind kind, int pipeline, int stage) const {
+    const auto& values = values_[number(kind)];
+    return values.empty() ? nullptr : &values[place(pipeline, stage)];
+  }
+  Value& at(ActionKind kind, int pipeline, int stage) {
+    auto& values = values_[number(kind)];
+    if (values.empty()) values.resize(replicas_);
+    return values[place(pipeline, stage)];
+  }
+  bool has(ActionKind kind) const { return !values_[number(kind)].empty(); }
+
+ private:
+  static size_t number(ActionKind kind) {
+    switch (kind) {
+      case ActionKind::Forward:
+        return 0;
+      case ActionKind::Backward:
+        return 1;
+      case ActionKind::BackwardInput:
+        return 2;
+      case ActionKind::BackwardWeights:
+        return 3;
+      case ActionKind::Update:
+        return 4;
+      case ActionKind::Adopt:
+        return 5;
+    }
+    return 0;
+  }
+  size_t place(int pipeline, int stage) const {
+    return static_cast<size_t>(pipeline) * stages_ + static_cast<size_t>(stage);
+  }
+
+  size_t stages_, replicas_;
+  std::array<std::vector<Value>, 6> values_;
 };
 
 // Executes a restriction in the order of its programs, each worker as far as it can go, and checks every action.
 class Validation {
  public:
-  Validation(const Schedule& schedule, int64_t microbatches) : schedule_(schedule), microbatches_(microbatches) {}
+  // microbatches: 0 for as many as the rest follows from. The schedule's sizes fit each other.
+  Validation(const Schedule& schedule, int64_t microbatches)
+      : schedule_(schedule),
+        microbatches_(microbatches),
+        done_(schedule),
+        gradients_(static_cast<size_t>(schedule.stages)),
+        queued_(static_cast<size_t>(schedule.workers), true) {}
 
   void run() {
-    check_placement();
     check_periods();
-    for (int worker = 0; worker < schedule_.workers; ++worker) cursors_.emplace_back(schedule_, worker, microbatches_);
-    bool finished = false;
-    while (!finished) {
-      bool progress = false;
-      finished = true;
-      for (int worker = 0; worker < schedule_.workers; ++worker) {
-        while (cursors_[worker].peek() && try_perform(worker, *cursors_[worker].peek())) {
-          cursors_[worker].advance();
-          progress = true;
-        }
-        finished &= !cursors_[worker].peek();
+    check_numbers();
+    if (microbatches_ == 0) microbatches_ = representative_microbatches(schedule_);
+    check_length();
+    for (int worker = 0; worker < schedule_.workers; ++worker) {
+      cursors_.emplace_back(schedule_, worker, microbatches_);
+      runnable_.push_back(worker);
+    }
+    while (!runnable_.empty()) {
+      const int worker = runnable_.front();
+      runnable_.pop_front();
+      queued_[worker] = false;
+      for (ProgramCursor& cursor = cursors_[worker]; cursor.peek() && try_perform(worker, *cursor.peek());) {
+        wake_dependents(*cursor.peek());
+        cursor.advance();
       }
-      if (!progress && !finished) fail_blocked();
+    }
+    if (std::any_of(cursors_.begin(), cursors_.end(), [](const auto& c) { return c.peek().has_value(); })) {
+      fail_blocked();
     }
     check_complete();
   }
 
  private:
-  using Key = std::tuple<ActionKind, int, int>;  // kind, pipeline, stage
-
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError(fmt::format("schedule {}: {}", schedule_.name, what));
   }
@@ -64,29 +124,6 @@ class Validation {
     fail(fmt::format("{} on worker {}: {}\n{}", text(action), worker, what, grid()));
   }
   std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
-
-  void check_placement() const {
-    if (schedule_.stages < 1 || schedule_.workers < 1 || schedule_.pipelines < 1)
-      fail("stages, workers and pipelines must be at least 1");
-    if (schedule_.window < 1 || schedule_.shift < 1 || schedule_.shift % schedule_.window != 0 ||
-        schedule_.shift % schedule_.pipelines != 0) {
-      fail("shift must be a multiple of the window and of the number of pipelines");
-    }
-    const auto stages = static_cast<size_t>(schedule_.stages);
-    if (schedule_.placement.size() != static_cast<size_t>(schedule_.pipelines) || schedule_.owner.size() != stages ||
-        schedule_.programs.size() != static_cast<size_t>(schedule_.workers)) {
-      fail("placement, owner and programs must fit the numbers of pipelines, stages and workers");
-    }
-    auto all = schedule_.placement;
-    all.push_back(schedule_.owner);
-    for (const auto& workers : all) {
-      if (workers.size() != stages) fail("a placement names another number of stages");
-      for (int worker : workers) {
-        if (worker < 0 || worker >= schedule_.workers)
-          fail(fmt::format("a placement names worker {}, which is not there", worker));
-      }
-    }
-  }
 
   void check_range(int worker, const Action& action) const {
     if (action.stage >= schedule_.stages || action.pipeline >= schedule_.pipelines) {
@@ -97,22 +134,22 @@ class Validation {
   // Every repetition must do for each stage what `shift` microbatches need, neither more (something would be done
   // twice) nor less (activations would grow without bound, or gradients be lost).
   void check_periods() {
-    std::map<Key, int64_t> counts;
+    ByKind<int> counts(schedule_);
     for (int worker = 0; worker < schedule_.workers; ++worker) {
       const Program& program = schedule_.programs[worker];
       for (const Action& action : program.prologue) check_range(worker, action);
       for (const Action& action : program.period) {
         check_range(worker, action);
-        ++counts[{action.kind, action.pipeline, action.stage}];
+        ++counts.at(action.kind, action.pipeline, action.stage);
       }
     }
     const int64_t per_pipeline = schedule_.shift / schedule_.pipelines;
     for (int stage = 0; stage < schedule_.stages; ++stage) {
       int64_t updates = 0;
       for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-        const auto count = [&](ActionKind kind) {
-          const auto found = counts.find({kind, pipeline, stage});
-          return found == counts.end() ? 0 : found->second;
+        const auto count = [&](ActionKind kind) -> int64_t {
+          const int* found = counts.find(kind, pipeline, stage);
+          return found == nullptr ? 0 : *found;
         };
         updates += count(ActionKind::Update);
         const int64_t backwards = schedule_.forward_only ? 0 : per_pipeline;
@@ -139,16 +176,13 @@ class Validation {
 
   // Versions change either at the updates or at adoptions; in a schedule that has adoptions every replica must adopt
   // every update, and one with several pipelines must have them.
-  void check_adopts(const std::map<Key, int64_t>& counts) {
-    adopts_ = schedule_.pipelines > 1 || std::any_of(counts.begin(), counts.end(), [](const auto& entry) {
-                return std::get<ActionKind>(entry.first) == ActionKind::Adopt;
-              });
-    adopts_ &= !schedule_.forward_only;
+  void check_adopts(const ByKind<int>& counts) {
+    adopts_ = (schedule_.pipelines > 1 || counts.has(ActionKind::Adopt)) && !schedule_.forward_only;
     if (!adopts_) return;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
-        const auto found = counts.find({ActionKind::Adopt, pipeline, stage});
-        const int64_t count = found == counts.end() ? 0 : found->second;
+        const int* found = counts.find(ActionKind::Adopt, pipeline, stage);
+        const int64_t count = found == nullptr ? 0 : *found;
         const int64_t updates = schedule_.shift / schedule_.window;
         if (count == updates) continue;
         fail(fmt::format("the period of worker {} has {} A of stage {} of pipeline {}, and {} updates are made of it",
@@ -157,9 +191,50 @@ class Validation {
     }
   }
 
+  // Each number once: the period has every remainder by `shift` once, so its numbers can only begin as many repetitions
+  // late as there are actions of the kind before it. Higher ones would be waited for without end.
+  void check_numbers() const {
+    ByKind<int> before(schedule_);  // backwards of all kinds under one
+    const auto common = [](const Action& action) {
+      const bool half = action.kind == ActionKind::BackwardInput || action.kind == ActionKind::BackwardWeights;
+      return half ? ActionKind::Backward : static_cast<ActionKind>(action.kind);
+    };
+    for (const Program& program : schedule_.programs) {
+      for (const Action& action : program.prologue) ++before.at(common(action), action.pipeline, action.stage);
+    }
+    for (int worker = 0; worker < schedule_.workers; ++worker) {
+      for (const auto* actions : {&schedule_.programs[worker].prologue, &schedule_.programs[worker].period}) {
+        for (const Action& action : *actions) {
+          const int64_t step = action.is_per_window() ? schedule_.shift / schedule_.window : schedule_.shift;
+          const int* own = before.find(common(action), action.pipeline, action.stage);
+          const int64_t end = (static_cast<int64_t>(own == nullptr ? 0 : *own) + 1) * step;
+          if (action.microbatch < end) continue;
+          fail(
+              fmt::format("{} on worker {}: its number leaves others out; with {} of its kind before the period, which "
+                          "repeats after {}, numbers are below {}",
+                          text(action), worker, end / step - 1, step, end));
+        }
+      }
+    }
+  }
+
+  // What must be walked to say that the schedule is valid.
+  void check_length() const {
+    int64_t once = 0, repeated = 0;
+    for (const Program& program : schedule_.programs) {
+      once += std::ssize(program.prologue);
+      repeated += std::ssize(program.period);
+    }
+    const int64_t repetitions = microbatches_ / schedule_.shift + 1;
+    if (repeated > (kMostSteps - once) / repetitions) {
+      fail(fmt::format("{} actions repeated {} times are too many to be checked; make the programs shorter", repeated,
+                       repetitions));
+    }
+  }
+
   bool done(ActionKind kind, int pipeline, int stage, int64_t number) const {
-    const auto found = done_.find({kind, pipeline, stage});
-    return found != done_.end() && found->second.contains(number);
+    const DoneSet* found = done_.find(kind, pipeline, stage);
+    return found != nullptr && found->contains(number);
   }
   // Microbatch numbers of one pipeline step by `pipelines`; done sets count them from 0.
   int64_t index(const Action& action) const {
@@ -171,6 +246,11 @@ class Validation {
   bool backward_done(int pipeline, int stage, int64_t microbatch) const {
     return microbatch_done(ActionKind::Backward, pipeline, stage, microbatch) ||
            microbatch_done(ActionKind::BackwardWeights, pipeline, stage, microbatch);
+  }
+
+  bool gradients_done(int stage, int64_t window) const {
+    const int64_t* count = gradients_.find(static_cast<size_t>(stage), window);
+    return count != nullptr && *count == schedule_.window;
   }
 
   // What the action still waits for, if anything.
@@ -195,6 +275,7 @@ class Validation {
           return Action{ActionKind::BackwardInput, pipeline, stage, m};
         return std::nullopt;
       case ActionKind::Update:
+        if (gradients_done(stage, m)) return std::nullopt;
         for (int64_t b = m * schedule_.window; b < (m + 1) * schedule_.window; ++b) {
           const int p = schedule_.pipeline_of(b);
           if (!backward_done(p, stage, b)) return Action{ActionKind::Backward, p, stage, b};
@@ -210,8 +291,41 @@ class Validation {
   bool try_perform(int worker, const Action& action) {
     check_belongs(worker, action);
     if (missing(action)) return false;
-    done_[{action.kind, action.kind == ActionKind::Update ? 0 : action.pipeline, action.stage}].add(index(action));
+    done_.at(action.kind, action.kind == ActionKind::Update ? 0 : action.pipeline, action.stage).add(index(action));
+    const auto stage = static_cast<size_t>(action.stage);
+    if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) {
+      ++gradients_.at(stage, action.microbatch / schedule_.window);
+    } else if (action.kind == ActionKind::Update) {
+      gradients_.erase(stage, action.microbatch);
+    }
     return true;
+  }
+
+  // Lets those go on that may have waited for the action.
+  void wake_dependents(const Action& action) {
+    const auto wake = [&](int worker) {
+      if (queued_[worker]) return;
+      queued_[worker] = true;
+      runnable_.push_back(worker);
+    };
+    switch (action.kind) {
+      case ActionKind::Forward:
+        if (action.stage + 1 < schedule_.stages) wake(schedule_.worker_of(action.pipeline, action.stage + 1));
+        break;
+      case ActionKind::Backward:
+      case ActionKind::BackwardInput:
+      case ActionKind::BackwardWeights:
+        if (action.stage > 0) wake(schedule_.worker_of(action.pipeline, action.stage - 1));
+        wake(schedule_.owner[action.stage]);
+        break;
+      case ActionKind::Update:
+        for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+          wake(schedule_.worker_of(pipeline, action.stage));
+        }
+        break;
+      case ActionKind::Adopt:
+        break;
+    }
   }
 
   // What is wrong with an action wherever it stands.
@@ -235,8 +349,8 @@ class Validation {
          microbatch_done(ActionKind::Backward, action.pipeline, action.stage, action.microbatch));
     if (repeated) fail(worker, action, "has been done already");
     if (action.is_per_window()) {
-      const auto found = done_.find({action.kind, action.pipeline, action.stage});
-      const int64_t next = found == done_.end() ? 0 : found->second.next();
+      const DoneSet* found = done_.find(action.kind, action.pipeline, action.stage);
+      const int64_t next = found == nullptr ? 0 : found->next();
       if (action.microbatch != next) fail(worker, action, fmt::format("comes before that of window {}", next));
     }
   }
@@ -266,12 +380,23 @@ class Validation {
                                              : schedule_.worker_of(action.pipeline, action.stage);
   }
 
+  // None of the pipeline's microbatches before it lacks its forward or backward.
+  int64_t first_missing(int pipeline, int stage) const {
+    const auto next = [&](ActionKind kind) {
+      const DoneSet* found = done_.find(kind, pipeline, stage);
+      return found == nullptr ? 0 : found->next();
+    };
+    const int64_t forwards = next(ActionKind::Forward);
+    if (schedule_.forward_only) return forwards;
+    return std::min(forwards, std::max(next(ActionKind::Backward), next(ActionKind::BackwardWeights)));
+  }
+
   void check_complete() const {
     const int64_t per_pipeline = microbatches_ / schedule_.pipelines;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
         const int worker = schedule_.worker_of(pipeline, stage);
-        for (int64_t i = 0; i < per_pipeline; ++i) {
+        for (int64_t i = first_missing(pipeline, stage); i < per_pipeline; ++i) {
           const int64_t m = i * schedule_.pipelines + pipeline;
           if (!microbatch_done(ActionKind::Forward, pipeline, stage, m)) {
             fail(worker, Action{ActionKind::Forward, pipeline, stage, m}, "is missing");
@@ -316,16 +441,45 @@ class Validation {
   const Schedule& schedule_;
   int64_t microbatches_;
   std::vector<ProgramCursor> cursors_;
-  std::map<Key, DoneSet> done_;
+  ByKind<DoneSet> done_;
+  mutable RingMap<int64_t> gradients_;  // by stage and window: how many are in
+  std::deque<int> runnable_;
+  std::vector<bool> queued_;
   bool adopts_ = false;  // versions change at adoptions
 };
+
+// The sizes fit each other, and every worker that is named is there.
+void check_placement(const Schedule& schedule) {
+  const auto fail = [&](const std::string& what) {
+    throw InputError(fmt::format("schedule {}: {}", schedule.name, what));
+  };
+  if (schedule.stages < 1 || schedule.workers < 1 || schedule.pipelines < 1)
+    fail("stages, workers and pipelines must be at least 1");
+  if (schedule.window < 1 || schedule.shift < 1 || schedule.shift % schedule.window != 0 ||
+      schedule.shift % schedule.pipelines != 0) {
+    fail("shift must be a multiple of the window and of the number of pipelines");
+  }
+  const auto stages = static_cast<size_t>(schedule.stages);
+  if (schedule.placement.size() != static_cast<size_t>(schedule.pipelines) || schedule.owner.size() != stages ||
+      schedule.programs.size() != static_cast<size_t>(schedule.workers)) {
+    fail("placement, owner and programs must fit the numbers of pipelines, stages and workers");
+  }
+  const auto check_workers = [&](const std::vector<int>& workers) {
+    if (workers.size() != stages) fail("a placement names another number of stages");
+    for (const int worker : workers) {
+      if (worker < 0 || worker >= schedule.workers)
+        fail(fmt::format("a placement names worker {}, which is not there", worker));
+    }
+  };
+  for (const auto& workers : schedule.placement) check_workers(workers);
+  check_workers(schedule.owner);
+}
 
 }  // namespace
 
 void validate(const Schedule& schedule, int64_t microbatches) {
-  if (schedule.shift < 1 || schedule.window < 1)
-    throw InputError(fmt::format("schedule {}: shift and window must be at least 1", schedule.name));
-  Validation(schedule, microbatches > 0 ? microbatches : representative_microbatches(schedule)).run();
+  check_placement(schedule);
+  Validation(schedule, microbatches).run();
 }
 
 }  // namespace gyre

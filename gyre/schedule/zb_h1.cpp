@@ -8,10 +8,12 @@
 namespace gyre {
 
 Schedule build_zb_h1(const ScheduleOptions& options) {
-  Schedule schedule = one_pipeline(options, "zb-h1");
+  check_length(options, [](int64_t stages, int64_t window) { return stages * (3 * window + 1); });
+  Schedule schedule = one_pipeline(options);
   const int64_t window = schedule.window;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     auto& period = schedule.programs[stage].period;
+    period.reserve(static_cast<size_t>(3 * window + 1));
     const int64_t ahead = std::min<int64_t>(schedule.stages - 1 - stage, window);
     for (int64_t m = 0; m < ahead; ++m) period.push_back(forward(stage, m));
     for (int64_t m = 0; m < window; ++m) {
