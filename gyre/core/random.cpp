@@ -25,8 +25,12 @@ RandomStream::RandomStream(uint64_t seed, StreamPurpose purpose, uint64_t index,
 }
 
 std::array<uint32_t, 4> RandomStream::block(uint32_t number) const {
-  uint32_t c0 = number, c1 = sub_, c2 = static_cast<uint32_t>(index_), c3 = static_cast<uint32_t>(index_ >> 32);
-  uint32_t k0 = key_[0], k1 = key_[1];
+  return philox4x32_10({number, sub_, static_cast<uint32_t>(index_), static_cast<uint32_t>(index_ >> 32)}, key_);
+}
+
+std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  auto [c0, c1, c2, c3] = counter;
+  auto [k0, k1] = key;
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53u} * c0;
     const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;

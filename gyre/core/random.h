@@ -21,6 +21,9 @@ enum class StreamPurpose : uint32_t {
   Test = 99
 };
 
+// One block of the generator, as published: ten rounds over the counter.
+std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
 // One stream: key = (seed, purpose), counter = (index, sub, block). `index` is the microbatch, the parameter's hashed
 // name or the like; `sub` the layer or sequence. A stream holds 2^34 32-bit numbers.
 class RandomStream {
@@ -40,7 +43,7 @@ class RandomStream {
   void fill_normal(std::span<float> out, float deviation);
 
  private:
-  uint32_t key_[2];
+  std::array<uint32_t, 2> key_;
   uint32_t sub_;
   uint64_t index_;
   uint32_t next_block_ = 0;

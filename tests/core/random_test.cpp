@@ -3,11 +3,22 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
 namespace gyre {
 namespace {
+
+// The known answers of Random123 (kat_vectors, philox4x32 with 10 rounds; Salmon et al., SC 2011).
+TEST(Philox, GivesThePublishedAnswers) {
+  using Words = std::array<uint32_t, 4>;
+  EXPECT_EQ(philox4x32_10({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox4x32_10({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox4x32_10({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
 
 TEST(RandomStream, IsAFunctionOfItsKeyAlone) {
   RandomStream a(7, StreamPurpose::Test, 3, 1), b(7, StreamPurpose::Test, 3, 1);
