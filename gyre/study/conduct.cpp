@@ -10,6 +10,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/study/launcher.h"
+#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 namespace {
@@ -46,13 +47,10 @@ class Conductor {
   }
 
  private:
-  // A run keeps a core busy for every worker that is a thread of its own.
   int jobs_that_fit() const {
     int64_t busy = 1;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
-      const Config config = final_runs(study_, arms_, arm, 1e-3)[0].config;
-      const int64_t workers = config.pipeline.executor == "replay" ? 1 : config.pipeline.stages;
-      busy = std::max(busy, workers * config.pipeline.threads);
+      busy = std::max(busy, busy_cores(final_runs(study_, arms_, arm, 1e-3)[0].config));
     }
     return static_cast<int>(std::max<int64_t>(1, options_.cores / busy));
   }
@@ -147,6 +145,11 @@ class Conductor {
 };
 
 }  // namespace
+
+int64_t busy_cores(const Config& config) {
+  const int64_t workers = config.pipeline.executor == "replay" ? 1 : build_schedule(config).workers;
+  return workers * config.pipeline.threads;
+}
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
   std::optional<DirectoryLock> lock;

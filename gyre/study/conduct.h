@@ -22,6 +22,9 @@ struct ConductOptions {
   std::function<void(const std::string&)> say;  // a line of progress
 };
 
+// The cores that a run keeps busy: one for each thread of every worker, of which the schedule knows how many there are.
+int64_t busy_cores(const Config& config);
+
 // Nothing if it was stopped; the same call continues it. Errors: InputError, RunError.
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options);
 

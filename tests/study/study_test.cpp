@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/study/conduct.h"
 #include "gyre/study/launcher.h"
 #include "gyre/study/results.h"
 
@@ -150,6 +151,15 @@ TEST(Study, DocumentationAndExamplesAreInStep) {
     ++studies;
   }
   EXPECT_GE(studies, 3);
+}
+
+// A worker may have several stages, so that it is the schedule that knows how many there are.
+TEST(Study, ARunKeepsACoreBusyForEveryThreadOfEveryWorker) {
+  const auto cores = [](const std::vector<std::string>& set) { return busy_cores(parse_config(kBase, "x", set)); };
+  EXPECT_EQ(cores({"pipeline.stages=4"}), 4);
+  EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.threads=3"}), 12);
+  EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.executor=replay"}), 1);
+  EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.schedule=interleaved-1f1b", "pipeline.accumulate=2"}), 2);
 }
 
 TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
