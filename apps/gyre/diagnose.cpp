@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "gyre/train/diagnostics.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -21,18 +22,18 @@ void run(const Flags& flags) {
       flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step), CheckpointParts::All);
   const Diagnostics d = diagnose(model, flags.options);
   if (flags.json) {
-    fmt::print("{}\n", to_json(d));
+    print("{}\n", to_json(d));
     return;
   }
   if (flags.options.draws > 0) {
-    fmt::print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {:.3f}\n", d.step,
-               d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients",
-               d.rotated_norm, d.rotated_norm / d.hessian_norm);
+    print("step {}: Hessian (1,1)-norm over {} rotatable weights {:.4g}, in {} {:.4g}, ratio {:.3f}\n", d.step,
+          d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients", d.rotated_norm,
+          d.rotated_norm / d.hessian_norm);
   }
-  fmt::print("{:>5} {:>6} {:>8} {:>12}\n", "stage", "delay", "cosine", "oscillation");
+  print("{:>5} {:>6} {:>8} {:>12}\n", "stage", "delay", "cosine", "oscillation");
   for (size_t stage = 0; stage < d.stages.size(); ++stage) {
-    fmt::print("{:>5} {:>6} {:>8.3f} {:>12.3f}\n", stage, d.stages[stage].delay, d.stages[stage].cosine,
-               d.stages[stage].oscillation);
+    print("{:>5} {:>6} {:>8.3f} {:>12.3f}\n", stage, d.stages[stage].delay, d.stages[stage].cosine,
+          d.stages[stage].oscillation);
   }
 }
 

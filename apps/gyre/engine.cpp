@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include "command.h"
+#include "output.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ void add_commands(CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  gyre::app::open_standard_streams();
   keep_large_blocks_in_the_heap();
   return gyre::app::run_command_line(argc, argv, add_commands);
 }

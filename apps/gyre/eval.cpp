@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "gyre/train/trained_model.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -28,10 +29,10 @@ void run(const Flags& flags) {
                                          {"tokens", result.tokens},
                                          {"val_loss", result.val_loss},
                                          {"perplexity", result.perplexity}};
-    fmt::print("{}\n", json.dump());
+    print("{}\n", json.dump());
   } else {
-    fmt::print("step {}: validation loss {:.4f}, perplexity {:.3f}, over {} tokens\n", result.step, result.val_loss,
-               result.perplexity, result.tokens);
+    print("step {}: validation loss {:.4f}, perplexity {:.3f}, over {} tokens\n", result.step, result.val_loss,
+          result.perplexity, result.tokens);
   }
 }
 

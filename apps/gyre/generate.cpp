@@ -1,12 +1,12 @@
 // gyre generate RUN: text from a trained run.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "gyre/train/trained_model.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -26,16 +26,16 @@ void run(Flags& flags) {
     std::string text;
     generate(model, flags.options, [&](std::string_view part) { text += part; });
     const nlohmann::ordered_json json = {{"prompt", flags.options.prompt}, {"text", text}};
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
   bool begun = false;  // nothing is printed before all is known to be well
   generate(model, flags.options, [&](std::string_view part) {
-    fmt::print("{}{}", begun ? "" : flags.options.prompt, part);
-    std::fflush(stdout);
+    print("{}{}", begun ? "" : flags.options.prompt, part);
+    flush_results();  // each part as it comes
     begun = true;
   });
-  fmt::print("\n");
+  print("\n");
 }
 
 }  // namespace

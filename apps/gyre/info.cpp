@@ -13,6 +13,7 @@
 #include "gyre/optim/config.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -27,14 +28,14 @@ nlohmann::ordered_json describe() {
 void run(bool json) {
   const nlohmann::ordered_json description = describe();
   if (json) {
-    fmt::print("{}\n", description.dump());
+    print("{}\n", description.dump());
     return;
   }
   for (const auto& [key, value] : description.items()) {
     const std::string text = value.is_array()    ? join(value.get<std::vector<std::string>>(), ", ")
                              : value.is_string() ? value.get<std::string>()
                                                  : value.dump();
-    fmt::print("{:<15} {}\n", key, text);
+    print("{:<15} {}\n", key, text);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "command.h"
+#include "output.h"
 
 namespace {
 
@@ -30,14 +31,15 @@ bool is_engine_command(std::string_view word) {
 int become_engine(char** argv) {
   const auto program = gyre::app::engine_program();
   ::execv(program.c_str(), argv);
-  fmt::print(stderr, "gyre: {} cannot be started: {}; build or install gyre again\n", program.string(),
-             std::strerror(errno));
+  gyre::app::print_error(
+      fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(errno)));
   return 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  gyre::app::open_standard_streams();
   if (argc > 1 && is_engine_command(argv[1])) return become_engine(argv);
   return gyre::app::run_command_line(argc, argv, add_commands);
 }

@@ -12,6 +12,7 @@
 #include "gyre/plan/planner.h"
 #include "gyre/train/build.h"
 #include "gyre/train/profile.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -83,25 +84,24 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan) {
   json["plan"] = nlohmann::ordered_json::array();
   for (const PlanRow& row : plan.rows) json["plan"].push_back(to_json(row));
   json["left_out"] = plan.left_out;
-  fmt::print("{}\n", json.dump());
+  print("{}\n", json.dump());
 }
 
 void print_table(const Plan& plan, const Config& config) {
-  fmt::print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
-  fmt::print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
-             "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
+  print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
+  print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
+        "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
   for (const PlanRow& row : plan.rows) {
     const auto json = to_json(row);
     const bool chosen =
         row.schedule.name == config.pipeline.schedule && row.schedule.window == config.pipeline.accumulate;
-    fmt::print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
-               row.schedule.name, row.schedule.stages, json["pipelines"].get<int>(), row.schedule.window,
-               row.recompute ? "yes" : "no", human_count(row.tokens_per_second), 100 * row.bubble_fraction,
-               human_bytes(static_cast<double>(row.peak_memory)), row.max_delay, row.max_mismatch);
+    print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
+          row.schedule.name, row.schedule.stages, json["pipelines"].get<int>(), row.schedule.window,
+          row.recompute ? "yes" : "no", human_count(row.tokens_per_second), 100 * row.bubble_fraction,
+          human_bytes(static_cast<double>(row.peak_memory)), row.max_delay, row.max_mismatch);
   }
-  fmt::print(
-      "* the configuration's own; memory is that of the worker that needs most; delay and mismatch in updates\n");
-  for (const std::string& reason : plan.left_out) fmt::print("left out: {}\n", reason);
+  print("* the configuration's own; memory is that of the worker that needs most; delay and mismatch in updates\n");
+  for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
 }
 
 void run(const Flags& flags) {

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "gyre/core/text.h"
 #include "gyre/data/prepare.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -28,12 +29,12 @@ void run(Flags& flags) {
                                          {"text_bytes", result.text_bytes},
                                          {"train_tokens", result.train_tokens},
                                          {"val_tokens", result.val_tokens}};
-    fmt::print("{}\n", json.dump());
+    print("{}\n", json.dump());
     return;
   }
-  fmt::print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate\n", flags.out,
-             human_bytes(static_cast<double>(result.text_bytes)), result.documents, result.documents == 1 ? "" : "s",
-             result.vocabulary, result.train_tokens, result.val_tokens);
+  print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate\n", flags.out,
+        human_bytes(static_cast<double>(result.text_bytes)), result.documents, result.documents == 1 ? "" : "s",
+        result.vocabulary, result.train_tokens, result.val_tokens);
 }
 
 }  // namespace

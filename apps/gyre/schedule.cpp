@@ -9,6 +9,7 @@
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/text.h"
 #include "gyre/simulate/grid.h"
+#include "output.h"
 #include "schedule_flags.h"
 
 namespace gyre::app {
@@ -29,7 +30,7 @@ std::string written(const Flags& flags, const Schedule& schedule) {
 
 void run(Flags& flags) {
   const Schedule schedule = flags.schedule.load();
-  fmt::print("{}", written(flags, schedule));
+  print("{}", written(flags, schedule));
 }
 
 }  // namespace

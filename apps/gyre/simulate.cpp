@@ -6,6 +6,7 @@
 #include "command.h"
 #include "gyre/report/trace.h"
 #include "gyre/simulate/simulator.h"
+#include "output.h"
 #include "schedule_flags.h"
 
 namespace gyre::app {
@@ -25,7 +26,7 @@ void run(Flags& flags) {
   const Simulation simulation =
       simulate(schedule, costs, {.microbatches = flags.schedule.microbatches, .trace = !flags.trace.empty()});
   if (!flags.trace.empty()) write_trace(flags.trace, schedule, simulation.trace);
-  fmt::print("{}", flags.json ? to_json(simulation) + "\n" : to_text(simulation));
+  print("{}", flags.json ? to_json(simulation) + "\n" : to_text(simulation));
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 
 #include "command.h"
 #include "gyre/core/error.h"
+#include "gyre/core/message.h"
 #include "gyre/core/text.h"
 #include "gyre/study/conduct.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -23,7 +25,7 @@ struct Flags {
 
 void run(const Flags& flags) {
   if (flags.help_study) {
-    fmt::print("{}", describe_study());
+    print("{}", describe_study());
     return;
   }
   if (flags.study.empty()) throw InputError("gyre study: give a STUDY.toml; --help-study lists what it can say");
@@ -35,16 +37,16 @@ void run(const Flags& flags) {
   options.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.report_only = flags.report_only;
   options.stop = &install_interrupt_handler();
-  options.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  options.say = [](const std::string& line) { say(stderr, line + "\n"); };
   const auto result = conduct(study, options);
   if (!result) {
-    fmt::print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", flags.study,
-               flags.out.empty() ? "" : " --out " + flags.out);
+    print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", flags.study,
+          flags.out.empty() ? "" : " --out " + flags.out);
     throw CLI::RuntimeError(130);
   }
   const auto files = write_results(*result, options.root);
-  fmt::print("{}", flags.json ? to_json(*result) : to_markdown(*result));
-  for (const auto& file : files) fmt::print(stderr, "wrote {}\n", file.string());
+  print("{}", flags.json ? to_json(*result) : to_markdown(*result));
+  for (const auto& file : files) say(stderr, fmt::format("wrote {}\n", file.string()));
 }
 
 }  // namespace

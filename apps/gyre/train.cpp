@@ -11,6 +11,7 @@
 #include "gyre/report/progress.h"
 #include "gyre/train/config.h"
 #include "gyre/train/trainer.h"
+#include "output.h"
 
 namespace gyre::app {
 namespace {
@@ -45,21 +46,21 @@ void print_result(const Flags& flags, const std::filesystem::path& out, const Tr
                                    {"seconds", result.seconds}};
     if (result.val_loss) json["val_loss"] = *result.val_loss;
     if (result.bubble_fraction) json["bubble_fraction"] = *result.bubble_fraction;
-    fmt::print("{}\n", json.dump());
+    print("{}\n", json.dump());
     return;
   }
-  fmt::print("{} at step {}: loss {:.4f}", result.finished ? "finished" : "interrupted", result.step, result.loss);
-  if (result.val_loss) fmt::print(", validation loss {:.4f}", *result.val_loss);
-  fmt::print(", {} tokens/s", human_count(result.tokens_per_second));
-  if (result.bubble_fraction) fmt::print(", bubble {:.1f}%", 100 * *result.bubble_fraction);
-  fmt::print(", {}\n", human_duration(result.seconds));
-  fmt::print("run: {}\n", out.string());
-  if (!result.finished) fmt::print("resume with: gyre train --resume --out {}\n", out.string());
+  print("{} at step {}: loss {:.4f}", result.finished ? "finished" : "interrupted", result.step, result.loss);
+  if (result.val_loss) print(", validation loss {:.4f}", *result.val_loss);
+  print(", {} tokens/s", human_count(result.tokens_per_second));
+  if (result.bubble_fraction) print(", bubble {:.1f}%", 100 * *result.bubble_fraction);
+  print(", {}\n", human_duration(result.seconds));
+  print("run: {}\n", out.string());
+  if (!result.finished) print("resume with: gyre train --resume --out {}\n", out.string());
 }
 
 void run(const Flags& flags) {
   if (flags.help_config) {
-    fmt::print("{}", describe_config());
+    print("{}", describe_config());
     return;
   }
   TrainOptions options;

@@ -22,16 +22,20 @@ class InputError : public Error {
   explicit InputError(const std::string& message) : Error(message, 2) {}
 };
 
-// A run that began and could not go on: full disk, stall, non-finite loss. Exit 1; earlier checkpoints are whole.
+// A run that began and could not go on: full disk, stall. Exit 1; earlier checkpoints are whole.
 class RunError : public Error {
  public:
-  explicit RunError(const std::string& message) : Error(message, 1) {}
+  explicit RunError(const std::string& message) : RunError(message, 1) {}
+
+ protected:
+  RunError(const std::string& message, int exit_code) : Error(message, exit_code) {}
 };
 
-// A run whose loss or gradient is no finite number any more.
+// A run whose loss or gradient is no finite number any more. Exit 3: running it again will not help, other settings
+// may.
 class Divergence : public RunError {
  public:
-  using RunError::RunError;
+  explicit Divergence(const std::string& message) : RunError(message, 3) {}
 };
 
 }  // namespace gyre

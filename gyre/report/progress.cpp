@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "gyre/core/message.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
@@ -60,8 +61,7 @@ std::string Progress::line() const {
 void Progress::draw() {
   const std::string text = line();
   if (!is_terminal_) {
-    fmt::print(out_, "{}\n", text);
-    std::fflush(out_);
+    say(out_, text + "\n");
     return;
   }
   const int room = std::clamp(terminal_width(out_) - static_cast<int>(text.size()) - 4, 0, 40);
@@ -71,21 +71,18 @@ void Progress::draw() {
         static_cast<size_t>(static_cast<double>(room) * static_cast<double>(step_) / static_cast<double>(total_));
     bar = "[" + std::string(filled, '=') + std::string(static_cast<size_t>(room) - filled, ' ') + "] ";
   }
-  fmt::print(out_, "\r\033[K{}{}", bar, text);
-  std::fflush(out_);
+  say(out_, fmt::format("\r\033[K{}{}", bar, text));
   visible_ = true;
 }
 
 void Progress::message(const std::string& text) {
-  fmt::print(out_, "{}{}\n", visible_ ? "\r\033[K" : "", text);
+  say(out_, fmt::format("{}{}\n", visible_ ? "\r\033[K" : "", text));
   if (visible_) draw();
-  std::fflush(out_);
 }
 
 void Progress::finish() {
-  if (visible_) fmt::print(out_, "\n");
+  if (visible_) say(out_, "\n");
   visible_ = false;
-  std::fflush(out_);
 }
 
 }  // namespace gyre

@@ -47,6 +47,19 @@ std::vector<nlohmann::ordered_json> lines_of(const fs::path& path) {
   return lines;
 }
 
+TEST(Progress, WhatCannotBeWrittenIsLost) {
+  std::FILE* const full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  for (const bool is_terminal : {false, true}) {
+    Progress progress(full, is_terminal);
+    progress.start(2, 0);
+    progress.message("a line");
+    for (int64_t step = 1; step <= 2; ++step) progress.step(step, 1.0, 10.0);
+    progress.finish();
+  }
+  std::fclose(full);
+}
+
 TEST(Metrics, NumbersComeBackToTheBit) {
   const fs::path path = fs::path(::testing::TempDir()) / ("gyre-metrics-" + std::to_string(::getpid()));
   fs::remove(path);
