@@ -4,9 +4,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <atomic>
+#include <exception>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace gyre::app {
 
@@ -36,13 +37,13 @@ inline constexpr CommandName kDiagnose{"diagnose", "What delay does to a trained
 inline constexpr CommandName kInfo{"info", "What this build has and what machine it sees"};
 inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kDiagnose, kInfo};
 
-// Parses the command line, runs the chosen command and returns the exit code. command_line.cpp
-int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&));
+// Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
+// exception of a library's is about. command_line.cpp
+std::string explain_exception(const std::exception& error);
+int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
+                     std::string (*explain)(const std::exception&) = explain_exception);
 
-// Where gyre-engine is: beside gyre. engine_program.cpp
+// Where gyre-engine is: beside gyre. Errors: RunError where it could not be loaded. engine_program.cpp
 std::filesystem::path engine_program();
-
-// True after the first Ctrl-C (or SIGTERM); the second one ends the process at once. interrupt.cpp
-const std::atomic<bool>& install_interrupt_handler();
 
 }  // namespace gyre::app

@@ -1,6 +1,6 @@
 // What both programs do with a command line.
-// Exit codes: 0 done; 1 failed; 2 bad input, nothing was changed; 3 the run diverged; 130 interrupted, and a run or a
-// study has saved and can be resumed.
+// Exit codes: 0 done; 1 failed; 2 bad input, nothing was changed; 3 the run diverged; 130 interrupted by Ctrl-C, 143 by
+// SIGTERM or SIGHUP: a run or a study has saved and can be resumed, unless it was told twice.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "command.h"
@@ -52,7 +53,20 @@ int run_command(CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
-int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&)) {
+std::string explain_exception(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return "out of memory; make [pipeline] microbatch, [model] context or the model smaller";
+  }
+  const auto* of_system = dynamic_cast<const std::system_error*>(&error);
+  if (of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again) {
+    return fmt::format("a thread cannot be started: {}; raise the limit of processes (ulimit -u)",
+                       of_system->code().message());
+  }
+  return fmt::format("unexpected failure: {}", error.what());
+}
+
+int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
+                     std::string (*explain)(const std::exception&)) {
   CLI::App app{"gyre trains transformer language models through asynchronous pipelines"};
   app.name("gyre");
   app.require_subcommand(1);
@@ -68,10 +82,8 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&)) {
     return fail(fmt::format("{}; see gyre --help", error.what()), 2);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory; make microbatch, context or the model smaller", 1);
   } catch (const std::exception& error) {
-    return fail(fmt::format("unexpected failure: {}", error.what()), 1);
+    return fail(explain(error), 1);
   }
 }
 

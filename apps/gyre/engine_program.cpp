@@ -1,9 +1,29 @@
-// Where the second program is.
+// Where the second program is, and whether there is room for it.
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
 #include "command.h"
+#include "gyre/core/process_limits.h"
 
 namespace gyre::app {
+namespace {
+
+// While it is being loaded, OpenBLAS takes a buffer for each of its threads, and tries for ever where it gets none.
+constexpr size_t kLibraries = size_t{640} << 20;
+constexpr size_t kBuffer = size_t{128} << 20;
+
+size_t threads_of_openblas() {
+  const char* const asked = std::getenv("OMP_NUM_THREADS");
+  const long wanted = asked != nullptr ? std::strtol(asked, nullptr, 10) : 0;
+  const long cores = std::max(1L, static_cast<long>(std::thread::hardware_concurrency()));
+  return static_cast<size_t>(wanted > 0 ? std::min(wanted, cores) : cores);
+}
+
+}  // namespace
 
 std::filesystem::path engine_program() {
+  check_address_space(kLibraries + kBuffer * threads_of_openblas(), "gyre-engine cannot be loaded");
   std::error_code none;
   return std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "gyre-engine";
 }

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "gyre/train/trained_model.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -19,7 +20,8 @@ struct Flags {
 };
 
 void run(Flags& flags) {
-  flags.options.stop = &install_interrupt_handler();
+  const Interrupts interrupts;
+  flags.options.stop = interrupts.stop();
   const TrainedModel model =
       open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
   if (flags.json) {
@@ -36,6 +38,7 @@ void run(Flags& flags) {
     begun = true;
   });
   print("\n");
+  if (interrupts.exit_code() != 0) throw CLI::RuntimeError(interrupts.exit_code());
 }
 
 }  // namespace

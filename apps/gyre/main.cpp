@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "command.h"
+#include "gyre/core/error.h"
 #include "output.h"
 
 namespace {
@@ -29,7 +30,13 @@ bool is_engine_command(std::string_view word) {
 
 // Returns only if the engine cannot be started.
 int become_engine(char** argv) {
-  const auto program = gyre::app::engine_program();
+  std::filesystem::path program;
+  try {
+    program = gyre::app::engine_program();
+  } catch (const gyre::Error& error) {
+    gyre::app::print_error(error.what());
+    return error.exit_code();
+  }
   ::execv(program.c_str(), argv);
   gyre::app::print_error(
       fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(errno)));

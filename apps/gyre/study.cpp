@@ -9,6 +9,7 @@
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"
 #include "gyre/study/conduct.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -36,13 +37,18 @@ void run(const Flags& flags) {
   options.jobs = static_cast<int>(flags.jobs > 0 ? flags.jobs : study.jobs);
   options.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.report_only = flags.report_only;
-  options.stop = &install_interrupt_handler();
+  const Interrupts interrupts;
+  options.stop = interrupts.stop();
+  options.abandon = interrupts.abandon();
+  const std::stop_callback announce(options.stop, [] {
+    say(stderr, "stopping: the runs drain and save; once more abandons what they have not saved\n");
+  });
   options.say = [](const std::string& line) { say(stderr, line + "\n"); };
   const auto result = conduct(study, options);
   if (!result) {
     print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", flags.study,
           flags.out.empty() ? "" : " --out " + flags.out);
-    throw CLI::RuntimeError(130);
+    throw CLI::RuntimeError(interrupts.exit_code());
   }
   const auto files = write_results(*result, options.root);
   print("{}", flags.json ? to_json(*result) : to_markdown(*result));

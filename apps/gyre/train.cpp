@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "gyre/report/progress.h"
 #include "gyre/train/config.h"
 #include "gyre/train/trainer.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -69,11 +71,16 @@ void run(const Flags& flags) {
   options.out = run_directory(flags);
   options.resume = flags.resume;
   options.trace = flags.trace;
-  options.stop = &install_interrupt_handler();
+  const Interrupts interrupts;
+  options.stop = interrupts.stop();
+  options.abandon = [](const Error& error) {
+    print_error(error.what());
+    std::_Exit(error.exit_code());
+  };
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
   const TrainResult result = train(options, progress);
   print_result(flags, options.out, result);
-  if (!result.finished) throw CLI::RuntimeError(130);
+  if (!result.finished) throw CLI::RuntimeError(interrupts.exit_code());
 }
 
 }  // namespace

@@ -27,12 +27,14 @@ int terminal_width(std::FILE* out) {
 Progress::Progress(std::FILE* out, bool is_terminal) : out_(out), is_terminal_(is_terminal) {}
 
 void Progress::start(int64_t total, int64_t done) {
+  const std::lock_guard lock(mutex_);
   total_ = total;
   first_ = step_ = done;
   started_ = mark_ = drawn_ = Clock::now();
 }
 
 void Progress::step(int64_t step, double loss, double tokens) {
+  const std::lock_guard lock(mutex_);
   if (std::isfinite(loss)) loss_ = step_ == first_ ? loss : kSmoothing * loss_ + (1 - kSmoothing) * loss;
   if (step_ == first_) tokens_at_mark_ = tokens;
   step_ = step;
@@ -76,11 +78,13 @@ void Progress::draw() {
 }
 
 void Progress::message(const std::string& text) {
+  const std::lock_guard lock(mutex_);
   say(out_, fmt::format("{}{}\n", visible_ ? "\r\033[K" : "", text));
   if (visible_) draw();
 }
 
 void Progress::finish() {
+  const std::lock_guard lock(mutex_);
   if (visible_) say(out_, "\n");
   visible_ = false;
 }

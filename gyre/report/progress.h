@@ -1,9 +1,11 @@
-// Progress of a run for people: one line that is redrawn on a terminal, plain lines now and then elsewhere.
+// Progress of a run for people: one line that is redrawn on a terminal, plain lines now and then elsewhere. Any thread
+// may call it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <mutex>
 #include <string>
 
 namespace gyre {
@@ -25,6 +27,7 @@ class Progress {
   std::string line() const;
   void draw();
 
+  std::mutex mutex_;
   std::FILE* out_;
   bool is_terminal_;
   int64_t total_ = 0, first_ = 0, step_ = 0;

@@ -27,17 +27,28 @@ class EventQueue {
     filled_.notify_one();
   }
 
-  // The next event, or nothing after `timeout`.
+  // The next event; nothing after `timeout`, or if it was woken.
   std::optional<Event> pop(std::chrono::duration<double> timeout) {
     std::optional<Event> event;
     {
       std::unique_lock lock(mutex_);
-      if (!filled_.wait_for(lock, timeout, [&] { return !events_.empty(); })) return std::nullopt;
+      filled_.wait_for(lock, timeout, [&] { return !events_.empty() || woken_; });
+      woken_ = false;
+      if (events_.empty()) return std::nullopt;
       event = std::move(events_.front());
       events_.pop_front();
     }
     room_.notify_one();
     return event;
+  }
+
+  // Ends a pop without an event, this one's or the next.
+  void wake() {
+    {
+      const std::lock_guard lock(mutex_);
+      woken_ = true;
+    }
+    filled_.notify_one();
   }
 
   void abandon() {
@@ -54,6 +65,7 @@ class EventQueue {
   std::condition_variable filled_, room_;
   std::deque<Event> events_;
   bool abandoned_ = false;
+  bool woken_ = false;
 };
 
 }  // namespace gyre

@@ -11,6 +11,11 @@
 
 namespace gyre {
 
+// How long a drain waits for any action to finish.
+constexpr double drain_deadline(double stall_seconds) {
+  return 10 * stall_seconds;
+}
+
 class Executor {
  public:
   virtual ~Executor() = default;

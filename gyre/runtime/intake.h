@@ -19,12 +19,16 @@ class Intake {
   // Whether `microbatch` may enter. All microbatches below an admitted one are, or will be, admitted.
   bool admit(int64_t microbatch) {
     const std::lock_guard lock(mutex_);
-    if (stop_ && stop_()) {
-      limit_ = std::min(limit_, (admitted_ + window_ - 1) / window_ * window_);
-    }
+    heed_stop();
     if (microbatch >= limit_) return false;
     admitted_ = std::max(admitted_, microbatch + 1);
     return true;
+  }
+  // The limit, after asking `stop` without waiting for the next admission.
+  int64_t limit_now() {
+    const std::lock_guard lock(mutex_);
+    heed_stop();
+    return limit_;
   }
   int64_t limit() const {
     const std::lock_guard lock(mutex_);
@@ -32,6 +36,10 @@ class Intake {
   }
 
  private:
+  void heed_stop() {
+    if (stop_ && stop_()) limit_ = std::min(limit_, (admitted_ + window_ - 1) / window_ * window_);
+  }
+
   mutable std::mutex mutex_;
   int64_t limit_;
   int64_t window_;

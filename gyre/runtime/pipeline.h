@@ -36,7 +36,7 @@ struct RuntimeOptions {
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;
   int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
-  double stall_seconds = 60;   // all workers waiting for so long is a stall
+  double stall_seconds = 60;   // all workers waiting for so long is a stall; one action for so long is told
 };
 
 // What there is once for each stage, on its owner.

@@ -26,7 +26,11 @@ class ReplayExecutor final : public Executor {
                            [&](int stage, int64_t update, const std::vector<double>& squared_norms) {
                              observer.on_update(stage, update, squared_norms);
                            }});
+    bool draining = false;
     while (!run_round(setup)) {
+      if (draining || !segment.interrupt.stop_requested()) continue;
+      draining = true;
+      observer.on_drain(setup.shared.intake.limit_now());
     }
     return setup.report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   }

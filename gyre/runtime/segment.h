@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "gyre/data/batch.h"
@@ -22,6 +24,8 @@ struct Segment {
   // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Workers'
   // threads call it.
   std::function<bool()> stop = {};
+  // A signal, which makes `stop` true: an executor that sleeps is woken by it, to tell what it waits for.
+  std::stop_token interrupt;
 };
 
 // Hears what happens, on the thread that called the executor, in an order that is fixed per stage.
@@ -32,6 +36,14 @@ class SegmentObserver {
   virtual void on_loss(int64_t microbatch, double loss) = 0;
   // Stage `stage` made update `update` (from 1): squared norms of its gradients before clipping, one per parameter.
   virtual void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) = 0;
+
+  // The segment was interrupted: it ends when its first `microbatches` are through.
+  virtual void on_drain(int64_t /*microbatches*/) {}
+  // A worker is inside one action for longer than stall_seconds. Told once for each; the run waits for it.
+  virtual void on_slow_action(const std::string& /*what*/) {}
+  // Interrupted, and nothing has finished for drain_deadline(): a worker does not come back from an action. Its thread
+  // cannot be ended, so the executor goes on waiting unless the process is ended here. Told once.
+  virtual void on_stuck_drain(const std::string& /*what*/) {}
 };
 
 struct WorkerReport {

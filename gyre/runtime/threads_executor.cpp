@@ -8,10 +8,14 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <stop_token>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <variant>
 
 #include "gyre/core/error.h"
+#include "gyre/core/process_limits.h"
 #include "gyre/runtime/event_queue.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
@@ -38,11 +42,23 @@ using WorkerEvent = std::variant<LossEvent, UpdateEvent, EndEvent>;
 
 constexpr size_t kQueueCapacity = 1024;
 
+// What stack, allocator and BLAS reserve of address space for each thread that computes.
+constexpr size_t kThreadBytes = size_t{200} << 20;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
 // One segment under way: its threads, and what they share with the caller.
 class ThreadsRun {
  public:
   ThreadsRun(Pipeline& pipeline, const Segment& segment)
-      : pipeline_(pipeline), setup_(pipeline, segment), events_(kQueueCapacity), waiting_(setup_.bells.size()) {
+      : pipeline_(pipeline),
+        segment_(segment),
+        setup_(pipeline, segment),
+        events_(kQueueCapacity),
+        pulses_(setup_.bells.size()),
+        watched_(setup_.bells.size()) {
     setup_.add_workers({.loss =
                             [this](int64_t microbatch, double loss) {
                               events_.push(LossEvent{microbatch, loss});
@@ -57,11 +73,16 @@ class ThreadsRun {
 
   SegmentReport run(SegmentObserver& observer) {
     const auto started = Clock::now();
-    for (const auto& worker : setup_.workers) threads_.emplace_back([this, &worker] { work(*worker); });
+    start_threads();
+    const std::stop_callback wake(segment_.interrupt, [this] { events_.wake(); });
     size_t running = threads_.size();
     while (running > 0) {
-      const auto event = events_.pop(std::chrono::duration<double>(pipeline_.options().stall_seconds / 4));
-      check_for_stall();
+      const auto event = events_.pop(std::chrono::duration<double>(stall_seconds() / 4));
+      if (segment_.interrupt.stop_requested() && !draining_) {
+        draining_ = true;
+        observer.on_drain(setup_.shared.intake.limit_now());
+      }
+      watch(observer);
       if (!event) continue;
       if (const auto* loss = std::get_if<LossEvent>(&*event)) {
         observer.on_loss(loss->microbatch, loss->loss);
@@ -76,53 +97,123 @@ class ThreadsRun {
       }
     }
     stop_and_join();
-    return setup_.report(std::chrono::duration<double>(Clock::now() - started).count());
+    return setup_.report(seconds_between(started, Clock::now()));
   }
 
  private:
+  // What a worker's thread lets the caller see of itself.
+  struct Pulse {
+    std::atomic<uint64_t> turns = 0;    // calls of try_step that have come back
+    std::atomic<bool> waiting = false;  // sleeps until its bell rings after `ticket`
+    std::atomic<uint64_t> ticket = 0;
+    std::atomic<bool> ended = false;
+  };
+  // What the caller has seen of it.
+  struct Watched {
+    uint64_t turns = 0;
+    Clock::time_point since = Clock::now();  // for how long nothing else has been seen
+    bool told = false;
+  };
+
+  double stall_seconds() const { return pipeline_.options().stall_seconds; }
+
+  void start_threads() {
+    for (const auto& worker : setup_.workers) {
+      try {
+        threads_.emplace_back([this, &worker] { work(*worker); });
+      } catch (const std::system_error& error) {
+        throw RunError(
+            fmt::format("the thread of worker {} of {} cannot be started: {}; raise the limit of processes "
+                        "(ulimit -u), or use fewer stages",
+                        worker->number(), setup_.workers.size(), error.code().message()));
+      }
+    }
+  }
+
   // The body of a worker's thread.
   void work(Worker& worker) {
     const c10::NoGradGuard no_grad;
     at::set_num_threads(pipeline_.options().threads_per_worker);
     Doorbell& bell = *setup_.bells[worker.number()];
+    Pulse& pulse = pulses_[worker.number()];
     std::exception_ptr error;
     try {
       while (!stopping_.load()) {
         const uint64_t ticket = bell.ticket();
         const Worker::Step step = worker.try_step();
+        pulse.turns.fetch_add(1);
         if (step == Worker::Step::Finished) break;
         if (step == Worker::Step::Done) {
           steps_.fetch_add(1);
           continue;
         }
-        waiting_[worker.number()] = true;
+        pulse.ticket = ticket;
+        pulse.waiting = true;
         if (!stopping_.load()) bell.wait(ticket);
-        waiting_[worker.number()] = false;
+        pulse.waiting = false;
       }
     } catch (...) {
       error = std::current_exception();
     }
-    waiting_[worker.number()] = true;  // a finished worker computes nothing: it does not hide a stall of the others
+    pulse.ended = true;
     events_.push(EndEvent{worker.number(), error});
   }
 
-  // A stall: no action finished and nobody computed for stall_seconds.
-  void check_for_stall() {
-    const uint64_t steps = steps_.load();
-    bool computing = false;
-    for (const auto& waits : waiting_) computing |= !waits.load();
+  // Whether a worker is inside an action, or about to be: one whose bell has rung is not waiting any more.
+  bool is_inside(size_t worker) const {
+    const Pulse& pulse = pulses_[worker];
+    return !pulse.ended && !(pulse.waiting && setup_.bells[worker]->ticket() == pulse.ticket);
+  }
+
+  // Looks at every worker. Nothing computed and no action finished for stall_seconds: a stall, which no waiting will
+  // end. A worker inside one action for so long may be slow, or stuck: that is told, and the run waits.
+  void watch(SegmentObserver& observer) {
     const auto now = Clock::now();
-    if (steps != last_steps_ || computing) {
-      last_steps_ = steps;
-      last_progress_ = now;
-      return;
+    const double since_look = seconds_between(last_look_, now);
+    if (since_look < stall_seconds() / 8) return;
+    last_look_ = now;
+    // Time in which this thread did not look says nothing of the others: the process was stopped, or a message blocked.
+    const bool was_away = since_look > stall_seconds();
+    bool computing = false;
+    for (size_t worker = 0; worker < pulses_.size(); ++worker) {
+      const bool inside = is_inside(worker);
+      const uint64_t turns = pulses_[worker].turns.load();
+      Watched& watched = watched_[worker];
+      computing |= inside;
+      if (!inside || turns != watched.turns || was_away) {
+        watched = {turns, now, false};
+      } else if (const double seconds = seconds_between(watched.since, now);
+                 seconds >= stall_seconds() && !watched.told) {
+        watched.told = true;
+        observer.on_slow_action(
+            fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
+                        worker, setup_.workers[worker]->action(), seconds));
+      }
     }
-    const std::chrono::duration<double> idle = now - last_progress_;
-    if (idle.count() < pipeline_.options().stall_seconds) return;
+
+    const uint64_t steps = steps_.load();
+    if (steps != last_steps_ || was_away) last_step_ = last_progress_ = now;
+    if (computing) last_progress_ = now;
+    last_steps_ = steps;
+    const double idle = seconds_between(last_progress_, now);
+    if (idle >= stall_seconds()) {
+      throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, statuses()));
+    }
+    const double without_step = seconds_between(last_step_, now);
+    if (draining_ && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
+      told_stuck_ = true;
+      observer.on_stuck_drain(
+          fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, statuses()));
+    }
+  }
+
+  std::string statuses() const {
     std::vector<std::string> lines;
-    for (const auto& worker : setup_.workers) lines.push_back(worker->status());
-    throw RunError(
-        fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle.count(), fmt::join(lines, "; ")));
+    for (size_t worker = 0; worker < pulses_.size(); ++worker) {
+      lines.push_back(is_inside(worker) ? fmt::format("worker {} inside {}", worker, setup_.workers[worker]->action())
+                                        : setup_.workers[worker]->status());
+    }
+    return fmt::format("{}", fmt::join(lines, "; "));
   }
 
   void stop_and_join() {
@@ -133,21 +224,37 @@ class ThreadsRun {
   }
 
   Pipeline& pipeline_;
+  const Segment& segment_;
   SegmentSetup setup_;
   EventQueue<WorkerEvent> events_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<uint64_t> steps_ = 0;
-  std::vector<std::atomic<bool>> waiting_;  // [worker]
+  std::atomic<uint64_t> steps_ = 0;  // actions finished, by all
+  std::vector<Pulse> pulses_;        // [worker]
+  // Of the caller alone.
+  std::vector<Watched> watched_;  // [worker]
   uint64_t last_steps_ = 0;
-  Clock::time_point last_progress_ = Clock::now();
+  Clock::time_point last_look_ = Clock::now();
+  Clock::time_point last_step_ = last_look_;      // when an action was last seen to have finished
+  Clock::time_point last_progress_ = last_look_;  // the same, or a worker inside one
+  bool draining_ = false;
+  bool told_stuck_ = false;
   std::vector<std::jthread> threads_;
 };
 
 class ThreadsExecutor final : public Executor {
  public:
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override {
+    if (!std::exchange(room_is_known_, true)) {
+      const int workers = segment.schedule->workers;
+      const int threads = workers * pipeline.options().threads_per_worker;
+      check_room_for_threads(threads, kThreadBytes,
+                             fmt::format("{} workers with [pipeline] threads = {}", workers, threads / workers));
+    }
     return ThreadsRun(pipeline, segment).run(observer);
   }
+
+ private:
+  bool room_is_known_ = false;
 };
 
 }  // namespace

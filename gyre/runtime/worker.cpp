@@ -414,6 +414,11 @@ std::string Worker::status() const {
                      needs(*next_));
 }
 
+std::string Worker::action() const {
+  const std::lock_guard lock(status_mutex_);
+  return next_ ? to_string(*next_, schedule().pipelines) : "its end";
+}
+
 void Worker::contribute(SegmentReport& report) const {
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
     for (const auto& [kind, cost] : costs_[stage]) {

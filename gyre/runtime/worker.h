@@ -60,6 +60,8 @@ class Worker {
 
   // "worker 2 at 2F17, waiting for the activation of 1F17 from worker 1". Any thread.
   std::string status() const;
+  // "2F17": the action it is at, or is inside. Any thread.
+  std::string action() const;
 
   int number() const { return number_; }
   const WorkerReport& report() const { return report_; }

@@ -31,6 +31,7 @@ class Conductor {
     launcher_.root = options.root / "runs";
     launcher_.jobs = options.jobs > 0 ? options.jobs : jobs_that_fit();
     launcher_.stop = options.stop;
+    launcher_.abandon = options.abandon;
   }
 
   std::optional<StudyResult> run() {
@@ -42,7 +43,7 @@ class Conductor {
     if (!perform(runs)) return std::nullopt;
     runs = chosen_runs();
     if (!perform(runs)) return std::nullopt;
-    collect();
+    if (!collect()) return std::nullopt;
     return summarise(study_, std::move(results_));
   }
 
@@ -105,8 +106,8 @@ class Conductor {
     return runs;
   }
 
-  // Arms whose runs have all ended, with their curves.
-  void collect() {
+  // Arms whose runs have all ended, with their curves. Returns false if it was stopped.
+  bool collect() {
     std::vector<ArmResult> complete;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
       ArmResult& result = results_[arm];
@@ -120,7 +121,9 @@ class Conductor {
           if (status != RunStatus::Finished) continue;
           curves.push_back(read_curve(metrics_of(run)));
           if (study_.diagnose && !result.diagnostics && !options_.report_only) {
-            result.diagnostics = read_diagnostics(diagnostics_of(run, launcher_));
+            const auto diagnostics = diagnostics_of(run, launcher_);
+            if (!diagnostics) return false;
+            result.diagnostics = read_diagnostics(*diagnostics);
           }
         }
       }
@@ -129,6 +132,7 @@ class Conductor {
       complete.push_back(std::move(result));
     }
     results_ = std::move(complete);
+    return true;
   }
 
   std::filesystem::path metrics_of(const StudyRun& run) const {

@@ -1,10 +1,10 @@
 // Conducts a study: trials of learning rates, then the runs that count, then what they show.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "gyre/study/results.h"
@@ -17,8 +17,8 @@ struct ConductOptions {
   std::filesystem::path program;  // gyre-engine
   int jobs = 0;                   // runs side by side; 0: as many as `cores` are enough for
   int cores = 1;
-  bool report_only = false;  // run nothing: arms without a finished run are left out
-  const std::atomic<bool>* stop = nullptr;
+  bool report_only = false;                     // run nothing: arms without a finished run are left out
+  std::stop_token stop, abandon;                // as in LauncherOptions
   std::function<void(const std::string&)> say;  // a line of progress
 };
 

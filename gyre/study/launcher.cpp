@@ -40,10 +40,14 @@ pid_t spawn(std::vector<std::string> words, const std::string& out, const std::s
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once.
+  // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on. The signals that the study has
+  // blocked are not blocked there.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
   pid_t child = 0;
   const int error = posix_spawn(&child, words[0].c_str(), &files, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
@@ -63,33 +67,48 @@ pid_t start_training(const StudyRun& run, bool resume, const LauncherOptions& op
   return spawn(std::move(words), log, log);
 }
 
-constexpr int kLongestWait = 500;  // milliseconds
-
-// A child process that can be waited for together with others.
+// A child process that can be waited for together with others, and that hears when the study is stopped.
 class Child {
  public:
-  Child(pid_t process, const StudyRun& run)
-      : process_(process), run_(&run), descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {
-    if (descriptor_ < 0) throw RunError(fmt::format("a run cannot be watched: {}", std::strerror(errno)));
+  Child(pid_t process, const LauncherOptions& options)
+      : process_(process),
+        descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))),
+        on_stop_(std::in_place, options.stop, Kill{this, SIGINT}),
+        on_abandon_(std::in_place, options.abandon, Kill{this, SIGKILL}) {
+    if (descriptor_ >= 0) return;
+    const int error = errno;
+    kill(process_, SIGKILL);
+    reap();
+    throw RunError(fmt::format("a run cannot be watched: {}", std::strerror(error)));
   }
-  ~Child() { close(descriptor_); }
+  ~Child() {
+    on_stop_.reset();
+    on_abandon_.reset();
+    close(descriptor_);
+  }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  const StudyRun& run() const { return *run_; }
   pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
-  void interrupt() const { kill(process_, SIGINT); }
+  // Through the descriptor: the number of a process that has ended may be another's by now.
+  void signal(int number) const { syscall(SYS_pidfd_send_signal, descriptor_, number, nullptr, 0); }
   // Its exit code, or -1 if a signal ended it.
   int reap() const {
     int status = 0;
-    waitpid(process_, &status, 0);
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
  private:
+  struct Kill {
+    const Child* child;
+    int number;
+    void operator()() const { child->signal(number); }
+  };
   pid_t process_;
-  const StudyRun* run_;
   int descriptor_;
+  std::optional<std::stop_callback<Kill>> on_stop_, on_abandon_;
 };
 
 class Launcher {
@@ -98,44 +117,44 @@ class Launcher {
       : options_(options), ended_(ended) {}
   // Whatever happens, no run is left behind.
   ~Launcher() {
-    for (const auto& child : running_) child->interrupt();
-    for (const auto& child : running_) child->reap();
+    for (const auto& [run, child] : running_) child->signal(SIGINT);
+    for (const auto& [run, child] : running_) child->reap();
   }
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
 
   size_t running() const { return running_.size(); }
-  bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
+  bool stopped() const { return options_.stop.stop_requested(); }
 
   void begin(const StudyRun& run) {
     const RunStatus status = status_of(options_.root / run.directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) {
       ended_(run, status);
     } else {
-      running_.push_back(std::make_unique<Child>(start_training(run, status == RunStatus::Begun, options_), run));
+      const pid_t process = start_training(run, status == RunStatus::Begun, options_);
+      running_.push_back({&run, std::make_unique<Child>(process, options_)});
     }
   }
 
-  // Blocks until some children have ended, a signal has come, or for kLongestWait.
+  // Blocks until some children have ended; a stop makes them.
   void wait() {
     std::vector<pollfd> entries;
-    for (const auto& child : running_) entries.push_back(child->poll_entry());
-    // A signal ends the wait. One that comes just before it is noticed at its end.
-    poll(entries.data(), entries.size(), kLongestWait);
-    if (stopped() && !interrupted_) {
-      interrupted_ = true;
-      for (const auto& child : running_) child->interrupt();
-    }
+    for (const auto& [run, child] : running_) entries.push_back(child->poll_entry());
+    poll(entries.data(), entries.size(), -1);
     for (size_t i = entries.size(); i-- > 0;) {
       if (entries[i].revents == 0) continue;
-      const std::unique_ptr<Child> child = std::move(running_[i]);
+      const Running ended = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-      const int code = child->reap();
-      account(child->run(), code);
+      account(*ended.run, ended.child->reap());
     }
   }
 
  private:
+  struct Running {
+    const StudyRun* run;
+    std::unique_ptr<Child> child;
+  };
+
   void account(const StudyRun& run, int code) {
     const auto directory = options_.root / run.directory;
     const RunStatus status = status_of(directory, run.config);
@@ -148,8 +167,7 @@ class Launcher {
 
   const LauncherOptions& options_;
   const std::function<void(const StudyRun&, RunStatus)>& ended_;
-  std::vector<std::unique_ptr<Child>> running_;
-  bool interrupted_ = false;
+  std::vector<Running> running_;
 };
 
 }  // namespace
@@ -181,16 +199,16 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
   return !launcher.stopped();
 }
 
-std::string diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
+std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
   const auto directory = options.root / run.directory;
   const std::filesystem::path kept = directory.string() + ".diagnostics.json";
   if (!std::filesystem::exists(kept)) {
     const std::string out = kept.string() + ".tmp";
-    const pid_t child =
-        spawn({options.program.string(), "diagnose", directory.string(), "--json"}, out, log_of(directory).string());
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) {
+    const Child child(
+        spawn({options.program.string(), "diagnose", directory.string(), "--json"}, out, log_of(directory).string()),
+        options);
+    if (child.reap() != 0) {
+      if (options.stop.stop_requested()) return std::nullopt;
       throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
     }
     rename_path(out, kept);

@@ -2,9 +2,11 @@
 // begun is resumed, so a study that was stopped goes on where it was.
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "gyre/study/study.h"
@@ -12,10 +14,11 @@
 namespace gyre {
 
 struct LauncherOptions {
-  std::filesystem::path program;            // gyre-engine
-  std::filesystem::path root;               // where runs are kept
-  int jobs = 1;                             // side by side
-  const std::atomic<bool>* stop = nullptr;  // Ctrl-C: runs drain and save
+  std::filesystem::path program;  // gyre-engine
+  std::filesystem::path root;     // where runs are kept
+  int jobs = 1;                   // side by side
+  std::stop_token stop;           // Ctrl-C: runs drain and save
+  std::stop_token abandon;        // once more: they end at once
 };
 
 // How a run has ended, or stands.
@@ -28,7 +31,8 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& config
 bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
             const std::function<void(const StudyRun&, RunStatus)>& ended);
 
-// What `gyre diagnose` says of a run that has finished, as JSON; kept beside the run, and measured once.
-std::string diagnostics_of(const StudyRun& run, const LauncherOptions& options);
+// What `gyre diagnose` says of a run that has finished, as JSON; kept beside the run, and measured once. Nothing if it
+// was stopped.
+std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options);
 
 }  // namespace gyre

@@ -63,7 +63,9 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("pipeline", "threads", pipeline.threads, between(1, 1024),
         "threads inside each worker's operations; part of what fixes the bits");
   visit("pipeline", "stall_seconds", pipeline.stall_seconds, between(0.01, 1e9),
-        "all workers waiting for so long ends the run");
+        "all workers waiting for so long ends the run; one inside an action for so long is told, and waited for. "
+        "A drain after a signal is given up when nothing has finished for "
+        "ten times as long (executor threads)");
   auto& optimizer = c.optimizer;
   // As optim/config.cpp makes them; here so that a wrong name is found without loading it.
   visit("optimizer", "kind", optimizer.kind,

@@ -8,23 +8,28 @@ namespace gyre {
 namespace {
 
 struct LossCollector final : SegmentObserver {
-  explicit LossCollector(int64_t microbatches) : losses(static_cast<size_t>(microbatches)) {}
+  LossCollector(int64_t microbatches, const std::function<void(const std::string&)>& warn)
+      : losses(static_cast<size_t>(microbatches)), warn(warn) {}
   void on_loss(int64_t microbatch, double loss) override { losses[static_cast<size_t>(microbatch)] = loss; }
   void on_update(int, int64_t, const std::vector<double>&) override {}
+  void on_slow_action(const std::string& what) override {
+    if (warn) warn(what);
+  }
   std::vector<double> losses;
+  const std::function<void(const std::string&)>& warn;
 };
 
 }  // namespace
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates) {
+                int64_t updates, const std::function<void(const std::string&)>& warn) {
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
   segment.batches = &batches;
   segment.first_update = updates;
   segment.microbatches = microbatches;
-  LossCollector collector(microbatches);
+  LossCollector collector(microbatches, warn);
   executor.run(pipeline, segment, collector);
   double sum = 0;
   for (double loss : collector.losses) sum += loss;  // in the order of microbatches, whatever the executor

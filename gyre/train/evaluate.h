@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 #include "gyre/data/batch.h"
 #include "gyre/runtime/executor.h"
@@ -9,8 +11,9 @@
 
 namespace gyre {
 
-// Mean loss over `microbatches` microbatches of `batches`, in the current weights. `updates`: made so far.
+// Mean loss over `microbatches` microbatches of `batches`, in the current weights. `updates`: made so far. `warn` hears
+// of workers that take long.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates);
+                int64_t updates, const std::function<void(const std::string&)>& warn = {});
 
 }  // namespace gyre

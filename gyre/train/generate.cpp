@@ -84,7 +84,7 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
   std::vector<int32_t> fresh;
   size_t written = 0;
   for (int64_t n = 0; n < options.tokens; ++n) {
-    if (options.stop != nullptr && options.stop->load()) break;
+    if (options.stop.stop_requested()) break;
     const size_t length = std::min(tokens.size(), static_cast<size_t>(model.config.model.context));
     const std::vector<int64_t> window(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end());
     const at::Tensor input = at::tensor(window, at::kLong).unsqueeze(0);  // (1, length)

@@ -40,6 +40,7 @@ void StepRecorder::tell_if_complete(int64_t step) {
   }
   record.grad_norm = std::sqrt(squares);
   pending_.erase(step);
+  ++steps_told_;
   tell_(record);
 }
 

@@ -17,11 +17,14 @@ struct StepRecord {
   double grad_norm = 0;  // of the whole model, before clipping
 };
 
-class StepRecorder final : public SegmentObserver {
+class StepRecorder : public SegmentObserver {
  public:
   // Microbatches and updates are numbered through the whole run; the segment's first ones are given, because another
   // session may have had other windows.
   StepRecorder(int stages, const Segment& segment, std::function<void(const StepRecord&)> tell);
+
+  // Steps told so far.
+  int64_t steps() const { return steps_told_; }
 
   void on_loss(int64_t microbatch, double loss) override;
   void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) override;
@@ -39,6 +42,7 @@ class StepRecorder final : public SegmentObserver {
   int64_t first_microbatch_, first_update_;
   std::function<void(const StepRecord&)> tell_;
   std::map<int64_t, Pending> pending_;
+  int64_t steps_told_ = 0;
 };
 
 }  // namespace gyre

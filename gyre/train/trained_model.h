@@ -1,12 +1,12 @@
 // A trained run, opened for reading: its configuration, tokenizer and newest checkpoint's weights.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +46,7 @@ struct GenerateOptions {
   double temperature = 0.8;  // 0: the likeliest token
   int64_t top_k = 0;         // 0: all
   uint64_t seed = 1;
-  const std::atomic<bool>* stop = nullptr;
+  std::stop_token stop;
 };
 // Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options
 // give the same text. InputError for an empty prompt or options out of range.

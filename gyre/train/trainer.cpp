@@ -20,12 +20,12 @@
 #include "gyre/train/build.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/evaluate.h"
+#include "gyre/train/interruption.h"
 #include "gyre/train/measurements.h"
 #include "gyre/train/model_identity.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/saver.h"
-#include "gyre/train/step_recorder.h"
 
 namespace gyre {
 namespace {
@@ -75,6 +75,7 @@ class Training {
         from_(std::move(from)),
         dataset_(Dataset::open(config_.data.tokens)),
         progress_(progress),
+        announcer_(options.stop, from_.step(), progress),
         saver_(run_, config_, from_.step(), options.files) {
     if (options.resume) check_data();
     resolve_vocabulary(config_, dataset_.vocabulary());
@@ -101,7 +102,7 @@ class Training {
     } catch (const Divergence&) {
       end_early("diverged");
       throw;
-    } catch (const Error&) {
+    } catch (const std::exception&) {  // libtorch's own, too
       end_early("failed");
       throw;
     }
@@ -164,11 +165,14 @@ class Training {
     segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * window;
     segment.stop = [this] { return stop_requested() || save_is_due_.load(); };
+    segment.interrupt = options_.stop;
     segment.trace = !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
     save_is_due_ = false;
     last_step_ = Clock::now();
-    StepRecorder recorder(pipeline_->schedule().stages, segment, [this](const StepRecord& step) { record(step); });
-    const SegmentReport report = executor_->run(*pipeline_, segment, recorder);
+    SegmentListener listener(
+        pipeline_->schedule().stages, segment, [this](const StepRecord& step) { record(step); }, progress_, announcer_,
+        [this](const std::string& what) { give_up(what); });
+    const SegmentReport report = executor_->run(*pipeline_, segment, listener);
     measurements_.add(segment, report, train_seconds_);
     account(report);
     compare_with_analysis(report);
@@ -193,7 +197,19 @@ class Training {
   }
 
   bool evaluates() const { return val_batches_.source != nullptr; }
-  bool stop_requested() const { return options_.stop != nullptr && options_.stop->load(); }
+  bool stop_requested() const { return options_.stop.stop_requested(); }
+
+  // A worker does not come back from its action, so nothing that it may touch can be destroyed.
+  void give_up(const std::string& what) {
+    if (!options_.abandon) return;
+    try {
+      record_end("failed");
+    } catch (const Error&) {  // why the drain is given up is what counts
+    }
+    options_.abandon(
+        RunError(fmt::format("{}; the updates since step {} are lost, continue with gyre train --resume --out {}", what,
+                             announcer_.saved(), run_.root().string())));
+  }
 
   void record(const StepRecord& step) {
     const double now = seconds_since(started_);
@@ -218,7 +234,8 @@ class Training {
 
   void run_evaluation() {
     const int64_t count = std::min(config_.run.eval_batches, val_batches_.count);
-    const double loss = evaluate(*pipeline_, *executor_, *val_batches_.source, count, done_);
+    const double loss = evaluate(*pipeline_, *executor_, *val_batches_.source, count, done_,
+                                 [this](const std::string& what) { progress_.message(what); });
     metrics_->eval(done_, loss);
     progress_.message(fmt::format("step {}: validation loss {:.4f}", done_, loss));
     result_.val_loss = loss;
@@ -240,6 +257,7 @@ class Training {
     metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
     saver_.save(state);
     metrics_->checkpoint(done_);
+    announcer_.saved(done_);
   }
 
   void account(const SegmentReport& report) {
@@ -275,6 +293,15 @@ class Training {
   }
 
   void end(const std::string& status) {
+    record_end(status);
+    if (skipped_ > 0) {
+      progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
+    }
+    progress_.finish();
+    write_measurements();
+  }
+
+  void record_end(const std::string& status) {
     for (size_t stage = 0; stage < delay_.size(); ++stage) metrics_->delay(static_cast<int>(stage), delay_[stage]);
     result_.seconds = seconds_since(started_);
     result_.parameters = pipeline_->parameter_count();
@@ -294,11 +321,6 @@ class Training {
     line.skipped_updates = skipped_;
     line.seconds = result_.seconds;
     metrics_->end(line);
-    if (skipped_ > 0) {
-      progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
-    }
-    progress_.finish();
-    write_measurements();
   }
 
   void write_measurements() {
@@ -319,6 +341,7 @@ class Training {
   ResumePoint from_;
   Dataset dataset_;
   Progress& progress_;
+  StopAnnouncer announcer_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BatchSource> train_batches_;

@@ -1,13 +1,15 @@
 // gyre train: one run from its configuration to its last checkpoint, in segments between drain points.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "gyre/core/error.h"
 #include "gyre/core/file_system.h"
 #include "gyre/report/progress.h"
 #include "gyre/train/config.h"
@@ -19,8 +21,11 @@ struct TrainOptions {
   std::vector<std::string> overrides;  // "table.key=value"
   std::filesystem::path out;
   bool resume = false;
-  std::filesystem::path trace;              // where to write this session's timeline; empty: nowhere
-  const std::atomic<bool>* stop = nullptr;  // Ctrl-C: drain, save, return
+  std::filesystem::path trace;  // where to write this session's timeline; empty: nowhere
+  std::stop_token stop;         // Ctrl-C: drain, save, return
+  // Ends the process. Called when a drain is stuck: a thread that does not come back cannot be joined, nor its pipeline
+  // destroyed. Without it the run waits.
+  std::function<void(const Error&)> abandon;
   FileSystem& files = system_files();
 };
 

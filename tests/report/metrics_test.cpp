@@ -50,6 +50,7 @@ std::vector<nlohmann::ordered_json> lines_of(const fs::path& path) {
 TEST(Progress, WhatCannotBeWrittenIsLost) {
   std::FILE* const full = std::fopen("/dev/full", "w");
   ASSERT_NE(full, nullptr);
+  std::setvbuf(full, nullptr, _IONBF, 0);  // as stderr
   for (const bool is_terminal : {false, true}) {
     Progress progress(full, is_terminal);
     progress.start(2, 0);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,7 +60,7 @@ class Runs : public ::testing::Test {
     std::vector<std::string> set = {};
     bool resume = false;
     FileSystem* files = &system_files();
-    const std::atomic<bool>* stop = nullptr;
+    std::stop_token stop = {};
   };
   // What it says while running is in messages().
   TrainResult run(const std::string& name, const Session& session) {
@@ -70,6 +71,7 @@ class Runs : public ::testing::Test {
                                .resume = session.resume,
                                .trace = {},
                                .stop = session.stop,
+                               .abandon = {},
                                .files = *session.files};
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path("log").c_str(), "w"), &std::fclose);
     Progress progress(log.get(), false);

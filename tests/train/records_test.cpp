@@ -1,5 +1,5 @@
 // What a run leaves behind is the same however often it was killed or stopped, and nothing of it is lost or replaced.
-#include <atomic>
+#include <stop_token>
 
 #include "gyre/report/metrics_reader.h"
 #include "support/faulty_files.h"
@@ -244,8 +244,9 @@ TEST_F(Records, CheckpointsByTimeAreRecordedSoThatTheRunCanBeRepeated) {
 
 TEST_F(Records, AnInterruptAtOnceKeepsTheNumbersOfTheRun) {
   const TrainResult first = run("stopped");
-  const std::atomic<bool> stop = true;
-  const TrainResult second = run("stopped", {.set = {"run.updates=16"}, .resume = true, .stop = &stop});
+  std::stop_source stop;
+  stop.request_stop();
+  const TrainResult second = run("stopped", {.set = {"run.updates=16"}, .resume = true, .stop = stop.get_token()});
   EXPECT_FALSE(second.finished);
   EXPECT_EQ(second.step, 12);
   EXPECT_EQ(second.loss, first.loss);

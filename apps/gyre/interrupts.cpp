@@ -1,0 +1,76 @@
+#include "interrupts.h"
+
+#include <csignal>
+#include <cstdlib>
+
+namespace gyre::app {
+namespace {
+
+int wake_up() {
+  return SIGRTMIN;  // no constant in glibc
+}
+
+int exit_code_after(int signal) {
+  return 128 + (signal == SIGINT ? SIGINT : SIGTERM);
+}
+
+extern "C" void exit_at_once(int signal) {
+  std::_Exit(exit_code_after(signal));
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (signal == SIGHUP && is_ignored(signal)) continue;
+    sigaddset(&signals_, signal);
+    // Of an ignored signal nothing would be heard: a shell starts what it runs in the background with SIGINT ignored.
+    std::signal(signal, SIG_DFL);
+  }
+  waited_ = signals_;
+  sigaddset(&waited_, wake_up());
+  pthread_sigmask(SIG_BLOCK, &waited_, &mask_before_);
+  watcher_ = std::jthread([this] { watch(); });
+}
+
+Interrupts::~Interrupts() {
+  ending_ = true;
+  pthread_kill(watcher_.native_handle(), wake_up());
+  watcher_.join();
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+int Interrupts::next_signal() const {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&waited_, &signal) != 0) continue;
+    if (signal != wake_up()) return signal;
+    if (ending_) return 0;
+  }
+}
+
+void Interrupts::watch() {
+  const int first = next_signal();
+  if (first == 0) return;
+  exit_code_ = exit_code_after(first);
+  // Whoever hears of it may write a message to a reader that is stuck; a second signal must get through even so.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (sigismember(&signals_, signal) == 1) std::signal(signal, exit_at_once);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  stop_.request_stop();
+  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+
+  const int second = next_signal();
+  if (second == 0) return;
+  abandon_.request_stop();
+  std::_Exit(exit_code_after(second));
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,42 @@
+// Signals that ask for the end of a command: SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored already, as nohup
+// does. The first one asks for an orderly end, the second one ends the process.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace gyre::app {
+
+// While one exists, these signals are blocked in every thread that is started, and a thread of its own waits for them:
+// what is asked to stop by a stop token may do anything, which a signal handler may not. Make it before other threads.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // Requested by the first signal.
+  std::stop_token stop() const { return stop_.get_token(); }
+  // Requested by the second, just before the process ends.
+  std::stop_token abandon() const { return abandon_.get_token(); }
+  // Of a command that has stopped in order: 130 after SIGINT, 143 after the others.
+  int exit_code() const { return exit_code_.load(); }
+
+ private:
+  void watch();
+  int next_signal() const;  // 0 when the watcher is to end
+
+  sigset_t signals_;  // that ask for the end
+  sigset_t waited_;   // those, and the one by which the destructor ends the watcher
+  sigset_t mask_before_;
+  std::stop_source stop_, abandon_;
+  std::atomic<int> exit_code_ = 0;
+  std::atomic<bool> ending_ = false;
+  std::jthread watcher_;
+};
+
+}  // namespace gyre::app

@@ -1,0 +1,42 @@
+#include "gyre/core/process_limits.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+
+void check_room_for_threads(int threads, size_t bytes, const std::string& what) {
+  check_address_space(bytes * static_cast<size_t>(threads), what);
+  std::latch end(1);
+  std::vector<std::jthread> started;
+  try {
+    while (started.size() < static_cast<size_t>(threads)) started.emplace_back([&end] { end.wait(); });
+  } catch (const std::system_error& error) {
+    end.count_down();
+    throw RunError(
+        fmt::format("{}: of {} threads only {} can be started: {}; raise the limit (ulimit -u, or the "
+                    "container's), or use fewer",
+                    what, threads, started.size(), error.code().message()));
+  }
+  end.count_down();
+}
+
+void check_address_space(size_t bytes, const std::string& what) {
+  if (bytes == 0) return;
+  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) {
+    throw RunError(fmt::format("{}: out of memory: {} more of address space cannot be had; raise its limit (ulimit -v)",
+                               what, human_bytes(static_cast<double>(bytes))));
+  }
+  ::munmap(place, bytes);
+}
+
+}  // namespace gyre

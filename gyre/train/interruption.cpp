@@ -1,0 +1,34 @@
+#include "gyre/train/interruption.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gyre {
+
+void StopAnnouncer::announce() {
+  std::call_once(said_, [this] {
+    progress_.message(
+        fmt::format("stopping: the pipeline drains, then a checkpoint is saved; once more abandons the "
+                    "updates since step {}",
+                    saved()));
+  });
+}
+
+SegmentListener::SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record,
+                                 Progress& progress, StopAnnouncer& announcer,
+                                 std::function<void(const std::string&)> give_up)
+    : StepRecorder(stages, segment, std::move(record)),
+      window_(segment.schedule->window),
+      progress_(progress),
+      announcer_(announcer),
+      give_up_(std::move(give_up)) {}
+
+void SegmentListener::on_drain(int64_t microbatches) {
+  announcer_.announce();  // the executor may hear of the stop before the one who is to announce it
+  const int64_t unfinished = microbatches - steps() * window_;
+  progress_.message(
+      fmt::format("draining: waiting for {} microbatch{} in flight", unfinished, unfinished == 1 ? "" : "es"));
+}
+
+}  // namespace gyre

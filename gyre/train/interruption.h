@@ -1,0 +1,58 @@
+// What a run says while it is asked to stop, and of workers that take long.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+
+#include "gyre/report/progress.h"
+#include "gyre/train/step_recorder.h"
+
+namespace gyre {
+
+// Answers a request to stop on the thread that makes it, so at once, whatever the run is doing.
+class StopAnnouncer {
+ public:
+  // `saved`: the step to which the run goes back when it is abandoned.
+  StopAnnouncer(const std::stop_token& stop, int64_t saved, Progress& progress)
+      : saved_(saved), progress_(progress), callback_(stop, Announce{this}) {}
+
+  // Says it unless it has been said.
+  void announce();
+
+  void saved(int64_t step) { saved_ = step; }
+  int64_t saved() const { return saved_.load(); }
+
+ private:
+  struct Announce {
+    StopAnnouncer* announcer;
+    void operator()() const { announcer->announce(); }
+  };
+
+  std::atomic<int64_t> saved_;
+  std::once_flag said_;
+  Progress& progress_;
+  std::stop_callback<Announce> callback_;  // last: it may be called before the constructor returns
+};
+
+// Records a segment's steps, and passes on what its executor says.
+class SegmentListener final : public StepRecorder {
+ public:
+  SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
+                  StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
+
+  void on_drain(int64_t microbatches) override;
+  void on_slow_action(const std::string& what) override { progress_.message(what); }
+  void on_stuck_drain(const std::string& what) override { give_up_(what); }
+
+ private:
+  int64_t window_;
+  Progress& progress_;
+  StopAnnouncer& announcer_;
+  std::function<void(const std::string&)> give_up_;
+};
+
+}  // namespace gyre

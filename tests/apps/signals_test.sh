@@ -1,0 +1,128 @@
+# Signals and limits: the first asks for an orderly end and is answered at once, the second ends the run; what cannot be
+# had (threads, address space, room in a file) is one line and exit 1. Exit codes: 3 diverged, 130, 143.
+source "$(dirname "$0")/common.sh"
+
+# Waits until the run has made a number of updates, or has ended.
+wait_for_step() {
+  while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do
+    read -rt 0.02 <> <(:) || true
+  done
+}
+endless="--set run.updates=100000"
+code_of() { code=0; wait "$1" || code=$?; }
+drained_at() { sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' "$1/metrics.jsonl"; }
+
+# Whatever asks, by whatever executor: an answer at once, a checkpoint at the drain point, the signal's own exit code.
+for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do
+  read -r signal expected executor <<<"$kind"
+  "$gyre" train run.toml --out run-$signal $endless --set pipeline.executor=$executor >out.txt 2>err.txt &
+  pid=$!
+  wait_for_step run-$signal 23 $pid
+  kill -$signal $pid
+  code_of $pid
+  [ "$code" -eq "$expected" ] || fail "exit $code after SIG$signal: $(cat err.txt)"
+  step=$(drained_at run-$signal)
+  [ -e "run-$signal/checkpoints/step-$(printf %08d "$step")/manifest.json" ] || fail "no checkpoint after SIG$signal"
+  grep -q "^stopping: .*abandons the updates since step 20$" err.txt || fail "no answer to SIG$signal: $(cat err.txt)"
+  grep -q "^draining: waiting for [0-9]* microbatch" err.txt || fail "not told what for: $(cat err.txt)"
+  grep -q '"status":"interrupted"' run-$signal/metrics.jsonl || fail "not recorded as interrupted"
+done
+
+# SIGHUP that is ignored at start, as nohup has it, stays ignored.
+(trap '' HUP; exec "$gyre" train run.toml --out nohup --set run.updates=60 >out.txt 2>err.txt) &
+pid=$!
+wait_for_step nohup 5 $pid
+kill -HUP $pid 2>/dev/null || true
+code_of $pid
+[ "$code" -eq 0 ] || fail "exit $code: an ignored SIGHUP was heeded"
+
+# Sends a second signal once the first has been taken: two that wait are one.
+send_twice() {
+  kill -$1 $2
+  while kill -0 $2 2>/dev/null && grep -q 'ShdPnd:.*4...$' /proc/$2/status 2>/dev/null; do :; done
+  kill -$1 $2 2>/dev/null || true
+}
+
+# The second signal ends the run even while its messages find no reader: the pipe is full, and nobody empties it.
+mkfifo stuck
+exec 9<>stuck
+"$gyre" train run.toml --out twice $endless >/dev/null 2>stuck &
+pid=$!
+wait_for_step twice 23 $pid
+for size in 1024 1; do dd if=/dev/zero of=stuck bs=$size count=70000 oflag=nonblock status=none 2>/dev/null || true; done
+send_twice TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after the second SIGTERM"
+exec 9<&-
+"$gyre" eval twice --step 20 >/dev/null || fail "the earlier checkpoint is not whole"
+
+# Divergence has a code of its own.
+code=0
+"$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0 \
+  >/dev/null 2>err.txt || code=$?
+[ "$code" -eq 3 ] || fail "exit $code instead of 3 when a run diverges: $(tail -n 1 err.txt)"
+
+# fails_for WORDS COMMAND...: exit 1 within a minute, with one line that has the words.
+fails_for() {
+  local words=$1
+  shift
+  code=0
+  timeout -k 1 60 "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 1 ] || fail "exit $code instead of 1: $*: $(tail -n 3 err.txt)"
+  grep -qE "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
+  ! grep -qE "unexpected|frame #" err.txt || fail "not one clear line: $(cat err.txt)"
+}
+for kilobytes in 700000 1000000 1200000; do
+  fails_for "out of memory|of [0-9]+ threads only" prlimit --as=$((kilobytes * 1024)) \
+    "$gyre" train run.toml --out limited --set pipeline.stages=5
+  rm -rf limited
+done
+fails_for "out of memory: .* for one tensor" prlimit --as=$((2500 * 1024 * 1024)) \
+  "$gyre" train run.toml --out limited --set model.width=8192 --set model.layers=1 --set pipeline.stages=1
+rm -rf limited
+# Of processes root may have any number, so that limit needs another user.
+if [ "$(id -u)" -eq 0 ]; then
+  chmod a+rwx . && chmod -R a+rX . && chmod a+rx "$(dirname "$gyre")"
+  as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+  if $as_nobody "$gyre" --version >/dev/null 2>&1; then
+    for processes in 1 2 4; do
+      fails_for "threads only [0-9]+ can be started|cannot be started" $as_nobody prlimit --nproc=$processes \
+        "$gyre" train run.toml --out limited
+      rm -rf limited
+    done
+  fi
+fi
+
+# A file that may not grow is a full disk: no signal, one line, nothing half-written.
+fails_for "cannot be written: File too large" prlimit --fsize=90000 "$gyre" train run.toml --out full
+[ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
+
+kill_once() { kill -$1 $2; }
+
+# A study passes signals on: stopped once its runs save, stopped twice they end.
+cat run.toml - >study.toml <<'TOML'
+[study]
+stages = [3]
+learning_rates = [1e-3]
+smooth = 1
+[[study.method]]
+name = "AdamW"
+set = ["run.updates=100000", "optimizer.kind=adamw"]
+TOML
+for send in kill_once send_twice; do
+  rm -rf study
+  "$gyre" study study.toml --out study >out.txt 2>err.txt &
+  pid=$!
+  while kill -0 $pid 2>/dev/null && [ ! -s "$(find study -name metrics.jsonl 2>/dev/null | head -n 1)" ]; do
+    read -rt 0.05 <> <(:) || true
+  done
+  run=$(dirname "$(find study -name metrics.jsonl | head -n 1)")
+  wait_for_step "$run" 3 $pid
+  $send TERM $pid
+  code_of $pid
+  [ "$code" -eq 143 ] || fail "exit $code of a study after $send TERM: $(cat err.txt)"
+  # Its run has ended too, whichever way: nobody holds its directory any more.
+  exec 7<>"$run/.lock"
+  flock -w 20 7 || fail "a run goes on without its study"
+  exec 7<&-
+done

@@ -1,0 +1,116 @@
+// What an executor tells while workers take long, and when it is interrupted. Batches that wait until they are told to
+// go on stand for a slow machine; nothing here depends on how fast the test's is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr int64_t kSlowMicrobatch = 3;
+
+// The first stage's forward of one microbatch, which calls `enter` and lasts until go_on().
+class SlowBatches final : public BatchSource {
+ public:
+  explicit SlowBatches(std::function<void()> enter) : enter_(std::move(enter)) {}
+  Batch batch(int64_t index) const override {
+    if (index == kSlowMicrobatch) {
+      enter_();
+      released_.wait();
+    }
+    return tiny_batches().batch(index);
+  }
+  int64_t tokens_per_batch() const override { return tiny_batches().tokens_per_batch(); }
+  void go_on() { release_.set_value(); }
+
+ private:
+  std::function<void()> enter_;
+  std::promise<void> release_;
+  std::shared_future<void> released_ = release_.get_future().share();
+};
+
+// Writes down what it hears besides losses, and does what a test wants it to.
+struct Listener final : SegmentObserver {
+  void on_loss(int64_t, double) override {}
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+  void on_drain(int64_t microbatches) override {
+    drained_at = microbatches;
+    told.push_back("drain");
+    if (at_drain) at_drain();
+  }
+  void on_slow_action(const std::string& what) override {
+    told.push_back(what);
+    if (at_slow) at_slow();
+  }
+  void on_stuck_drain(const std::string& what) override {
+    told.push_back(what);
+    if (at_stuck) at_stuck();
+  }
+  int64_t drained_at = -1;
+  std::vector<std::string> told;
+  std::function<void()> at_drain, at_slow, at_stuck;
+};
+
+SegmentReport run(const std::string& executor, double stall_seconds, const BatchSource& batches,
+                  SegmentObserver& observer, const std::stop_source& interrupt) {
+  Experiment e;
+  e.executor = executor;
+  e.stall_seconds = stall_seconds;
+  Pipeline pipeline = make_pipeline(e);
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 12;
+  segment.interrupt = interrupt.get_token();
+  segment.stop = [token = interrupt.get_token()] { return token.stop_requested(); };
+  return make_executor(executor)->run(pipeline, segment, observer);
+}
+
+TEST(SlowAction, IsToldOnceAndTheRunGoesOn) {
+  SlowBatches batches([] {});
+  Listener listener;
+  listener.at_slow = [&] { batches.go_on(); };
+  EXPECT_EQ(run("threads", 0.2, batches, listener, std::stop_source()).microbatches, 12);
+  EXPECT_THAT(listener.told, Contains(HasSubstr("worker 0 has been inside 0F3 for ")).Times(1));
+}
+
+TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
+  for (const char* executor : {"threads", "replay"}) {
+    std::stop_source interrupt;
+    SlowBatches batches([&] { interrupt.request_stop(); });
+    Listener listener;
+    // Threads: the worker goes on only when the answer has come. Replay has one thread, which answers afterwards.
+    if (executor == std::string("threads")) listener.at_drain = [&] { batches.go_on(); };
+    if (executor == std::string("replay")) batches.go_on();
+    const SegmentReport report = run(executor, 1e6, batches, listener, interrupt);
+    EXPECT_EQ(listener.told, std::vector<std::string>{"drain"}) << executor;
+    EXPECT_EQ(listener.drained_at, kSlowMicrobatch + 1) << executor;
+    EXPECT_EQ(report.microbatches, listener.drained_at) << executor;
+  }
+}
+
+TEST(Interrupt, ADrainWhoseWorkerDoesNotComeBackIsToldAsStuck) {
+  std::stop_source interrupt;
+  SlowBatches batches([&] { interrupt.request_stop(); });
+  Listener listener;
+  listener.at_stuck = [&] { batches.go_on(); };
+  EXPECT_EQ(run("threads", 0.2, batches, listener, interrupt).microbatches, kSlowMicrobatch + 1);
+  EXPECT_THAT(listener.told, Contains("drain"));
+  EXPECT_THAT(listener.told, Contains(AllOf(HasSubstr("the drain is given up: no action has finished for "),
+                                            HasSubstr("worker 0 inside 0F3"))));
+}
+
+}  // namespace
+}  // namespace gyre
