@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "gyre/core/error.h"
 #include "gyre/data/masked_batches.h"
@@ -39,12 +40,21 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.max_skipped = config.optimizer.max_skipped;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
   options.seed = static_cast<uint64_t>(config.run.seed);
-  options.threads_per_worker = static_cast<int>(config.pipeline.threads);
+  options.threads_per_worker = threads_per_worker(config);
   options.stall_seconds = config.pipeline.stall_seconds;
   return options;
 }
 
 }  // namespace
+
+int threads_per_worker(const Config& config) {
+  const int64_t cores = std::thread::hardware_concurrency();  // 0: not known
+  if (cores > 0 && config.pipeline.threads > cores) {
+    throw InputError(fmt::format("[pipeline] threads is {}, and this machine has {} core{}; give 1 to {}",
+                                 config.pipeline.threads, cores, cores == 1 ? "" : "s", cores));
+  }
+  return static_cast<int>(config.pipeline.threads);
+}
 
 OptimizerConfig optimizer_config(const Config& config) {
   OptimizerConfig optimizer;

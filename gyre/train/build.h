@@ -18,6 +18,10 @@ namespace gyre {
 // Takes the vocabulary from the data when the configuration leaves it open. InputError when both are given and differ.
 void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 
+// [pipeline] threads, of which the configuration alone cannot know how many there can be. InputError for more than this
+// machine has cores.
+int threads_per_worker(const Config& config);
+
 Layers build_layers(const Config& config);
 // Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);

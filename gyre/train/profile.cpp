@@ -124,7 +124,7 @@ LayerKey key_of(const Layer& layer, const at::Tensor& input) {
 
 std::vector<LayerProfile> profile_layers(const Config& config) {
   const c10::NoGradGuard no_grad;
-  at::set_num_threads(static_cast<int>(config.pipeline.threads));
+  at::set_num_threads(threads_per_worker(config));
   const Layers layers = build_layers(config);
   std::vector<LayerProfile> profiles;
   std::map<LayerKey, LayerProfile> known;
