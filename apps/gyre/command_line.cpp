@@ -19,11 +19,16 @@
 namespace gyre::app {
 namespace {
 
-// Several faults are a line each, below one another.
-int fail(std::string what, int exit_code) {
-  for (size_t end = what.find('\n'); end != std::string::npos; end = what.find('\n', end + 1))
-    what.insert(end + 1, 6, ' ');
-  print_error(what);
+// Several faults are a line each, below one another. What a user's text or a file's name would do to a terminal is
+// shown instead.
+int fail(const std::string& what, int exit_code) {
+  std::string lines;
+  for (size_t begin = 0; begin <= what.size();) {
+    const size_t end = std::min(what.find('\n', begin), what.size());
+    lines += (lines.empty() ? "" : "\n      ") + printable(std::string_view(what).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  print_error(lines);
   return exit_code;
 }
 

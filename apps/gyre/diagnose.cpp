@@ -5,10 +5,13 @@
 
 #include "command.h"
 #include "gyre/train/diagnostics.h"
+#include "number_flag.h"
 #include "output.h"
 
 namespace gyre::app {
 namespace {
+
+constexpr int64_t kMostRepeated = 1'000'000;
 
 struct Flags {
   std::string run;
@@ -43,13 +46,13 @@ void add_diagnose(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kDiagnose.name, kDiagnose.meaning);
   command->add_option("run", flags->run, "Directory of the run")->required();
-  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
-  command->add_option("--draws", flags->options.draws, "Draws of the Hessian norm's estimate; 0 leaves it out")
-      ->check(CLI::Range(0, 4095));
-  command->add_option("--microbatches", flags->options.microbatches, "Microbatches that the Hessian is taken over")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--updates", flags->options.updates, "Updates over which directions are compared")
-      ->check(CLI::PositiveNumber);
+  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
+  add_number(*command, "--draws", flags->options.draws, {0, 4095},
+             "Draws of the Hessian norm's estimate; 0 leaves it out");
+  add_number(*command, "--microbatches", flags->options.microbatches, {1, kMostRepeated},
+             "Microbatches that the Hessian is taken over");
+  add_number(*command, "--updates", flags->options.updates, {1, kMostRepeated},
+             "Updates over which directions are compared");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "gyre/train/trained_model.h"
+#include "number_flag.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -43,9 +44,8 @@ void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand(kEval.name, kEval.meaning);
   command->add_option("run", flags->run, "Directory of the run")->required();
   command->add_option("--data", flags->data, "Token directory to use instead of the run's");
-  command->add_option("--batches", flags->batches, "Microbatches to evaluate; 0 for all")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
+  add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
+  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

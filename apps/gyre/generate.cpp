@@ -7,6 +7,7 @@
 #include "command.h"
 #include "gyre/train/trained_model.h"
 #include "interrupts.h"
+#include "number_flag.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -48,11 +49,12 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand(kGenerate.name, kGenerate.meaning);
   command->add_option("run", flags->run, "Directory of the run")->required();
   command->add_option("--prompt", flags->options.prompt, "Text to continue")->required();
-  command->add_option("--tokens", flags->options.tokens, "Tokens to add");
-  command->add_option("--temperature", flags->options.temperature, "Higher is wilder; 0 takes the likeliest token");
-  command->add_option("--top-k", flags->options.top_k, "Choose among the k likeliest tokens; 0 for all");
-  command->add_option("--seed", flags->options.seed, "The same seed gives the same text");
-  command->add_option("--step", flags->step, "Checkpoint to use; the newest if left out");
+  add_number(*command, "--tokens", flags->options.tokens, {1}, "Tokens to add");
+  add_number(*command, "--temperature", flags->options.temperature, {0, 1000},
+             "Higher is wilder; 0 takes the likeliest token");
+  add_number(*command, "--top-k", flags->options.top_k, {0}, "Choose among the k likeliest tokens; 0 for all");
+  add_number(*command, "--seed", flags->options.seed, {0}, "The same seed gives the same text");
+  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -41,7 +41,7 @@ int64_t parse_bytes(const std::string& text) {
       return static_cast<int64_t>(number * factor);
     }
   }
-  throw InputError(fmt::format("--memory '{}' is no size; write for example 8GiB or 500MiB", text));
+  throw InputError(fmt::format("--memory '{}' is no size; write for example 8GiB or 500MiB", printable(text)));
 }
 
 PlanOptions plan_options(const Config& config, const Flags& flags) {
@@ -50,6 +50,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.window = config.pipeline.accumulate;
   options.chunks = static_cast<int>(config.pipeline.chunks);
   options.intake = static_cast<int>(config.pipeline.intake);
+  options.names = schedule_options(config).names;
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
   options.weights = parse_weight_policy(config.pipeline.weights);
   if (!flags.memory.empty()) options.memory_limit = parse_bytes(flags.memory);

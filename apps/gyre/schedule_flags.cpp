@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "gyre/core/error.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/schedule/load.h"
 #include "gyre/train/schedule_options.h"
+#include "number_flag.h"
 
 namespace gyre::app {
 namespace {
@@ -50,14 +50,18 @@ void ScheduleFlags::add_to(CLI::App& command) {
   options.window = 0;
   options.stages = 4;
   command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file");
-  command.add_option("--stages", options.stages, "Stages of the model, one worker each (interleaved: see --chunks)");
-  command.add_option("--microbatches", microbatches, "Microbatches of the run; 0: eight windows");
-  command.add_option("--window", options.window, "Microbatches of one update; 0: what suits the schedule");
-  command.add_option("--pipelines", options.pipelines, "amdp: pipelines; 0: what the depth calls for");
-  command.add_option("--intake", options.intake, "amdp: microbatches a pipeline takes in at once");
-  command.add_option("--preload", options.preload, "amdp: forwards before a block's last backward; -1: by the ratio");
-  command.add_option("--chunks", options.chunks, "interleaved-1f1b: stages on each worker");
-  command.add_option("--tb-over-tf", options.tb_over_tf, "Time of a backward in forwards");
+  add_number(command, "--stages", options.stages, {1, kMostStages},
+             "Stages of the model, one worker each (interleaved: see --chunks)");
+  add_number(command, "--microbatches", microbatches, {0, kMostSteps}, "Microbatches of the run; 0: eight windows");
+  add_number(command, "--window", options.window, {0, kMostWindow},
+             "Microbatches of one update; 0: what suits the schedule");
+  add_number(command, "--pipelines", options.pipelines, {0, kMostStages},
+             "amdp: pipelines; 0: what the depth calls for");
+  add_number(command, "--intake", options.intake, {1, kMostStages}, "amdp: microbatches a pipeline takes in at once");
+  add_number(command, "--preload", options.preload, {-1, kMostWindow},
+             "amdp: forwards before a block's last backward; -1: by the ratio");
+  add_number(command, "--chunks", options.chunks, {1, kMostStages}, "interleaved-1f1b: stages on each worker");
+  add_number(command, "--tb-over-tf", options.tb_over_tf, {1e-3, 1000}, "Time of a backward in forwards");
 }
 
 Schedule ScheduleFlags::load() {
@@ -69,12 +73,12 @@ Schedule ScheduleFlags::load() {
     schedule.weights = weight_policy(loaded, schedule);
   } else {
     if (!overrides.empty()) throw InputError("--set changes a CONFIG.toml, and none is given");
-    if (microbatches < 0) throw InputError(fmt::format("--microbatches is {}; give 1 or more", microbatches));
+    options.names = {"--stages", "--window", "--chunks", "--pipelines", "--intake", "--tb-over-tf", "--preload"};
     if (options.window == 0) options.window = default_window(options, microbatches);
     schedule = load_schedule(options, false);
   }
   if (microbatches == 0) {
-    microbatches = schedule.has_flush() && !std::filesystem::is_regular_file(options.name) && config.empty()
+    microbatches = !is_schedule_file(options.name) && config.empty() && schedule.has_flush()
                        ? schedule.window
                        : kDefaultWindows * schedule.window;
   }

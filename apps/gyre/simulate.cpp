@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "command.h"
+#include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/simulate/simulator.h"
 #include "output.h"
@@ -20,6 +21,7 @@ struct Flags {
 };
 
 void run(Flags& flags) {
+  if (!flags.trace.empty()) check_writable(flags.trace);
   const Schedule schedule = flags.schedule.load();
   const CostModel costs =
       flags.costs.empty() ? uniform_costs(flags.schedule.options.tb_over_tf) : load_costs(flags.costs);

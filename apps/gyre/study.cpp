@@ -10,6 +10,7 @@
 #include "gyre/core/text.h"
 #include "gyre/study/conduct.h"
 #include "interrupts.h"
+#include "number_flag.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -62,8 +63,8 @@ void add_study(CLI::App& app) {
   CLI::App* command = app.add_subcommand("study", "Compare methods over a grid of runs, side by side and resumable");
   command->add_option("study", flags->study, "The study (TOML)");
   command->add_option("--out", flags->out, "Directory of the study [studies/<name of STUDY>]");
-  command->add_option("--jobs", flags->jobs,
-                      "Runs side by side; 0: what the study says, or as many as there are cores for");
+  add_number(*command, "--jobs", flags->jobs, {0, 4096},
+             "Runs side by side; 0: what the study says, or as many as there are cores for");
   command->add_flag("--report", flags->report_only, "Run nothing; compare the runs that have finished");
   command->add_flag("--help-study", flags->help_study, "List every key of [study], and exit");
   command->add_flag("--json", flags->json, "Print the results as JSON instead of Markdown");

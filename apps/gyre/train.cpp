@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/report/progress.h"
 #include "gyre/train/config.h"
@@ -71,6 +72,10 @@ void run(const Flags& flags) {
   options.out = run_directory(flags);
   options.resume = flags.resume;
   options.trace = flags.trace;
+  // The run makes its own directory.
+  const bool goes_there =
+      std::filesystem::absolute(flags.trace).parent_path() == std::filesystem::absolute(options.out);
+  if (!flags.trace.empty() && !goes_there) check_writable(flags.trace);
   const Interrupts interrupts;
   options.stop = interrupts.stop();
   options.abandon = [](const Error& error) {

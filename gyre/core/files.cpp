@@ -210,6 +210,19 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   sync_directory(path.has_parent_path() ? path.parent_path() : ".", files);
 }
 
+void check_writable(const std::filesystem::path& path, FileSystem& files) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) {
+    throw InputError(fmt::format("{}: cannot be written: it is a directory", path.string()));
+  }
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  const int descriptor = files.open(temporary, O_WRONLY | O_CREAT, 0644);
+  if (descriptor < 0) throw InputError(fmt::format("{}: cannot be written: {}", path.string(), reason()));
+  files.close(descriptor);
+  files.remove(temporary);
+}
+
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
   if (files.rename(from, to) == 0) return;
   throw RunError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(), reason()));

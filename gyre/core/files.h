@@ -92,6 +92,9 @@ class FileWriter {
 // Replaces `path` atomically: writes `path.tmp`, syncs, renames, syncs the parent directory.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 
+// Asked before the work whose result goes there: InputError with path and reason if write_file_atomic could not begin.
+void check_writable(const std::filesystem::path& path, FileSystem& files = system_files());
+
 // RunError when it cannot be done; the old name stays then.
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
                  FileSystem& files = system_files());

@@ -109,7 +109,7 @@ class JsonFields {
   void reject_unknown() const {
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), key) == known_.end()) {
-        fail(fmt::format("unknown key '{}'{}", key, suggestion(key, known_)));
+        fail(fmt::format("unknown key '{}'{}", printable(key), suggestion(key, known_)));
       }
     }
   }

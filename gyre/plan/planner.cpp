@@ -72,6 +72,7 @@ class Planner {
     schedule.window = options_.window;
     schedule.chunks = options_.chunks;
     schedule.intake = options_.intake;
+    schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (name != "amdp") return add(schedule);
     for (int pipelines = (options_.workers + 1) / 2; pipelines >= 1; --pipelines) {

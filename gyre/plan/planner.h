@@ -31,6 +31,7 @@ struct PlanOptions {
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none
   std::optional<WeightPolicy> weights;  // instead of each schedule's own
+  OptionNames names = {};
 };
 
 struct PlanRow {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/schedule/limits.h"
 
 namespace gyre {
@@ -50,7 +51,8 @@ std::string to_string(const Action& action, int pipelines) {
 Action parse_action(std::string_view text, int pipelines) {
   if (const auto action = try_parse(text, pipelines)) return *action;
   throw InputError(fmt::format("'{}' is not an action; expected stage, one of F B I W U A, and microbatch, like {}",
-                               text, pipelines > 1 ? "1:2F17 (pipeline 1, stage 2, microbatch 17)" : "2F17"));
+                               printable(text),
+                               pipelines > 1 ? "1:2F17 (pipeline 1, stage 2, microbatch 17)" : "2F17"));
 }
 
 }  // namespace gyre

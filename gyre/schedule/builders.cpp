@@ -40,7 +40,7 @@ Schedule make_schedule(const ScheduleOptions& options) {
   for (const Builder& builder : kBuilders) {
     if (options.name == builder.name) return builder.build(options);
   }
-  throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", options.name,
+  throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));
 }
 

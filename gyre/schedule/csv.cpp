@@ -6,6 +6,7 @@
 #include <map>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/schedule/limits.h"
 
 namespace gyre {
@@ -31,6 +32,12 @@ std::string to_csv(const Schedule& schedule, int64_t microbatches) {
   if (schedule.pipelines != 1) {
     throw InputError(fmt::format("schedule {}: has {} pipelines, which this CSV cannot say; use --format text",
                                  schedule.name, schedule.pipelines));
+  }
+  if (count_actions(schedule, microbatches) > kMostWritten) {
+    throw InputError(
+        fmt::format("schedule {}: {} microbatches on {} stages are more than {} actions, the most that are "
+                    "written; give fewer microbatches",
+                    schedule.name, microbatches, schedule.stages, kMostWritten));
   }
   std::string text;
   for (int worker = 0; worker < schedule.workers; ++worker) {
@@ -68,7 +75,7 @@ Schedule parse_csv(std::string_view text, const std::string& origin) {
         refuse(error.what());
       }
       if (action.microbatch >= kMostWindow) refuse(fmt::format("microbatches are numbered to {}", kMostWindow - 1));
-      if (action.is_per_window()) refuse(fmt::format("'{}' is not a computation", cell));
+      if (action.is_per_window()) refuse(fmt::format("'{}' is not a computation", printable(cell)));
       const auto [placed, is_new] = worker_of.emplace(action.stage, row);
       if (placed->second != row) {
         refuse(fmt::format("stage {} is in row {} already; a stage has one worker", action.stage, placed->second + 1));

@@ -16,7 +16,9 @@ inline constexpr int64_t kMostWindow = kMostActions;
 inline constexpr int64_t kMostMicrobatch = int64_t{1} << 35;
 // Actions that are walked for one answer, by the simulator or the validator: a minute or two.
 inline constexpr int64_t kMostSteps = int64_t{1} << 32;
-// Actions that are written out: a trace, a CSV, the cells of a grid.
+// Actions of a CSV, and cells of a grid.
 inline constexpr int64_t kMostWritten = int64_t{1} << 24;
+// Actions of a trace, of some 400 bytes each.
+inline constexpr int64_t kMostTraced = int64_t{1} << 21;
 
 }  // namespace gyre

@@ -12,9 +12,14 @@
 
 namespace gyre {
 
+bool is_schedule_file(const std::string& name) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(name, none);
+}
+
 Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
   const std::filesystem::path path = options.name;
-  if (!std::filesystem::is_regular_file(path)) return make_schedule(options);
+  if (!is_schedule_file(options.name)) return make_schedule(options);
   Schedule schedule = path.extension() == ".csv" ? parse_csv(read_file(path), options.name)
                                                  : parse_schedule(read_file(path), options.name);
   validate(schedule);

@@ -67,6 +67,17 @@ int64_t representative_microbatches(const Schedule& schedule) {
   return repetitions * schedule.shift;
 }
 
+int64_t count_actions(const Schedule& schedule, int64_t microbatches) {
+  int64_t once = 0, repeated = 0;
+  for (const Program& program : schedule.programs) {
+    once += std::ssize(program.prologue);
+    repeated += std::ssize(program.period);
+  }
+  const int64_t repetitions = microbatches / schedule.shift + (microbatches % schedule.shift == 0 ? 0 : 1);
+  if (repetitions > 0 && repeated > (kUnlimited - once) / repetitions) return kUnlimited;
+  return once + repeated * repetitions;
+}
+
 ProgramCursor::ProgramCursor(const Schedule& schedule, int worker, int64_t limit)
     : schedule_(schedule), program_(schedule.programs[worker]), limit_(limit) {
   period_first_ = kUnlimited;

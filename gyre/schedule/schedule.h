@@ -63,6 +63,10 @@ inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 // repetitions.
 int64_t representative_microbatches(const Schedule& schedule);
 
+// Actions of the restriction to `microbatches`, all workers together; a few more where the last repetition is cut
+// short. kUnlimited if an int64 does not hold them.
+int64_t count_actions(const Schedule& schedule, int64_t microbatches);
+
 // Walks one worker's program, restricted to microbatches < limit. Constant memory. The schedule must outlive it.
 class ProgramCursor {
  public:

@@ -29,7 +29,7 @@ class Parser {
 
   Schedule parse() {
     if (next_line() != kFirstLine) fail(fmt::format("expected the first line to be '{}'", kFirstLine));
-    schedule_.name = value("name");
+    schedule_.name = printable(value("name"));
     if (schedule_.name.empty()) fail("expected a name");
     schedule_.stages = static_cast<int>(number(value("stages"), 1, kMostStages));
     schedule_.pipelines = static_cast<int>(number(value("pipelines"), 1, kMostStages));
@@ -57,7 +57,7 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(fmt::format("{}:{}: {}, found '{}'", origin_, line_number_, what, line_.substr(0, 60)));
+    throw InputError(fmt::format("{}:{}: {}, found '{}'", origin_, line_number_, what, printable(line_.substr(0, 60))));
   }
 
   // The next line without comment and surrounding blanks.

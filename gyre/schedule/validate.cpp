@@ -220,16 +220,11 @@ class Validation {
 
   // What must be walked to say that the schedule is valid.
   void check_length() const {
-    int64_t once = 0, repeated = 0;
-    for (const Program& program : schedule_.programs) {
-      once += std::ssize(program.prologue);
-      repeated += std::ssize(program.period);
-    }
-    const int64_t repetitions = microbatches_ / schedule_.shift + 1;
-    if (repeated > (kMostSteps - once) / repetitions) {
-      fail(fmt::format("{} actions repeated {} times are too many to be checked; make the programs shorter", repeated,
-                       repetitions));
-    }
+    if (count_actions(schedule_, microbatches_) <= kMostSteps) return;
+    fail(
+        fmt::format("its first {} microbatches have more than {} actions, too many to be checked; make the programs "
+                    "shorter",
+                    microbatches_, kMostSteps));
   }
 
   bool done(ActionKind kind, int pipeline, int stage, int64_t number) const {

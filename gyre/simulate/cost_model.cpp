@@ -2,18 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "gyre-costs 1";
+
+// So that sums of times and sizes stay finite.
+constexpr double kMostTime = 1e15;
+constexpr int64_t kMostTokens = int64_t{1} << 40;
+constexpr int64_t kMostBytesHeld = int64_t{1} << 60;
 
 template <typename SomeCost, typename Visit>
 void for_each_field(SomeCost& cost, Visit&& visit) {
@@ -88,6 +95,19 @@ std::string to_json(const CostModel& costs) {
   return json.dump(1) + "\n";
 }
 
+namespace {
+
+// Times no longer than kMostTime.
+template <typename T>
+void read_bounded(JsonFields<>& fields, const char* key, T& field) {
+  fields.read(key, field);
+  if constexpr (std::is_same_v<T, double>) {
+    if (field > kMostTime) fields.fail(fmt::format("'{}' is {}; give 0 to {}", key, field, kMostTime));
+  }
+}
+
+}  // namespace
+
 CostModel parse_costs(std::string_view text, const std::string& origin) {
   const auto json = parse_json(text);
   if (!json) throw InputError(fmt::format("{}: not JSON", origin));
@@ -101,7 +121,7 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
   root.reject_unknown();
   if (link_object != nullptr) {
     JsonFields link(*link_object, origin + ": link");
-    link.read("latency", costs.link.latency);
+    read_bounded(link, "latency", costs.link.latency);
     link.read("bandwidth", costs.link.bandwidth);
     link.reject_unknown();
     if (costs.link.bandwidth == 0) link.fail("bandwidth is 0; leave it out for a free link");
@@ -109,10 +129,15 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
   if (stages == nullptr || !stages->is_array() || stages->empty()) {
     root.fail("expected \"stages\": a list with one entry for each stage, or one for all");
   }
+  if (std::ssize(*stages) > kMostStages)
+    root.fail(fmt::format("has {} stages; give 1 to {}", stages->size(), kMostStages));
+  if (costs.tokens_per_microbatch > kMostTokens) {
+    root.fail(fmt::format("'tokens_per_microbatch' is {}; give 0 to {}", costs.tokens_per_microbatch, kMostTokens));
+  }
   for (const nlohmann::json& entry : *stages) {
     JsonFields reader(entry, fmt::format("{}: stages[{}]", origin, costs.stages.size()));
     StageCost cost;
-    for_each_field(cost, [&](const char* key, auto& field) { reader.read(key, field); });
+    for_each_field(cost, [&](const char* key, auto& field) { read_bounded(reader, key, field); });
     reader.reject_unknown();
     if (!entry.contains("forward") || !entry.contains("backward")) reader.fail("forward and backward are needed");
     if (!entry.contains("backward_input")) cost.backward_input = cost.backward / 2;
@@ -126,14 +151,30 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
 }
 
 CostModel load_costs(const std::filesystem::path& path) {
-  const auto file = std::filesystem::is_directory(path) ? path / "costs.json" : path;
+  std::error_code none;
+  const auto file = std::filesystem::is_directory(path, none) ? path / "costs.json" : path;
   return parse_costs(read_file(file), file.string());
 }
 
 void check_costs(const CostModel& costs, const Schedule& schedule) {
-  if (costs.stages.size() == 1 || costs.stages.size() == static_cast<size_t>(schedule.stages)) return;
-  throw InputError(fmt::format("the costs are of {} stages and the schedule has {}; measure them with as many",
-                               costs.stages.size(), schedule.stages));
+  if (costs.stages.size() != 1 && costs.stages.size() != static_cast<size_t>(schedule.stages)) {
+    throw InputError(fmt::format("the costs are of {} stages and the schedule has {}; measure them with as many",
+                                 costs.stages.size(), schedule.stages));
+  }
+  // A worker holds each size once for an action of its program, at most.
+  int64_t longest = 1;
+  for (const Program& program : schedule.programs) {
+    longest = std::max<int64_t>(longest, std::ssize(program.prologue) + 2 * std::ssize(program.period));
+  }
+  for (const StageCost& cost : costs.stages) {
+    for_each_field(cost, [&](const char* key, const auto& field) {
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(field)>>) {
+        if (field <= kMostBytesHeld / longest) return;
+        throw InputError(fmt::format("{} is {}, and up to {} times that is more than any memory; give at most {}", key,
+                                     field, longest, kMostBytesHeld / longest));
+      }
+    });
+  }
 }
 
 }  // namespace gyre

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gyre/core/error.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/simulate/simulator.h"
 
 namespace gyre {
@@ -25,6 +27,12 @@ std::string to_grid(const Schedule& schedule, int64_t microbatches, double tb_ov
   const Simulation simulation =
       simulate(schedule, uniform_costs(tb_over_tf), {.microbatches = microbatches, .trace = true});
   const int scale = columns_per_forward(tb_over_tf);
+  if (simulation.makespan * scale * schedule.workers > static_cast<double>(kMostWritten)) {
+    throw InputError(
+        fmt::format("schedule {}: a grid of {:.0f} columns for {} workers is more than {} cells, the most "
+                    "that are drawn; give fewer microbatches or stages",
+                    schedule.name, simulation.makespan * scale, schedule.workers, kMostWritten));
+  }
   const auto column = [&](double time) { return static_cast<size_t>(std::llround(time * scale)); };
   size_t width = 0;
   for (const auto& actions : simulation.trace) {

@@ -8,6 +8,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/limits.h"
 
 namespace gyre {
 namespace {
@@ -47,6 +48,17 @@ int64_t analysed_microbatches(const Schedule& schedule, int64_t microbatches) {
   return std::min(microbatches, representative_microbatches(schedule));
 }
 
+// Linear in actions, and a trace keeps each: what nobody would wait for is refused at once.
+void check_length(const Schedule& schedule, const SimulationOptions& options) {
+  const int64_t most = options.trace ? kMostTraced : kMostSteps;
+  const int64_t actions = count_actions(schedule, options.microbatches);
+  if (actions <= most) return;
+  throw InputError(fmt::format(
+      "{} microbatches of schedule {} on {} stages are {} actions, and at most {} can be {}; give fewer microbatches",
+      options.microbatches, schedule.name, schedule.stages,
+      actions == kUnlimited ? "very many" : fmt::format("{}", actions), most, options.trace ? "traced" : "simulated"));
+}
+
 }  // namespace
 
 double Simulation::utilisation() const {
@@ -57,6 +69,7 @@ double Simulation::utilisation() const {
 
 Simulation simulate(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
   check_costs(costs, schedule);
+  check_length(schedule, options);
   if (options.microbatches < 1 || options.microbatches % schedule.window != 0) {
     throw InputError(fmt::format("{} microbatches are no multiple of the window, {}; simulate {} or {}",
                                  options.microbatches, schedule.window,
@@ -86,8 +99,8 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   }
   simulation.memory = peak_memory(schedule, costs, schedule.weights);
   if (simulation.makespan > 0) {
-    simulation.tokens_per_time =
-        static_cast<double>(options.microbatches * costs.tokens_per_microbatch) / simulation.makespan;
+    simulation.tokens_per_time = static_cast<double>(options.microbatches) *
+                                 static_cast<double>(costs.tokens_per_microbatch) / simulation.makespan;
   }
   return simulation;
 }
@@ -112,7 +125,7 @@ std::string to_json(const Simulation& s) {
     json["peak_memory_bytes"].push_back(s.memory[worker].total());
     json["workers"].push_back({{"busy", s.busy[worker]}, {"idle", s.makespan - s.busy[worker]}});
   }
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // a file's name may be no UTF-8
 }
 
 std::string to_text(const Simulation& s) {

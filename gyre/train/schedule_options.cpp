@@ -16,6 +16,7 @@ ScheduleOptions schedule_options(const Config& config) {
   options.pipelines = static_cast<int>(config.pipeline.pipelines);
   options.intake = static_cast<int>(config.pipeline.intake);
   options.tb_over_tf = config.pipeline.tb_over_tf;
+  options.names = {"stages", "accumulate", "chunks", "pipelines", "intake", "tb_over_tf", "preload"};
   return options;
 }
 

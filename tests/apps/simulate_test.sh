@@ -43,7 +43,7 @@ refuses() {
   [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
   has "$words" err.txt
 }
-refuses "make the window at least 8, or the pipelines at most 2" "$gyre" simulate --schedule amdp --stages 8 --window 4
+refuses "make --window at least 8, or --pipelines at most 2" "$gyre" simulate --schedule amdp --stages 8 --window 4
 refuses "simulate 8 or 12" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 10
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
