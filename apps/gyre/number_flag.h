@@ -30,8 +30,8 @@ void check_number(const std::string& flag, const std::string& text, const Number
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   const bool out_of_range = error == std::errc::result_out_of_range && rest == end;
   if (!out_of_range && (error != std::errc{} || rest != end)) {
-    throw InputError(fmt::format("{} is '{}'; give a {}", flag, printable(text),
-                                 std::is_integral_v<T> ? "whole number" : "number"));
+    throw InputError(
+        fmt::format("{} is '{}'; give a {}", flag, printable(text), std::is_integral_v<T> ? "whole number" : "number"));
   }
   if (!out_of_range && value >= range.least && value <= range.most) return;  // no comparison holds for nan
   throw InputError(range.most == std::numeric_limits<T>::max()
@@ -40,8 +40,8 @@ void check_number(const std::string& flag, const std::string& text, const Number
 }
 
 template <typename T>
-CLI::Option* add_number(CLI::App& command, const std::string& flag, T& field, NumberRange<std::type_identity_t<T>> range,
-                        const std::string& meaning) {
+CLI::Option* add_number(CLI::App& command, const std::string& flag, T& field,
+                        NumberRange<std::type_identity_t<T>> range, const std::string& meaning) {
   const auto check = [flag, range](const std::string& text) {
     check_number(flag, text, range);
     return std::string();

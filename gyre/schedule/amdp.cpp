@@ -334,8 +334,11 @@ Schedule build_amdp(const ScheduleOptions& options) {
   checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
   if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
+  // Preloads that nobody would choose can make workers wait for each other, with the updates or without.
   try {
-    return build_with(options, placement, options.preload);
+    Schedule schedule = build_with(options, placement, options.preload);
+    makespan(schedule, representative_microbatches(schedule), tick_costs(options.tb_over_tf));
+    return schedule;
   } catch (const Deadlock&) {
     throw InputError(
         fmt::format("schedule amdp: with {} at {} workers wait for each other in a circle; make it smaller",

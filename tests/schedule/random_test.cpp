@@ -1,5 +1,5 @@
-// Schedules that nobody chose: every mutation of a valid file, and every draw of a builder's options, is refused with an
-// InputError or gives a schedule that does all its work. Sizes without sense are refused at once and without memory.
+// Schedules that nobody chose: every mutation of a valid file, and every draw of a builder's options, is refused with
+// an InputError or gives a schedule that does all its work. Sizes without sense are refused at once and without memory.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -102,12 +102,13 @@ class Mutator {
     while (from < text.size() && !is_digit(text[from])) ++from;
     size_t end = from;
     while (end < text.size() && is_digit(text[end])) ++end;
-    constexpr const char* kNumbers[] = {"0", "1", "2", "3", "7", "65536", "2147483648", "34359738367", "1000000000000000000",
-                                        "99999999999999999999"};
+    constexpr const char* kNumbers[] = {
+        "0", "1", "2", "3", "7", "65536", "2147483648", "34359738367", "1000000000000000000", "99999999999999999999"};
     text.replace(from, end - from, kNumbers[below(std::size(kNumbers))]);
   }
 
-  std::string with_two(const std::string& text, char end, const std::function<void(std::string&, std::string&)>& change) {
+  std::string with_two(const std::string& text, char end,
+                       const std::function<void(std::string&, std::string&)>& change) {
     std::vector<std::string> parts(1);
     for (const char c : text) {
       if (c == end) {
@@ -184,10 +185,9 @@ void draw_options(int draws, uint64_t seed) {
       options.preload = static_cast<int>(from(0, 2) == 0 ? -1 : from(0, 9) == 0 ? 1'000'000 : from(-10, 20));
       constexpr double kRatios[] = {1, 2, 2.5, 0.3, 7, 1000, 0, -1, 1e-9, std::numeric_limits<double>::infinity()};
       options.tb_over_tf = from(0, 20) == 0 ? std::nan("") : kRatios[from(0, from(0, 3) == 0 ? 9 : 4)];
-      const std::string what =
-          fmt::format("{} stages {} window {} chunks {} pipelines {} intake {} preload {} ratio {}", name,
-                      options.stages, options.window, options.chunks, options.pipelines, options.intake,
-                      options.preload, options.tb_over_tf);
+      const std::string what = fmt::format(
+          "{} stages {} window {} chunks {} pipelines {} intake {} preload {} ratio {}", name, options.stages,
+          options.window, options.chunks, options.pipelines, options.intake, options.preload, options.tb_over_tf);
       Schedule schedule;
       try {
         schedule = make_schedule(options);
@@ -205,6 +205,17 @@ void draw_options(int draws, uint64_t seed) {
 
 TEST(Options, GiveAValidScheduleOrAreRefused) {
   draw_options(60, 1);
+}
+// Found by the slow test: without updates nobody waits, with them everybody does.
+TEST(Options, PreloadsThatDeadlockAreRefused) {
+  const ScheduleOptions options{
+      .name = "amdp", .stages = 12, .window = 24, .pipelines = 4, .intake = 2, .tb_over_tf = 1, .preload = 12};
+  try {
+    make_schedule(options);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("with preload at 12 workers wait for each other in a circle"));
+  }
 }
 TEST(Options, SlowManyGiveAValidScheduleOrAreRefused) {
   draw_options(3000, 2);
@@ -259,15 +270,16 @@ TEST(Bounds, FilesWithNumbersWithoutSenseAreRefusedAtOnce) {
   const auto refusal = [](const std::string& text) { return complaint([&] { validate(parse_schedule(text, "f")); }); };
   const std::string one = "stages 1\npipelines 1\nworkers 1\nwindow 1\nshift 1\n";
   EXPECT_EQ(refusal(file(one, "worker 0: 0F0 0B0 0U0\n")), "accepted");
-  for (const char* sizes : {"stages 2147483648\npipelines 1\nworkers 1\nwindow 1\nshift 1\n",
-                            "stages 1\npipelines 2147483648\nworkers 1\nwindow 1\nshift 1\n",
-                            "stages 1\npipelines 1\nworkers 2147483648\nwindow 1\nshift 1\n",
-                            "stages 1\npipelines 1\nworkers 1\nwindow 1000000000000000000\nshift 1000000000000000000\n"}) {
+  for (const char* sizes :
+       {"stages 2147483648\npipelines 1\nworkers 1\nwindow 1\nshift 1\n",
+        "stages 1\npipelines 2147483648\nworkers 1\nwindow 1\nshift 1\n",
+        "stages 1\npipelines 1\nworkers 2147483648\nwindow 1\nshift 1\n",
+        "stages 1\npipelines 1\nworkers 1\nwindow 1000000000000000000\nshift 1000000000000000000\n"}) {
     EXPECT_THAT(refusal(file(sizes, "worker 0: 0F0 0B0 0U0\n")), HasSubstr("expected a whole number from 1 to"));
   }
-  EXPECT_THAT(refusal(file("stages 1\npipelines 1\nworkers 1\nwindow 100000000\nshift 100000000\n",
-                           "worker 0: 0F0 0B0 0U0\n")),
-              HasSubstr("100000000 microbatches need"));
+  EXPECT_THAT(
+      refusal(file("stages 1\npipelines 1\nworkers 1\nwindow 100000000\nshift 100000000\n", "worker 0: 0F0 0B0 0U0\n")),
+      HasSubstr("100000000 microbatches need"));
   EXPECT_THAT(refusal(file(one, "worker 0: 0F1000000000000000000 0B0 0U0\n")), HasSubstr("is not an action"));
   EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 | 0F0 0B0 0U0\n")), HasSubstr("leaves others out"));
   EXPECT_THAT(refusal(file(one, "worker 0: 0F30000000000 0B0 0U0\n")), HasSubstr("leaves others out"));
