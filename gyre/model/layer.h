@@ -40,7 +40,8 @@ class Layer {
   virtual const std::string& name() const = 0;
   virtual std::vector<ParameterSpec> parameters() const = 0;
 
-  // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
+  // Weights come in the order of parameters(), all in the compute type (fp32 or bf16). The same tensor objects mean the
+  // same version: a caller that changes weights in place passes new objects from then on.
   // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last
   // layer returns the mean loss (0-dim fp32) when the context has targets.
   virtual at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,

@@ -13,6 +13,7 @@ namespace gyre {
 // One microbatch between forward and backward: its graph hangs on `output`.
 struct ModuleLayer::InFlight {
   std::unique_ptr<Copy> copy;
+  std::vector<at::Tensor> weights;  // that the forward read
   at::Tensor input, targets, output;
 };
 
@@ -79,7 +80,10 @@ at::Tensor ModuleLayer::forward(std::span<const at::Tensor> weights, const at::T
   if (context.training && input.is_floating_point()) flight->input.requires_grad_();
   record(weights, *flight);
   const at::Tensor output = flight->output.detach();
-  if (context.training) saved.other = flight;
+  if (context.training) {
+    flight->weights.assign(weights.begin(), weights.end());
+    saved.other = flight;
+  }
   return output;
 }
 
@@ -88,7 +92,8 @@ at::Tensor ModuleLayer::backward_input(std::span<const at::Tensor> weights, cons
   const auto flight = std::static_pointer_cast<InFlight>(std::exchange(saved.other, nullptr));
   const at::AutoGradMode recording(true);
   bool same = true;
-  for (size_t i = 0; i < weights.size(); ++i) same &= weights[i].data_ptr() == flight->copy->parameters[i].data_ptr();
+  // Held since the forward, so no other version can have become the same object; its memory may well be another's now.
+  for (size_t i = 0; i < weights.size(); ++i) same &= weights[i].is_same(flight->weights[i]);
   if (!same) record(weights, *flight);
 
   std::vector<at::Tensor> inputs = flight->copy->parameters;

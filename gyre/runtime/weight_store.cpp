@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace gyre {
+namespace {
+
+// The same memory under new tensor objects: layers take the same object for the same version.
+void make_new_objects(FlatBuffer& buffer) {
+  for (at::Tensor& tensor : buffer.tensors) tensor = tensor.detach();
+}
+
+}  // namespace
 
 // Buffers that nobody reads. Readers on any thread give theirs back.
 class WeightStore::BufferPool {
@@ -107,6 +115,8 @@ void WeightStore::make_version(int64_t version) {
   } else {
     publish();
   }
+  make_new_objects(latest_->buffer);
+  make_new_objects(latest_->corrected);
 }
 
 size_t WeightStore::live_buffers() const {

@@ -15,7 +15,8 @@
 
 namespace gyre {
 
-// One version as layers read it. Readers hold it by shared_ptr; what they hold never changes.
+// One version as layers read it. Readers hold it by shared_ptr; what they hold never changes. Memory is used again for
+// later versions, tensor objects are not.
 struct WeightVersion {
   int64_t number = 0;
   FlatBuffer buffer;

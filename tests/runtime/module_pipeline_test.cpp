@@ -68,5 +68,34 @@ TEST(ModulePipeline, LearnsAndIsTheSameUnderEveryExecutor) {
   }
 }
 
+// A version's memory goes to a later one as soon as nobody holds it, or is written in place: the forward must be
+// repeated all the same.
+TEST(ModulePipeline, ABackwardWithAnotherVersionRepeatsTheForward) {
+  const c10::NoGradGuard no_grad;
+  const Layers layers = perceptron();
+  const Stage stage({layers[0]}, 0);
+  const at::Tensor x = Regression().batch(0).inputs;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    WeightStore store(stage.parameters(), type, at::kCPU);
+    const auto update = [&](double scale) {
+      const auto masters = store.begin_update();
+      for (size_t i = 0; i < masters.size(); ++i) masters[i].copy_(initial_value(stage.parameters()[i], 1) * scale);
+      store.finish_update();
+    };
+    const auto gradient = [&](double forward_scale, double backward_scale) {
+      update(forward_scale);
+      StageSaved saved;
+      const at::Tensor y = stage.forward(store.read()->buffer.tensors, x.to(type), {}, saved);
+      if (backward_scale != forward_scale) update(backward_scale);
+      FlatBuffer gradients = make_flat_buffer(stage.parameters(), at::kFloat, at::kCPU);
+      stage.backward(store.read()->buffer.tensors, at::ones_like(y), saved, gradients.tensors);
+      return gradients.flat;
+    };
+    const at::Tensor expected = gradient(2, 2);
+    EXPECT_TRUE(gradient(1, 2).equal(expected)) << type;
+    EXPECT_FALSE(gradient(1, 1).equal(expected)) << type;
+  }
+}
+
 }  // namespace
 }  // namespace gyre

@@ -60,6 +60,18 @@ TEST_P(WeightStoreTest, BuffersAreRecycled) {
   }
 }
 
+TEST_P(WeightStoreTest, EveryVersionHasTensorObjectsOfItsOwn) {
+  WeightStore store(specs(), GetParam(), at::kCPU);
+  std::vector<at::Tensor> seen;
+  for (int i = 0; i < 5; ++i) {
+    update(store, i);
+    const at::Tensor now = store.read()->buffer.tensors[0];
+    for (const at::Tensor& earlier : seen) EXPECT_FALSE(now.is_same(earlier));
+    EXPECT_TRUE(now.is_same(store.read()->buffer.tensors[0]));
+    seen.push_back(now);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, WeightStoreTest, ::testing::Values(at::kFloat, at::kBFloat16));
 
 }  // namespace
