@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "gyre/data/masked_batches.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/runtime/flat_buffer.h"
@@ -31,9 +32,30 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// As many tokens as a microbatch has; which ones does not matter.
+class BlankText final : public BatchSource {
+ public:
+  BlankText(int64_t sequences, int64_t context) : tokens_(at::zeros({sequences, context}, at::kLong)) {}
+  Batch batch(int64_t) const override { return {tokens_, tokens_}; }
+  int64_t tokens_per_batch() const override { return tokens_.numel(); }
+
+ private:
+  at::Tensor tokens_;
+};
+
+// A microbatch of the run's shape: of a BERT's positions, as many are asked for as in training.
+Batch blank_batch(const Config& config) {
+  const int64_t sequences = config.pipeline.microbatch, context = config.model.context;
+  if (config.model.kind != "bert") return BlankText(sequences, context).batch(0);
+  return MaskedBatches(std::make_unique<BlankText>(sequences, context - kTokensAroundSegments),
+                       config.model.vocabulary - SpecialTokens::kCount, config.run.seed, config.model.sentence_order)
+      .batch(0);
+}
+
 class LayerProfiler {
  public:
-  LayerProfiler(const Config& config, std::shared_ptr<const Layer> layer, int number, bool is_last)
+  // `targets`: of the last layer; undefined for the others.
+  LayerProfiler(const Config& config, std::shared_ptr<const Layer> layer, int number, const at::Tensor& targets)
       : config_(config),
         stage_({layer}, number),
         compute_(config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat),
@@ -44,7 +66,7 @@ class LayerProfiler {
       weights_.push_back(masters_.tensors[i].to(compute_));
     }
     context_.seed = 1;
-    if (is_last) context_.targets = tokens();
+    context_.targets = targets;
     profile_.name = layer->name();
   }
 
@@ -72,13 +94,7 @@ class LayerProfiler {
     return profile_;
   }
 
-  static at::Tensor tokens_for(const Config& config) {
-    return at::zeros({config.pipeline.microbatch, config.model.context}, at::kLong);
-  }
-
  private:
-  at::Tensor tokens() const { return tokens_for(config_); }
-
   // The mean over one period of the optimizer's refresh, after one that warms up.
   void measure_update() {
     const auto optimizer = make_optimizer(optimizer_config(config_), stage_.parameters());
@@ -128,7 +144,8 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
   const Layers layers = build_layers(config);
   std::vector<LayerProfile> profiles;
   std::map<LayerKey, LayerProfile> known;
-  at::Tensor input = LayerProfiler::tokens_for(config);
+  const Batch batch = blank_batch(config);
+  at::Tensor input = batch.inputs;
   for (size_t i = 0; i < layers.size(); ++i) {
     const bool is_last = i + 1 == layers.size();
     const auto found = known.find(key_of(*layers[i], input));
@@ -139,7 +156,8 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
     }
     const LayerKey key = key_of(*layers[i], input);
     at::Tensor output;
-    profiles.push_back(LayerProfiler(config, layers[i], static_cast<int>(i), is_last).run(input, output));
+    const at::Tensor targets = is_last ? batch.targets : at::Tensor();
+    profiles.push_back(LayerProfiler(config, layers[i], static_cast<int>(i), targets).run(input, output));
     known[key] = profiles.back();
     input = output;
   }

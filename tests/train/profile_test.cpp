@@ -1,0 +1,30 @@
+// Profiles for the planner: a layer is given what training gives it.
+#include "gyre/train/profile.h"
+
+#include <gtest/gtest.h>
+
+namespace gyre {
+namespace {
+
+TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
+  Config config;
+  config.model.kind = "bert";
+  config.model.layers = 1;
+  config.model.width = 8;
+  config.model.heads = 2;
+  config.model.context = 63;  // 60 tokens of text, 9 of them masked
+  config.model.vocabulary = 5003;
+  config.pipeline.microbatch = 4;
+  config.optimizer.kind = "adamw";
+  config.run.precision = "fp32";
+  const std::vector<LayerProfile> profiles = profile_layers(config);
+  ASSERT_EQ(profiles.size(), 3u);
+  // Logits are nearly all that the head keeps.
+  const double logits = 4.0 * 9 * 5003 * 4;
+  EXPECT_GT(static_cast<double>(profiles.back().activation_bytes), logits);
+  EXPECT_LT(static_cast<double>(profiles.back().activation_bytes), 1.5 * logits);
+  EXPECT_EQ(profiles.front().input_bytes, 4 * 63 * 8);
+}
+
+}  // namespace
+}  // namespace gyre
