@@ -12,12 +12,24 @@
 #include "gyre/optim/state.h"
 
 namespace gyre {
+namespace {
+
+HalfProducts half_products(const OptimizerConfig& config) {
+  return {config.products == "bf16", config.covariance_products == "bf16", config.iteration_products == "bf16"};
+}
+
+double covariance_beta(const OptimizerConfig& config) {
+  return config.covariance_beta > 0 ? config.covariance_beta : config.beta2;
+}
+
+}  // namespace
+
 RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                              at::Device device)
     : name_(std::move(name)),
       decay_(decay),
       keeps_covariance_(config.source == "second"),
-      half_(config.products == "bf16" && std::min(rows, columns) >= kHalfFrom) {
+      half_(half_products(config)) {
   const bool both = config.geometry == "bilateral";
   const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
     // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
@@ -28,7 +40,7 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
     RotationBasisOptions options;
     options.rank = directions < size ? directions : 0;
     options.keeps_covariance = keeps_covariance_;
-    options.half = config.products == "bf16";
+    options.half = half_;
     side.emplace(size, options, device);
   };
   if (both || rows <= columns) make(left_, rows, columns);
@@ -50,9 +62,10 @@ at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
 
 void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
-  // Every product below takes the gradient in one type.
-  const at::Tensor operand = half_ ? to_half(gradient) : gradient;
-  accumulate(operand, config, context.update);
+  // Converted once for all products that want it so.
+  const bool large = std::min(gradient.size(0), gradient.size(1)) >= kHalfFrom;
+  const at::Tensor half = large && (half_.turning || half_.covariance) ? to_half(gradient) : gradient;
+  accumulate(half_.covariance ? half : gradient, config, context.update);
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
@@ -65,7 +78,7 @@ void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight
     second.copy_(v);
     return;
   }
-  const at::Tensor rotated = to_rotated(operand).to(at::kFloat).contiguous();
+  const at::Tensor rotated = to_rotated(half_.turning ? half : gradient).to(at::kFloat).contiguous();
   adam_direction(rotated, first_, second_, factors);
   subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
   if (ahead_.defined()) {
@@ -99,7 +112,7 @@ at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
 
 void RotatedMatrix::accumulate(const at::Tensor& gradient, const OptimizerConfig& config, int64_t update) {
   if (!keeps_covariance_ || update % config.covariance_every != 0) return;
-  const double beta = std::pow(config.beta2, static_cast<double>(config.covariance_every));
+  const double beta = std::pow(covariance_beta(config), static_cast<double>(config.covariance_every));
   if (left_) left_->accumulate(gradient, 0, beta);
   if (right_) right_->accumulate(gradient, 1, beta);
 }
@@ -120,10 +133,11 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
 
 int64_t RotatedMatrix::refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const {
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
-  if (config.refresh != "stage-aware" || cold || context.stages == 1) return config.frequency;
-  // The last stage has no delay: as if it had half an update's.
-  const double delay = std::max(0.5, static_cast<double>(context.stages - 1 - context.stage));
-  const double interval = static_cast<double>(config.frequency * (context.stages - 1)) / (2 * delay);
+  const double mean = context.mean_delay.pipeline;
+  if (config.refresh != "stage-aware" || cold || mean == 0) return config.frequency;
+  // A stage without delay refreshes too: as if it had half an update's, or half the mean where that is less.
+  const double delay = std::max(context.mean_delay.stage, 0.5 * std::min(1.0, mean));
+  const double interval = static_cast<double>(config.frequency) * mean / delay;
   return std::max<int64_t>(1, std::llround(interval));
 }
 
@@ -138,8 +152,8 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const OptimizerCo
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const Covariances of = covariances(gradient, config);
   if (config.refresh == "adaptive" && !cold && !has_drifted(of, config)) return;
-  // As much as b2 keeps over an interval; at first the mean of what was seen.
-  const double kept = std::min(std::pow(config.beta2, static_cast<double>(interval)),
+  // As much as bc keeps over an interval; at first the mean of what was seen.
+  const double kept = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
                                1 - static_cast<double>(interval) / static_cast<double>(context.update));
   prepare(of, kept, lag > 0);
   if (lag == 0) take(config);

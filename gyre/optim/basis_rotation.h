@@ -12,7 +12,7 @@
 namespace gyre {
 
 // One matrix W (m, n) and its gradient G:
-//   L <- b2 L + (1-b2) G G^T;  R <- b2 R + (1-b2) G^T G
+//   L <- bc L + (1-bc) G G^T;  R <- bc R + (1-bc) G^T G        bc: covariance_beta, or b2
 //   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, averaged into what the bases
 //   and their eigenvalues say; no L, R kept), and the moments move to the new coordinates. A side that is not rotated
 //   has the identity: the longer one of "unilateral", and sides longer than max_dimension; with `sketch` = r these have
@@ -25,11 +25,12 @@ namespace gyre {
 // single gradient would be arbitrary. There the second moment is carried over as that of a mixture of independent
 // coordinates; `transport` does so at every refresh.
 //
-// Refresh policies: "fixed" every f updates; "stage-aware" every f (P-1) / (2 tau) at a stage with delay tau = P-1-k,
-// the same budget spent where delays are long (paper, section 4.3); "adaptive" looks every f updates and refreshes when
+// Refresh policies: "fixed" every f updates; "stage-aware" every f * (mean delay of all stages) / (the stage's
+// own), the same budget spent where delays are long (paper, section 4.3: PipeDream's delays are P-1-k, their mean
+// (P-1) / 2); "adaptive" looks every f updates and refreshes when
 // the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
 // decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
-// `covariance_every` = k takes every k-th gradient into L and R, with b2^k.
+// `covariance_every` = k takes every k-th gradient into L and R, with bc^k.
 //
 // With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
 // last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
@@ -71,7 +72,7 @@ class RotatedMatrix {
   std::string name_;
   bool decay_;
   bool keeps_covariance_;
-  bool half_;                                  // products of this size in bf16
+  HalfProducts half_;
   std::optional<RotationBasis> left_, right_;  // none: the identity
   at::Tensor first_, second_;                  // (left coordinates, right coordinates)
   at::Tensor ahead_;                           // (rows, columns): what the weights are ahead by; none: never

@@ -36,14 +36,20 @@ void check(const OptimizerConfig& config) {
   require(config.max_dimension >= 0, "max_dimension", number(config.max_dimension), "0 or more");
   require(config.refresh_lag >= 0 && config.refresh_lag < config.frequency, "refresh_lag", number(config.refresh_lag),
           "0 or more and less than frequency");
+  require(config.covariance_beta >= 0 && config.covariance_beta < 1, "covariance_beta", number(config.covariance_beta),
+          "0 (as betas[1]), or more and less than 1");
   require(config.covariance_every >= 1 && config.covariance_every <= config.frequency, "covariance_every",
           number(config.covariance_every), "1 to frequency");
   require(config.sketch >= 0, "sketch", number(config.sketch), "0 or more");
   require(config.sketch == 0 || config.max_dimension > 0, "sketch", number(config.sketch),
           "0, or max_dimension too: the length from which sides are sketched");
   require(config.look_ahead >= 0 && config.look_ahead <= 1, "look_ahead", number(config.look_ahead), "0 to 1");
-  require(config.products == "fp32" || config.products == "bf16", "products", "\"" + config.products + "\"",
-          "\"fp32\" or \"bf16\"");
+  const auto require_type = [](const char* key, const std::string& type) {
+    require(type == "fp32" || type == "bf16", key, "\"" + type + "\"", "\"fp32\" or \"bf16\"");
+  };
+  require_type("products", config.products);
+  require_type("covariance_products", config.covariance_products);
+  require_type("iteration_products", config.iteration_products);
 }
 
 }  // namespace

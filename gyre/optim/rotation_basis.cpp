@@ -17,11 +17,17 @@ namespace {
 
 constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
 
+// LAPACK takes as many threads as OpenMP has, and OpenMP hears of ATen's number only when ATen is first asked for it.
+void settle_number_of_threads() {
+  at::get_num_threads();
+}
+
 // `matrix` = QR with R's diagonal positive, which makes Q unique; and that diagonal.
 struct Orthonormalised {
   at::Tensor q, scales;
 };
 Orthonormalised orthonormalised(const at::Tensor& matrix) {
+  settle_number_of_threads();
   auto [q, r] = at::linalg_qr(matrix);
   const at::Tensor signs = at::where(r.diagonal() < 0, at::full({}, -1.0, r.options()), at::ones({}, r.options()));
   return {q * signs, r.diagonal().abs()};
@@ -61,7 +67,7 @@ RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, 
 
 void RotationBasis::set_vectors(const at::Tensor& vectors) {
   vectors_.copy_(vectors);
-  if (options_.half && vectors_.size(1) >= kHalfFrom) half_vectors_ = to_half(vectors_);
+  if (options_.half.turning && vectors_.size(1) >= kHalfFrom) half_vectors_ = to_half(vectors_);
 }
 
 // The basis in the type of a product with a matrix whose other side is `other`.
@@ -70,15 +76,15 @@ const at::Tensor& RotationBasis::operand(int64_t other) const {
 }
 
 at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
-  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.half) : x;
+  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.half.turning) : x;
   const at::Tensor exact = x.to(at::kFloat);
   if (!ready_) {
     return at::constant_pad_nd(exact,
                                side == 0 ? at::IntArrayRef{0, 0, options_.rank, 0} : at::IntArrayRef{options_.rank, 0});
   }
   const at::Tensor& y = operand(x.size(1 - side));
-  const at::Tensor held = applied(y.t(), x, side, options_.half);
-  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.half)}, side);
+  const at::Tensor held = applied(y.t(), x, side, options_.half.turning);
+  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.half.turning)}, side);
 }
 
 at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
@@ -87,18 +93,19 @@ at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
 
 at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
   const at::Tensor& vectors = operand(y.size(1 - side));
-  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.half) : y;
+  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.half.turning) : y;
   const at::Tensor others = rest(y, side).to(at::kFloat);
   if (!ready_) return others;
-  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.half);
-  return others + applied(vectors, held, side, options_.half);
+  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.half.turning);
+  return others + applied(vectors, held, side, options_.half.turning);
 }
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
   const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
-  if (!is_sketch()) return product(across, across.t(), options_.half);
-  const at::Tensor& y = ready_ ? operand(across.size(1)) : probe_;
-  return product(across, product(across.t(), y, options_.half), options_.half);
+  if (!is_sketch()) return product(across, across.t(), options_.half.covariance);
+  const at::Tensor& held = options_.half.covariance ? operand(across.size(1)) : vectors_;
+  const at::Tensor& y = ready_ ? held : probe_;
+  return product(across, product(across.t(), y, options_.half.covariance), options_.half.covariance);
 }
 
 void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
@@ -133,6 +140,7 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
     return {{}, q, scales * size};
   }
   if (of.size(0) <= from.largest_decomposition) {
+    settle_number_of_threads();
     const auto [values, vectors] = at::linalg_eigh(scaled);
     return {{}, vectors.flip({1}), values.flip({0}) * size};
   }
@@ -144,7 +152,8 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
 }
 
 void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background) {
-  NextBasis from{of, vectors_, eigenvalues_, probe_, kept, options_.half, ready_, options_.largest_decomposition};
+  NextBasis from{
+      of, vectors_, eigenvalues_, probe_, kept, options_.half.iteration, ready_, options_.largest_decomposition};
   if (!in_background) {
     std::promise<Prepared> now;
     now.set_value(next_basis(from));
@@ -192,8 +201,8 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
 }
 
 double RotationBasis::drift(const at::Tensor& of) const {
-  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.half);
-  const at::Tensor turned = product(vectors_.t(), moved, options_.half).to(at::kFloat);
+  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.half.iteration);
+  const at::Tensor turned = product(vectors_.t(), moved, options_.half.iteration).to(at::kFloat);
   const double all = turned.square().sum().item<double>();
   const double diagonal = turned.diagonal().square().sum().item<double>();
   return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;

@@ -14,10 +14,17 @@ namespace gyre {
 // Products in bf16 are faster from so many rows and columns on.
 inline constexpr int64_t kHalfFrom = 192;
 
+// Which matrix products are made in bf16, of those large enough to be faster so.
+struct HalfProducts {
+  bool turning = false;     // of gradients and directions: to() and from()
+  bool covariance = false;  // image(): x x^T, or a sketch's x (x^T Y)
+  bool iteration = false;   // C Q of orthogonal iteration, and drift()
+};
+
 struct RotationBasisOptions {
   int64_t rank = 0;              // 0: the whole space, else the sketch's r
   bool keeps_covariance = true;  // C is averaged here; otherwise prepare() is given an image
-  bool half = false;             // products in bf16 where that is faster
+  HalfProducts half;
   // Longer sides get their first basis by orthogonal iteration from the standard one: a whole decomposition takes
   // minutes there, and LAPACK's in fp32 fails from about 2900 on (it hands the size of its workspace round as a float).
   int64_t largest_decomposition = 2048;
@@ -90,7 +97,8 @@ class RotationBasis {
   struct NextBasis {
     at::Tensor of, vectors, eigenvalues, probe;
     double kept;
-    bool half, ready;
+    bool half;  // C Q in bf16
+    bool ready;
     int64_t largest_decomposition;
   };
   static Prepared next_basis(const NextBasis& from);

@@ -186,42 +186,29 @@ void Muon::load_state(const NamedTensors& state) {
 }
 
 ErrorFeedback::ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : config_(config),
-      specs_(specs),
-      first_(zeros_like_all(specs)),
-      second_(zeros_like_all(specs)),
-      last_direction_(zeros_like_all(specs)) {}
+    : adamw_(config, specs), specs_(specs), last_step_(zeros_like_all(specs)) {}
 
 void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                          const UpdateContext& context) {
-  const AdamFactors factors = adam_factors(config_.beta1, config_.beta2, config_.epsilon, context.update);
+  std::vector<at::Tensor> steps;
+  for (const at::Tensor& weight : weights) steps.push_back(weight.clone());
+  adamw_.step(weights, gradients, context);
   for (size_t i = 0; i < weights.size(); ++i) {
-    adam_direction(gradients[i], first_[i], second_[i], factors);
-    const at::Tensor& direction = gradients[i];
-    const at::Tensor ahead = context.update == 1 ? direction : direction * 2 - last_direction_[i];
-    const double decay = decay_of(specs_[i], config_, context);
-    if (decay > 0) weights[i].mul_(1 - decay);
-    weights[i].sub_(ahead, context.learning_rate);
-    last_direction_[i].copy_(direction);
+    steps[i].sub_(weights[i]);
+    if (context.delay > 0 && last_step_[i].any().item<bool>()) weights[i].sub_(steps[i] - last_step_[i]);
+    last_step_[i].copy_(steps[i]);
   }
 }
 
 NamedTensors ErrorFeedback::state() const {
-  NamedTensors state;
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    state[specs_[i].name + "/first"] = first_[i];
-    state[specs_[i].name + "/second"] = second_[i];
-    state[specs_[i].name + "/direction"] = last_direction_[i];
-  }
+  NamedTensors state = adamw_.state();
+  for (size_t i = 0; i < specs_.size(); ++i) state[specs_[i].name + "/last_step"] = last_step_[i];
   return state;
 }
 
 void ErrorFeedback::load_state(const NamedTensors& state) {
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    load_tensor(state, specs_[i].name + "/first", first_[i]);
-    load_tensor(state, specs_[i].name + "/second", second_[i]);
-    load_tensor(state, specs_[i].name + "/direction", last_direction_[i]);
-  }
+  adamw_.load_state(state);
+  for (size_t i = 0; i < specs_.size(); ++i) load_tensor(state, specs_[i].name + "/last_step", last_step_[i]);
 }
 
 }  // namespace gyre

@@ -91,8 +91,8 @@ class Muon final : public Optimizer {
   std::vector<Parameter> parameters_;
 };
 
-// Error feedback for a delay of one, as an experiment after 2606.30634: the direction 2 D_t - D_{t-1} looks one update
-// ahead. It helps a little at a delay of one and hurts at long delays.
+// Error feedback (after arXiv 2606.30634): W <- W - (u + (u - u_previous)), u what AdamW would subtract, rate and decay
+// in it; W <- W - u where the gradient is not late, and where there is no previous step. Made for a delay of one.
 class ErrorFeedback final : public Optimizer {
  public:
   ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
@@ -102,9 +102,9 @@ class ErrorFeedback final : public Optimizer {
   void load_state(const NamedTensors& state) override;
 
  private:
-  OptimizerConfig config_;
+  AdamW adamw_;
   std::vector<ParameterSpec> specs_;
-  std::vector<at::Tensor> first_, second_, last_direction_;
+  std::vector<at::Tensor> last_step_;  // zeros: there was none
 };
 
 }  // namespace gyre

@@ -1,5 +1,6 @@
 #include "gyre/runtime/pipeline.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,6 +30,17 @@ std::vector<ForecastOptions> forecasts(const Schedule& schedule, const RuntimeOp
   return result;
 }
 
+std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
+  std::vector<MeanDelays> result;
+  double sum = 0;
+  for (const double delay : mean_delays(schedule)) {
+    result.push_back({delay, 0});
+    sum += delay;
+  }
+  for (MeanDelays& delays : result) delays.pipeline = sum / schedule.stages;
+  return result;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
@@ -40,8 +52,11 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
                     "none; use clip_scope = \"stage\"",
                     schedule_.name));
   }
+  // Bases begin with decompositions, whose bits depend on the number of threads too.
+  at::set_num_threads(options_.threads_per_worker);
   const bool shared = schedule_.pipelines > 1;
   const auto forecast = forecasts(schedule_, options_);
+  const auto mean_delay = mean_delays_by_stage(schedule_);
   for (int stage = 0; stage < schedule_.stages; ++stage) {
     const LayerRange range = ranges[stage];
     auto owner = std::make_unique<StageOwner>(
@@ -52,6 +67,7 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
     for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], options_.seed));
     owner->weights.restart(0);
     owner->optimizer = make_optimizer(optimizer, specs);
+    owner->mean_delay = mean_delay[stage];
     owners_.push_back(std::move(owner));
   }
   for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {

@@ -46,6 +46,7 @@ struct StageOwner {
   Stage layers;
   WeightStore weights;
   std::unique_ptr<Optimizer> optimizer;
+  MeanDelays mean_delay;
   int64_t skipped_in_a_row = 0;  // updates whose gradient was not finite
 };
 
@@ -60,8 +61,9 @@ struct Replica {
 
 class Pipeline {
  public:
-  // Initial weights are drawn from options.seed. `ranges` has one entry per stage of `schedule`.
-  // Errors: InputError for combinations that cannot be served (global clipping without a flush).
+  // The calling thread's operations have options.threads_per_worker threads from then on. Initial weights are drawn
+  // from options.seed. `ranges` has one entry per stage of `schedule`. Errors: InputError for combinations that cannot
+  // be served (global clipping without a flush).
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
            const OptimizerConfig& optimizer);
 

@@ -289,10 +289,9 @@ void Worker::apply_update(const Action& action, double norm) {
     if (factor < 1) scale(gradient.sum.tensors, factor);
   }
   UpdateContext context;
-  context.stage = action.stage;
-  context.stages = schedule().stages;
   context.update = shared_.segment.first_update + window + 1;
   context.delay = gradient.delay;
+  context.mean_delay = owner.mean_delay;
   context.learning_rate = options.learning_rate(context.update);
   const auto masters = owner.weights.begin_update();
   if (std::isfinite(norm)) {

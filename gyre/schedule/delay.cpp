@@ -78,4 +78,22 @@ LongestDelays longest_delays(const Schedule& schedule) {
   return {longest(analysis.delay), longest(analysis.mismatch)};
 }
 
+std::vector<double> mean_delays(const Schedule& schedule) {
+  // What one more repetition adds: those before it fill the pipelines.
+  const int64_t filling = representative_microbatches(schedule);
+  const DelayAnalysis before = analyse_delays(schedule, filling);
+  const DelayAnalysis after = analyse_delays(schedule, filling + schedule.shift);
+  const auto sum = [](const std::map<int64_t, int64_t>& histogram) {
+    int64_t total = 0;
+    for (const auto& [delay, count] : histogram) total += delay * count;
+    return total;
+  };
+  std::vector<double> means;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const int64_t added = sum(after.delay[stage]) - sum(before.delay[stage]);
+    means.push_back(static_cast<double>(added) / static_cast<double>(schedule.shift));
+  }
+  return means;
+}
+
 }  // namespace gyre

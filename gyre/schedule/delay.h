@@ -52,5 +52,7 @@ struct LongestDelays {
   std::vector<int64_t> delay, mismatch;  // [stage]
 };
 LongestDelays longest_delays(const Schedule& schedule);
+// The mean delay of each stage's microbatches once the pipelines are full.
+std::vector<double> mean_delays(const Schedule& schedule);
 
 }  // namespace gyre

@@ -70,6 +70,7 @@ OptimizerConfig optimizer_config(const Config& config) {
   optimizer.refresh = config.optimizer.refresh;
   optimizer.drift = config.optimizer.drift;
   optimizer.refresh_lag = config.optimizer.refresh_lag;
+  optimizer.covariance_beta = config.optimizer.covariance_beta;
   optimizer.covariance_every = config.optimizer.covariance_every;
   optimizer.long_sides = config.optimizer.long_sides;
   optimizer.sketch = config.optimizer.sketch;
@@ -77,6 +78,8 @@ OptimizerConfig optimizer_config(const Config& config) {
   optimizer.transport = config.optimizer.transport;
   optimizer.look_ahead = config.optimizer.look_ahead;
   optimizer.products = config.optimizer.products;
+  optimizer.covariance_products = config.optimizer.covariance_products;
+  optimizer.iteration_products = config.optimizer.iteration_products;
   optimizer.delay_warmup = config.optimizer.delay_warmup;
   const bool pipedream_lr = config.optimizer.kind == "pipedream-lr" || config.optimizer.kind == "pipemare";
   // The paper's 7k of 250k updates.

@@ -99,6 +99,8 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   visit("optimizer", "drift", optimizer.drift, between(1e-9, 1), "basis-rotation: threshold of adaptive refresh");
   visit("optimizer", "refresh_lag", optimizer.refresh_lag, at_least(0),
         "basis-rotation: updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
+  visit("optimizer", "covariance_beta", optimizer.covariance_beta, between(0, 1),
+        "basis-rotation: decay of the covariances; 0: as that of the second moments");
   visit("optimizer", "covariance_every", optimizer.covariance_every, at_least(1),
         "basis-rotation: every so many gradients go into the covariances");
   visit(
@@ -115,8 +117,13 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
       "optimizer", "look_ahead", optimizer.look_ahead, between(0, 1),
       "basis-rotation: share of each side's directions, those of least curvature, along which weights are moved ahead "
       "by the delay; 0: none");
-  visit("optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
-        "basis-rotation: type of its matrix products; bf16: of those large enough to be faster so");
+  visit(
+      "optimizer", "products", optimizer.products, one_of({"fp32", "bf16"}),
+      "basis-rotation: type of the products that turn gradients and directions; bf16: where large enough to be faster");
+  visit("optimizer", "covariance_products", optimizer.covariance_products, one_of({"fp32", "bf16"}),
+        "basis-rotation: type of the products that add a gradient to the covariances");
+  visit("optimizer", "iteration_products", optimizer.iteration_products, one_of({"fp32", "bf16"}),
+        "basis-rotation: type of a refresh's products, a covariance times a basis");
   visit("optimizer", "delay_warmup", optimizer.delay_warmup, at_least(0),
         "updates over which a stage's learning rate rises from lr / delay to lr; 0: none, but for pipedream-lr and "
         "pipemare 2.8% of the run");

@@ -65,6 +65,7 @@ struct Config {
     std::string refresh = "fixed";
     double drift = 0.1;
     int64_t refresh_lag = 0;
+    double covariance_beta = 0;
     int64_t covariance_every = 1;
     std::string long_sides = "thin";
     int64_t max_dimension = 0;
@@ -72,6 +73,8 @@ struct Config {
     bool transport = false;
     double look_ahead = 0;
     std::string products = "bf16";
+    std::string covariance_products = "fp32";
+    std::string iteration_products = "fp32";
     int64_t delay_warmup = 0;
     double discrepancy = 0.135;
     double lambda = 0.04;

@@ -193,6 +193,23 @@ class Diagnosis {
     }
   }
 
+  // Clips gradients [stage] as the run does.
+  void clip(const std::vector<FlatBuffer>& gradients) const {
+    const RuntimeOptions& run = pipeline_->options();
+    if (run.clip_scope == ClipScope::None) return;
+    std::vector<std::vector<double>> norms;
+    std::vector<double> all;
+    for (const FlatBuffer& gradient : gradients) {
+      norms.push_back(squared_norms(gradient.tensors));
+      all.insert(all.end(), norms.back().begin(), norms.back().end());
+    }
+    for (size_t stage = 0; stage < gradients.size(); ++stage) {
+      const double squared = combine(run.clip_scope == ClipScope::Global ? all : norms[stage]);
+      const double factor = clip_factor(std::sqrt(squared), run.clip);
+      if (factor < 1) scale(gradients[stage].tensors, factor);
+    }
+  }
+
   // The change of one stage's weights that its optimizer makes of `gradient`, by a copy of the optimizer.
   Tensors change(int stage, const Tensors& weights, const FlatBuffer& gradient, int64_t update, int64_t delay) {
     StageOwner& owner = pipeline_->owner(stage);
@@ -207,17 +224,14 @@ class Diagnosis {
 
   void step(Optimizer& optimizer, int stage, Tensors& weights, const FlatBuffer& gradient, int64_t update,
             int64_t delay) {
-    Tensors clipped;
-    for (const at::Tensor& tensor : gradient.tensors) clipped.push_back(tensor.clone());
-    const double norm = std::sqrt(combine(squared_norms(clipped)));
-    if (config_.optimizer.clip > 0) scale(clipped, std::min(1.0, clip_factor(norm, config_.optimizer.clip)));
+    Tensors scratch;  // for the optimizer
+    for (const at::Tensor& tensor : gradient.tensors) scratch.push_back(tensor.clone());
     UpdateContext context;
-    context.stage = stage;
-    context.stages = stages();
     context.update = update;
     context.delay = delay;
+    context.mean_delay = pipeline_->owner(stage).mean_delay;
     context.learning_rate = pipeline_->options().learning_rate(update);
-    optimizer.step(weights, clipped, context);
+    optimizer.step(weights, scratch, context);
   }
 
   // Training goes on from the checkpoint with a ring of old weights; once all delays are what they will be, each update
@@ -235,6 +249,8 @@ class Diagnosis {
       for (int stage = 0; stage < stages(); ++stage) read.push_back(past[std::min(t, delays[stage])][stage]);
       const auto late = gradient(read, microbatch, window_);
       const auto fresh = compared ? gradient(past[0], microbatch, window_) : std::vector<FlatBuffer>();
+      clip(late);
+      clip(fresh);
       std::vector<Tensors> next(stages());
       for (int stage = 0; stage < stages(); ++stage) {
         const Tensors& now = past[0][stage];

@@ -10,7 +10,13 @@ _CHOICES = {
     "refresh": ("fixed", "stage-aware", "adaptive"),
     "long_sides": ("thin", "whole"),
     "products": ("fp32", "bf16"),
+    "covariance_products": ("fp32", "bf16"),
+    "iteration_products": ("fp32", "bf16"),
 }
+# What the C++ side is built with, besides the shape.
+_SETTINGS = ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_beta", "covariance_every",
+             "long_sides", "max_dimension", "sketch", "transport", "look_ahead", "products", "covariance_products",
+             "iteration_products")
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -23,20 +29,24 @@ class BasisRotation(torch.optim.Optimizer):
       frequency      updates between refreshes of the bases
       source         "second" (gradient covariances) or "first" (the momentum)
       geometry       "bilateral" or "unilateral" (the smaller side alone)
-      refresh        "fixed", "stage-aware" (needs ``delay`` and ``num_stages``) or "adaptive" (by ``drift``)
+      refresh        "fixed", "stage-aware" (needs ``delay`` and ``mean_delay``) or "adaptive" (by ``drift``)
       long_sides     "thin": of a side twice the other or longer, as many directions are rotated as that has; "whole": all
       max_dimension  longer sides stay unrotated, or have a sketch; 0: none do
       sketch         directions rotated of sides longer than max_dimension; 0: none
       refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once
+      covariance_beta   decay of the covariances; 0: betas[1]
       covariance_every  every so many gradients go into the covariances
       transport      turn the second moment with the basis instead of reordering it
       look_ahead     share of each side's directions, those of least curvature, along which weights are moved ahead by
                      ``delay`` updates; 0: none
-      products       "fp32" or "bf16": type of the matrix products, of those large enough to be faster so
+      products       "fp32" or "bf16": type of the products that turn gradients and directions, of those large enough to
+                     be faster so; likewise:
+      covariance_products  of those that add a gradient to the covariances
+      iteration_products   of a refresh's, a covariance times a basis
       row_blocks     the parameter is so many matrices stacked by rows (a fused q, k, v: 3)
       rotate         False: AdamW for the whole group
-      delay          updates by which the group's gradients are late
-      num_stages     stages of the pipeline
+      delay          updates by which the group's gradients are late, once the pipeline is full
+      mean_delay     the mean of that over the pipeline's stages: (P - 1) / 2 for PipeDream's P stages
 
     ``max_skipped``: a step whose gradients are not all finite is left out and counted in ``skipped``; after so many in a
     row the next one raises FloatingPointError. None: gradients are not looked at.
@@ -44,13 +54,16 @@ class BasisRotation(torch.optim.Optimizer):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, frequency=10, source="second",
                  geometry="bilateral", refresh="fixed", drift=0.1, long_sides="thin", max_dimension=0,
-                 sketch=0, refresh_lag=0, covariance_every=1, transport=False, look_ahead=0.0, products="fp32",
-                 row_blocks=1, rotate=True, delay=0, num_stages=1, max_skipped=10):
+                 sketch=0, refresh_lag=0, covariance_beta=0.0, covariance_every=1, transport=False, look_ahead=0.0,
+                 products="bf16", covariance_products="fp32", iteration_products="fp32", row_blocks=1, rotate=True,
+                 delay=0, mean_delay=0.0, max_skipped=10):
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, frequency=frequency,
                         source=source, geometry=geometry, refresh=refresh, drift=drift, long_sides=long_sides,
-                        max_dimension=max_dimension, sketch=sketch, refresh_lag=refresh_lag, covariance_every=covariance_every,
-                        transport=transport, look_ahead=look_ahead, products=products, row_blocks=row_blocks,
-                        rotate=rotate, delay=delay, num_stages=num_stages)
+                        max_dimension=max_dimension, sketch=sketch, refresh_lag=refresh_lag,
+                        covariance_beta=covariance_beta, covariance_every=covariance_every, transport=transport,
+                        look_ahead=look_ahead, products=products, covariance_products=covariance_products,
+                        iteration_products=iteration_products, row_blocks=row_blocks, rotate=rotate, delay=delay,
+                        mean_delay=mean_delay)
         self._cores = {}
         self.max_skipped = max_skipped
         self.skipped = 0
@@ -86,9 +99,8 @@ class BasisRotation(torch.optim.Optimizer):
         state = self.state[p]
         state["step"] += 1
         weight = p.detach() if p.dtype == torch.float32 else p.detach().float()
-        stage = group["num_stages"] - 1 - group["delay"]
         core.step(weight, p.grad.detach().float(), state["step"], float(group["lr"]), list(group["betas"]),
-                  group["eps"], group["weight_decay"], stage, group["num_stages"])
+                  group["eps"], group["weight_decay"], float(group["delay"]), float(group["mean_delay"]))
         if p.dtype != torch.float32:
             p.copy_(weight)
 
@@ -100,8 +112,7 @@ class BasisRotation(torch.optim.Optimizer):
             if p.shape and p.shape[0] % blocks != 0:
                 raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
             config = _core.Config()
-            for key in ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_every",
-                        "long_sides", "max_dimension", "sketch", "transport", "look_ahead", "products"):
+            for key in _SETTINGS:
                 setattr(config, key, group[key])
             self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, config)
             self.state[p] = {"step": 0, **self._cores[p].state()}
@@ -164,10 +175,12 @@ def _check(group):
     require(group["sketch"] >= 0 and (group["sketch"] == 0 or group["max_dimension"] > 0), "sketch",
             "0, or a number of directions together with max_dimension")
     require(0 <= group["refresh_lag"] < group["frequency"], "refresh_lag", "0 or more and less than frequency")
+    require(0 <= group["covariance_beta"] < 1, "covariance_beta", "0 (as betas[1]), or more and less than 1")
     require(1 <= group["covariance_every"] <= group["frequency"], "covariance_every", "1 to frequency")
     require(0 <= group["look_ahead"] <= 1, "look_ahead", "0 to 1")
     require(group["row_blocks"] >= 1, "row_blocks", "1 or more")
-    require(group["num_stages"] >= 1, "num_stages", "1 or more")
-    require(0 <= group["delay"] < group["num_stages"], "delay", "0 to num_stages - 1")
+    require(group["delay"] >= 0, "delay", "0 or more")
+    require(group["mean_delay"] > 0 or group["refresh"] != "stage-aware" or group["delay"] == 0, "mean_delay",
+            "the mean delay of the pipeline's stages, which stage-aware refresh needs: (P - 1) / 2 for PipeDream's P")
     for key, choices in _CHOICES.items():
         require(group[key] in choices, key, " or ".join(repr(c) for c in choices))

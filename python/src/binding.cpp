@@ -1,6 +1,8 @@
 // The plug-in's C++ side: one parameter's optimizer state and its step, by the same code as gyre's own runs.
 #include <torch/extension.h>
 
+#include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +34,7 @@ class Parameter {
 
   // weight and gradient: fp32; the weight is changed in place.
   void step(const at::Tensor& weight, const at::Tensor& gradient, int64_t update, double learning_rate,
-            const std::vector<double>& betas, double epsilon, double weight_decay, int stage, int stages) {
+            const std::vector<double>& betas, double epsilon, double weight_decay, double delay, double mean_delay) {
     const at::NoGradGuard no_grad;
     config_.beta1 = betas[0];
     config_.beta2 = betas[1];
@@ -41,9 +43,8 @@ class Parameter {
     gyre::UpdateContext context;
     context.update = update;
     context.learning_rate = learning_rate;
-    context.stage = stage;
-    context.stages = stages;
-    context.delay = stages - 1 - stage;
+    context.delay = std::llround(delay);
+    context.mean_delay = {delay, mean_delay};
     if (moments_) moments_->step(config_, weight, gradient, context);
     for (size_t block = 0; block < blocks_.size(); ++block) {
       const int64_t rows = weight.size(0) / static_cast<int64_t>(blocks_.size());
@@ -95,13 +96,16 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("refresh", &gyre::OptimizerConfig::refresh)
       .def_readwrite("drift", &gyre::OptimizerConfig::drift)
       .def_readwrite("refresh_lag", &gyre::OptimizerConfig::refresh_lag)
+      .def_readwrite("covariance_beta", &gyre::OptimizerConfig::covariance_beta)
       .def_readwrite("covariance_every", &gyre::OptimizerConfig::covariance_every)
       .def_readwrite("long_sides", &gyre::OptimizerConfig::long_sides)
       .def_readwrite("sketch", &gyre::OptimizerConfig::sketch)
       .def_readwrite("max_dimension", &gyre::OptimizerConfig::max_dimension)
       .def_readwrite("transport", &gyre::OptimizerConfig::transport)
       .def_readwrite("look_ahead", &gyre::OptimizerConfig::look_ahead)
-      .def_readwrite("products", &gyre::OptimizerConfig::products);
+      .def_readwrite("products", &gyre::OptimizerConfig::products)
+      .def_readwrite("covariance_products", &gyre::OptimizerConfig::covariance_products)
+      .def_readwrite("iteration_products", &gyre::OptimizerConfig::iteration_products);
   pybind11::class_<Parameter>(module, "Parameter")
       .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, int, const gyre::OptimizerConfig&>())
       .def("step", &Parameter::step)

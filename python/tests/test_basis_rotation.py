@@ -4,10 +4,15 @@ Run with the interpreter that scripts/install-python names: python3 -m unittest 
 """
 
 import copy
+import inspect
 import io
+import os
+import subprocess
+import sys
 import unittest
 
 import torch
+from gyre import _core, optim
 from gyre.optim import BasisRotation
 
 
@@ -91,7 +96,7 @@ class Rotation(unittest.TestCase):
             for geometry in ("bilateral", "unilateral"):
                 for refresh in ("fixed", "stage-aware", "adaptive"):
                     p, optimizer = self.run_on(gradients, frequency=4, source=source, geometry=geometry,
-                                               refresh=refresh, delay=2, num_stages=4)
+                                               refresh=refresh, delay=2, mean_delay=1.5)
                     self.assertTrue(torch.isfinite(p).all())
                     bases = [v for s in optimizer.state.values() for k, v in s.items() if k.endswith("basis")]
                     self.assertEqual(len(bases), 2 if geometry == "bilateral" else 1)
@@ -156,7 +161,7 @@ class AsATorchOptimizer(unittest.TestCase):
         plain = dict(lr=1e-2, frequency=4)
         # A refresh begins at every sixth step and is there four steps later.
         under_way = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3,
-                         look_ahead=0.6, delay=3, num_stages=4)
+                         look_ahead=0.6, delay=3)
         for settings, stop in ((plain, 11), (under_way, 7), (under_way, 9), (under_way, 13)):
             model = self.model()
             optimizer = BasisRotation(model.parameters(), **settings)
@@ -212,10 +217,36 @@ class AsATorchOptimizer(unittest.TestCase):
             optimizer.step()
         self.assertTrue(torch.isfinite(p).all())
 
+    def test_defaults_are_those_of_the_runs(self):
+        ours, theirs = inspect.signature(BasisRotation).parameters, _core.Config()
+        for key in optim._SETTINGS:
+            self.assertEqual(ours[key].default, getattr(theirs, key), key)
+
+    # LAPACK's own number of threads must not count, not even before torch's has been asked for.
+    def test_the_first_basis_is_that_of_the_number_of_threads_torch_says(self):
+        script = """if True:
+            import hashlib, sys, torch
+            from gyre.optim import BasisRotation
+            if sys.argv[1] == "asked":
+                torch.get_num_threads()
+            p = torch.nn.Parameter(torch.zeros(256, 64))
+            optimizer = BasisRotation([p], frequency=1)
+            p.grad = (torch.arange(256 * 64) % 1009 - 504.0).view(256, 64)
+            optimizer.step()
+            bases = [v for k, v in sorted(optimizer.state[p].items()) if k.endswith("basis")]
+            print(hashlib.sha256(b"".join(b.contiguous().numpy().tobytes() for b in bases)).hexdigest())"""
+        environment = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+        run = lambda how: subprocess.run([sys.executable, "-c", script, how], env=environment, check=True,
+                                         capture_output=True, text=True).stdout
+        self.assertEqual(run("asked"), run("not asked"))
+
     def test_bad_settings_are_named(self):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
         for settings, words in (({"source": "third"}, "source='third'"), ({"frequency": 0}, "frequency=0"),
-                                ({"betas": (0.9, 1.0)}, "betas"), ({"delay": 3, "num_stages": 2}, "delay=3"),
+                                ({"betas": (0.9, 1.0)}, "betas"), ({"delay": -1}, "delay=-1"),
+                                ({"refresh": "stage-aware", "delay": 3}, "mean_delay=0.0"),
+                                ({"covariance_beta": 1.0}, "covariance_beta=1.0"),
+                                ({"iteration_products": "fp8"}, "iteration_products='fp8'"),
                                 ({"products": "fp8"}, "products='fp8'"), ({"long_sides": "long"}, "long_sides='long'"),
                                 ({"look_ahead": 2}, "look_ahead=2")):
             with self.assertRaises(ValueError) as raised:

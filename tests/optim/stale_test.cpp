@@ -116,15 +116,34 @@ TEST(Muon, StepsAreNearlyOrthogonal) {
   }
 }
 
-TEST(ErrorFeedback, LooksOneUpdateAhead) {
+TEST(ErrorFeedback, AddsTheChangeOfTheWholeStep) {
   OptimizerConfig config;
   config.beta1 = config.beta2 = 0;  // the direction is the gradient's sign
-  auto optimizer = make("error-feedback", matrix(2, 2), config);
-  at::Tensor w = at::zeros({2, 2});
-  step(*optimizer, w, at::ones({2, 2}), context_of(1, 1));
-  EXPECT_NEAR(w[0][0].item<double>(), -1, 1e-5);
-  step(*optimizer, w, -at::ones({2, 2}), context_of(2, 1));
-  EXPECT_NEAR(w[0][0].item<double>(), -1 + 3, 1e-5);  // 2 (-1) - (+1) = -3
+  config.weight_decay = 0.1;
+  auto optimizer = make("error-feedback", matrix(1, 1, true), config);
+  at::Tensor w = at::ones({1, 1});
+  double x = 1, last = 0;
+  const double rates[] = {0.5, 0.25, 0.5, 0.125, 0.5}, signs[] = {1, -1, -1, 1, -1};
+  const int64_t delays[] = {1, 1, 2, 0, 1};
+  for (int t = 0; t < 5; ++t) {
+    step(*optimizer, w, at::full({1, 1}, signs[t]), context_of(t + 1, rates[t], delays[t]));
+    const double u = rates[t] * signs[t] + rates[t] * 0.1 * x;
+    x -= t == 0 || delays[t] == 0 ? u : u + (u - last);
+    last = u;
+    EXPECT_NEAR(w.item<double>(), x, 1e-6) << "update " << t + 1;
+  }
+}
+
+TEST(ErrorFeedback, WithoutDelayIsAdamW) {
+  auto corrected = make("error-feedback", matrix(5, 3, true)), plain = make("adamw", matrix(5, 3, true));
+  at::manual_seed(1);
+  at::Tensor a = at::randn({5, 3}), b = a.clone();
+  for (int64_t t = 1; t <= 30; ++t) {
+    const at::Tensor g = at::randn({5, 3});
+    step(*corrected, a, g, context_of(t, 1e-2));
+    step(*plain, b, g, context_of(t, 1e-2));
+    ASSERT_TRUE(a.equal(b)) << "update " << t;
+  }
 }
 
 TEST(Every, SavedStateContinuesToTheBit) {
@@ -237,8 +256,7 @@ TEST(Refresh, StageAwareSpendsTheSameBudgetWhereDelaysAreLong) {
     int changes = 0;
     for (int64_t t = 1; t <= 700; ++t) {
       UpdateContext context = context_of(t, 1e-3);
-      context.stage = stage;
-      context.stages = 8;
+      context.mean_delay = {7.0 - stage, 3.5};
       step(*optimizer, w, at::randn({5, 5}), context);
       const at::Tensor now = optimizer->state().at("w/left_basis");
       changes += !now.equal(basis);
@@ -250,6 +268,42 @@ TEST(Refresh, StageAwareSpendsTheSameBudgetWhereDelaysAreLong) {
   int total = 0;
   for (int count : refreshes) total += count;
   EXPECT_NEAR(total, 8 * 70, 0.15 * 8 * 70);
+}
+
+// The updates at which the left basis changed, of 400, after the first basis.
+std::vector<int64_t> refreshes(MeanDelays mean_delay, int64_t delay) {
+  OptimizerConfig config;
+  config.refresh = "stage-aware";
+  auto optimizer = make("basis-rotation", matrix(5, 5), config);
+  at::manual_seed(1);
+  at::Tensor w = at::zeros({5, 5}), basis = at::zeros({5, 5});
+  std::vector<int64_t> updates;
+  for (int64_t t = 1; t <= 400; ++t) {
+    UpdateContext context = context_of(t, 1e-3, std::min(t - 1, delay));
+    context.mean_delay = mean_delay;
+    step(*optimizer, w, at::randn({5, 5}), context);
+    const at::Tensor now = optimizer->state().at("w/left_basis");
+    if (!now.equal(basis) && t > 10) updates.push_back(t);
+    basis = now.clone();
+  }
+  return updates;
+}
+
+TEST(Refresh, StageAwareTakesTheDelaysThereAre) {
+  const auto every = [](int64_t interval) {
+    std::vector<int64_t> updates;
+    for (int64_t t = interval; t <= 400; t += interval) {
+      if (t > 10) updates.push_back(t);
+    }
+    return updates;
+  };
+  EXPECT_EQ(refreshes({0, 0}, 0), every(10)) << "no delay anywhere";
+  EXPECT_EQ(refreshes({1, 1}, 1), every(10)) << "the same everywhere, as with PipeDream-2BW";
+  EXPECT_EQ(refreshes({0.25, 0.25}, 1), every(10));
+  EXPECT_EQ(refreshes({0.5, 0.25}, 1), every(5));
+  EXPECT_EQ(refreshes({0, 0.25}, 0), every(20));
+  EXPECT_EQ(refreshes({0, 3.5}, 0), every(70)) << "PipeDream's last stage of 8";
+  EXPECT_EQ(refreshes({7, 3.5}, 7), every(5)) << "and its first";
 }
 
 TEST(Refresh, AdaptiveComesWithDriftAlone) {

@@ -51,13 +51,12 @@ class EmulatedStage {
     return weights;
   }
 
-  void update(std::span<at::Tensor> gradients, int stage, int stages, int64_t t, const RuntimeOptions& options) {
+  void update(std::span<at::Tensor> gradients, int stages, int64_t t, const RuntimeOptions& options) {
     const double norm = std::sqrt(combine(squared_norms(gradients)));
     const double factor = clip_factor(norm, options.clip);
     if (factor < 1) scale(gradients, factor);
     UpdateContext context;
-    context.stage = stage;
-    context.stages = stages;
+    context.mean_delay = {static_cast<double>(delay_), static_cast<double>(stages - 1) / 2};
     context.update = t + 1;
     context.delay = std::min(t, delay_);
     context.learning_rate = options.learning_rate(t + 1);
@@ -104,7 +103,7 @@ std::map<int64_t, double> emulate(const Experiment& e, int64_t microbatches) {
     for (size_t k = stages.size(); k-- > 0;) {
       FlatBuffer gradients = make_flat_buffer(stages[k].layers().parameters(), at::kFloat, at::kCPU);
       grad = stages[k].layers().backward(stages[k].read_backward(t), grad, saved[k], gradients.tensors);
-      stages[k].update(gradients.tensors, static_cast<int>(k), e.stages, t, pipeline.options());
+      stages[k].update(gradients.tensors, e.stages, t, pipeline.options());
     }
   }
   return losses;
@@ -118,6 +117,32 @@ TEST(Emulation, EqualsExecutionForEveryOptimizer) {
     const auto executed = run_experiment(e, 30).recorder.losses;
     EXPECT_EQ(executed, emulate(e, 30)) << optimizer;
     EXPECT_NE(executed.at(29), executed.at(0));
+  }
+}
+
+TEST(Emulation, EqualsExecutionOfStageAwareRefresh) {
+  Experiment e;
+  e.stages = 5;
+  e.optimizer = "basis-rotation";
+  e.frequency = 4;
+  const auto fixed = run_experiment(e, 30).recorder.losses;
+  e.refresh = "stage-aware";
+  const auto executed = run_experiment(e, 30).recorder.losses;
+  EXPECT_EQ(executed, emulate(e, 30));
+  EXPECT_NE(executed, fixed);
+}
+
+// Where all stages have the same delay, or none, stage-aware refresh is the fixed one.
+TEST(Emulation, StageAwareRefreshTakesTheSchedulesDelays) {
+  for (const char* schedule : {"pipedream-2bw", "1f1b"}) {
+    Experiment e;
+    e.schedule = schedule;
+    e.window = 4;
+    e.optimizer = "basis-rotation";
+    e.frequency = 3;
+    const auto fixed = run_experiment(e, 16).recorder.losses;
+    e.refresh = "stage-aware";
+    EXPECT_EQ(run_experiment(e, 16).recorder.losses, fixed) << schedule;
   }
 }
 

@@ -50,6 +50,8 @@ struct Experiment {
   bool recompute = false;
   ClipScope clip_scope = ClipScope::Stage;
   std::string optimizer = "adamw";
+  std::string refresh = "fixed";
+  int64_t frequency = 10;
   double dropout = 0;
   double stall_seconds = 60;
   double learning_rate = 3e-3;
@@ -84,6 +86,8 @@ inline Pipeline make_pipeline(const Experiment& e) {
   options.stall_seconds = e.stall_seconds;
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
+  optimizer.refresh = e.refresh;
+  optimizer.frequency = e.frequency;
   return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
                   optimizer);
 }

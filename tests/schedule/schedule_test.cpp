@@ -277,6 +277,24 @@ TEST(Delay, LongestAreThoseOfAFullPipeline) {
   EXPECT_EQ(longest_delays(make_schedule({"pipedream-2bw", 5, 8})).delay, std::vector<int64_t>(5, 1));
 }
 
+TEST(Delay, MeansAreThoseOfAFullPipeline) {
+  EXPECT_EQ(mean_delays(make_schedule({"pipedream", 5, 1})), (std::vector<double>{4, 3, 2, 1, 0}));
+  EXPECT_EQ(mean_delays(make_schedule({"pipedream", 5, 4})).back(), 0);
+  EXPECT_EQ(mean_delays(make_schedule({"1f1b", 5, 8})), std::vector<double>(5, 0));
+  EXPECT_EQ(mean_delays(make_schedule({"pipedream-2bw", 5, 8})), std::vector<double>(5, 1));
+  // Where microbatches of a window differ: the mean over a long run, of which filling is a small part.
+  for (const char* name : {"pipedream", "paci", "amdp"}) {
+    const Schedule schedule = make_schedule({name, 4, 16});
+    const DelayAnalysis analysis = analyse_delays(schedule, 16000);
+    const std::vector<double> means = mean_delays(schedule);
+    for (int stage = 0; stage < 4; ++stage) {
+      double sum = 0;
+      for (const auto& [delay, count] : analysis.delay[stage]) sum += static_cast<double>(delay * count);
+      EXPECT_NEAR(means[stage], sum / 16000, 4e-3) << name << ", stage " << stage;
+    }
+  }
+}
+
 TEST(Delay, AMillionMicrobatchesCostNoMemory) {
   const DelayAnalysis analysis = analyse_delays(make_schedule({"pipedream", 4, 1}), 1'000'000);
   EXPECT_EQ(analysis.delay[0].at(3), 1'000'000 - 3);

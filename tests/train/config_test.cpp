@@ -9,6 +9,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/optim/config.h"
+#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {
@@ -24,6 +25,10 @@ std::string complaint(const std::string& toml, const std::vector<std::string>& o
     return error.what();
   }
   return "accepted";
+}
+
+TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
+  EXPECT_TRUE(optimizer_config(parse_config(kMinimal, "x", {})) == OptimizerConfig());
 }
 
 TEST(Config, WrittenAndReadIsTheSame) {

@@ -1,0 +1,122 @@
+// gyre diagnose: the training that it emulates is the run's own.
+#include "gyre/train/diagnostics.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "gyre/data/dataset.h"
+#include "gyre/data/prepare.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/train/batches.h"
+#include "gyre/train/build.h"
+
+namespace gyre {
+namespace {
+
+class DiagnosticsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(::testing::TempDir()) / "gyre-diagnostics";
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    std::ofstream text(directory_ / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "line " << i * 7919 % 1000 << " of so many\n";
+    text.close();
+    PrepareOptions options;
+    options.texts = {(directory_ / "text.txt").string()};
+    options.out = directory_ / "tokens";
+    prepare(options);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  Config config(const std::string& clip_scope) const {
+    Config config;
+    config.data.tokens = (directory_ / "tokens").string();
+    config.model.layers = 2;
+    config.model.width = 16;
+    config.model.heads = 2;
+    config.model.context = 16;
+    config.pipeline.schedule = "1f1b";  // no delay: what is emulated is what training does
+    config.pipeline.stages = 3;
+    config.pipeline.microbatch = 2;
+    config.pipeline.accumulate = 2;
+    config.pipeline.executor = "replay";
+    config.optimizer.kind = "adamw";
+    config.optimizer.epsilon = 0.1;  // so that a gradient's length counts
+    config.optimizer.clip = 0.01;
+    config.optimizer.clip_scope = clip_scope;
+    config.run.precision = "fp32";
+    Config resolved = config;
+    resolve_vocabulary(resolved, Dataset::open(config.data.tokens).vocabulary());
+    return resolved;
+  }
+
+  std::filesystem::path directory_;
+};
+
+// 1 - |sum of updates| / sum of |update| of every stage, from the run itself.
+std::vector<double> oscillations(const Config& config, int64_t updates) {
+  const c10::NoGradGuard no_grad;
+  const auto pipeline = build_pipeline(config);
+  const Dataset dataset = Dataset::open(config.data.tokens);
+  const auto batches = train_batches(config, dataset);
+  const auto weights = [&](int stage) {
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor& master : pipeline->owner(stage).weights.masters()) flat.push_back(master.flatten());
+    return at::cat(flat).to(at::kDouble);
+  };
+  const int stages = static_cast<int>(config.pipeline.stages);
+  std::vector<at::Tensor> start, last;
+  for (int stage = 0; stage < stages; ++stage) start.push_back(weights(stage));
+  last = start;
+  std::vector<double> lengths(stages);
+  struct : SegmentObserver {
+    void on_loss(int64_t, double) override {}
+    void on_update(int, int64_t, const std::vector<double>&) override {}
+  } nobody;
+  for (int64_t update = 0; update < updates; ++update) {
+    Segment segment;
+    segment.schedule = &pipeline->schedule();
+    segment.batches = batches.get();
+    segment.first_update = update;
+    segment.first_microbatch = update * config.pipeline.accumulate;
+    segment.microbatches = config.pipeline.accumulate;
+    make_executor("replay")->run(*pipeline, segment, nobody);
+    for (int stage = 0; stage < stages; ++stage) {
+      const at::Tensor now = weights(stage);
+      lengths[stage] += (now - last[stage]).norm().item<double>();
+      last[stage] = now;
+    }
+  }
+  std::vector<double> result;
+  for (int stage = 0; stage < stages; ++stage) {
+    result.push_back(1 - (last[stage] - start[stage]).norm().item<double>() / lengths[stage]);
+  }
+  return result;
+}
+
+TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
+  for (const char* scope : {"global", "stage", "none"}) {
+    TrainedModel model;
+    model.config = config(scope);
+    model.checkpoint.weights = build_pipeline(model.config)->weights();
+    DiagnosticsOptions options;
+    options.draws = 0;
+    options.updates = 8;
+    const Diagnostics found = diagnose(model, options);
+    const std::vector<double> expected = oscillations(model.config, options.updates);
+    for (size_t stage = 0; stage < expected.size(); ++stage) {
+      EXPECT_NEAR(found.stages[stage].oscillation, expected[stage], 1e-4) << scope << ", stage " << stage;
+      EXPECT_NEAR(found.stages[stage].cosine, 1, 1e-4) << scope << ", stage " << stage;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre
