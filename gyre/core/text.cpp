@@ -28,22 +28,26 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates) {
   size_t best = name.size() / 2 + 1;  // further than half the letters is no likeness
-  const std::string* nearest = nullptr;
+  const std::string* found = nullptr;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);
     if (distance < best) {
       best = distance;
-      nearest = &candidate;
+      found = &candidate;
     }
   }
-  if (nearest != nullptr) return fmt::format("; did you mean '{}'?", *nearest);
+  return found != nullptr ? std::optional(*found) : std::nullopt;
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
+  if (const auto near = nearest(name, candidates)) return fmt::format("; did you mean '{}'?", *near);
   return candidates.empty() ? "" : "; known: " + join(candidates, ", ");
 }
 
 std::string human_bytes(double bytes) {
-  constexpr std::array<const char*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  constexpr std::array<const char*, 7> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   size_t unit = 0;
   for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) bytes /= 1024;
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace gyre {
 
+// The candidate nearest to `name` by edit distance, if one is near.
+std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 // "; did you mean 'width'?" for the candidate nearest to `name` by edit distance, or, when none is near, "; known: a,
 // b".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);

@@ -62,7 +62,14 @@ class BertEmbedding final : public Layer {
     gradients[4].add_(kept[4]);
   }
 
-  double cost(int64_t tokens) const override { return static_cast<double>(tokens * config_.width); }
+  double cost(int64_t tokens) const override {
+    return static_cast<double>(tokens) * static_cast<double>(config_.width);
+  }
+  // Tokens and their types, the norm's input and statistics, and the dropout's mask.
+  double kept_bytes(const MicrobatchShape& shape) const override {
+    const double row = static_cast<double>(config_.width) * shape.element_bytes;
+    return shape.tokens() * (2 * kTokenBytes + row + kNormBytes + (config_.dropout > 0 ? row : 0));
+  }
 
  private:
   std::string name_ = "embedding";

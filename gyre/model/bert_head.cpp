@@ -2,6 +2,9 @@
 // asked for, and optionally the sentence-order head on the first position. Its loss is the sum of both means.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/cross_entropy.h"
@@ -11,6 +14,9 @@
 
 namespace gyre {
 namespace {
+
+constexpr double kAskedFor = 0.15;    // of the tokens
+constexpr double kNeverAskedFor = 3;  // of a sequence: classify and two separators
 
 // In the order of parameters(); the last four only with the sentence-order head, the final norm only with pre-norm.
 enum Parameter {
@@ -193,10 +199,17 @@ class BertHead final : public Layer {
     add_linear(kOrder, kOrderLogitsGrad);
   }
 
-  // About one token in seven is asked for.
   double cost(int64_t tokens) const override {
     const auto width = static_cast<double>(config_.width);
-    return 0.15 * static_cast<double>(tokens) * width * (width + static_cast<double>(config_.vocabulary));
+    return kAskedFor * static_cast<double>(tokens) * width * (width + static_cast<double>(config_.vocabulary));
+  }
+  // Of a row that is asked for: its number, what goes into and comes out of the transform and its norm, the logits.
+  // With pre-norm also every token's final norm.
+  double kept_bytes(const MicrobatchShape& shape) const override {
+    const double width = static_cast<double>(config_.width), element = shape.element_bytes;
+    const double rows = shape.sequences * std::max(1.0, std::floor(kAskedFor * (shape.context - kNeverAskedFor)));
+    const double row = kTokenBytes + kNormBytes + (4 * width + static_cast<double>(config_.vocabulary)) * element;
+    return rows * row + (config_.post_norm ? 0 : shape.tokens() * (width * element + kNormBytes));
   }
 
  private:

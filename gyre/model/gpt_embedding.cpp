@@ -49,7 +49,14 @@ class GptEmbedding final : public Layer {
     saved.tensors.clear();
   }
 
-  double cost(int64_t tokens) const override { return static_cast<double>(tokens * config_.width); }
+  double cost(int64_t tokens) const override {
+    return static_cast<double>(tokens) * static_cast<double>(config_.width);
+  }
+  // Tokens, and the dropout's mask.
+  double kept_bytes(const MicrobatchShape& shape) const override {
+    const double mask = config_.dropout > 0 ? static_cast<double>(config_.width) * shape.element_bytes : 0;
+    return shape.tokens() * (kTokenBytes + mask);
+  }
 
  private:
   std::string name_ = "embedding";

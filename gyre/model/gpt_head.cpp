@@ -57,6 +57,11 @@ class GptHead final : public Layer {
   double cost(int64_t tokens) const override {
     return static_cast<double>(tokens) * static_cast<double>(config_.width) * static_cast<double>(config_.vocabulary);
   }
+  // The norm's input, output and statistics, and the logits.
+  double kept_bytes(const MicrobatchShape& shape) const override {
+    const double elements = 2 * static_cast<double>(config_.width) + static_cast<double>(config_.vocabulary);
+    return shape.tokens() * (elements * shape.element_bytes + kNormBytes);
+  }
 
  private:
   at::Tensor norm_bias(std::span<const at::Tensor> weights) const { return config_.bias ? weights[1] : at::Tensor(); }

@@ -24,6 +24,13 @@ struct LayerContext {
   at::Tensor targets;  // read by the output head alone; undefined: the head returns logits instead of the loss
 };
 
+// The size of a microbatch, in doubles: a wrong configuration's sizes fit no integer.
+struct MicrobatchShape {
+  double sequences = 0, context = 0;
+  double element_bytes = 4;  // of the compute type
+  double tokens() const { return sequences * context; }
+};
+
 // What one microbatch in flight keeps at one layer between forward and backward. Owned by the microbatch; emptied by
 // the backward, so that memory returns as soon as it can.
 struct Saved {
@@ -57,6 +64,9 @@ class Layer {
 
   // Multiply-adds of one forward for a microbatch of `tokens` tokens, for balancing stages.
   virtual double cost(int64_t tokens) const = 0;
+  // Bytes that a forward in training keeps of such a microbatch, by which runs that cannot fit are refused: never more
+  // than it does keep. 0: not known.
+  virtual double kept_bytes(const MicrobatchShape&) const { return 0; }
 };
 
 using Layers = std::vector<std::shared_ptr<const Layer>>;

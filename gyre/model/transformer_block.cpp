@@ -163,6 +163,15 @@ class TransformerBlock final : public Layer {
     const double matrices = 4 * width * width + 2 * width * static_cast<double>(config_.mlp_width);
     return static_cast<double>(tokens) * (matrices + 2 * width * static_cast<double>(config_.context));
   }
+  // Of a token: inputs of both norms and of three matrices, q, k and v; the hidden layer before and after its
+  // activation; its row of every head's probabilities; masks; the norms' statistics.
+  double kept_bytes(const MicrobatchShape& shape) const override {
+    const double masks = config_.dropout > 0 ? 2 : 0;
+    const double elements = (8 + masks) * static_cast<double>(config_.width) +
+                            2 * static_cast<double>(config_.mlp_width) +
+                            static_cast<double>(config_.heads) * shape.context;
+    return shape.tokens() * (elements * shape.element_bytes + 2 * kNormBytes);
+  }
 
  private:
   size_t index(Matrix which) const {

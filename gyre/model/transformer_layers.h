@@ -26,6 +26,10 @@ std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, i
 
 inline constexpr float kInitialDeviation = 0.02f;  // GPT-2's and BERT's
 
+// What layers keep of a token besides elements of the compute type.
+inline constexpr double kTokenBytes = 8;     // its number, int64
+inline constexpr double kNormBytes = 2 * 4;  // a norm's mean and deviation, fp32
+
 inline ParameterSpec matrix_spec(const char* name, int64_t out, int64_t in, float deviation, bool rotate,
                                  int row_blocks = 1) {
   ParameterSpec spec;

@@ -24,6 +24,13 @@ double covariance_beta(const OptimizerConfig& config) {
 
 }  // namespace
 
+int64_t rotated_directions(const OptimizerConfig& config, int64_t size, int64_t other) {
+  // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
+  const bool is_long = size >= 2 * other;
+  const int64_t directions = is_long && config.long_sides == "thin" ? other : size;
+  return config.max_dimension > 0 && size > config.max_dimension ? std::min(directions, config.sketch) : directions;
+}
+
 RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                              at::Device device)
     : name_(std::move(name)),
@@ -32,10 +39,7 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
       half_(half_products(config)) {
   const bool both = config.geometry == "bilateral";
   const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
-    // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
-    const bool is_long = size >= 2 * other;
-    int64_t directions = is_long && config.long_sides == "thin" ? other : size;
-    if (config.max_dimension > 0 && size > config.max_dimension) directions = std::min(directions, config.sketch);
+    const int64_t directions = rotated_directions(config, size, other);
     if (directions == 0) return;
     RotationBasisOptions options;
     options.rank = directions < size ? directions : 0;

@@ -11,6 +11,10 @@
 
 namespace gyre {
 
+// How many directions of a matrix's side are rotated, the other side being `other` long: all of them, fewer (a sketch),
+// or none.
+int64_t rotated_directions(const OptimizerConfig& config, int64_t size, int64_t other);
+
 // One matrix W (m, n) and its gradient G:
 //   L <- bc L + (1-bc) G G^T;  R <- bc R + (1-bc) G^T G        bc: covariance_beta, or b2
 //   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, averaged into what the bases

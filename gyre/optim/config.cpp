@@ -15,7 +15,9 @@ void require(bool holds, const char* key, const std::string& value, const char* 
   if (!holds) throw InputError(fmt::format("[optimizer] {} is {}; give {}", key, value, wanted));
 }
 
-void check(const OptimizerConfig& config) {
+}  // namespace
+
+void check_optimizer(const OptimizerConfig& config) {
   const auto number = [](auto value) { return fmt::format("{}", value); };
   require(config.beta1 >= 0 && config.beta1 < 1, "betas[0]", number(config.beta1), "0 or more and less than 1");
   require(config.beta2 >= 0 && config.beta2 < 1, "betas[1]", number(config.beta2), "0 or more and less than 1");
@@ -52,8 +54,6 @@ void check(const OptimizerConfig& config) {
   require_type("iteration_products", config.iteration_products);
 }
 
-}  // namespace
-
 namespace {
 
 template <typename SomeOptimizer>
@@ -85,7 +85,7 @@ std::vector<std::string> optimizer_names() {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs) {
-  check(config);
+  check_optimizer(config);
   for (const Maker& maker : kMakers) {
     if (config.kind != maker.name) continue;
     auto optimizer = maker.make(config, specs);

@@ -47,5 +47,7 @@ struct OptimizerConfig {
 // Errors: InputError for an unknown kind (suggests the nearest) or a value out of range, naming key and value.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs);
 std::vector<std::string> optimizer_names();
+// InputError for a value out of range.
+void check_optimizer(const OptimizerConfig& config);
 
 }  // namespace gyre

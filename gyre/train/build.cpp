@@ -144,19 +144,34 @@ Layers build_layers(const Config& config) {
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(config.pipeline.microbatch * config.model.context));
-  if (config.pipeline.stages > static_cast<int64_t>(layers.size())) {
-    throw InputError(
-        fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks, "
-                    "head); use at most {} stages",
-                    config.pipeline.stages, layers.size(), config.model.layers, layers.size()));
-  }
+  check_stages(config);
   return partition_by_cost(costs, static_cast<int>(config.pipeline.stages));
 }
 
+void check_stages(const Config& config) {
+  const int64_t layers = config.model.layers + 2;
+  if (config.pipeline.stages <= layers) return;
+  throw InputError(
+      fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks, head); use "
+                  "at most {} stages",
+                  config.pipeline.stages, layers, config.model.layers, layers));
+}
+
+void check_clipping(const Config& config, const Schedule& schedule) {
+  if (clip_scope(config, schedule) != ClipScope::Global || schedule.has_flush()) return;
+  throw InputError(fmt::format(
+      "[optimizer] clip_scope = \"global\" needs a schedule with a flush (gpipe, 1f1b, ...), and {} has none; "
+      "use clip_scope = \"stage\"",
+      schedule.name));
+}
+
 std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
+  return build_pipeline(config, build_schedule(config));
+}
+
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule) {
   const Layers layers = build_layers(config);
   const auto ranges = build_partition(config, layers);
-  Schedule schedule = build_schedule(config);
   RuntimeOptions options = runtime_options(config, schedule);
   return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config));
 }

@@ -27,5 +27,11 @@ Layers build_layers(const Config& config);
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
+// With the schedule that build_schedule made.
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule);
+
+// What they would complain of, found without allocating anything.
+void check_stages(const Config& config);
+void check_clipping(const Config& config, const Schedule& schedule);
 
 }  // namespace gyre

@@ -11,13 +11,13 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
-#include "gyre/data/dataset.h"
 #include "gyre/report/metrics.h"
 #include "gyre/report/trace.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/train/batches.h"
 #include "gyre/train/build.h"
+#include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/evaluate.h"
 #include "gyre/train/interruption.h"
@@ -71,18 +71,15 @@ class Training {
   Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress)
       : options_(options),
         run_(run),
-        config_(std::move(config)),
+        checked_(std::move(config)),
         from_(std::move(from)),
-        dataset_(Dataset::open(config_.data.tokens)),
         progress_(progress),
         announcer_(options.stop, from_.step(), progress),
         saver_(run_, config_, from_.step(), options.files) {
     if (options.resume) check_data();
-    resolve_vocabulary(config_, dataset_.vocabulary());
-    pipeline_ = build_pipeline(config_);
+    progress_.message(checked_.summary);
+    pipeline_ = build_pipeline(config_, std::move(checked_.schedule));
     executor_ = make_executor(config_.pipeline.executor);
-    train_batches_ = train_batches(config_, dataset_);
-    if (config_.run.eval_every > 0) val_batches_ = validation_batches(config_, dataset_);
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
   }
 
@@ -149,7 +146,8 @@ class Training {
   // Tokens and tokenizer must be those that the run was begun with.
   void check_data() const {
     const auto check = [&](const DataIdentity& run) {
-      check_identity(run, dataset_.meta().checksums, dataset_.directory(), {kTokenizerFile, kTrainFile, kValFile});
+      check_identity(run, checked_.dataset->meta().checksums, checked_.dataset->directory(),
+                     {kTokenizerFile, kTrainFile, kValFile});
     };
     if (is_there(run_.tokenizer() / kMetaFile)) check(DatasetMeta::load(run_.tokenizer()).checksums);
     if (from_.checkpoint && !from_.checkpoint->data.empty()) check(from_.checkpoint->data);
@@ -160,7 +158,7 @@ class Training {
     const int64_t window = pipeline_->schedule().window;
     Segment segment;
     segment.schedule = &pipeline_->schedule();
-    segment.batches = train_batches_.get();
+    segment.batches = checked_.train_batches.get();
     segment.first_update = done_;
     segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * window;
@@ -179,7 +177,7 @@ class Training {
 
     done_ += report.microbatches / window;
     microbatches_ += report.microbatches;
-    tokens_ += report.microbatches * train_batches_->tokens_per_batch();
+    tokens_ += report.microbatches * checked_.train_batches->tokens_per_batch();
     interrupted_ = stop_requested() && done_ < config_.run.updates;
     if (interrupted_) {
       note_drain("interrupt");
@@ -196,7 +194,7 @@ class Training {
     metrics_->drain(done_, reason);
   }
 
-  bool evaluates() const { return val_batches_.source != nullptr; }
+  bool evaluates() const { return checked_.val_batches.source != nullptr; }
   bool stop_requested() const { return options_.stop.stop_requested(); }
 
   // A worker does not come back from its action, so nothing that it may touch can be destroyed.
@@ -213,7 +211,7 @@ class Training {
 
   void record(const StepRecord& step) {
     const double now = seconds_since(started_);
-    const int64_t step_tokens = pipeline_->schedule().window * train_batches_->tokens_per_batch();
+    const int64_t step_tokens = pipeline_->schedule().window * checked_.train_batches->tokens_per_batch();
     MetricsStep line;
     line.step = step.step;
     line.loss = step.loss;
@@ -233,8 +231,8 @@ class Training {
   }
 
   void run_evaluation() {
-    const int64_t count = std::min(config_.run.eval_batches, val_batches_.count);
-    const double loss = evaluate(*pipeline_, *executor_, *val_batches_.source, count, done_,
+    const int64_t count = std::min(config_.run.eval_batches, checked_.val_batches.count);
+    const double loss = evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_,
                                  [this](const std::string& what) { progress_.message(what); });
     metrics_->eval(done_, loss);
     progress_.message(fmt::format("step {}: validation loss {:.4f}", done_, loss));
@@ -251,7 +249,7 @@ class Training {
     state.model = model_identity(config_);
     state.delay = delay_;
     state.skipped = skipped_;
-    state.data = dataset_.meta().checksums;
+    state.data = checked_.dataset->meta().checksums;
     state.weights = pipeline_->weights();
     state.optimizer = pipeline_->optimizer_state();
     metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
@@ -307,7 +305,7 @@ class Training {
     result_.parameters = pipeline_->parameter_count();
     if (train_seconds_ > 0) {
       result_.tokens_per_second =
-          static_cast<double>(train_microbatches_ * train_batches_->tokens_per_batch()) / train_seconds_;
+          static_cast<double>(train_microbatches_ * checked_.train_batches->tokens_per_batch()) / train_seconds_;
       if (config_.pipeline.executor != "replay") result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
     }
     MetricsEnd line;
@@ -325,7 +323,8 @@ class Training {
 
   void write_measurements() {
     if (measurements_.empty()) return;
-    write_file_atomic(run_.costs(), to_json(measurements_.cost_model(*pipeline_, train_batches_->tokens_per_batch())),
+    write_file_atomic(run_.costs(),
+                      to_json(measurements_.cost_model(*pipeline_, checked_.train_batches->tokens_per_batch())),
                       options_.files);
     if (options_.trace.empty()) return;
     write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
@@ -337,15 +336,13 @@ class Training {
 
   const TrainOptions& options_;
   const RunDirectory& run_;
-  Config config_;
+  CheckedRun checked_;
+  const Config& config_ = checked_.config;
   ResumePoint from_;
-  Dataset dataset_;
   Progress& progress_;
   StopAnnouncer announcer_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<BatchSource> train_batches_;
-  ValidationBatches val_batches_;
   std::unique_ptr<MetricsWriter> metrics_;
   Saver saver_;
   DrainPlan plan_;
@@ -385,6 +382,11 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   if (!lock) lock.emplace(run.root(), options.files);
   if (!options.resume) refuse_to_replace_run(run);  // another process may have been faster
   return training.run();
+}
+
+void check(const TrainOptions& options, Progress& progress) {
+  const RunDirectory run(options.out, options.files);
+  progress.message(CheckedRun(session_config(options, run)).summary);
 }
 
 }  // namespace gyre

@@ -44,4 +44,7 @@ struct TrainResult {
 // Errors: InputError before anything is written; RunError when the run had to stop (its checkpoints are whole).
 TrainResult train(const TrainOptions& options, Progress& progress);
 
+// All that train() does before its first update but allocate and write. Errors: InputError, as train()'s.
+void check(const TrainOptions& options, Progress& progress);
+
 }  // namespace gyre

@@ -1,0 +1,36 @@
+#include "gyre/train/checked_run.h"
+
+#include <utility>
+
+#include "gyre/core/faults.h"
+#include "gyre/core/memory_limit.h"
+#include "gyre/train/build.h"
+#include "gyre/train/memory.h"
+#include "gyre/train/summary.h"
+
+namespace gyre {
+
+CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
+  Faults faults;
+  faults.collect([&] {
+    dataset.emplace(Dataset::open(config.data.tokens));
+    resolve_vocabulary(config, dataset->vocabulary());
+  });
+  faults.collect([&] { check_stages(config); });
+  faults.collect([&] {
+    schedule = build_schedule(config);
+    check_clipping(config, schedule);
+  });
+  faults.collect([&] { check_optimizer(optimizer_config(config)); });
+  faults.raise();
+
+  const MemoryLimit limit = memory_limit();
+  check_memory(config, limit);
+  train_batches = gyre::train_batches(config, *dataset);
+  if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
+  const Layers layers = build_layers(config);
+  summary = summarise(config, *dataset, schedule, layers, build_partition(config, layers),
+                      predict_memory(config, schedule), limit);
+}
+
+}  // namespace gyre

@@ -1,0 +1,29 @@
+// A run that has been looked through: all that can be judged before anything is allocated or written.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gyre/data/dataset.h"
+#include "gyre/schedule/schedule.h"
+#include "gyre/train/batches.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+struct CheckedRun {
+  // Opens the data, builds the schedule and predicts the memory. InputError with a line for each thing that is wrong.
+  explicit CheckedRun(Config config);
+  CheckedRun(const CheckedRun&) = delete;  // batches read the dataset
+  CheckedRun& operator=(const CheckedRun&) = delete;
+
+  Config config;  // with the data's vocabulary
+  std::optional<Dataset> dataset;
+  Schedule schedule;
+  std::unique_ptr<BatchSource> train_batches;
+  ValidationBatches val_batches;  // empty unless the run evaluates
+  std::string summary;            // for people, a few lines
+};
+
+}  // namespace gyre

@@ -1,0 +1,190 @@
+#include "gyre/train/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/optim/state_bytes.h"
+#include "gyre/plan/planner.h"
+#include "gyre/train/build.h"
+
+namespace gyre {
+namespace {
+
+constexpr double kFloat = 4;  // bytes
+
+struct LayerBytes {
+  std::string name;
+  double cost = 0;  // of a forward, by which layers are shared out
+  double version = 0, masters = 0, gradients = 0, moments = 0;
+  double kept = 0, input = 0, output = 0;  // of a microbatch
+};
+
+bool is_half(const Config& config) {
+  return config.run.precision == "bf16";
+}
+
+LayerBytes bytes_of(const Config& config, const Layer& layer) {
+  const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
+                              static_cast<double>(config.model.context), is_half(config) ? 2.0 : kFloat};
+  const auto specs = layer.parameters();
+  double parameters = 0;
+  for (const ParameterSpec& spec : specs) {
+    double elements = 1;
+    for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
+    parameters += elements;
+  }
+  LayerBytes bytes;
+  bytes.name = layer.name();
+  bytes.cost = layer.cost(config.pipeline.microbatch * config.model.context);
+  bytes.version = parameters * shape.element_bytes;
+  bytes.masters = is_half(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
+  bytes.gradients = parameters * kFloat;
+  bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
+  bytes.kept = layer.kept_bytes(shape);
+  bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
+  return bytes;
+}
+
+// The embedding, a block and the head: blocks are alike, and a hundred thousand of them need not be made to be weighed.
+struct ModelBytes {
+  LayerBytes embedding, block, head;
+  double blocks = 0;
+
+  template <typename Of>
+  double sum(Of&& of) const {
+    return of(embedding) + blocks * of(block) + of(head);
+  }
+};
+
+ModelBytes bytes_of(const Config& config) {
+  Config small = config;
+  small.model.layers = 1;
+  const Layers layers = build_layers(small);
+  ModelBytes bytes{bytes_of(config, *layers[0]), bytes_of(config, *layers[1]), bytes_of(config, *layers[2]),
+                   static_cast<double>(config.model.layers)};
+  bytes.embedding.input =
+      static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context) * 8;
+  return bytes;
+}
+
+// A key whose value decides how much memory is needed, and what it is where nobody gives it.
+struct Key {
+  const char* name;
+  int64_t Config::Model::*model;
+  int64_t Config::Pipeline::*pipeline;
+  int64_t usual;
+
+  int64_t& in(Config& config) const { return model != nullptr ? config.model.*model : config.pipeline.*pipeline; }
+};
+
+std::vector<Key> keys_that_cost() {
+  const Config usual;
+  return {{"[model] layers", &Config::Model::layers, nullptr, usual.model.layers},
+          {"[model] width", &Config::Model::width, nullptr, usual.model.width},
+          {"[model] mlp_width", &Config::Model::mlp_width, nullptr, usual.model.mlp_width},
+          {"[model] context", &Config::Model::context, nullptr, usual.model.context},
+          {"[model] vocabulary", &Config::Model::vocabulary, nullptr, 256},
+          {"[pipeline] microbatch", nullptr, &Config::Pipeline::microbatch, usual.pipeline.microbatch}};
+}
+
+struct Dearest {
+  std::string key;
+  int64_t value = 0, usual = 0;
+  double otherwise = 0;  // the least with the usual value
+};
+
+// The key without whose excess over the usual value the least would be least.
+Dearest dearest_key(const Config& config, double least) {
+  Dearest dearest;
+  dearest.otherwise = least;
+  for (const Key& key : keys_that_cost()) {
+    Config other = config;
+    int64_t& value = key.in(other);
+    const int64_t given = value;
+    if (given <= key.usual) continue;
+    value = key.usual;
+    // Heads must divide the width, whatever it is.
+    if (key.model == &Config::Model::width)
+      value = (key.usual + other.model.heads - 1) / other.model.heads * other.model.heads;
+    const double total = least_memory(other).total();
+    if (value < given && total < dearest.otherwise) dearest = {key.name, given, value, total};
+  }
+  return dearest;
+}
+
+int64_t whole(double bytes) {
+  return static_cast<int64_t>(bytes);
+}
+
+std::vector<LayerProfile> profiles_of(const Config& config) {
+  const ModelBytes bytes = bytes_of(config);
+  std::vector<LayerProfile> profiles;
+  const auto add = [&](const LayerBytes& layer) {
+    LayerProfile profile;
+    profile.name = layer.name;
+    profile.forward = layer.cost;
+    profile.input_bytes = whole(layer.input);
+    profile.output_bytes = whole(layer.output);
+    profile.activation_bytes = whole(layer.kept);
+    profile.weight_bytes = whole(layer.version);
+    profile.gradient_bytes = whole(layer.gradients);
+    profile.optimizer_bytes = whole(layer.masters + layer.moments);
+    profiles.push_back(profile);
+  };
+  add(bytes.embedding);
+  for (int64_t block = 0; block < config.model.layers; ++block) add(bytes.block);
+  add(bytes.head);
+  return profiles;
+}
+
+}  // namespace
+
+MemoryParts least_memory(const Config& config) {
+  const ModelBytes model = bytes_of(config);
+  MemoryParts least;
+  least.weights = model.sum([](const LayerBytes& layer) { return layer.version; });
+  least.gradients = model.sum([](const LayerBytes& layer) { return layer.gradients; });
+  least.optimizer = model.sum([](const LayerBytes& layer) { return layer.masters + layer.moments; });
+  least.activations = config.pipeline.recompute ? std::max({model.embedding.kept, model.block.kept, model.head.kept})
+                                                : model.sum([](const LayerBytes& layer) { return layer.kept; });
+  return least;
+}
+
+void check_memory(const Config& config, const MemoryLimit& limit) {
+  const double least = least_memory(config).total();
+  if (least <= limit.bytes) return;
+  const Dearest dearest = dearest_key(config, least);
+  std::string advice = "make the model smaller";
+  if (!dearest.key.empty()) {
+    advice = fmt::format("{} = {} costs most, with {} it would be {}", dearest.key, dearest.value, dearest.usual,
+                         human_bytes(dearest.otherwise));
+  }
+  throw InputError(fmt::format("this run needs {} at least, and {}; {}", human_bytes(least), limit.what, advice));
+}
+
+PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
+  const CostModel costs = stage_costs(profiles_of(config), schedule.stages, config.pipeline.recompute,
+                                      config.pipeline.microbatch * config.model.context);
+  PredictedMemory predicted;
+  predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));
+  MemoryParts& process = predicted.process;
+  for (const WorkerMemory& worker : predicted.workers) {
+    process.weights += static_cast<double>(worker.weights);
+    process.gradients += static_cast<double>(worker.gradients);
+    process.optimizer += static_cast<double>(worker.optimizer);
+    process.activations += static_cast<double>(worker.activations);
+  }
+  // Of a version that all replicas of a stage read there is one copy here.
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    process.weights -=
+        static_cast<double>(schedule.pipelines - 1) * static_cast<double>(costs.stage(stage).weight_bytes);
+  }
+  return predicted;
+}
+
+}  // namespace gyre

@@ -1,0 +1,37 @@
+// What a run will hold in memory, from its configuration alone: a run that cannot fit is refused before anything is
+// allocated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gyre/core/memory_limit.h"
+#include "gyre/simulate/memory.h"
+#include "gyre/train/config.h"
+
+namespace gyre {
+
+// Bytes by what holds them. Doubles: a wrong configuration's sizes fit no integer.
+struct MemoryParts {
+  double weights = 0;    // masters are counted with the optimizer, as in the simulator's model
+  double gradients = 0;  // accumulators of windows
+  double optimizer = 0;
+  double activations = 0;  // of microbatches in flight
+  double total() const { return weights + gradients + optimizer + activations; }
+};
+
+// No run of this configuration holds less: one version of the weights, one window's gradients, the optimizer's state,
+// and the activations of the one microbatch whose forward has just ended in the last stage. Takes microseconds.
+MemoryParts least_memory(const Config& config);
+
+// InputError where the least is above the limit, naming the key that costs most.
+void check_memory(const Config& config, const MemoryLimit& limit);
+
+// What the schedule makes of it.
+struct PredictedMemory {
+  std::vector<WorkerMemory> workers;  // as on a device each: every replica has its own weights
+  MemoryParts process;                // all of them here, where replicas read their owner's
+};
+PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
+
+}  // namespace gyre

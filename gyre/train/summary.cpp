@@ -1,0 +1,128 @@
+#include "gyre/train/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/core/text.h"
+#include "gyre/model/stage.h"
+#include "gyre/schedule/delay.h"
+#include "gyre/train/schedule_options.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kMostRows = 16;  // of the table of stages
+
+struct StageRow {
+  std::string layers;
+  int64_t parameters = 0;
+  int64_t delay = 0;
+};
+
+std::string names_of(const Layers& layers, LayerRange range) {
+  const std::string& first = layers[range.begin]->name();
+  return range.end - range.begin == 1 ? first : fmt::format("{} to {}", first, layers[range.end - 1]->name());
+}
+
+std::vector<StageRow> rows_of(const Schedule& schedule, const Layers& layers, const std::vector<LayerRange>& ranges) {
+  const LongestDelays delays = longest_delays(schedule);
+  std::vector<StageRow> rows;
+  for (size_t stage = 0; stage < ranges.size(); ++stage) {
+    const LayerRange range = ranges[stage];
+    const Stage weights(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
+    rows.push_back({names_of(layers, range), weights.parameter_count(), delays.delay[stage]});
+  }
+  return rows;
+}
+
+std::string line(const char* what, const std::string& text) {
+  return fmt::format("{:<11}{}\n", what, text);
+}
+
+std::string span(int64_t least, int64_t most, std::string (*shown)(double)) {
+  const std::string from = shown(static_cast<double>(least)), to = shown(static_cast<double>(most));
+  return from == to ? from : from + " to " + to;
+}
+
+std::string table_of(const std::vector<StageRow>& rows) {
+  size_t width = std::string("layers").size();
+  for (const StageRow& row : rows) width = std::max(width, row.layers.size());
+  std::string text = fmt::format("{:<11}{:<{}}  {:>10}  {:>5}\n", "stage", "layers", width, "parameters", "delay");
+  for (size_t stage = 0; stage < rows.size(); ++stage) {
+    text += fmt::format("{:>5}      {:<{}}  {:>10}  {:>5}\n", stage, rows[stage].layers, width,
+                        human_count(static_cast<double>(rows[stage].parameters)), rows[stage].delay);
+  }
+  return text;
+}
+
+std::string outline_of(const std::vector<StageRow>& rows, const std::vector<LayerRange>& ranges) {
+  const auto by_size = [](LayerRange a, LayerRange b) { return a.end - a.begin < b.end - b.begin; };
+  const auto [thin, thick] = std::minmax_element(ranges.begin(), ranges.end(), by_size);
+  const auto by_parameters = [](const StageRow& a, const StageRow& b) { return a.parameters < b.parameters; };
+  const auto [light, heavy] = std::minmax_element(rows.begin(), rows.end(), by_parameters);
+  const auto by_delay = [](const StageRow& a, const StageRow& b) { return a.delay < b.delay; };
+  const auto [early, late] = std::minmax_element(rows.begin(), rows.end(), by_delay);
+  return line("stages", fmt::format("{}, of {} layers and {} parameters each; delays {}", rows.size(),
+                                    span(thin->end - thin->begin, thick->end - thick->begin, human_count),
+                                    span(light->parameters, heavy->parameters, human_count),
+                                    span(early->delay, late->delay, human_count)));
+}
+
+std::string model_line(const Config& config, const std::vector<StageRow>& rows) {
+  int64_t parameters = 0;
+  for (const StageRow& row : rows) parameters += row.parameters;
+  const auto& model = config.model;
+  return line("model", fmt::format("{} parameters: {}, {} block{} of width {}, context {}, vocabulary {}",
+                                   human_count(static_cast<double>(parameters)), model.kind, model.layers,
+                                   model.layers == 1 ? "" : "s", model.width, model.context, model.vocabulary));
+}
+
+std::string updates_line(const Config& config, const Dataset& dataset) {
+  const double tokens = static_cast<double>(config.pipeline.accumulate) *
+                        static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
+  const double all = tokens * static_cast<double>(config.run.updates);
+  return line("updates",
+              fmt::format("{} of {} tokens ({} microbatch{} x {} sequences x {}): {} in all, the data {:.3g} times",
+                          config.run.updates, human_count(tokens), config.pipeline.accumulate,
+                          config.pipeline.accumulate == 1 ? "" : "es", config.pipeline.microbatch, config.model.context,
+                          human_count(all), all / static_cast<double>(std::max<int64_t>(1, dataset.train().size()))));
+}
+
+std::string memory_line(const PredictedMemory& memory, const MemoryLimit& limit) {
+  const MemoryParts& all = memory.process;
+  const double program = resident_bytes();
+  const double total = all.total() + program;
+  std::string lines =
+      line("memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}",
+                                 human_bytes(total), human_bytes(all.weights), human_bytes(all.gradients),
+                                 human_bytes(all.optimizer), human_bytes(all.activations), human_bytes(program)));
+  if (!limit.what.empty()) lines += line("", limit.what);
+  if (total > limit.bytes) {
+    lines += line("", "this may not fit: lower microbatch or context, or set recompute = true");
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
+                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, const MemoryLimit& limit) {
+  const auto rows = rows_of(schedule, layers, ranges);
+  std::string text = model_line(config, rows);
+  text += line("data", fmt::format("{}: {} tokens to train on, {} to validate", config.data.tokens,
+                                   human_count(static_cast<double>(dataset.train().size())),
+                                   human_count(static_cast<double>(dataset.val().size()))));
+  text += updates_line(config, dataset);
+  text +=
+      line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
+  text += line("schedule", fmt::format("{} on {} worker{}, weights {}, executor {}", schedule.name, schedule.workers,
+                                       schedule.workers == 1 ? "" : "s", to_string(weight_policy(config, schedule)),
+                                       config.pipeline.executor));
+  text += memory_line(memory, limit);
+  text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);
+  text.pop_back();
+  return text;
+}
+
+}  // namespace gyre

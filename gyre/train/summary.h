@@ -1,0 +1,21 @@
+// What a run is, for people, before its first update.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gyre/core/memory_limit.h"
+#include "gyre/data/dataset.h"
+#include "gyre/model/layer.h"
+#include "gyre/plan/partition.h"
+#include "gyre/schedule/schedule.h"
+#include "gyre/train/config.h"
+#include "gyre/train/memory.h"
+
+namespace gyre {
+
+// A few aligned lines: model, data, updates, schedule, memory; then the stages with their layers, weights and delays.
+std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
+                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, const MemoryLimit& limit);
+
+}  // namespace gyre

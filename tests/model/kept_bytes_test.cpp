@@ -1,0 +1,84 @@
+// What layers say that a microbatch keeps, against what it keeps.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gyre/model/bert.h"
+#include "gyre/model/gpt.h"
+#include "gyre/model/stage.h"
+
+namespace gyre {
+namespace {
+
+constexpr int64_t kSequences = 3, kContext = 43, kVocabulary = 50;
+
+// Every layer by itself, so that what two share is in both.
+void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what) {
+  const MicrobatchShape shape{kSequences, kContext, static_cast<double>(at::elementSize(type))};
+  at::Tensor x = at::ones({kSequences, kContext}, at::kLong);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Stage stage({layers[i]}, static_cast<int>(i));
+    std::vector<at::Tensor> weights;
+    for (const ParameterSpec& spec : stage.parameters()) weights.push_back(initial_value(spec, 1).to(type));
+    LayerContext context;
+    if (i + 1 == layers.size()) {
+      context.targets = at::full({kSequences, kContext}, -1, at::kLong);
+      // As masked batches ask: 15% of what is not around the segments; a GPT asks for all.
+      context.targets.narrow(1, 2, layers[0]->parameters().size() > 2 ? 6 : kContext - 2).fill_(1);
+      if (layers[0]->parameters().size() == 2) context.targets.fill_(1);
+    }
+    StageSaved saved;
+    x = stage.forward(weights, x, context, saved);
+    const auto kept = static_cast<double>(saved_bytes(saved));
+    const double said = layers[i]->kept_bytes(shape);
+    EXPECT_LE(said, kept) << what << ": " << layers[i]->name();
+    EXPECT_GE(said, 0.97 * kept) << what << ": " << layers[i]->name();
+  }
+}
+
+TEST(KeptBytes, OfGpt) {
+  for (const double dropout : {0.0, 0.1}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      GptConfig config;
+      config.layers = 1;
+      config.width = 24;
+      config.heads = 4;
+      config.context = kContext;
+      config.vocabulary = kVocabulary;
+      config.dropout = dropout;
+      expect_kept(build_gpt(config), type, fmt::format("gpt, dropout {}, {}", dropout, at::toString(type)));
+    }
+  }
+}
+
+TEST(KeptBytes, OfBert) {
+  for (const double dropout : {0.0, 0.1}) {
+    for (const bool post_norm : {false, true}) {
+      BertConfig config;
+      config.layers = 1;
+      config.width = 24;
+      config.heads = 4;
+      config.context = kContext;
+      config.vocabulary = kVocabulary;
+      config.separator = kVocabulary - 1;
+      config.dropout = dropout;
+      config.post_norm = post_norm;
+      expect_kept(build_bert(config), at::kFloat, fmt::format("bert, dropout {}, post-norm {}", dropout, post_norm));
+    }
+  }
+}
+
+TEST(KeptBytes, OfSizesThatFitNoInteger) {
+  GptConfig config;
+  config.layers = 1;
+  config.width = 1 << 20;
+  config.heads = 1 << 20;
+  config.context = 1 << 24;
+  config.vocabulary = 1 << 30;
+  config.mlp_width = 1 << 24;
+  const Layers layers = build_gpt(config);
+  EXPECT_GT(layers[1]->kept_bytes({0x1p20, 0x1p24, 4}), 0x1p87) << "the heads' probabilities alone";
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,73 @@
+// What an optimizer is predicted to keep is what it keeps.
+#include "gyre/optim/state_bytes.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "gyre/model/gpt.h"
+#include "gyre/model/stage.h"
+
+namespace gyre {
+namespace {
+
+std::vector<ParameterSpec> parameters() {
+  GptConfig model;
+  model.layers = 1;
+  model.width = 12;
+  model.heads = 2;
+  model.context = 8;
+  model.vocabulary = 40;
+  return Stage(build_gpt(model), 0).parameters();
+}
+
+double state_bytes(const OptimizerConfig& config) {
+  double bytes = 0;
+  for (const auto& [name, tensor] : make_optimizer(config, parameters())->state()) {
+    bytes += static_cast<double>(tensor.nbytes());
+  }
+  return bytes;
+}
+
+TEST(StateBytes, OfEveryOptimizer) {
+  for (const std::string& kind : optimizer_names()) {
+    OptimizerConfig config;
+    config.kind = kind;
+    const double predicted = optimizer_state_bytes(config, parameters()), kept = state_bytes(config);
+    EXPECT_LE(predicted, kept + 64) << kind;
+    EXPECT_GE(predicted, 0.99 * kept) << kind;
+  }
+}
+
+TEST(StateBytes, OfEveryWayToRotate) {
+  for (const char* source : {"second", "first"}) {
+    for (const char* geometry : {"bilateral", "unilateral"}) {
+      for (const char* long_sides : {"thin", "whole"}) {
+        for (const int64_t max_dimension : {0, 20}) {
+          for (const int64_t sketch : {0, 4}) {
+            if (sketch > 0 && max_dimension == 0) continue;
+            OptimizerConfig config;
+            config.source = source;
+            config.geometry = geometry;
+            config.long_sides = long_sides;
+            config.max_dimension = max_dimension;
+            config.sketch = sketch;
+            config.look_ahead = 0.5;
+            const double predicted = optimizer_state_bytes(config, parameters()), kept = state_bytes(config);
+            EXPECT_LE(predicted, kept + 1000) << source << geometry << long_sides << max_dimension << sketch;
+            EXPECT_GE(predicted, 0.97 * kept) << source << geometry << long_sides << max_dimension << sketch;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(StateBytes, OfMatricesThatNobodyCanHold) {
+  ParameterSpec spec;
+  spec.shape = {int64_t{1} << 40, int64_t{1} << 40};
+  spec.rotate = true;
+  EXPECT_GT(optimizer_state_bytes({}, {spec}), 0x1p82);
+}
+
+}  // namespace
+}  // namespace gyre
