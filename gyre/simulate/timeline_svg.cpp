@@ -1,0 +1,138 @@
+#include "gyre/simulate/timeline_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gyre/simulate/simulator.h"
+
+namespace gyre {
+namespace {
+
+constexpr double kLeft = 76, kTop = 34, kRight = 12;
+constexpr double kRow = 24, kGap = 4, kLegend = 34;
+constexpr double kForward = 20, kWidest = 1600;  // pixels of a forward; of all of them
+constexpr double kDigit = 6.4;                   // width of a digit at the font size of a box
+
+struct Look {
+  ActionKind kind;
+  const char* name;
+  std::array<const char*, 2> colours;  // of pipelines by turns
+};
+// Colours that people with colour blindness can tell apart (Okabe and Ito).
+constexpr Look kLooks[] = {{ActionKind::Forward, "forward", {"#56B4E9", "#0072B2"}},
+                           {ActionKind::Backward, "backward", {"#F0B040", "#D55E00"}},
+                           {ActionKind::BackwardInput, "backward, inputs", {"#F0B040", "#D55E00"}},
+                           {ActionKind::BackwardWeights, "backward, weights", {"#7FCDB4", "#009E73"}}};
+
+const Look* look_of(ActionKind kind) {
+  for (const Look& look : kLooks) {
+    if (look.kind == kind) return &look;
+  }
+  return nullptr;  // updates and adoptions take no time
+}
+
+std::string box(double x, double y, double width, const char* colour) {
+  return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" rx=\"2\" fill=\"{}\"/>\n", x, y,
+                     width, kRow, colour);
+}
+
+std::string words(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more, text);
+}
+
+// Of a file's name, which may hold anything.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<') {
+      result += "&lt;";
+    } else if (c == '&') {
+      result += "&amp;";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+class Picture {
+ public:
+  Picture(const Schedule& schedule, const Simulation& simulation) : schedule_(schedule), simulation_(simulation) {
+    scale_ = std::min(kForward, kWidest / std::max(1.0, simulation.makespan));
+    bottom_ = kTop + schedule.workers * (kRow + kGap);
+  }
+
+  std::string draw() {
+    const std::string title =
+        fmt::format("{}: {} microbatch{} through {} stage{}, workers wait {:.0f}% of the time", escaped(schedule_.name),
+                    simulation_.microbatches, simulation_.microbatches == 1 ? "" : "es", schedule_.stages,
+                    schedule_.stages == 1 ? "" : "s", 100 * (1 - simulation_.utilisation()));
+    const double title_width = kLeft + 8.0 * static_cast<double>(title.size());  // at its font size, with room to spare
+    const double width = std::max({kLeft + simulation_.makespan * scale_ + kRight, title_width, 520.0});
+    svg_ = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "height=\"{1:.0f}\" "
+        "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        width, bottom_ + kLegend);
+    svg_ += words(kLeft, 20, "start", title, " font-size=\"14\" font-weight=\"bold\"");
+    for (int worker = 0; worker < schedule_.workers; ++worker) draw_worker(worker);
+    draw_legend();
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  void draw_worker(int worker) {
+    const double y = kTop + worker * (kRow + kGap);
+    svg_ += words(kLeft - 8, y + kRow / 2 + 4, "end", fmt::format("worker {}", worker));
+    svg_ += box(kLeft, y, simulation_.makespan * scale_, "#f2f2f2");
+    for (const TimedAction& timed : simulation_.trace[worker]) {
+      const Look* look = look_of(timed.action.kind);
+      if (look == nullptr) continue;
+      const size_t shade = static_cast<size_t>(timed.action.pipeline) % look->colours.size();
+      const double x = kLeft + timed.start * scale_, width = (timed.end - timed.start) * scale_;
+      svg_ += box(x + 0.5, y, std::max(0.5, width - 1), look->colours[shade]);
+      const std::string number = fmt::format("{}", timed.action.microbatch);
+      if (static_cast<double>(number.size()) * kDigit > width - 3) continue;
+      svg_ += words(x + width / 2, y + kRow / 2 + 4, "middle", number,
+                    shade == 0 ? " font-size=\"11\"" : " font-size=\"11\" fill=\"#ffffff\"");
+    }
+  }
+
+  // The kinds that are there.
+  void draw_legend() {
+    double x = kLeft;
+    const auto entry = [&](const char* colour, const std::string& name) {
+      svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" rx=\"2\" fill=\"{}\"/>\n", x,
+                          bottom_ + 10, colour);
+      svg_ += words(x + 20, bottom_ + 21, "start", name);
+      x += 44 + 7.0 * static_cast<double>(name.size());
+    };
+    for (const Look& look : kLooks) {
+      const bool there = std::any_of(simulation_.trace.begin(), simulation_.trace.end(), [&](const auto& actions) {
+        return std::any_of(actions.begin(), actions.end(),
+                           [&](const TimedAction& timed) { return timed.action.kind == look.kind; });
+      });
+      if (there) entry(look.colours[0], look.name);
+    }
+    entry("#f2f2f2", "waiting");
+    if (schedule_.pipelines > 1) svg_ += words(x, bottom_ + 21, "start", "dark: every other pipeline");
+  }
+
+  const Schedule& schedule_;
+  const Simulation& simulation_;
+  double scale_ = kForward;
+  double bottom_ = 0;
+  std::string svg_;
+};
+
+}  // namespace
+
+std::string to_svg(const Schedule& schedule, int64_t microbatches, double tb_over_tf) {
+  const Simulation simulation =
+      simulate(schedule, uniform_costs(tb_over_tf), {.microbatches = microbatches, .trace = true});
+  return Picture(schedule, simulation).draw();
+}
+
+}  // namespace gyre
