@@ -12,6 +12,7 @@
 namespace gyre::app {
 
 // Of gyre itself.
+void add_init(CLI::App& app);      // init.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp
 void add_schedule(CLI::App& app);  // schedule.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp
@@ -43,6 +44,14 @@ std::string explain_exception(const std::exception& error);
 int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
                      std::string (*explain)(const std::exception&) = explain_exception);
 
+// What is wrong with the command line, in one line of our own words. parse_errors.cpp
+std::string explain(const CLI::App& app, const CLI::Error& error);
+// For paths: not empty, and where something is to be written, that it can be. Whether a disk is full shows later.
+CLI::Validator some_path();
+CLI::Validator file_to_write();
+CLI::Validator directory_to_make();
+// A path that cannot be looked at: permissions, a name too long, a circle of links.
+std::string explain(const std::filesystem::filesystem_error& error);
 // Where gyre-engine is: beside gyre. Errors: RunError where it could not be loaded. engine_program.cpp
 std::filesystem::path engine_program();
 

@@ -34,11 +34,16 @@ int fail(const std::string& what, int exit_code) {
 
 // CLI11 says no more than that a subcommand is required.
 void check_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  if (argc < 2) return;
+  if (argv[1][0] == '-') {
+    const std::string flag = argv[1];
+    if (flag == "-h" || flag == "--help" || flag == "--version") return;
+    throw InputError(fmt::format("unknown flag {}; a command comes first, see gyre --help", printable(flag)));
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
-  throw InputError(fmt::format("there is no command '{}'{}", argv[1], suggestion(argv[1], names)));
+  throw InputError(fmt::format("there is no command '{}'{}", printable(argv[1]), suggestion(argv[1], names)));
 }
 
 int run_command(CLI::App& app, int argc, char** argv) {
@@ -84,9 +89,11 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
     flush_results();
     return exit_code;
   } catch (const CLI::Error& error) {
-    return fail(fmt::format("{}; see gyre --help", error.what()), 2);
+    return fail(explain(app, error), 2);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(explain(error), 2);
   } catch (const std::exception& error) {
     return fail(explain(error), 1);
   }

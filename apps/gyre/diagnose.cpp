@@ -45,7 +45,7 @@ void run(const Flags& flags) {
 void add_diagnose(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kDiagnose.name, kDiagnose.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->required();
+  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   add_number(*command, "--draws", flags->options.draws, {0, 4095},
              "Draws of the Hessian norm's estimate; 0 leaves it out");

@@ -42,8 +42,8 @@ void run(const Flags& flags) {
 void add_eval(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kEval.name, kEval.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->required();
-  command->add_option("--data", flags->data, "Token directory to use instead of the run's");
+  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
+  command->add_option("--data", flags->data, "Token directory to use instead of the run's")->check(some_path());
   add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");

@@ -47,7 +47,7 @@ void run(Flags& flags) {
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kGenerate.name, kGenerate.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->required();
+  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
   command->add_option("--prompt", flags->options.prompt, "Text to continue")->required();
   add_number(*command, "--tokens", flags->options.tokens, {1}, "Tokens to add");
   add_number(*command, "--temperature", flags->options.temperature, {0, 1000},

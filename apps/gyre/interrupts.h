@@ -1,5 +1,5 @@
-// Signals that ask for the end of a command: SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored already, as nohup
-// does. The first one asks for an orderly end, the second one ends the process.
+// Signals that ask for the end of a command: SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored already, as
+// nohup does. The first one asks for an orderly end, the second one ends the process.
 #pragma once
 
 #include <signal.h>

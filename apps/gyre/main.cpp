@@ -13,6 +13,7 @@
 namespace {
 
 void add_commands(CLI::App& app) {
+  gyre::app::add_init(app);
   gyre::app::add_prepare(app);
   gyre::app::add_schedule(app);
   gyre::app::add_simulate(app);

@@ -124,6 +124,7 @@ void add_plan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kPlan.name, kPlan.meaning);
   command->add_option("config", flags->config, "Configuration (TOML); [pipeline] stages says how many workers")
+      ->check(some_path())
       ->required();
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
       ->allow_extra_args(false);

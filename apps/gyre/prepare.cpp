@@ -42,8 +42,10 @@ void run(Flags& flags) {
 void add_prepare(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("prepare", "Turn UTF-8 text into token files");
-  command->add_option("text", flags->options.texts, "Text files, each a document; - is standard input")->required();
-  command->add_option("--out", flags->out, "Directory to make")->required();
+  command->add_option("text", flags->options.texts, "Text files, each a document; - is standard input")
+      ->check(some_path())
+      ->required();
+  command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
   command->add_option("--tokenizer", flags->options.tokenizer, "byte | bpe");
   command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
   command->add_option("--val-fraction", flags->options.val_fraction, "The end of each document, kept for validation");

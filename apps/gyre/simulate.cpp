@@ -37,9 +37,11 @@ void add_simulate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("simulate", "Predict a schedule's time, bubbles, memory, delay and mismatch");
   flags->schedule.add_to(*command);
-  command->add_option("--costs", flags->costs,
-                      "Costs (JSON), or a run's directory; without: a forward is 1, links free");
-  command->add_option("--trace", flags->trace, "Write the timeline as Chrome trace (JSON) to this file");
+  command
+      ->add_option("--costs", flags->costs, "Costs (JSON), or a run's directory; without: a forward is 1, links free")
+      ->check(some_path());
+  command->add_option("--trace", flags->trace, "Write the timeline as Chrome trace (JSON) to this file")
+      ->check(file_to_write());
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

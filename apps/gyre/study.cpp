@@ -61,8 +61,9 @@ void run(const Flags& flags) {
 void add_study(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("study", "Compare methods over a grid of runs, side by side and resumable");
-  command->add_option("study", flags->study, "The study (TOML)");
-  command->add_option("--out", flags->out, "Directory of the study [studies/<name of STUDY>]");
+  command->add_option("study", flags->study, "The study (TOML)")->check(some_path());
+  command->add_option("--out", flags->out, "Directory of the study [studies/<name of STUDY>]")
+      ->check(directory_to_make());
   add_number(*command, "--jobs", flags->jobs, {0, 4096},
              "Runs side by side; 0: what the study says, or as many as there are cores for");
   command->add_flag("--report", flags->report_only, "Run nothing; compare the runs that have finished");

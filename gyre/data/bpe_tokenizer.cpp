@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "gyre/core/error.h"
 #include "gyre/data/bpe/module.h"
 #include "gyre/data/tokenizer.h"
@@ -31,6 +33,39 @@ const bpe::Module& module() {
   return *entry;
 }
 
+// The number that follows `words` in the library's message; 0 where it is not there.
+int64_t number_after(const std::string& message, const std::string& words) {
+  const size_t at = message.find(words);
+  int64_t number = 0;
+  if (at != std::string::npos) {
+    const char* begin = message.data() + at + words.size();
+    std::from_chars(begin, message.data() + message.size(), number);
+  }
+  return number;
+}
+
+// The trainer's messages are about its own source. Two of them are what a user can do something about.
+std::string in_our_words(const std::string& fault, int64_t vocabulary_size) {
+  const int64_t most = number_after(fault, "a value <= ");
+  if (most >= kSmallestVocabulary) {
+    return fmt::format("--vocab-size is {}, and this text has {} pieces at most; give {} or less, or more text",
+                       vocabulary_size, most, most);
+  }
+  if (most > 0) {
+    return fmt::format("this text is too short for bpe: it has {} pieces at most; give more text, or --tokenizer byte",
+                       most);
+  }
+  const int64_t least = number_after(fault, " vs ");
+  if (least > 0) {
+    return fmt::format("--vocab-size is {}, and this text's characters alone are {} pieces; give {} or more",
+                       vocabulary_size, least, least);
+  }
+  return fmt::format(
+      "no vocabulary of {} pieces can be learnt from this text; try another --vocab-size, or --tokenizer "
+      "byte",
+      vocabulary_size);
+}
+
 }  // namespace
 
 bool has_bpe() {
@@ -47,9 +82,7 @@ std::unique_ptr<Tokenizer> parse_bpe_tokenizer(const std::string& model, const s
 std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size) {
   std::string trained;
   const std::string fault = module().train(sample, vocabulary_size, trained);
-  if (!fault.empty()) {
-    throw InputError(fmt::format("--vocab-size {} does not suit this text: {}", vocabulary_size, fault));
-  }
+  if (!fault.empty()) throw InputError(in_our_words(fault, vocabulary_size));
   return trained;
 }
 

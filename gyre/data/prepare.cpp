@@ -136,7 +136,8 @@ void check(const PrepareOptions& options) {
   if (!(options.val_fraction >= 0 && options.val_fraction < 1)) {
     throw InputError(fmt::format("--val-fraction is {}; give 0 or more and less than 1", options.val_fraction));
   }
-  if (options.tokenizer == "bpe" && (options.vocabulary_size < 300 || options.vocabulary_size > 1'000'000)) {
+  if (options.tokenizer == "bpe" &&
+      (options.vocabulary_size < kSmallestVocabulary || options.vocabulary_size > 1'000'000)) {
     throw InputError(fmt::format("--vocab-size is {}; give 300 to 1000000", options.vocabulary_size));
   }
   if (std::count(options.texts.begin(), options.texts.end(), "-") > 1) {

@@ -11,6 +11,8 @@
 
 namespace gyre {
 
+inline constexpr int64_t kSmallestVocabulary = 300;  // of bpe: every byte is a piece
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;

@@ -168,6 +168,30 @@ std::vector<std::string> known_keys(std::string_view of_table) {
   return keys;
 }
 
+// What a value may be, in words.
+template <typename T>
+std::string allowed(const Range& range) {
+  if (!range.choices.empty()) return "one of: " + join(range.choices, ", ");
+  if (range.most < 1e300) return fmt::format("{}, {} to {}", type_name<T>(), range.least, range.most);
+  if (range.least > -1e300) return fmt::format("{}, at least {}", type_name<T>(), range.least);
+  return type_name<T>();
+}
+
+// `text` broken at blanks into lines that begin with `prefix` and are no longer than `width`.
+std::string wrapped(std::string_view text, std::string_view prefix, size_t width) {
+  std::string lines;
+  while (!text.empty()) {
+    size_t end = text.size();
+    if (prefix.size() + end > width) {
+      end = text.rfind(' ', width - prefix.size());
+      if (end == std::string_view::npos) end = std::min(text.find(' '), text.size());
+    }
+    lines += fmt::format("{}{}\n", prefix, text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 // Reads a file and overrides into a configuration, and notes every fault rather than stopping at the first.
 class Reader {
  public:
@@ -383,6 +407,33 @@ std::string describe_config() {
         text += fmt::format("| `{}` | `{}` | {}{} |\n", key, toml_value(field), meaning, choices);
       });
   return text;
+}
+
+std::string config_template() {
+  constexpr size_t kWidth = 100;
+  std::string text =
+      "# A configuration for gyre train: every key with its default. Keys may be left out.\n"
+      "# Give [data] tokens, the directory that gyre prepare made; the rest can stay as it is.\n";
+  std::string open_table;
+  Config config;
+  for_each_field(config,
+                 [&](const char* table, const char* key, const auto& field, const Range& range, const char* meaning) {
+                   if (open_table != table) text += fmt::format("\n[{}]\n", table);
+                   open_table = table;
+                   using T = std::remove_cvref_t<decltype(field)>;
+                   const std::string value = toml_value(field);
+                   text += wrapped(fmt::format("{} ({}; default {})", meaning, allowed<T>(range), value), "# ", kWidth);
+                   text += fmt::format("{} = {}\n", key, value);
+                 });
+  return text;
+}
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> keys;
+  Config config;
+  for_each_field(
+      config, [&](const char* table, const char* key, auto&&...) { keys.push_back(fmt::format("{}.{}", table, key)); });
+  return keys;
 }
 
 }  // namespace gyre

@@ -111,5 +111,9 @@ Config parse_config(std::string_view toml, const std::string& origin, const std:
 std::string to_toml(const Config& config);
 // Every key with type, default and meaning, as Markdown.
 std::string describe_config();
+// A file to begin with: every key at its default, below what it means and may be. It lacks [data] tokens alone.
+std::string config_template();
+// "table.key" of every key.
+std::vector<std::string> config_keys();
 
 }  // namespace gyre

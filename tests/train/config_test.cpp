@@ -132,6 +132,21 @@ TEST(Config, WhatATerminalCannotShowIsEscaped) {
   EXPECT_THAT(complaint(kMinimal, {"optimizer.clip=inf"}), HasSubstr("clip is inf; give a finite number"));
 }
 
+TEST(Config, TheTemplateIsEveryKeyAtItsDefault) {
+  const std::string text = config_template();
+  EXPECT_THAT(complaint(text), HasSubstr("[data] tokens is missing")) << "which is all that a user must give";
+  EXPECT_TRUE(parse_config(text, "x", {"data.tokens=x"}) == parse_config(kMinimal, "x", {}));
+  for (const std::string& key : config_keys()) {
+    EXPECT_THAT(text, HasSubstr("\n" + key.substr(key.find('.') + 1) + " = ")) << key;
+  }
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = text.find('\n', begin);
+    EXPECT_LE(end - begin, 110U) << text.substr(begin, end - begin);
+  }
+  EXPECT_THAT(text, HasSubstr("kind of model (one of: gpt, bert; default \"gpt\")\nkind = \"gpt\"\n"));
+  EXPECT_THAT(text, HasSubstr("a whole number, 1 to 100000; default 8)\nlayers = 8\n"));
+}
+
 TEST(Config, WholeNumbersServeAsNumbers) {
   EXPECT_EQ(parse_config("[optimizer]\nlr = 1\nbetas = [0, 0.5]\n" + std::string(kMinimal), "x", {}).optimizer.betas[0],
             0.0);

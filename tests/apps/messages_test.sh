@@ -1,0 +1,135 @@
+# What an impatient user meets: wrong words, wrong values, wrong paths. Each is one line that says what is wrong and what
+# to do, in gyre's own words, with exit code 2; nothing is written.
+source "$(dirname "$0")/common.sh"
+
+# refuses WORDS COMMAND...: exit 2 and a single line that has the words.
+refuses() {
+  local words=$1 code=0
+  shift
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(head -c 2000 err.txt)"
+  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(head -c 2000 err.txt)"
+  [ ! -s out.txt ] || fail "something on standard output: $*: $(head -c 2000 out.txt)"
+  grep -qF -- "$words" err.txt || fail "no '$words' in: $(head -c 2000 err.txt)"
+  [ "$(wc -c <err.txt)" -lt 600 ] || fail "too long: $(cat err.txt)"
+  ! grep -qE 'std::|c10|at::|\.cc\(|unexpected failure|TEXT|INT|terminate' err.txt || fail "internals: $(cat err.txt)"
+}
+
+# Commands and flags.
+refuses "give a command; see gyre --help" "$gyre"
+refuses "did you mean 'train'?" "$gyre" trian
+refuses "unknown flag --jsn; a command comes first" "$gyre" --jsn
+refuses "unknown flag --jsn; did you mean --json?" "$gyre" info --jsn
+refuses "gyre info does not expect 'x'; see gyre info --help" "$gyre" info x
+refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
+refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates=3
+refuses "did you mean --set optimizer.weight_decay=0.1?" "$gyre" train run.toml --weight-decay 0.1
+refuses "did you mean --set optimizer.lr=1e-3?" "$gyre" train run.toml --optimizer.lr 1e-3
+refuses "--set model.kind=bert or --set optimizer.kind=bert?" "$gyre" train run.toml --kind bert
+refuses "--set pipeline.microbatch=4?" "$gyre" train run.toml --microbatches 4
+refuses "did you mean --resume" "$gyre" train run.toml --resum
+refuses "did you mean --temperature?" "$gyre" generate run --prompt a --temprature 1
+refuses "unknown flag --zzzzzzzz; see gyre eval --help" "$gyre" eval run --zzzzzzzz
+refuses "gyre eval needs run: directory of the run; see gyre eval --help" "$gyre" eval
+refuses "gyre generate needs --prompt" "$gyre" generate run
+refuses "gyre prepare needs text" "$gyre" prepare --out x
+refuses "gyre prepare needs --out" "$gyre" prepare text.txt
+refuses "--out lacks its value" "$gyre" prepare text.txt --out
+refuses "--set lacks its value" "$gyre" train run.toml --set
+refuses "--step is given more than once" "$gyre" eval run --step 1 --step 2
+
+# Values of flags.
+refuses "-1 is no whole number that makes sense here; give 0 or more" "$gyre" eval run --batches -1
+refuses "give 0 or more" "$gyre" eval run --batches 99999999999999999999
+refuses "give 0 or more" "$gyre" eval run --step -4
+refuses "give 0 to 4095" "$gyre" diagnose run --draws 5000
+refuses "--tokens is '1.5'; give a whole number" "$gyre" generate run --prompt a --tokens 1.5
+refuses "--temperature is 'hot'; give a number" "$gyre" generate run --prompt a --temperature hot
+refuses "--stages is 'x'; give a whole number" "$gyre" simulate --stages x
+refuses "--stages is '99999999999'; give a whole number" "$gyre" simulate --stages 99999999999
+refuses "--tokenizer word is unknown" "$gyre" prepare text.txt --out x --tokenizer word
+refuses "--vocab-size is 5; give 300" "$gyre" prepare text.txt --out x --tokenizer bpe --vocab-size 5
+refuses "--val-fraction is 2" "$gyre" prepare text.txt --out x --val-fraction 2
+refuses "--memory 'lots' is no size" "$gyre" plan run.toml --memory lots
+refuses "did you mean 'grid'?" "$gyre" schedule --format gird
+
+# Texts and vocabularies.
+printf 'a' >letter.txt
+for i in $(seq 0 1500); do printf "\\u$(printf %x $((0x4e00 + i))) "; done >signs.txt
+refuses "pieces at most; give" "$gyre" prepare text.txt --out x --tokenizer bpe --vocab-size 50000
+refuses "too short for bpe" "$gyre" prepare letter.txt --out x --tokenizer bpe --vocab-size 300
+refuses "characters alone are" "$gyre" prepare signs.txt --out x --tokenizer bpe --vocab-size 300
+rm -rf x
+
+# Paths.
+long=$(printf 'a%.0s' $(seq 300))
+ln -s nowhere/at/all dangling
+ln -s circle circle
+refuses "--out: the path is empty" "$gyre" train run.toml --out ''
+refuses "--out: the path is empty" "$gyre" prepare text.txt --out ''
+refuses "run: the path is empty" "$gyre" eval ''
+refuses "text.txt cannot be made: Not a directory" "$gyre" train run.toml --out text.txt
+refuses "text.txt/deep cannot be made: Not a directory" "$gyre" train run.toml --out text.txt/deep
+refuses "text.txt cannot be made: Not a directory" "$gyre" prepare text.txt --out text.txt
+refuses "dangling is a link to nothing" "$gyre" train run.toml --out dangling
+refuses "dangling is a link to nothing" "$gyre" train run.toml --out dangling/deep
+refuses "dangling is a link to nothing" "$gyre" prepare text.txt --out dangling
+refuses "File name too long" "$gyre" train run.toml --out "$long"
+refuses "File name too long" "$gyre" train "$long.toml" --out x
+refuses "File name too long" "$gyre" train run.toml --out x --set "data.tokens=$long"
+refuses "File name too long" "$gyre" prepare "$long" --out x
+refuses "File name too long" "$gyre" eval "$long"
+refuses "File name too long" "$gyre" simulate --costs "$long"
+refuses "File name too long" "$gyre" study "$long.toml"
+refuses "symbolic links" "$gyre" eval circle
+refuses "symbolic links" "$gyre" train circle --out x
+refuses "nowhere/trace.json cannot be written: No such file" "$gyre" simulate --trace nowhere/trace.json
+refuses "tokens cannot be written: Is a directory" "$gyre" simulate --trace tokens
+refuses "nowhere/t.json cannot be written: No such file" "$gyre" train run.toml --out x --trace nowhere/t.json
+refuses "tokens: is a directory; to continue the run in it: gyre train --resume tokens" "$gyre" train tokens
+refuses "one configuration makes a run" "$gyre" train run.toml other.toml
+refuses "is given twice" "$gyre" train --resume tokens --out text-run
+refuses "give a CONFIG.toml, or --resume RUN" "$gyre" train
+refuses "no run is here" "$gyre" generate tokens --prompt a
+refuses "cannot be opened: No such file" "$gyre" study nowhere.toml
+refuses "tokens: is a directory; give text files" "$gyre" prepare tokens --out x
+rm -rf x
+mkdir sealed open && chmod 777 open && echo a >sealed/text.txt && cp run.toml sealed
+chmod 0 sealed/text.txt sealed/run.toml && chmod 500 sealed
+as_nobody=()
+if [ "$(id -u)" -eq 0 ]; then
+  chmod 755 . && as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  "${as_nobody[@]}" "$gyre" --version >/dev/null 2>&1 && chown -R 65534 sealed || as_nobody=()
+fi
+if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
+  refuses "sealed/run cannot be written: Permission denied" "${as_nobody[@]}" "$gyre" train run.toml --out sealed/run
+  refuses "sealed/run.toml: cannot be opened: Permission denied" "${as_nobody[@]}" "$gyre" train sealed/run.toml --out "$work/open/x"
+  refuses "sealed/text.txt: cannot be opened: Permission denied" "${as_nobody[@]}" "$gyre" prepare sealed/text.txt --out "$work/open/x"
+  chmod 0 sealed
+  refuses "sealed/deep/config.toml: cannot be looked at: Permission denied" "${as_nobody[@]}" "$gyre" eval sealed/deep
+  refuses "Permission denied" "${as_nobody[@]}" "$gyre" train run.toml --out sealed/run
+  chmod 700 sealed
+fi
+
+# Configurations: every fault at once, each on a line of its own; one that fits no machine at once too.
+cat >wrong.toml <<'TOML'
+[model]
+widht = 3
+heads = "x"
+[run]
+updates = 0
+TOML
+code=0
+"$gyre" train wrong.toml --out x --set run.sed=3 2>err.txt || code=$?
+[ "$code" -eq 2 ] && [ "$(wc -l <err.txt)" -eq 5 ] || fail "not all faults at once: $(cat err.txt)"
+code=0
+"$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 --set pipeline.schedule=gpip 2>err.txt || code=$?
+[ "$code" -eq 2 ] && [ "$(wc -l <err.txt)" -eq 3 ] || fail "not all faults at once: $(cat err.txt)"
+for key in model.width=1048576 model.mlp_width=16777216 pipeline.microbatch=1048576 model.layers=100000,model.width=16384; do
+  sets=()
+  for set in ${key//,/ }; do sets+=(--set "$set"); done
+  refuses "costs most" "$gyre" train run.toml --out x "${sets[@]}"
+  grep -qF "${key%%.*}] ${key#*.}" err.txt || grep -qF "at least" err.txt || fail "another key: $(cat err.txt)"
+done
+refuses "NUL" "$gyre" train run.toml --out x --set 'data.tokens="a\u0000b"'
+[ ! -e x ] && [ ! -e open/x/train.bin ] || fail "a refused run left something behind"
