@@ -89,11 +89,11 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
     flush_results();
     return exit_code;
   } catch (const CLI::Error& error) {
-    return fail(explain(app, error), 2);
+    return fail(app::explain(app, error), 2);
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(explain(error), 2);
+    return fail(app::explain(error), 2);
   } catch (const std::exception& error) {
     return fail(explain(error), 1);
   }

@@ -1,6 +1,7 @@
 // Configurations: exact round trip, errors that say where and what instead, examples and reference in step.
 #include "gyre/train/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,7 +138,7 @@ TEST(Config, TheTemplateIsEveryKeyAtItsDefault) {
   EXPECT_THAT(complaint(text), HasSubstr("[data] tokens is missing")) << "which is all that a user must give";
   EXPECT_TRUE(parse_config(text, "x", {"data.tokens=x"}) == parse_config(kMinimal, "x", {}));
   for (const std::string& key : config_keys()) {
-    EXPECT_THAT(text, HasSubstr("\n" + key.substr(key.find('.') + 1) + " = ")) << key;
+    EXPECT_THAT(text, HasSubstr(fmt::format("\n{} = ", key.substr(key.find('.') + 1)))) << key;
   }
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
     end = text.find('\n', begin);

@@ -53,7 +53,9 @@ TEST(Memory, TheLeastIsNoMoreThanAnySchedulePredicts) {
       EXPECT_LE(least.weights, predicted.process.weights) << schedule;
       EXPECT_LE(least.gradients, predicted.process.gradients) << schedule;
       EXPECT_NEAR(least.optimizer, predicted.process.optimizer, 10) << schedule;
-      if (!recompute) EXPECT_LE(least.activations, predicted.process.activations + 10) << schedule;
+      if (!recompute) {
+        EXPECT_LE(least.activations, predicted.process.activations + 10) << schedule;
+      }
     }
   }
 }
