@@ -77,8 +77,7 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
 
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   const auto path = directory / kMetaFile;
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) {
+  if (!is_there(path)) {
     throw InputError(fmt::format("{}: no prepared text is here (no meta.json); make it with gyre prepare TEXT --out {}",
                                  directory.string(), directory.string()));
   }

@@ -18,8 +18,7 @@ Config RunDirectory::load_config() const {
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
   make_directories(tokenizer(), files_);
-  std::error_code none;
-  if (!std::filesystem::exists(tokenizer() / kMetaFile, none)) {
+  if (!is_there(tokenizer() / kMetaFile)) {
     copy_tokenizer(config_to_save.data.tokens, tokenizer(), files_);
   }
   write_file_atomic(config(), to_toml(config_to_save), files_);

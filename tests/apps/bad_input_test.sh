@@ -13,7 +13,7 @@ refuses() {
 
 refuses "did you mean 'train'?" "$gyre" trian
 refuses "see gyre --help" "$gyre"
-refuses "see gyre --help" "$gyre" train run.toml --updates 3
+refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
 refuses "did you mean 'width'?" "$gyre" train run.toml --out x --set model.widht=3
 refuses "give a whole number" "$gyre" train run.toml --out x --set model.width=wide
 refuses "use at most 5 stages" "$gyre" train run.toml --out x --set pipeline.stages=6
@@ -23,7 +23,7 @@ refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.k
 refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set optimizer.clip_scope=global
 refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
 refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=300
-refuses "prepare more text" "$gyre" train run.toml --out x --set model.context=100000
+refuses "prepare more text" "$gyre" train run.toml --out x --set model.context=5000
 refuses "cannot be opened" "$gyre" train missing.toml --out x
 refuses "no run to resume" "$gyre" train --resume --out x
 refuses "no run is here" "$gyre" eval x

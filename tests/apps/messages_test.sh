@@ -39,14 +39,14 @@ refuses "--set lacks its value" "$gyre" train run.toml --set
 refuses "--step is given more than once" "$gyre" eval run --step 1 --step 2
 
 # Values of flags.
-refuses "-1 is no whole number that makes sense here; give 0 or more" "$gyre" eval run --batches -1
+refuses "--batches is -1; give 0 or more" "$gyre" eval run --batches -1
 refuses "give 0 or more" "$gyre" eval run --batches 99999999999999999999
 refuses "give 0 or more" "$gyre" eval run --step -4
 refuses "give 0 to 4095" "$gyre" diagnose run --draws 5000
 refuses "--tokens is '1.5'; give a whole number" "$gyre" generate run --prompt a --tokens 1.5
 refuses "--temperature is 'hot'; give a number" "$gyre" generate run --prompt a --temperature hot
 refuses "--stages is 'x'; give a whole number" "$gyre" simulate --stages x
-refuses "--stages is '99999999999'; give a whole number" "$gyre" simulate --stages 99999999999
+refuses "--stages is 99999999999; give 1 to 65536" "$gyre" simulate --stages 99999999999
 refuses "--tokenizer word is unknown" "$gyre" prepare text.txt --out x --tokenizer word
 refuses "--vocab-size is 5; give 300" "$gyre" prepare text.txt --out x --tokenizer bpe --vocab-size 5
 refuses "--val-fraction is 2" "$gyre" prepare text.txt --out x --val-fraction 2

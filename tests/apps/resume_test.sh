@@ -29,7 +29,7 @@ kill -INT "$pid"
 code=0
 wait "$pid" || code=$?
 [ "$code" -eq 130 ] || fail "exit code $code after Ctrl-C"
-grep -q -- "--resume --out interrupted" out.txt || fail "no word on how to resume"
+grep -q -- "--resume interrupted" out.txt || fail "no word on how to resume"
 stopped=$(sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' interrupted/metrics.jsonl)
 [ "$stopped" -ge 33 ] || fail "drained at '$stopped'"
 [ -e "interrupted/checkpoints/step-$(printf %08d "$stopped")/manifest.json" ] || fail "no checkpoint at the drain point"

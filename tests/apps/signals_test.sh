@@ -77,9 +77,6 @@ for kilobytes in 700000 1000000 1200000; do
     "$gyre" train run.toml --out limited --set pipeline.stages=5
   rm -rf limited
 done
-fails_for "out of memory: .* for one tensor" prlimit --as=$((2500 * 1024 * 1024)) \
-  "$gyre" train run.toml --out limited --set model.width=8192 --set model.layers=1 --set pipeline.stages=1
-rm -rf limited
 # Of processes root may have any number, so that limit needs another user.
 if [ "$(id -u)" -eq 0 ]; then
   chmod a+rwx . && chmod -R a+rX . && chmod a+rx "$(dirname "$gyre")"

@@ -191,7 +191,7 @@ TEST_F(DataTest, BadTextAndOptionsGiveOneLine) {
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("did you mean 'bpe'?"));
   o = options({write("good", "some text that is too short\n")}, "bpe");
   o.vocabulary_size = 5000;
-  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--vocab-size 5000 does not suit"));
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--vocab-size is 5000"));
   EXPECT_FALSE(fs::exists(o.out / "meta.json"));
   EXPECT_FALSE(fs::exists(o.out / "train.bin.tmp"));
 }

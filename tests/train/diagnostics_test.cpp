@@ -104,6 +104,7 @@ std::vector<double> oscillations(const Config& config, int64_t updates) {
 TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
   for (const char* scope : {"global", "stage", "none"}) {
     TrainedModel model;
+    model.data = Dataset::open(directory_ / "tokens").meta().checksums;
     model.config = config(scope);
     model.checkpoint.weights = build_pipeline(model.config)->weights();
     DiagnosticsOptions options;
