@@ -1,0 +1,222 @@
+// The bits of short runs, against those in golden.txt: what a change of structure must leave alone. Every schedule with
+// every weight policy, model and precision; every optimizer under every schedule; every option that changes what is
+// computed. Each run is made by `replay` and by `threads`.
+// scripts/golden writes the file anew, where a change is meant to alter bits, and compares two commits on a machine
+// whose bits are others.
+#include <fmt/format.h>
+#include <torch/version.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "support/faulty_files.h"
+#include "train/fixture.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using Settings = std::vector<std::string>;  // "table.key=value", over those of base.toml
+struct Case {
+  std::string name;
+  Settings set;
+};
+
+const std::vector<std::string> kSchedules = {"gpipe",     "1f1b",          "interleaved-1f1b", "zb-h1", "chimera",
+                                             "pipedream", "pipedream-2bw", "paci",             "amdp"};
+const std::vector<std::string> kOptimizers = {"adamw",     "basis-rotation", "nesterov-async",    "pipedream-lr",
+                                              "pipemare",  "prediction",     "delay-compensated", "muon",
+                                              "error-feedback"};
+
+// Every schedule × weight policy × model × precision.
+std::vector<Case> schedules() {
+  std::vector<Case> cases;
+  for (const std::string& schedule : kSchedules) {
+    for (const std::string weights : {"stash", "latest", "predict", "corrected"}) {
+      for (const std::string model : {"gpt", "bert"}) {
+        for (const std::string precision : {"fp32", "bf16"}) {
+          Settings set = {"pipeline.schedule=" + schedule, "pipeline.weights=" + weights, "model.kind=" + model,
+                          "run.precision=" + precision};
+          if (schedule == "pipedream") set.push_back("pipeline.accumulate=1");  // delays of more than one update
+          cases.push_back({fmt::format("{} {} {} {}", schedule, weights, model, precision), set});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+// Every optimizer × schedule, with the weight policy that suits both.
+std::vector<Case> optimizers() {
+  std::vector<Case> cases;
+  for (const std::string& optimizer : kOptimizers) {
+    for (const std::string& schedule : kSchedules) {
+      Settings set = {"optimizer.kind=" + optimizer, "pipeline.schedule=" + schedule};
+      if (schedule == "pipedream") set.push_back("pipeline.accumulate=1");
+      cases.push_back({fmt::format("{} {}", optimizer, schedule), set});
+    }
+  }
+  return cases;
+}
+
+// Options of models, pipelines and optimizers, one or a few at a time.
+std::vector<Case> options() {
+  std::vector<Case> cases;
+  const auto add = [&](const Settings& set) {
+    std::string name;
+    for (const std::string& setting : set) {
+      name += fmt::format("{}{}", name.empty() ? "" : " ", setting.substr(setting.find('.') + 1));
+    }
+    cases.push_back({name, set});
+  };
+  for (const std::string model : {"gpt", "bert"}) {
+    const std::string kind = "model.kind=" + model;
+    add({kind, "model.dropout=0.2"});
+    add({kind, "model.dropout=0.2", "pipeline.recompute=true"});
+    add({kind, "model.dropout=0.2", "pipeline.recompute=true", "pipeline.weights=latest"});
+    add({kind, "model.activation=gelu-tanh"});
+    add({kind, "model.activation=relu", "run.precision=bf16"});
+    add({kind, "model.mlp_width=24"});
+    add({kind, "pipeline.schedule=1f1b", "optimizer.clip=0.1"});
+    add({kind, "optimizer.clip=0.1"});
+  }
+  add({"model.bias=false"});
+  add({"model.kind=bert", "model.norm=pre"});
+  add({"model.kind=bert", "model.sentence_order=true"});
+  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.pipelines=2"});
+  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.intake=3"});
+  add({"pipeline.schedule=interleaved-1f1b", "pipeline.stages=6", "pipeline.chunks=3"});
+  add({"pipeline.stages=1"});
+  add({"pipeline.stages=8"});
+  add({"pipeline.microbatch=1", "pipeline.accumulate=3"});
+  add({"optimizer.decay=linear", "optimizer.floor=0", "optimizer.weight_decay=0.1", "optimizer.betas=[0.8, 0.9]"});
+  add({"optimizer.kind=adamw", "optimizer.delay_warmup=4"});
+
+  const auto rotation = [&](Settings set) {
+    set.insert(set.begin(), "optimizer.kind=basis-rotation");
+    add(set);
+  };
+  rotation({"optimizer.frequency=2", "optimizer.products=fp32"});
+  rotation({"optimizer.frequency=2", "optimizer.source=first"});
+  rotation({"optimizer.frequency=2", "optimizer.geometry=unilateral"});
+  rotation({"optimizer.frequency=2", "optimizer.refresh=stage-aware"});
+  rotation({"optimizer.frequency=2", "optimizer.refresh=adaptive", "optimizer.drift=0.01"});
+  rotation({"optimizer.frequency=3", "optimizer.refresh_lag=2"});
+  rotation({"optimizer.frequency=2", "optimizer.covariance_beta=0.9", "optimizer.covariance_every=2"});
+  rotation({"optimizer.frequency=2", "optimizer.long_sides=whole"});
+  rotation({"optimizer.frequency=2", "optimizer.max_dimension=20", "optimizer.sketch=8"});
+  rotation({"optimizer.frequency=2", "optimizer.max_dimension=20"});
+  rotation({"optimizer.frequency=2", "optimizer.transport=true"});
+  rotation({"optimizer.frequency=2", "optimizer.look_ahead=0.7"});
+  rotation({"optimizer.frequency=2", "optimizer.delay_warmup=4"});
+  // Wide enough for products in bf16.
+  const Settings wide = {"model.width=256", "model.layers=2", "pipeline.stages=2", "optimizer.frequency=2",
+                         "run.precision=bf16"};
+  for (const std::string products : {"products", "covariance_products", "iteration_products"}) {
+    Settings set = wide;
+    for (const std::string other : {"products", "covariance_products", "iteration_products"}) {
+      set.push_back(fmt::format("optimizer.{}={}", other, other == products ? "bf16" : "fp32"));
+    }
+    rotation(set);
+  }
+  for (const std::string kind : {"adamw", "muon"}) {
+    Settings set = wide;
+    set.push_back("optimizer.kind=" + kind);
+    add(set);
+  }
+  return cases;
+}
+
+// What bits depend on besides the code.
+std::string machine() {
+  std::ifstream file("/proc/cpuinfo");
+  std::map<std::string, std::string> first;  // of the first processor
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    std::smatch match;
+    if (std::regex_match(line, match, std::regex("([^\\t:]*)\\s*: (.*)"))) first[match[1]] = match[2];
+  }
+  std::string text = fmt::format("libtorch {}, compiler {}; {} family {} model {}", TORCH_VERSION, __VERSION__, first["vendor_id"],
+                                 first["cpu family"], first["model"]);
+  std::istringstream flags(first["flags"]);
+  for (std::string flag; flags >> flag;) {
+    if (flag == "avx2" || flag == "avx512f" || flag == "avx512_bf16" || flag == "amx_bf16") text += " " + flag;
+  }
+  return text;
+}
+
+class Golden : public testing_support::Runs {
+ protected:
+  static void SetUpTestSuite() {
+    fs::remove_all(root());
+    fs::create_directories(root());
+    std::ofstream text(root() / "text");
+    for (int i = 0; i < 400; ++i) text << i << " ships sailed past " << i * i % 97 << " rocks and " << i * 31 % 53 << ".\n";
+    text.close();
+    PrepareOptions options;
+    options.texts = {(root() / "text").string()};
+    options.out = root() / "tokens";
+    options.tokenizer = "byte";
+    prepare(options);
+    std::ofstream(root() / "run.toml") << "[model]\nlayers = 6\nwidth = 16\nheads = 2\ncontext = 16\n"
+                                       << "[data]\ntokens = \"" << (root() / "tokens").string() << "\"\n"
+                                       << "[pipeline]\nstages = 4\nmicrobatch = 2\naccumulate = 8\n"
+                                       << "[optimizer]\nkind = \"adamw\"\nlr = 3e-3\nbetas = [0.9, 0.99]\nwarmup = 2\n"
+                                       << "[run]\nupdates = 8\nprecision = \"fp32\"\neval_every = 5\neval_batches = 2\n"
+                                       << "checkpoint_minutes = 0\n";
+  }
+
+  // "NAME: losses of updates / validation losses / checksum of weights", losses to the bit.
+  std::string bits(const Case& one, const std::string& executor) {
+    fs::remove_all(path("run"));
+    Settings set = one.set;
+    set.push_back("pipeline.executor=" + executor);
+    FaultyFiles unsynced;  // no fault, and no waiting for the disk
+    run("run", {.set = set, .files = &unsynced});
+    std::string text = one.name + ":";
+    for (const auto& step : lines("run", "step")) text += fmt::format(" {:a}", step["loss"].get<double>());
+    for (const auto& eval : lines("run", "eval")) text += fmt::format(" / {:a}", eval["val_loss"].get<double>());
+    return text + " / " + file_checksum(path("run") / "checkpoints" / "step-00000008" / "model.safetensors");
+  }
+
+  // Compares with golden.txt, or adds to the file that GYRE_GOLDEN_WRITE names.
+  void check(const std::vector<Case>& cases) {
+    const std::string here = "# " + machine();
+    const char* write = std::getenv("GYRE_GOLDEN_WRITE");
+    const fs::path golden = fs::path(GYRE_SOURCE_DIR) / "tests/train/golden.txt";
+    std::set<std::string> known;
+    std::ifstream file(golden);
+    for (std::string line; std::getline(file, line);) known.insert(line);
+    if (write == nullptr && known.count(here) == 0) {
+      GTEST_SKIP() << golden << " is of another machine; this is " << here;
+    }
+    std::ofstream out;
+    if (write != nullptr) {
+      const bool begins = !fs::exists(write);
+      out.open(write, std::ios::app);
+      if (begins) out << here << "\n";
+    }
+    for (const Case& one : cases) {
+      const std::string replay = bits(one, "replay");
+      EXPECT_EQ(replay, bits(one, "threads"));
+      out << replay << "\n";
+      EXPECT_TRUE(write != nullptr || known.count(replay) == 1) << "other bits than in golden.txt: " << replay;
+    }
+  }
+};
+
+TEST_F(Golden, SchedulesHaveTheirBits) {
+  check(schedules());
+}
+TEST_F(Golden, OptimizersHaveTheirBits) {
+  check(optimizers());
+}
+TEST_F(Golden, OptionsHaveTheirBits) {
+  check(options());
+}
+
+}  // namespace
+}  // namespace gyre
