@@ -17,6 +17,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
     resolve_vocabulary(config, dataset->vocabulary());
   });
   faults.collect([&] { check_stages(config); });
+  faults.collect([&] { threads_per_worker(config); });
   faults.collect([&] {
     schedule = build_schedule(config);
     check_clipping(config, schedule);

@@ -1,16 +1,6 @@
 # Bad input: exit 2, one clear line, nothing half-written.
 source "$(dirname "$0")/common.sh"
 
-# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words.
-refuses() {
-  local words=$1 code=0
-  shift
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
-  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(cat err.txt)"
-  grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
-}
-
 refuses "did you mean 'train'?" "$gyre" trian
 refuses "see gyre --help" "$gyre"
 refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3

@@ -1,4 +1,5 @@
-# What the scripts share: a workplace that goes away, a small text, its tokens and a small configuration.
+# What the scripts share: a workplace that goes away, a small text, its tokens, a small configuration, and what they ask
+# of commands.
 set -euo pipefail
 gyre=$1
 work=$(mktemp -d)
@@ -44,3 +45,33 @@ same_run() {
   cmp "$1/$step/model.safetensors" "$2/$step/model.safetensors" || fail "$3: weights differ"
   cmp "$1/$step/optimizer.safetensors" "$2/$step/optimizer.safetensors" || fail "$3: optimizer state differs"
 }
+
+# ends CODE WORDS COMMAND...: that exit code, and the words on stderr.
+ends() {
+  local expected=$1 words=$2 code=0
+  shift 2
+  "$@" >out.txt 2>err.txt || code=$?
+  [ "$code" -eq "$expected" ] || fail "exit $code instead of $expected: $*: $(head -c 2000 err.txt)"
+  grep -qF -- "$words" err.txt || fail "no '$words' in: $(head -c 2000 err.txt)"
+  ! grep -qE 'std::|c10::|at::|\.cc\(|frame #|unexpected failure|(^|[ :])INT\b|terminate' err.txt ||
+    fail "internals: $*: $(head -c 2000 err.txt)"
+}
+# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words; no result.
+refuses() {
+  ends 2 "$@"
+  shift
+  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(head -c 2000 err.txt)"
+  [ "$(wc -c <err.txt)" -lt $((600 + $(wc -c <<<"$*"))) ] || fail "too long: $(cat err.txt)"
+  [ ! -s out.txt ] || fail "something on standard output: $*: $(head -c 2000 out.txt)"
+}
+
+# wait_for_step RUN STEP PID: until the run has made so many updates, or has ended.
+wait_for_step() {
+  while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do
+    read -rt 0.02 <> <(:) || true
+  done
+}
+# code_of PID: waits for its end; its exit code is in `code`.
+code_of() { code=0; wait "$1" || code=$?; }
+# drained_at RUN: the update at which it was interrupted.
+drained_at() { sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' "$1/metrics.jsonl"; }

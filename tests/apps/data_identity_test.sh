@@ -1,16 +1,6 @@
 # What a run was begun with is what it goes on with: other tokens or another tokenizer are noticed by every command.
 source "$(dirname "$0")/common.sh"
 
-# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words.
-refuses() {
-  local words=$1 code=0
-  shift
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
-  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(cat err.txt)"
-  grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
-}
-
 sed 's/waters/winds /' text.txt >other.txt
 "$gyre" train run.toml --out run --set run.updates=20 >/dev/null 2>&1
 cp -r run before

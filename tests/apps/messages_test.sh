@@ -2,19 +2,6 @@
 # to do, in gyre's own words, with exit code 2; nothing is written.
 source "$(dirname "$0")/common.sh"
 
-# refuses WORDS COMMAND...: exit 2 and a single line that has the words.
-refuses() {
-  local words=$1 code=0
-  shift
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(head -c 2000 err.txt)"
-  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(head -c 2000 err.txt)"
-  [ ! -s out.txt ] || fail "something on standard output: $*: $(head -c 2000 out.txt)"
-  grep -qF -- "$words" err.txt || fail "no '$words' in: $(head -c 2000 err.txt)"
-  [ "$(wc -c <err.txt)" -lt 600 ] || fail "too long: $(cat err.txt)"
-  ! grep -qE 'std::|c10|at::|\.cc\(|unexpected failure|TEXT|INT|terminate' err.txt || fail "internals: $(cat err.txt)"
-}
-
 # Commands and flags.
 refuses "give a command; see gyre --help" "$gyre"
 refuses "did you mean 'train'?" "$gyre" trian
@@ -119,12 +106,11 @@ heads = "x"
 [run]
 updates = 0
 TOML
-code=0
-"$gyre" train wrong.toml --out x --set run.sed=3 2>err.txt || code=$?
-[ "$code" -eq 2 ] && [ "$(wc -l <err.txt)" -eq 5 ] || fail "not all faults at once: $(cat err.txt)"
-code=0
-"$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 --set pipeline.schedule=gpip 2>err.txt || code=$?
-[ "$code" -eq 2 ] && [ "$(wc -l <err.txt)" -eq 3 ] || fail "not all faults at once: $(cat err.txt)"
+ends 2 "did you mean 'width'" "$gyre" train wrong.toml --out x --set run.sed=3
+[ "$(wc -l <err.txt)" -eq 5 ] || fail "not all faults at once: $(cat err.txt)"
+ends 2 "use at most 5 stages" "$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 \
+  --set pipeline.schedule=gpip --set pipeline.threads=1024
+[ "$(wc -l <err.txt)" -eq 4 ] || fail "not all faults at once: $(cat err.txt)"
 for key in model.width=1048576 model.mlp_width=16777216 pipeline.microbatch=1048576 model.layers=100000,model.width=16384; do
   sets=()
   for set in ${key//,/ }; do sets+=(--set "$set"); done

@@ -1,14 +1,6 @@
 # What a run leaves behind, as a user meets it: finished runs, checkpoints that are gone, what is said and reported.
 source "$(dirname "$0")/common.sh"
 
-refuses() {
-  local words=$1 code=0
-  shift
-  "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" -eq 2 ] || fail "exit $code instead of 2: $*: $(cat err.txt)"
-  [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $*: $(cat err.txt)"
-  grep -qF -- "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
-}
 # without_times JSON
 without_times() { sed -E 's/,"(tokens_per_second|bubble_fraction|seconds)":[^,}]*//g' "$1"; }
 

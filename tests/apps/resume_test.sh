@@ -5,11 +5,6 @@ source "$(dirname "$0")/common.sh"
 "$gyre" train run.toml --out replayed --set pipeline.executor=replay >/dev/null 2>&1
 same_run whole replayed "replay"
 
-# Waits until the run has made a number of updates, or has ended.
-wait_for_step() {
-  while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do :; done
-}
-
 for step in 1 23 40 61 95; do
   "$gyre" train run.toml --out killed >/dev/null 2>&1 &
   pid=$!
@@ -26,11 +21,10 @@ done
 pid=$!
 wait_for_step interrupted 33 "$pid"
 kill -INT "$pid"
-code=0
-wait "$pid" || code=$?
+code_of "$pid"
 [ "$code" -eq 130 ] || fail "exit code $code after Ctrl-C"
 grep -q -- "--resume interrupted" out.txt || fail "no word on how to resume"
-stopped=$(sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' interrupted/metrics.jsonl)
+stopped=$(drained_at interrupted)
 [ "$stopped" -ge 33 ] || fail "drained at '$stopped'"
 [ -e "interrupted/checkpoints/step-$(printf %08d "$stopped")/manifest.json" ] || fail "no checkpoint at the drain point"
 last=$((stopped + 25))
@@ -49,7 +43,7 @@ pid=$!
 wait_for_step stopped 47 "$pid"
 kill -INT "$pid" 2>/dev/null || true
 wait "$pid" || true
-point=$(sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' stopped/metrics.jsonl)
+point=$(drained_at stopped)
 if [ -n "$point" ]; then  # else it ended before the signal came
   "$gyre" train --resume --out stopped >/dev/null 2>&1
   "$gyre" train run.toml --out fresh --set "run.drains=[$point]" >/dev/null 2>&1

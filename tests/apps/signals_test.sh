@@ -2,15 +2,7 @@
 # had (threads, address space, room in a file) is one line and exit 1. Exit codes: 3 diverged, 130, 143.
 source "$(dirname "$0")/common.sh"
 
-# Waits until the run has made a number of updates, or has ended.
-wait_for_step() {
-  while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do
-    read -rt 0.02 <> <(:) || true
-  done
-}
 endless="--set run.updates=100000"
-code_of() { code=0; wait "$1" || code=$?; }
-drained_at() { sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' "$1/metrics.jsonl"; }
 
 # Whatever asks, by whatever executor: an answer at once, a checkpoint at the drain point, the signal's own exit code.
 for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do

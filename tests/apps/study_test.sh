@@ -43,27 +43,17 @@ until [ -s parts/runs/adamw-p1/trial30-lr0.001-seed1/metrics.jsonl ]; do
   read -rt 0.05 <> <(:) || true
 done
 kill -INT "$study"
-code=0
-wait "$study" || code=$?
+code_of "$study"
 [ "$code" = 130 ] || fail "a stopped study exits with $code"
 "$gyre" study study.toml --out parts >parts.md 2>/dev/null
 without_seconds() { sed '/^## Seconds/,/^## Last training/d' "$1"; }
 diff <(without_seconds whole.md) <(without_seconds parts.md) || fail "a continued study differs"
 
 # Bad input.
-expect_2() {
-  local code=0
-  "$@" >/dev/null 2>error || code=$?
-  [ "$code" = 2 ] || fail "$*: exit $code"
-  [ "$(wc -l <error)" = 1 ] || fail "$*: not one line: $(cat error)"
-}
 sed 's/frequency = 5/frequency = 6/' study.toml >other.toml
-expect_2 "$gyre" study other.toml --out whole
-grep -q 'made with other settings' error || fail "$(cat error)"
-expect_2 "$gyre" study absent.toml
+refuses "made with other settings" "$gyre" study other.toml --out whole
+refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
 sed 's/smooth/smoth/' study.toml >other.toml
-expect_2 "$gyre" study other.toml
-grep -q "did you mean 'smooth'" error || fail "$(cat error)"
+refuses "did you mean 'smooth'" "$gyre" study other.toml
 sed 's/tokens = "tokens"/tokens = "absent"/' study.toml >other.toml
-expect_2 "$gyre" study other.toml --out absent-tokens
-grep -q 'absent' error || fail "$(cat error)"
+refuses "absent" "$gyre" study other.toml --out absent-tokens
