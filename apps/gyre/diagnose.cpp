@@ -21,8 +21,8 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
-  const TrainedModel model = open_trained_model(
-      flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step), CheckpointParts::All);
+  const TrainedModel model =
+      open_trained_model(flags.run, Work::Diagnose, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
   const Diagnostics d = diagnose(model, flags.options);
   if (flags.json) {
     print("{}\n", to_json(d));

@@ -22,7 +22,7 @@ struct Flags {
 
 void run(const Flags& flags) {
   const TrainedModel model =
-      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+      open_trained_model(flags.run, Work::Evaluate, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
   const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
   if (flags.json) {
     const nlohmann::ordered_json json = {{"run", flags.run},

@@ -24,7 +24,7 @@ void run(Flags& flags) {
   const Interrupts interrupts;
   flags.options.stop = interrupts.stop();
   const TrainedModel model =
-      open_trained_model(flags.run, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+      open_trained_model(flags.run, Work::Generate, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
   if (flags.json) {
     std::string text;
     generate(model, flags.options, [&](std::string_view part) { text += part; });

@@ -99,7 +99,7 @@ struct Dearest {
 };
 
 // The key without whose excess over the usual value the least would be least.
-Dearest dearest_key(const Config& config, double least) {
+Dearest dearest_key(const Config& config, double least, Work work) {
   Dearest dearest;
   dearest.otherwise = least;
   for (const Key& key : keys_that_cost()) {
@@ -111,10 +111,34 @@ Dearest dearest_key(const Config& config, double least) {
     // Heads must divide the width, whatever it is.
     if (key.model == &Config::Model::width)
       value = (key.usual + other.model.heads - 1) / other.model.heads * other.model.heads;
-    const double total = least_memory(other).total();
+    const double total = least_memory(other, work).total();
     if (value < given && total < dearest.otherwise) dearest = {key.name, given, value, total};
   }
   return dearest;
+}
+
+const char* name_of(Work work) {
+  switch (work) {
+    case Work::Train:
+      return "this run";
+    case Work::Evaluate:
+      return "evaluating this run";
+    case Work::Generate:
+      return "generating with this run";
+    case Work::Diagnose:
+      return "diagnosing this run";
+  }
+  return "";
+}
+
+// Of a trained run the model is what it is.
+std::string advice(const Dearest& dearest, Work work) {
+  const bool fixed = work != Work::Train && dearest.key != "[pipeline] microbatch";
+  if (dearest.key.empty()) return fixed ? "it takes more memory" : "make the model smaller";
+  const std::string key = fmt::format("{} = {} costs most", dearest.key, dearest.value);
+  if (fixed) return key + "; it takes more memory";
+  return fmt::format("{}, with {} it would be {}{}", key, dearest.usual, human_bytes(dearest.otherwise),
+                     work == Work::Train ? "" : "; change it in the run's config.toml");
 }
 
 int64_t whole(double bytes) {
@@ -144,27 +168,37 @@ std::vector<LayerProfile> profiles_of(const Config& config) {
 
 }  // namespace
 
-MemoryParts least_memory(const Config& config) {
+MemoryParts least_memory(const Config& given, Work work) {
+  Config config = given;
+  if (work == Work::Diagnose) config.run.precision = "fp32";
+  if (work == Work::Diagnose) config.pipeline.recompute = false;
+  if (work == Work::Evaluate) config.model.dropout = 0;  // no masks
   const ModelBytes model = bytes_of(config);
-  MemoryParts least;
-  least.weights = model.sum([](const LayerBytes& layer) { return layer.version; });
-  least.gradients = model.sum([](const LayerBytes& layer) { return layer.gradients; });
-  least.optimizer = model.sum([](const LayerBytes& layer) { return layer.masters + layer.moments; });
-  least.activations = config.pipeline.recompute ? std::max({model.embedding.kept, model.block.kept, model.head.kept})
-                                                : model.sum([](const LayerBytes& layer) { return layer.kept; });
-  return least;
+  const double version = model.sum([](const LayerBytes& layer) { return layer.version; });
+  const double checkpoint = model.sum([](const LayerBytes& layer) { return layer.gradients; });  // fp32 too
+  const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
+  const double moments = model.sum([](const LayerBytes& layer) { return layer.moments; });
+  const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
+  const double dearest = std::max({model.embedding.kept, model.block.kept, model.head.kept});
+  switch (work) {
+    case Work::Train:
+      return {version, checkpoint, masters + moments, config.pipeline.recompute ? dearest : kept};
+    case Work::Evaluate:
+      return {version + checkpoint, 0, masters + moments, dearest};
+    case Work::Generate:
+      return {checkpoint + (is_half(config) ? version : 0), 0, 0, 0};
+    case Work::Diagnose:
+      return {version + checkpoint, checkpoint, masters + moments, kept};
+  }
+  return {};
 }
 
-void check_memory(const Config& config, const MemoryLimit& limit) {
-  const double least = least_memory(config).total();
+void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
+  const double least = least_memory(config, work).total();
   if (least <= limit.bytes) return;
-  const Dearest dearest = dearest_key(config, least);
-  std::string advice = "make the model smaller";
-  if (!dearest.key.empty()) {
-    advice = fmt::format("{} = {} costs most, with {} it would be {}", dearest.key, dearest.value, dearest.usual,
-                         human_bytes(dearest.otherwise));
-  }
-  throw InputError(fmt::format("this run needs {} at least, and {}; {}", human_bytes(least), limit.what, advice));
+  const Dearest dearest = dearest_key(config, least, work);
+  throw InputError(fmt::format("{} needs {} at least, and {}; {}", name_of(work), human_bytes(least), limit.what,
+                               advice(dearest, work)));
 }
 
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {

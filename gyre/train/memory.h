@@ -1,5 +1,5 @@
 // What a run will hold in memory, from its configuration alone: a run that cannot fit is refused before anything is
-// allocated.
+// allocated, and so is what is done with a trained one.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,19 @@ struct MemoryParts {
   double total() const { return weights + gradients + optimizer + activations; }
 };
 
-// No run of this configuration holds less: one version of the weights, one window's gradients, the optimizer's state,
-// and the activations of the one microbatch whose forward has just ended in the last stage. Takes microseconds.
-MemoryParts least_memory(const Config& config);
+// What is done with a configuration's model. All but training hold the checkpoint's weights beside their own.
+enum class Work { Train, Evaluate, Generate, Diagnose };
+
+// No work of its kind holds less. Takes microseconds.
+//   Train     one version of the weights, one window's gradients, the optimizer's state, and the activations of the one
+//             microbatch whose forward has just ended in the last stage
+//   Evaluate  the same without gradients, and of activations those of the dearest layer alone
+//   Generate  the weights alone: a prompt may be one token
+//   Diagnose  as Train, in fp32
+MemoryParts least_memory(const Config& config, Work work = Work::Train);
 
 // InputError where the least is above the limit, naming the key that costs most.
-void check_memory(const Config& config, const MemoryLimit& limit);
+void check_memory(const Config& config, const MemoryLimit& limit, Work work = Work::Train);
 
 // What the schedule makes of it.
 struct PredictedMemory {

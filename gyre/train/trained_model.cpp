@@ -18,8 +18,7 @@
 
 namespace gyre {
 
-TrainedModel open_trained_model(const std::filesystem::path& directory, std::optional<int64_t> step,
-                                CheckpointParts parts) {
+TrainedModel open_trained_model(const std::filesystem::path& directory, Work work, std::optional<int64_t> step) {
   const RunDirectory run(directory);
   TrainedModel model;
   model.config = run.load_config();
@@ -35,7 +34,9 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, std::opt
     throw InputError(fmt::format("{}: has no checkpoint of step {}; there are: {}", directory.string(), *step,
                                  fmt::join(steps, ", ")));
   }
-  model.checkpoint = load_checkpoint(run.checkpoints(), *step, parts);
+  check_memory(model.config, memory_limit(), work);
+  model.checkpoint = load_checkpoint(run.checkpoints(), *step,
+                                     work == Work::Diagnose ? CheckpointParts::All : CheckpointParts::WeightsOnly);
   check_model_identity(model.checkpoint.model, model.config);
   return model;
 }

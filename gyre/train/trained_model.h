@@ -15,6 +15,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/data/tokenizer.h"
 #include "gyre/train/config.h"
+#include "gyre/train/memory.h"
 
 namespace gyre {
 
@@ -25,10 +26,10 @@ struct TrainedModel {
   CheckpointState checkpoint;
 };
 
-// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage. The optimizer's
-// state, which is larger than the weights, is read only where `parts` asks for it.
-TrainedModel open_trained_model(const std::filesystem::path& run, std::optional<int64_t> step = std::nullopt,
-                                CheckpointParts parts = CheckpointParts::WeightsOnly);
+// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage, or more memory
+// needed for `work` than there is. The optimizer's state, which is larger than the weights, is read to diagnose alone.
+TrainedModel open_trained_model(const std::filesystem::path& run, Work work,
+                                std::optional<int64_t> step = std::nullopt);
 
 struct EvaluationResult {
   int64_t step = 0;

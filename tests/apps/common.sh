@@ -2,6 +2,7 @@
 # of commands.
 set -euo pipefail
 gyre=$1
+faults=${2:-}  # faults.cpp
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

@@ -10,6 +10,7 @@
 namespace gyre {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Config small() {
@@ -17,9 +18,9 @@ Config small() {
                       {});
 }
 
-std::string complaint(const Config& config, double bytes) {
+std::string complaint(const Config& config, double bytes, Work work = Work::Train) {
   try {
-    check_memory(config, {bytes, "this machine has 16.0 GiB of memory available"});
+    check_memory(config, {bytes, "this machine has 16.0 GiB of memory available"}, work);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -58,6 +59,55 @@ TEST(Memory, TheLeastIsNoMoreThanAnySchedulePredicts) {
       }
     }
   }
+}
+
+double bytes_of(const NamedTensors& tensors) {
+  double bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<double>(tensor.nbytes());
+  return bytes;
+}
+
+TEST(Memory, WhatIsDoneWithATrainedRunHoldsNoLess) {
+  for (const char* optimizer : {"adamw", "basis-rotation", "muon"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      Config config = small();
+      config.optimizer.kind = optimizer;
+      config.run.precision = precision;
+      const auto pipeline = build_pipeline(config);
+      const double weights = bytes_of(pipeline->weights()), state = bytes_of(pipeline->optimizer_state());
+      const bool is_half = precision == std::string("bf16");
+      const double half = is_half ? weights / 2 : 0;  // a version beside the masters
+      const double moments = least_memory(config).optimizer - (is_half ? weights : 0);
+      const auto without_activations = [&](Work work) {
+        const MemoryParts least = least_memory(config, work);
+        return least.total() - least.activations;
+      };
+      // The checkpoint, the model that it is restored into, and what belongs to that.
+      EXPECT_EQ(without_activations(Work::Generate), weights + half);
+      EXPECT_EQ(without_activations(Work::Evaluate), 2 * weights + half + moments);
+      EXPECT_EQ(without_activations(Work::Diagnose), 3 * weights + moments);
+      EXPECT_LE(moments, 2 * state) << "the checkpoint's and the optimizer's own";
+      EXPECT_EQ(least_memory(config, Work::Generate).activations, 0);
+      config.model.dropout = 0;
+      config.pipeline.recompute = true;
+      EXPECT_EQ(least_memory(config, Work::Evaluate).activations, least_memory(config).activations);
+      config.pipeline.recompute = false;
+      EXPECT_GE(least_memory(config, Work::Diagnose).activations, least_memory(config).activations);
+    }
+  }
+}
+
+TEST(Memory, WhatCannotBeDoneWithATrainedRunIsRefused) {
+  Config config = small();
+  config.pipeline.microbatch = 1 << 20;
+  EXPECT_EQ(complaint(config, 0x1p34, Work::Generate), "accepted");
+  EXPECT_THAT(complaint(config, 0x1p30, Work::Evaluate),
+              AllOf(HasSubstr("evaluating this run needs "), HasSubstr("microbatch = 1048576 costs most, with 8 it "),
+                    HasSubstr("change it in the run's config.toml")));
+  EXPECT_THAT(complaint(config, 0x1p30, Work::Diagnose), HasSubstr("diagnosing this run needs "));
+  config.model.width = 1 << 20;
+  EXPECT_THAT(complaint(config, 0x1p34, Work::Generate),
+              AllOf(HasSubstr("generating with this run needs "), HasSubstr("width = 1048576 costs most; it takes")));
 }
 
 TEST(Memory, ARunThatCannotFitIsRefusedByTheKeyThatCostsMost) {

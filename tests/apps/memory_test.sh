@@ -1,0 +1,63 @@
+# Memory that is not there. What cannot fit is refused before anything is allocated, by every command that loads a model;
+# what runs out later is one line and exit 1, and loses nothing that was saved.
+source "$(dirname "$0")/common.sh"
+
+short="--set run.updates=6 --set run.checkpoint_every=2 --set run.eval_every=3"
+"$gyre" train run.toml --out run $short >/dev/null 2>&1 || fail "training"
+
+# allocations COMMAND...: how many blocks of memory its tensors take.
+allocations() {
+  LD_PRELOAD=$faults GYRE_COUNT_ALLOCATIONS=$work/count "$gyre" "$@" >/dev/null 2>&1 || fail "undisturbed: $*"
+  cat count
+}
+# runs_out N COMMAND...: the N-th cannot be had.
+runs_out() {
+  local at=$1
+  shift
+  ends 1 "for one tensor cannot be had; make [pipeline] microbatch" \
+    env LD_PRELOAD="$faults" GYRE_FAULT_ALLOCATION="$at" "$gyre" "$@"
+  [ "$(grep -c '^gyre: out of memory: ' err.txt)" -eq 1 ] || fail "not one line: $(cat err.txt)"
+  [ "$(tail -n 1 err.txt | cut -c 1-20)" = "gyre: out of memory:" ] || fail "not the last line: $(cat err.txt)"
+}
+
+for command in "eval run" "generate run --prompt verse --tokens 8" "diagnose run --draws 1 --updates 2"; do
+  total=$(allocations $command)
+  [ "$total" -gt 20 ] || fail "$command takes $total blocks only"
+  for at in 1 $((total / 3)) $((total * 3 / 4)); do
+    runs_out $at $command
+    [ "$(wc -l <err.txt)" -eq 1 ] || fail "not one line: $command: $(cat err.txt)"
+  done
+done
+
+# Training, from the first allocation to the last updates; what was saved before serves.
+total=$(allocations train run.toml --out counted $short)
+for at in 1 $((total / 4)) $((total / 2)); do
+  runs_out $at train run.toml --out fresh $short
+  rm -rf fresh
+done
+runs_out $((total * 9 / 10)) train run.toml --out fresh $short
+grep -q '"status":"failed"' fresh/metrics.jsonl || fail "not recorded as failed"
+"$gyre" train --resume fresh >/dev/null 2>err.txt || fail "resume: $(tail -n 1 err.txt)"
+for file in model optimizer; do
+  cmp {run,fresh}/checkpoints/step-00000006/$file.safetensors || fail "$file.safetensors differs after a resume"
+done
+
+# A limit that the least is below and the whole process is not: the allocator's own failure. (Address space is enough for
+# the libraries and their buffers, which are waited for otherwise.)
+large="--set pipeline.stages=1 --set pipeline.executor=replay --set model.layers=1 --set optimizer.kind=adamw"
+ends 1 "out of memory: " prlimit --as=1400000000 \
+  "$gyre" train run.toml --out limited $large --set model.mlp_width=700000
+grep -q '^gyre: out of memory: ' err.txt || fail "no line of its own: $(cat err.txt)"
+
+# What cannot fit at all is refused, whatever is to be done with it.
+sed -i 's/^microbatch = .*/microbatch = 1048576/' run/config.toml
+for command in "eval run" "diagnose run --draws 0"; do
+  refuses "microbatch = 1048576 costs most, with 8 it would be" prlimit --as=2000000000 "$gyre" $command
+done
+"$gyre" generate run --prompt verse --tokens 2 >/dev/null || fail "generate needs no microbatch"
+sed -i 's/^microbatch = .*/microbatch = 4/; s/^width = .*/width = 65536/' run/config.toml
+for command in "eval run" "generate run --prompt verse" "diagnose run --draws 0"; do
+  refuses "[model] width = 65536 costs most; it takes more memory" prlimit --as=2000000000 "$gyre" $command
+done
+refuses "[model] width = 65536 costs most, with" prlimit --as=2000000000 \
+  "$gyre" train run.toml --out refused --set model.width=65536
