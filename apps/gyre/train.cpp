@@ -98,8 +98,8 @@ void run(const Flags& flags) {
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
   if (flags.check) {
     check(options, progress);
-    print("{} can be trained here; nothing was written\n",
-          (options.config.empty() ? options.out : options.config).string());
+    print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
+          options.resume ? "resumed" : "trained");
     return;
   }
   const Interrupts interrupts;

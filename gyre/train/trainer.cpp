@@ -78,16 +78,24 @@ class Training {
         saver_(run_, config_, from_.step(), options.files) {
     if (options.resume) check_data();
     progress_.message(checked_.summary);
+  }
+
+  // Builds everything and finds room for it: what it accepts can begin.
+  void prepare() {
+    plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule));
     executor_ = make_executor(config_.pipeline.executor);
-    plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
+    if (from_.checkpoint) restore();
+    saver_.check_room(checkpoint_bytes(pipeline_->weights(), pipeline_->optimizer_state()));
+    if (options_.resume) say_where_it_goes_on();
   }
 
   TrainResult run() {
-    if (from_.checkpoint) restore();
-    saver_.check_room(checkpoint_bytes(pipeline_->weights(), pipeline_->optimizer_state()));
+    prepare();
     // Everything is known to be sound: from here on files change.
-    if (options_.resume) continue_record();
+    if (options_.resume && is_there(run_.metrics())) {
+      continue_metrics(run_.metrics(), done_, to_json(from_.changes), options_.files);
+    }
     run_.create(config_);
     metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
     progress_.message(saver_.describe());
@@ -126,8 +134,8 @@ class Training {
     from_.checkpoint.reset();  // its tensors are the pipeline's now
   }
 
-  // Metrics begin anew where the checkpoint is, and people hear what that means.
-  void continue_record() {
+  // Metrics will begin anew where the checkpoint is, and people hear what that means.
+  void say_where_it_goes_on() {
     const std::string root = run_.root().string();
     if (!is_there(run_.metrics())) {
       progress_.message(fmt::format("{}: nothing to resume, starting from step 0", root));
@@ -140,7 +148,6 @@ class Training {
     if (newest == 0 && done_ > 0) text += fmt::format("; steps 1 to {} stay without a record", done_);
     progress_.message(text);
     if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
-    continue_metrics(run_.metrics(), done_, to_json(from_.changes), options_.files);
   }
 
   // Tokens and tokenizer must be those that the run was begun with.
@@ -362,6 +369,14 @@ class Training {
   std::vector<std::map<int64_t, int64_t>> delay_;
 };
 
+// Whether the run at `from` needs no other update; people hear of it.
+bool has_nothing_to_do(const ResumePoint& from, const Config& config, const RunDirectory& run, Progress& progress) {
+  if (!is_complete(from, config)) return false;
+  progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
+                               run.root().string(), from.step(), config.run.updates));
+  return true;
+}
+
 }  // namespace
 
 TrainResult train(const TrainOptions& options, Progress& progress) {
@@ -372,11 +387,7 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   if (options.resume && is_there(run.root())) {
     lock.emplace(run.root(), options.files);
     from = find_resume_point(run, config);
-    if (is_complete(from, config)) {
-      progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
-                                   run.root().string(), from.step(), config.run.updates));
-      return completed(from);
-    }
+    if (has_nothing_to_do(from, config, run, progress)) return completed(from);
   }
   Training training(options, run, std::move(config), std::move(from), progress);
   if (!lock) lock.emplace(run.root(), options.files);
@@ -386,7 +397,14 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
 
 void check(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
-  progress.message(CheckedRun(session_config(options, run)).summary);
+  Config config = session_config(options, run);
+  if (!options.resume || !is_there(run.root())) {
+    progress.message(CheckedRun(std::move(config)).summary);
+    return;
+  }
+  ResumePoint from = find_resume_point(run, config);
+  if (has_nothing_to_do(from, config, run, progress)) return;
+  Training(options, run, std::move(config), std::move(from), progress).prepare();
 }
 
 }  // namespace gyre

@@ -10,6 +10,7 @@ refuses "--overwrite" "$gyre" prepare other.txt --out tokens
 cp -r tokens old-tokens
 "$gyre" prepare other.txt --out tokens --overwrite >/dev/null
 refuses "tokens/train.bin" "$gyre" train --resume --out run --set run.updates=40
+refuses "tokens/train.bin" "$gyre" train --check --resume run --set run.updates=40
 refuses "tokens/val.bin" "$gyre" eval run
 refuses "tokens/train.bin" "$gyre" diagnose run --draws 0
 diff -r run before >/dev/null || fail "a refused command changed the run"

@@ -64,20 +64,35 @@ class Runs : public ::testing::Test {
   };
   // What it says while running is in messages().
   TrainResult run(const std::string& name, const Session& session) {
-    const bool own = session.resume && fs::exists(path(name) / "config.toml");
-    const TrainOptions options{.config = own ? fs::path() : path("run.toml"),
-                               .overrides = session.set,
-                               .out = path(name),
-                               .resume = session.resume,
-                               .trace = {},
-                               .stop = session.stop,
-                               .abandon = {},
-                               .files = *session.files};
+    const TrainOptions options = options_of(name, session);
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path("log").c_str(), "w"), &std::fclose);
     Progress progress(log.get(), false);
     return train(options, progress);
   }
   TrainResult run(const std::string& name) { return run(name, {}); }
+  // What gyre train --check says of the session: its messages, or what it complains of.
+  std::string check_of(const std::string& name, const Session& session) {
+    const TrainOptions options = options_of(name, session);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path("log").c_str(), "w"), &std::fclose);
+    Progress progress(log.get(), false);
+    try {
+      check(options, progress);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return messages();
+  }
+  static TrainOptions options_of(const std::string& name, const Session& session) {
+    const bool own = session.resume && fs::exists(path(name) / "config.toml");
+    return {.config = own ? fs::path() : path("run.toml"),
+            .overrides = session.set,
+            .out = path(name),
+            .resume = session.resume,
+            .trace = {},
+            .stop = session.stop,
+            .abandon = {},
+            .files = *session.files};
+  }
   TrainResult resume(const std::string& name, std::vector<std::string> set = {}) {
     return run(name, {.set = std::move(set), .resume = true});
   }

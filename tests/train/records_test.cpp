@@ -9,6 +9,7 @@
 namespace gyre {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing_support::Json;
 using testing_support::Runs;
@@ -144,6 +145,39 @@ TEST_F(Records, ARunThatHasNothingLeftToDoIsNotTouched) {
   EXPECT_EQ(resume("done", {"run.updates=9", "optimizer.lr=1"}).loss, first.loss) << "a target that it has passed";
   EXPECT_THAT(messages(), HasSubstr("is at step 12 of 9 already; nothing to do"));
   EXPECT_EQ(files("done"), before);
+}
+
+TEST_F(Records, ACheckReadsAllThatAResumeWouldAndWritesNothing) {
+  run("checked", {.set = {"run.updates=10"}});
+  const auto before = files("checked");
+  FaultyFiles watched;
+  const auto check = [&](std::vector<std::string> set) {
+    const std::string said = check_of("checked", {.set = std::move(set), .resume = true, .files = &watched});
+    EXPECT_EQ(files("checked"), before);
+    EXPECT_EQ(watched.calls(), 0);
+    return said;
+  };
+  EXPECT_THAT(check({"run.updates=16", "optimizer.lr=1e-4"}),
+              AllOf(HasSubstr("predicted"), HasSubstr("resuming"), HasSubstr("at step 10"),
+                    HasSubstr("changed: optimizer.lr 0.003 -> 0.0001, run.updates 10 -> 16")));
+  EXPECT_THAT(check({}), HasSubstr("is at step 10 of 10 already; nothing to do"));
+  EXPECT_THAT(check({"run.updates=16", "run.seed=7"}), HasSubstr("[run] seed is 7"));
+  EXPECT_THAT(check({"run.updates=16", "optimizer.kind=muon"}), HasSubstr("it was saved by another optimizer"));
+  EXPECT_THAT(check({"run.updates=16", "pipeline.stages=2"}), HasSubstr("resuming"));
+
+  const fs::path checkpoints = path("checked") / "checkpoints", saved = checkpoints / "step-00000010";
+  for (const char* file : {"optimizer.safetensors", "model.safetensors", "manifest.json"}) {
+    const std::string sound = read_file(saved / file);
+    std::string damaged = sound;
+    damaged[damaged.size() / 2] ^= 1;
+    std::ofstream(saved / file, std::ios::binary) << damaged;
+    EXPECT_THAT(check_of("checked", {.set = {"run.updates=16"}, .resume = true}), HasSubstr("its checksum differs"));
+    std::ofstream(saved / file, std::ios::binary) << sound;
+  }
+  fs::rename(checkpoints, path("moved"));
+  EXPECT_THAT(check_of("checked", {.set = {"run.updates=16"}, .resume = true}), HasSubstr("mount or put back"));
+  fs::rename(path("moved"), checkpoints);
+  EXPECT_EQ(resume("checked", {"run.updates=16"}).step, 16);
 }
 
 TEST_F(Records, ARunKilledAfterItsLastCheckpointGetsItsEnd) {
