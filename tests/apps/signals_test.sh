@@ -48,6 +48,42 @@ code_of $pid
 exec 9<&-
 "$gyre" eval twice --step 20 >/dev/null || fail "the earlier checkpoint is not whole"
 
+# Waits until the words are in err.txt, or the process has ended.
+wait_for_words() {
+  while kill -0 "$2" 2>/dev/null && ! grep -qE "$1" err.txt; do read -rt 0.02 <> <(:) || true; done
+}
+
+# It ends the run too where the first is answered and the drain takes for ever: a window of a million microbatches.
+"$gyre" train run.toml --out long $endless --set pipeline.accumulate=1000000 >/dev/null 2>err.txt &
+pid=$!
+wait_for_words "^saves to" $pid
+kill -TERM $pid
+wait_for_words "^draining: waiting for" $pid
+kill -INT $pid
+code_of $pid
+[ "$code" -eq 130 ] || fail "exit $code after the second signal, SIGINT: $(tail -n 2 err.txt)"
+! grep -q '"event":"end"' long/metrics.jsonl || fail "the drain was waited for"
+
+# A worker that does not come back from an action is named; a drain that waits for it is given up, and what was saved is
+# continued from.
+LD_PRELOAD=$faults GYRE_FAULT_READ=$work/disk "$gyre" train run.toml --out stuck-run --set pipeline.stall_seconds=0.2 \
+  --set run.updates=80 >/dev/null 2>err.txt &
+pid=$!
+wait_for_step stuck-run 23 $pid
+mkfifo disk  # from here on it does not answer
+wait_for_words "^worker 0 has been inside 0F[0-9]+ for" $pid
+kill -TERM $pid
+code_of $pid
+rm disk
+[ "$code" -eq 1 ] || fail "exit $code of a drain that is stuck: $(tail -n 3 err.txt)"
+grep -qE "^worker 0 has been inside 0F[0-9]+ for .*the run waits for it$" err.txt || fail "not named: $(cat err.txt)"
+grep -qE "^gyre: the drain is given up: .*worker 0 inside 0F[0-9]+;.*the updates since step 20 are lost" err.txt ||
+  fail "not given up: $(tail -n 3 err.txt)"
+grep -q '"event":"end","status":"failed"' stuck-run/metrics.jsonl || fail "not recorded as failed"
+"$gyre" train --resume stuck-run >/dev/null 2>err.txt || fail "resume after a stuck drain: $(tail -n 1 err.txt)"
+"$gyre" train run.toml --out whole --set run.updates=80 >/dev/null 2>&1
+diff <(losses whole) <(losses stuck-run) >difference || fail "losses differ: $(head -n 3 difference)"
+
 # Divergence has a code of its own.
 code=0
 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0 \

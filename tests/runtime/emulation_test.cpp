@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "fixture.h"
 #include "gyre/optim/clipping.h"
 #include "gyre/optim/config.h"
+#include "gyre/schedule/delay.h"
 
 namespace gyre {
 namespace {
@@ -143,6 +145,24 @@ TEST(Emulation, StageAwareRefreshTakesTheSchedulesDelays) {
     const auto fixed = run_experiment(e, 16).recorder.losses;
     e.refresh = "stage-aware";
     EXPECT_EQ(run_experiment(e, 16).recorder.losses, fixed) << schedule;
+  }
+}
+
+// What stage-aware refresh goes by is what the schedule's analysis says, of every schedule.
+TEST(MeanDelays, OfEveryStageAreTheSchedules) {
+  for (const char* schedule : {"pipedream", "pipedream-2bw", "paci", "amdp", "1f1b"}) {
+    Experiment e;
+    e.schedule = schedule;
+    e.stages = 4;
+    e.window = 16;
+    Pipeline pipeline = make_pipeline(e);
+    const std::vector<double> expected = mean_delays(pipeline.schedule());
+    const double sum = std::accumulate(expected.begin(), expected.end(), 0.0);
+    for (int stage = 0; stage < e.stages; ++stage) {
+      const MeanDelays& found = pipeline.owner(stage).mean_delay;
+      EXPECT_EQ(found.stage, expected[stage]) << schedule << ", stage " << stage;
+      EXPECT_EQ(found.pipeline, sum / e.stages) << schedule;
+    }
   }
 }
 

@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <stop_token>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "fixture.h"
@@ -24,9 +28,10 @@ constexpr int64_t kSlowMicrobatch = 3;
 // The first stage's forward of one microbatch, which calls `enter` and lasts until go_on().
 class SlowBatches final : public BatchSource {
  public:
-  explicit SlowBatches(std::function<void()> enter) : enter_(std::move(enter)) {}
+  explicit SlowBatches(std::function<void()> enter, int64_t slow = kSlowMicrobatch)
+      : enter_(std::move(enter)), slow_(slow) {}
   Batch batch(int64_t index) const override {
-    if (index == kSlowMicrobatch) {
+    if (index == slow_) {
       enter_();
       released_.wait();
     }
@@ -37,6 +42,7 @@ class SlowBatches final : public BatchSource {
 
  private:
   std::function<void()> enter_;
+  int64_t slow_;
   std::promise<void> release_;
   std::shared_future<void> released_ = release_.get_future().share();
 };
@@ -87,18 +93,70 @@ TEST(SlowAction, IsToldOnceAndTheRunGoesOn) {
 }
 
 TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
-  for (const char* executor : {"threads", "replay"}) {
-    std::stop_source interrupt;
-    SlowBatches batches([&] { interrupt.request_stop(); });
-    Listener listener;
-    // Threads: the worker goes on only when the answer has come. Replay has one thread, which answers afterwards.
-    if (executor == std::string("threads")) listener.at_drain = [&] { batches.go_on(); };
-    if (executor == std::string("replay")) batches.go_on();
-    const SegmentReport report = run(executor, 1e6, batches, listener, interrupt);
-    EXPECT_EQ(listener.told, std::vector<std::string>{"drain"}) << executor;
-    EXPECT_EQ(listener.drained_at, kSlowMicrobatch + 1) << executor;
-    EXPECT_EQ(report.microbatches, listener.drained_at) << executor;
+  for (const std::string executor : {"threads", "replay"}) {
+    for (const int64_t slow : {int64_t{0}, kSlowMicrobatch}) {  // before the first nothing else wakes the caller up
+      std::stop_source interrupt;
+      SlowBatches batches([&] { interrupt.request_stop(); }, slow);
+      Listener listener;
+      // Threads: the worker goes on only when the answer has come. Replay has one thread, which answers afterwards.
+      if (executor == "threads") listener.at_drain = [&] { batches.go_on(); };
+      if (executor == "replay") batches.go_on();
+      const SegmentReport report = run(executor, 1e6, batches, listener, interrupt);
+      EXPECT_EQ(listener.told, std::vector<std::string>{"drain"}) << executor;
+      EXPECT_EQ(listener.drained_at, slow + 1) << executor;
+      EXPECT_EQ(report.microbatches, listener.drained_at) << executor;
+    }
   }
+}
+
+// Seconds since it was made, or set back.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - since_).count(); }
+  void restart() { since_ = Clock::now(); }
+  void let_pass(double seconds) const {
+    while (this->seconds() < seconds) std::this_thread::yield();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point since_ = Clock::now();
+};
+
+TEST(SlowAction, IsToldOnceHoweverOftenItIsLookedAt) {
+  constexpr double kStall = 0.05;
+  std::stop_source interrupt;
+  SlowBatches batches([&] { interrupt.request_stop(); });
+  Listener listener;
+  listener.at_stuck = [&] { batches.go_on(); };  // many looks later
+  const Stopwatch watch;
+  run("threads", kStall, batches, listener, interrupt);
+  const auto told = std::count_if(listener.told.begin(), listener.told.end(), [](const std::string& what) {
+    return what.find("worker 0 has been inside 0F3") != std::string::npos;
+  });
+  EXPECT_GE(told, 1);
+  // Again only after a time in which the caller itself did not run: on a machine that does much else.
+  EXPECT_LE(static_cast<double>(told), 1 + watch.seconds() / (2 * kStall));
+}
+
+TEST(Interrupt, TimeInWhichNobodyLookedIsNotTheDrains) {
+  constexpr double kStall = 0.05;
+  std::stop_source interrupt;
+  SlowBatches batches([&] { interrupt.request_stop(); });
+  Listener listener;
+  Stopwatch watch;
+  double given_up_after = 0;
+  listener.at_slow = [&, blocked = false]() mutable {  // by a message, once
+    if (std::exchange(blocked, true)) return;
+    Stopwatch().let_pass(2 * drain_deadline(kStall));
+    watch.restart();
+  };
+  listener.at_stuck = [&] {
+    given_up_after = watch.seconds();
+    batches.go_on();
+  };
+  run("threads", kStall, batches, listener, interrupt);
+  EXPECT_GE(given_up_after, 0.8 * drain_deadline(kStall));
 }
 
 TEST(Interrupt, ADrainWhoseWorkerDoesNotComeBackIsToldAsStuck) {

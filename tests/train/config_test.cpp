@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -30,6 +32,46 @@ std::string complaint(const std::string& toml, const std::vector<std::string>& o
 
 TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
   EXPECT_TRUE(optimizer_config(parse_config(kMinimal, "x", {})) == OptimizerConfig());
+}
+
+TEST(Config, EverySettingOfAnOptimizerReachesIt) {
+  const std::map<std::string, std::string> others = {{"kind", "adamw"},
+                                                     {"betas", "[0.8, 0.9]"},
+                                                     {"epsilon", "1e-6"},
+                                                     {"weight_decay", "0.5"},
+                                                     {"frequency", "3"},
+                                                     {"source", "first"},
+                                                     {"geometry", "unilateral"},
+                                                     {"refresh", "stage-aware"},
+                                                     {"drift", "0.5"},
+                                                     {"refresh_lag", "2"},
+                                                     {"covariance_beta", "0.5"},
+                                                     {"covariance_every", "2"},
+                                                     {"long_sides", "whole"},
+                                                     {"max_dimension", "100"},
+                                                     {"sketch", "8"},
+                                                     {"transport", "true"},
+                                                     {"look_ahead", "0.5"},
+                                                     {"products", "fp32"},
+                                                     {"delay_warmup", "7"},
+                                                     {"covariance_products", "bf16"},
+                                                     {"iteration_products", "bf16"},
+                                                     {"lambda", "0.5"},
+                                                     {"matrix_lr_ratio", "3"}};
+  const std::vector<std::string> of_runs = {"lr",   "warmup",     "decay",       "floor",
+                                            "clip", "clip_scope", "max_skipped", "discrepancy"};
+  for (const std::string& key : config_keys()) {
+    const std::string prefix = "optimizer.";
+    if (key.rfind(prefix, 0) != 0) continue;
+    const std::string name = key.substr(prefix.size());
+    if (std::find(of_runs.begin(), of_runs.end(), name) != of_runs.end()) continue;
+    ASSERT_TRUE(others.contains(name)) << name;
+    std::vector<std::string> overrides;
+    if (name == "sketch") overrides.emplace_back("optimizer.max_dimension=100");
+    const OptimizerConfig usual = optimizer_config(parse_config(kMinimal, "x", overrides));
+    overrides.push_back(key + "=" + others.at(name));
+    EXPECT_FALSE(optimizer_config(parse_config(kMinimal, "x", overrides)) == usual) << name;
+  }
 }
 
 TEST(Config, WrittenAndReadIsTheSame) {
