@@ -18,7 +18,7 @@
 #include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/config.h"
-#include "gyre/runtime/flat_buffer.h"
+#include "gyre/tensors/flat_buffer.h"
 
 namespace {
 

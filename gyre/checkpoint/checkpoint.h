@@ -9,7 +9,7 @@
 
 #include "gyre/checkpoint/manifest.h"
 #include "gyre/core/file_system.h"
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 

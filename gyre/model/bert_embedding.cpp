@@ -24,7 +24,7 @@ class BertEmbedding final : public Layer {
   }
 
   // input: (batch, context) int64 tokens. Returns (batch, context, width).
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     // 0 up to and with the first separator, 1 after it.
     const at::Tensor separators = input.eq(config_.separator).to(at::kLong);
@@ -42,8 +42,7 @@ class BertEmbedding final : public Layer {
     return norm.output;
   }
 
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override {
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     const std::vector<at::Tensor> kept = std::move(saved.tensors);
     const at::Tensor grad = kept[5].defined() ? grad_output * kept[5] : grad_output;
     auto norm = layer_norm_backward(grad, kept[2], kept[3], kept[4], weights[3], weights[4]);

@@ -101,7 +101,7 @@ class BertHead final : public Layer {
   }
 
   // input: (batch, context, width). Returns the loss, or (batch, context, vocabulary) logits without targets.
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     std::vector<at::Tensor> keep(kForwardSaved);
     at::Tensor x = input;
@@ -139,8 +139,7 @@ class BertHead final : public Layer {
   }
 
   // grad_output: 0-dim, the weight of this microbatch's loss.
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override {
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     const std::vector<at::Tensor> kept = std::move(saved.tensors);
     std::vector<at::Tensor> leave(kBackwardSaved);
     const double factor = grad_output.item<double>();
@@ -214,11 +213,10 @@ class BertHead final : public Layer {
 
  private:
   size_t index(Parameter which) const { return static_cast<size_t>(first_) + static_cast<size_t>(which); }
-  const at::Tensor& weight(std::span<const at::Tensor> weights, Parameter which) const { return weights[index(which)]; }
+  const at::Tensor& weight(const WeightView& weights, Parameter which) const { return weights[index(which)]; }
 
   // rows: (rows, width) of the encoder's output. Returns (rows, vocabulary).
-  at::Tensor masked_logits(std::span<const at::Tensor> weights, const at::Tensor& rows,
-                           std::vector<at::Tensor>& keep) const {
+  at::Tensor masked_logits(const WeightView& weights, const at::Tensor& rows, std::vector<at::Tensor>& keep) const {
     keep[kDense] = linear(rows, weight(weights, kTransform), weight(weights, kTransformBias));
     keep[kActivated] = activate(keep[kDense], activation_);
     const auto norm = layer_norm(keep[kActivated], weight(weights, kTransformNorm), weight(weights, kTransformNormBias),

@@ -20,7 +20,7 @@ class GptEmbedding final : public Layer {
   }
 
   // input: (batch, context) int64 tokens. Returns (batch, context, width).
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     const at::Tensor positions = weights[1].narrow(0, 0, input.size(1));
     at::Tensor x = embed(weights[0], input).add_(positions);
@@ -35,7 +35,7 @@ class GptEmbedding final : public Layer {
     return x;
   }
 
-  at::Tensor backward_input(std::span<const at::Tensor>, const at::Tensor& grad_output, Saved& saved) const override {
+  at::Tensor backward_input(const WeightView&, const at::Tensor& grad_output, Saved& saved) const override {
     const at::Tensor& mask = saved.tensors[1];
     saved.tensors = {saved.tensors[0], mask.defined() ? grad_output * mask : grad_output};
     return {};  // tokens have no gradient

@@ -23,10 +23,10 @@ class GptHead final : public Layer {
   }
 
   // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets.
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     auto norm = layer_norm(input, weights[0], norm_bias(weights), kLayerNormEpsilon);
-    at::Tensor logits = linear(norm.output, weights.back(), at::Tensor());
+    at::Tensor logits = linear(norm.output, weights[weights.size() - 1], at::Tensor());
     if (!context.targets.defined()) return logits;
     at::Tensor rows = logits.view({-1, config_.vocabulary});
     at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}));
@@ -36,12 +36,11 @@ class GptHead final : public Layer {
   }
 
   // grad_output: 0-dim, the weight of this microbatch's loss.
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override {
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     const std::vector<at::Tensor> kept = std::move(saved.tensors);
     const double factor = grad_output.item<double>();
     const at::Tensor grad_logits = factor == 1 ? kept[4] : kept[4].mul_(factor);
-    const at::Tensor grad_normed = linear_backward_input(grad_logits, weights.back());
+    const at::Tensor grad_normed = linear_backward_input(grad_logits, weights[weights.size() - 1]);
     auto norm = layer_norm_backward(grad_normed, kept[0], kept[1], kept[2], weights[0], norm_bias(weights));
     saved.tensors = {norm.weight, norm.bias, kept[3], grad_logits};
     return norm.input;
@@ -64,7 +63,7 @@ class GptHead final : public Layer {
   }
 
  private:
-  at::Tensor norm_bias(std::span<const at::Tensor> weights) const { return config_.bias ? weights[1] : at::Tensor(); }
+  at::Tensor norm_bias(const WeightView& weights) const { return config_.bias ? weights[1] : at::Tensor(); }
 
   std::string name_ = "head";
   GptConfig config_;

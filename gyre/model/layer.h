@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
+#include "gyre/tensors/weight_view.h"
 
 namespace gyre {
 
@@ -47,17 +48,15 @@ class Layer {
   virtual const std::string& name() const = 0;
   virtual std::vector<ParameterSpec> parameters() const = 0;
 
-  // Weights come in the order of parameters(), all in the compute type (fp32 or bf16). The same tensor objects mean the
-  // same version: a caller that changes weights in place passes new objects from then on.
+  // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
   // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last
   // layer returns the mean loss (0-dim fp32) when the context has targets.
-  virtual at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  virtual at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                              Saved& saved) const = 0;
 
   // grad_output: gradient by this layer's output. Returns the gradient by its input (undefined for the first layer),
   // and leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
-  virtual at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                                    Saved& saved) const = 0;
+  virtual at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const = 0;
 
   // Adds the gradients by the weights to `gradients` (fp32, same order and shapes) and empties `saved`.
   virtual void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const = 0;

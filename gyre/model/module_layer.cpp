@@ -13,7 +13,7 @@ namespace gyre {
 // One microbatch between forward and backward: its graph hangs on `output`.
 struct ModuleLayer::InFlight {
   std::unique_ptr<Copy> copy;
-  std::vector<at::Tensor> weights;  // that the forward read
+  VersionId version;  // that the forward read
   at::Tensor input, targets, output;
 };
 
@@ -59,14 +59,14 @@ void ModuleLayer::give_back(std::unique_ptr<Copy> copy) const {
   free_.push_back(std::move(copy));
 }
 
-void ModuleLayer::record(std::span<const at::Tensor> weights, InFlight& flight) const {
+void ModuleLayer::record(const WeightView& weights, InFlight& flight) const {
   for (size_t i = 0; i < weights.size(); ++i) flight.copy->parameters[i].set_data(weights[i]);
   flight.output = forward_(*flight.copy->module, flight.input);
   if (loss_ && flight.targets.defined()) flight.output = loss_(flight.output, flight.targets).to(at::kFloat);
 }
 
-at::Tensor ModuleLayer::forward(std::span<const at::Tensor> weights, const at::Tensor& input,
-                                const LayerContext& context, Saved& saved) const {
+at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
+                                Saved& saved) const {
   // Freed with its copy put back, whether or not a backward follows.
   const std::shared_ptr<InFlight> flight(new InFlight, [this](InFlight* done) {
     if (done->copy) give_back(std::move(done->copy));
@@ -81,19 +81,16 @@ at::Tensor ModuleLayer::forward(std::span<const at::Tensor> weights, const at::T
   record(weights, *flight);
   const at::Tensor output = flight->output.detach();
   if (context.training) {
-    flight->weights.assign(weights.begin(), weights.end());
+    flight->version = weights.version();
     saved.other = flight;
   }
   return output;
 }
 
-at::Tensor ModuleLayer::backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                                       Saved& saved) const {
+at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const {
   const auto flight = std::static_pointer_cast<InFlight>(std::exchange(saved.other, nullptr));
   const at::AutoGradMode recording(true);
-  bool same = true;
-  // Held since the forward, so no other version can have become the same object; its memory may well be another's now.
-  for (size_t i = 0; i < weights.size(); ++i) same &= weights[i].is_same(flight->weights[i]);
+  const bool same = flight->version.is_known() && flight->version == weights.version();
   if (!same) record(weights, *flight);
 
   std::vector<at::Tensor> inputs = flight->copy->parameters;

@@ -28,12 +28,11 @@ class ModuleLayer final : public Layer {
 
   const std::string& name() const override { return name_; }
   std::vector<ParameterSpec> parameters() const override;
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override;
-  // With the weights that the forward read, the gradient of what it computed. When other tensors are given (a version
-  // that is not the forward's), the forward is computed again with them first.
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override;
+  // With the version that the forward read, the gradient of what it computed. With another, or one that is not known,
+  // the forward is computed again first.
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override;
   void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override;
   double cost(int64_t tokens) const override;
 
@@ -48,7 +47,7 @@ class ModuleLayer final : public Layer {
   std::unique_ptr<Copy> take_copy() const;
   void give_back(std::unique_ptr<Copy> copy) const;
   // Runs the module in the recording copy of `flight`.
-  void record(std::span<const at::Tensor> weights, InFlight& flight) const;
+  void record(const WeightView& weights, InFlight& flight) const;
 
   std::string name_;
   std::shared_ptr<torch::nn::Module> module_;

@@ -30,21 +30,21 @@ int64_t Stage::parameter_count() const {
   return total;
 }
 
-at::Tensor Stage::forward(std::span<const at::Tensor> weights, const at::Tensor& input, LayerContext context,
+at::Tensor Stage::forward(const WeightView& weights, const at::Tensor& input, LayerContext context,
                           StageSaved& saved) const {
   saved.resize(layers_.size());
   at::Tensor x = input;
   for (size_t i = 0; i < layers_.size(); ++i) {
     context.layer = first_layer_ + static_cast<int>(i);
-    x = layers_[i]->forward(weights.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]), x, context, saved[i]);
+    x = layers_[i]->forward(weights.part(offsets_[i], offsets_[i + 1] - offsets_[i]), x, context, saved[i]);
   }
   return x;
 }
 
-at::Tensor Stage::backward_input(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved) const {
+at::Tensor Stage::backward_input(const WeightView& weights, at::Tensor grad_output, StageSaved& saved) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     grad_output =
-        layers_[i]->backward_input(weights.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]), grad_output, saved[i]);
+        layers_[i]->backward_input(weights.part(offsets_[i], offsets_[i + 1] - offsets_[i]), grad_output, saved[i]);
   }
   return grad_output;
 }
@@ -55,11 +55,11 @@ void Stage::backward_weights(StageSaved& saved, std::span<at::Tensor> gradients)
   }
 }
 
-at::Tensor Stage::backward(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved,
+at::Tensor Stage::backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
                            std::span<at::Tensor> gradients) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     const size_t count = offsets_[i + 1] - offsets_[i];
-    grad_output = layers_[i]->backward_input(weights.subspan(offsets_[i], count), grad_output, saved[i]);
+    grad_output = layers_[i]->backward_input(weights.part(offsets_[i], count), grad_output, saved[i]);
     layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], count));
   }
   return grad_output;

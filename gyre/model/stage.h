@@ -25,14 +25,13 @@ class Stage {
   int64_t parameter_count() const;
 
   // weights: in the order of parameters(). context.layer is ignored (set per layer here).
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, LayerContext context,
-                     StageSaved& saved) const;
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, LayerContext context, StageSaved& saved) const;
   // The I half, last layer first. Returns the gradient by the stage's input (undefined at the model's first layer).
-  at::Tensor backward_input(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved) const;
+  at::Tensor backward_input(const WeightView& weights, at::Tensor grad_output, StageSaved& saved) const;
   // The W half. Adds to `gradients` (fp32).
   void backward_weights(StageSaved& saved, std::span<at::Tensor> gradients) const;
   // Both halves, layer by layer, so that each layer's memory returns before the next one's is touched.
-  at::Tensor backward(std::span<const at::Tensor> weights, at::Tensor grad_output, StageSaved& saved,
+  at::Tensor backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
                       std::span<at::Tensor> gradients) const;
 
  private:

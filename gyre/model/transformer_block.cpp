@@ -82,7 +82,7 @@ class TransformerBlock final : public Layer {
   }
 
   // input: (batch, context, width). Returns the same shape.
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     std::vector<at::Tensor> keep(kForwardSaved);
     const at::Tensor qkv_input = config_.post_norm ? input : normalise(input, weights, kNorm1, keep);
@@ -110,8 +110,7 @@ class TransformerBlock final : public Layer {
     return z;
   }
 
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override {
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     const std::vector<at::Tensor> kept = std::move(saved.tensors);
     std::vector<at::Tensor> leave(kBackwardSaved);
 
@@ -177,13 +176,13 @@ class TransformerBlock final : public Layer {
   size_t index(Matrix which) const {
     return config_.bias ? 2 * static_cast<size_t>(which) : static_cast<size_t>(which);
   }
-  const at::Tensor& weight(std::span<const at::Tensor> weights, Matrix which) const { return weights[index(which)]; }
-  at::Tensor bias(std::span<const at::Tensor> weights, Matrix which) const {
+  const at::Tensor& weight(const WeightView& weights, Matrix which) const { return weights[index(which)]; }
+  at::Tensor bias(const WeightView& weights, Matrix which) const {
     return config_.bias ? weights[index(which) + 1] : at::Tensor();
   }
 
   // which: kNorm1 or kNorm2.
-  at::Tensor normalise(const at::Tensor& x, std::span<const at::Tensor> weights, Matrix which,
+  at::Tensor normalise(const at::Tensor& x, const WeightView& weights, Matrix which,
                        std::vector<at::Tensor>& keep) const {
     const auto norm = layer_norm(x, weight(weights, which), bias(weights, which), config_.epsilon);
     const int first = which == kNorm1 ? kNorm1Input : kNorm2Input;
@@ -193,7 +192,7 @@ class TransformerBlock final : public Layer {
     return norm.output;
   }
   // Returns the gradient by the norm's input; leaves those by its weight and bias.
-  at::Tensor normalise_backward(const at::Tensor& grad, std::span<const at::Tensor> weights, Matrix which,
+  at::Tensor normalise_backward(const at::Tensor& grad, const WeightView& weights, Matrix which,
                                 const std::vector<at::Tensor>& kept, std::vector<at::Tensor>& leave) const {
     const int first = which == kNorm1 ? kNorm1Input : kNorm2Input;
     auto norm = layer_norm_backward(grad, kept[first], kept[first + 1], kept[first + 2], weight(weights, which),

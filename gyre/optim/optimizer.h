@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 

@@ -7,7 +7,7 @@
 #include <future>
 #include <string>
 
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 

@@ -2,12 +2,14 @@
 // same programs, same bits.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gyre/runtime/pipeline.h"
 #include "gyre/runtime/segment.h"
+#include "gyre/runtime/transport/link.h"
 
 namespace gyre {
 
@@ -25,10 +27,13 @@ class Executor {
   virtual SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) = 0;
 };
 
-std::unique_ptr<Executor> make_replay_executor();   // replay_executor.cpp
-std::unique_ptr<Executor> make_threads_executor();  // threads_executor.cpp
+// Puts another transport in the place of the one in memory, which it is given and which outlives it. For tests.
+using WrapTransport = std::function<std::unique_ptr<Transport>(Transport& memory)>;
+
+std::unique_ptr<Executor> make_replay_executor(WrapTransport wrap = {});   // replay_executor.cpp
+std::unique_ptr<Executor> make_threads_executor(WrapTransport wrap = {});  // threads_executor.cpp
 // By name. InputError for an unknown one.
-std::unique_ptr<Executor> make_executor(const std::string& name);
+std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport wrap = {});
 std::vector<std::string> executor_names();
 
 }  // namespace gyre

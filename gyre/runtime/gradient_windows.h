@@ -4,37 +4,31 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
-#include "gyre/runtime/flat_buffer.h"
+#include "gyre/tensors/buffer_pool.h"
 
 namespace gyre {
 
 class GradientWindows {
  public:
-  GradientWindows(std::vector<ParameterSpec> specs, at::Device device);
+  GradientWindows(std::span<const ParameterSpec> specs, at::Device device) : pool_(specs, at::kFloat, device) {}
 
   // The accumulators of `window`, zero at first.
   std::span<at::Tensor> accumulators(int64_t window);
   // Counts one microbatch whose gradient is now wholly in the window; returns how many are.
-  int64_t count(int64_t window);
-  // Hands out the window's buffer; it comes back by give_back, from any thread.
-  FlatBuffer release(int64_t window);
-  void give_back(FlatBuffer buffer);
-  size_t open() const { return open_.size(); }
+  int64_t count(int64_t window) { return ++open_.at(window).contributions; }
+  // The window's buffer; the window is open no more.
+  PooledBuffer close(int64_t window) { return std::move(open_.extract(window).mapped().buffer); }
 
  private:
   struct Window {
-    FlatBuffer buffer;
+    PooledBuffer buffer;
     int64_t contributions = 0;
   };
-  std::vector<ParameterSpec> specs_;
-  at::Device device_;
+  BufferPool pool_;
   std::map<int64_t, Window> open_;
-  std::mutex free_mutex_;
-  std::vector<FlatBuffer> free_;
 };
 
 }  // namespace gyre

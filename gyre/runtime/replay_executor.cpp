@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/runtime/executor.h"
@@ -15,29 +16,24 @@ namespace {
 
 class ReplayExecutor final : public Executor {
  public:
+  explicit ReplayExecutor(WrapTransport wrap) : wrap_(std::move(wrap)) {}
+
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override {
     const c10::NoGradGuard no_grad;
     at::set_num_threads(pipeline.options().threads_per_worker);
     const auto started = std::chrono::steady_clock::now();
-
-    SegmentSetup setup(pipeline, segment);
-    setup.add_workers({.loss = [&](int64_t microbatch, double loss) { observer.on_loss(microbatch, loss); },
-                       .updated =
-                           [&](int stage, int64_t update, const std::vector<double>& squared_norms) {
-                             observer.on_update(stage, update, squared_norms);
-                           }});
-    bool draining = false;
-    while (!run_round(setup)) {
-      if (draining || !segment.interrupt.stop_requested()) continue;
-      draining = true;
-      observer.on_drain(setup.shared.intake.limit_now());
+    SegmentSetup setup(pipeline, segment, observer, wrap_);
+    setup.conductor.attend();
+    while (!setup.conductor.finished()) {
+      run_round(setup);
+      setup.conductor.attend();
     }
-    return setup.report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+    return setup.conductor.report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   }
 
  private:
-  // Every worker performs one action if it can. Returns whether all have finished. A round without progress is a stall.
-  static bool run_round(SegmentSetup& setup) {
+  // Every worker performs one action if it can. A round without progress is a stall.
+  static void run_round(SegmentSetup& setup) {
     bool progress = false;
     bool finished = true;
     for (const auto& worker : setup.workers) {
@@ -46,7 +42,6 @@ class ReplayExecutor final : public Executor {
       finished &= step == Worker::Step::Finished;
     }
     if (!progress && !finished) throw RunError(stall_message(setup));
-    return finished;
   }
 
   static std::string stall_message(const SegmentSetup& setup) {
@@ -54,12 +49,14 @@ class ReplayExecutor final : public Executor {
     for (const auto& worker : setup.workers) lines.push_back(worker->status());
     return fmt::format("the pipeline stalled: {}", fmt::join(lines, "; "));
   }
+
+  WrapTransport wrap_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_replay_executor() {
-  return std::make_unique<ReplayExecutor>();
+std::unique_ptr<Executor> make_replay_executor(WrapTransport wrap) {
+  return std::make_unique<ReplayExecutor>(std::move(wrap));
 }
 
 }  // namespace gyre

@@ -21,8 +21,8 @@ struct Segment {
   int64_t first_update = 0;      // updates made before this segment
   int64_t microbatches = 0;      // to take in, unless stopped
   bool trace = false;            // keep the times of every action
-  // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Workers'
-  // threads call it.
+  // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Asked on
+  // the thread that called the executor.
   std::function<bool()> stop = {};
   // A signal, which makes `stop` true: an executor that sleeps is woken by it, to tell what it waits for.
   std::stop_token interrupt;
@@ -37,7 +37,9 @@ class SegmentObserver {
   // Stage `stage` made update `update` (from 1): squared norms of its gradients before clipping, one per parameter.
   virtual void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) = 0;
 
-  // The segment was interrupted: it ends when its first `microbatches` are through.
+  // The segment was interrupted: it will drain. Told at once, whatever the workers are doing.
+  virtual void on_interrupt() {}
+  // It ends when its first `microbatches` are through. Told once the workers have said what they have taken in.
   virtual void on_drain(int64_t /*microbatches*/) {}
   // A worker is inside one action for longer than stall_seconds. Told once for each; the run waits for it.
   virtual void on_slow_action(const std::string& /*what*/) {}
@@ -77,7 +79,7 @@ struct SegmentReport {
   std::vector<std::map<int64_t, int64_t>> mismatch;     // [stage]
   std::vector<int64_t> skipped;                         // [stage]: updates whose gradient was not finite
   std::vector<int64_t> peak_in_flight;                  // [stage]: microbatches held at once
-  std::vector<size_t> peak_weight_buffers;              // [stage]: weight buffers alive at once, masters included
+  std::vector<int64_t> peak_weight_buffers;             // [stage]: weight buffers alive at once, masters included
 };
 
 }  // namespace gyre

@@ -1,24 +1,30 @@
-// What every executor needs before it can run a segment, and the report it makes afterwards.
+// One segment within one process: its links in memory, its workers, and the conductor.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "gyre/runtime/doorbell.h"
+#include "gyre/runtime/conductor.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/transport/memory_transport.h"
 #include "gyre/runtime/worker.h"
 
 namespace gyre {
 
 struct SegmentSetup {
-  // Channels within one process. Throws InputError when the schedule does not fit the pipeline.
-  SegmentSetup(Pipeline& pipeline, const Segment& segment);
+  // Throws InputError when the schedule does not fit the pipeline. All arguments outlive it.
+  SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer, const WrapTransport& wrap);
 
-  void add_workers(const WorkerSink& sink);
-  SegmentReport report(double seconds) const;
-
-  std::vector<std::shared_ptr<Doorbell>> bells;  // [worker]
-  SegmentShared shared;
+  Doorbells bells;
+  MemoryTransport memory;
+  std::unique_ptr<Transport> wrapped;  // null: none
+  ReplicaNumbers numbers;
+  Conductor conductor;
   std::vector<std::unique_ptr<Worker>> workers;
+
+ private:
+  Transport& transport() { return wrapped ? *wrapped : memory; }
 };
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// threads: one thread per worker. Workers report over a bounded queue to the calling thread, which hears the observer's
-// events, watches for stalls and passes on the first worker's error.
+// threads: one thread per worker. The calling thread is the conductor's; it also watches for stalls and passes on the
+// first worker's error.
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -8,15 +8,14 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <mutex>
 #include <stop_token>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <variant>
 
 #include "gyre/core/error.h"
 #include "gyre/core/process_limits.h"
-#include "gyre/runtime/event_queue.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
 
@@ -24,23 +23,6 @@ namespace gyre {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct LossEvent {
-  int64_t microbatch;
-  double loss;
-};
-struct UpdateEvent {
-  int stage;
-  int64_t update;
-  std::vector<double> squared_norms;
-};
-struct EndEvent {
-  int worker;
-  std::exception_ptr error;
-};
-using WorkerEvent = std::variant<LossEvent, UpdateEvent, EndEvent>;
-
-constexpr size_t kQueueCapacity = 1024;
 
 // What stack, allocator and BLAS reserve of address space for each thread that computes.
 constexpr size_t kThreadBytes = size_t{200} << 20;
@@ -52,52 +34,35 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 // One segment under way: its threads, and what they share with the caller.
 class ThreadsRun {
  public:
-  ThreadsRun(Pipeline& pipeline, const Segment& segment)
-      : pipeline_(pipeline),
+  ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer, const WrapTransport& wrap)
+      : options_(pipeline.options()),
         segment_(segment),
-        setup_(pipeline, segment),
-        events_(kQueueCapacity),
-        pulses_(setup_.bells.size()),
-        watched_(setup_.bells.size()) {
-    setup_.add_workers({.loss =
-                            [this](int64_t microbatch, double loss) {
-                              events_.push(LossEvent{microbatch, loss});
-                            },
-                        .updated =
-                            [this](int stage, int64_t update, std::vector<double> squared_norms) {
-                              events_.push(UpdateEvent{stage, update, std::move(squared_norms)});
-                            }});
-  }
+        observer_(observer),
+        setup_(pipeline, segment, observer, wrap),
+        pulses_(setup_.workers.size()),
+        watched_(setup_.workers.size()) {}
 
   ~ThreadsRun() { stop_and_join(); }
 
-  SegmentReport run(SegmentObserver& observer) {
+  SegmentReport run() {
     const auto started = Clock::now();
+    Doorbell& bell = *setup_.bells.conductor;
+    setup_.conductor.attend();  // a drain that is due already takes nothing in
     start_threads();
-    const std::stop_callback wake(segment_.interrupt, [this] { events_.wake(); });
-    size_t running = threads_.size();
-    while (running > 0) {
-      const auto event = events_.pop(std::chrono::duration<double>(stall_seconds() / 4));
-      if (segment_.interrupt.stop_requested() && !draining_) {
-        draining_ = true;
-        observer.on_drain(setup_.shared.intake.limit_now());
+    const std::stop_callback wake(segment_.interrupt, [&bell] { bell.ring(); });
+    for (;;) {
+      const uint64_t ticket = bell.ticket();
+      setup_.conductor.attend();
+      if (const auto error = first_error()) {
+        stop_and_join();
+        std::rethrow_exception(error);
       }
-      watch(observer);
-      if (!event) continue;
-      if (const auto* loss = std::get_if<LossEvent>(&*event)) {
-        observer.on_loss(loss->microbatch, loss->loss);
-      } else if (const auto* update = std::get_if<UpdateEvent>(&*event)) {
-        observer.on_update(update->stage, update->update, update->squared_norms);
-      } else if (const auto* end = std::get_if<EndEvent>(&*event)) {
-        if (end->error) {
-          stop_and_join();
-          std::rethrow_exception(end->error);
-        }
-        --running;
-      }
+      if (setup_.conductor.finished()) break;
+      watch();
+      bell.wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));
     }
     stop_and_join();
-    return setup_.report(seconds_between(started, Clock::now()));
+    return setup_.conductor.report(seconds_between(started, Clock::now()));
   }
 
  private:
@@ -115,7 +80,7 @@ class ThreadsRun {
     bool told = false;
   };
 
-  double stall_seconds() const { return pipeline_.options().stall_seconds; }
+  double stall_seconds() const { return options_.stall_seconds; }
 
   void start_threads() {
     for (const auto& worker : setup_.workers) {
@@ -133,10 +98,9 @@ class ThreadsRun {
   // The body of a worker's thread.
   void work(Worker& worker) {
     const c10::NoGradGuard no_grad;
-    at::set_num_threads(pipeline_.options().threads_per_worker);
-    Doorbell& bell = *setup_.bells[worker.number()];
+    at::set_num_threads(options_.threads_per_worker);
+    Doorbell& bell = setup_.bells.of(worker.number());
     Pulse& pulse = pulses_[worker.number()];
-    std::exception_ptr error;
     try {
       while (!stopping_.load()) {
         const uint64_t ticket = bell.ticket();
@@ -153,21 +117,27 @@ class ThreadsRun {
         pulse.waiting = false;
       }
     } catch (...) {
-      error = std::current_exception();
+      const std::lock_guard lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
     }
     pulse.ended = true;
-    events_.push(EndEvent{worker.number(), error});
+    setup_.bells.conductor->ring();
+  }
+
+  std::exception_ptr first_error() {
+    const std::lock_guard lock(error_mutex_);
+    return error_;
   }
 
   // Whether a worker is inside an action, or about to be: one whose bell has rung is not waiting any more.
   bool is_inside(size_t worker) const {
     const Pulse& pulse = pulses_[worker];
-    return !pulse.ended && !(pulse.waiting && setup_.bells[worker]->ticket() == pulse.ticket);
+    return !pulse.ended && !(pulse.waiting && setup_.bells.workers[worker]->ticket() == pulse.ticket);
   }
 
   // Looks at every worker. Nothing computed and no action finished for stall_seconds: a stall, which no waiting will
   // end. A worker inside one action for so long may be slow, or stuck: that is told, and the run waits.
-  void watch(SegmentObserver& observer) {
+  void watch() {
     const auto now = Clock::now();
     const double since_look = seconds_between(last_look_, now);
     if (since_look < stall_seconds() / 8) return;
@@ -185,7 +155,7 @@ class ThreadsRun {
       } else if (const double seconds = seconds_between(watched.since, now);
                  seconds >= stall_seconds() && !watched.told) {
         watched.told = true;
-        observer.on_slow_action(
+        observer_.on_slow_action(
             fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
                         worker, setup_.workers[worker]->action(), seconds));
       }
@@ -200,9 +170,9 @@ class ThreadsRun {
       throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, statuses()));
     }
     const double without_step = seconds_between(last_step_, now);
-    if (draining_ && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
+    if (setup_.conductor.interrupted() && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
       told_stuck_ = true;
-      observer.on_stuck_drain(
+      observer_.on_stuck_drain(
           fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, statuses()));
     }
   }
@@ -218,31 +188,33 @@ class ThreadsRun {
 
   void stop_and_join() {
     stopping_ = true;
-    events_.abandon();
-    for (const auto& bell : setup_.bells) bell->ring();
+    for (const auto& bell : setup_.bells.workers) bell->ring();
     threads_.clear();
   }
 
-  Pipeline& pipeline_;
+  const RuntimeOptions& options_;
   const Segment& segment_;
+  SegmentObserver& observer_;
   SegmentSetup setup_;
-  EventQueue<WorkerEvent> events_;
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> steps_ = 0;  // actions finished, by all
   std::vector<Pulse> pulses_;        // [worker]
+  std::mutex error_mutex_;
+  std::exception_ptr error_;  // the first of any worker
   // Of the caller alone.
   std::vector<Watched> watched_;  // [worker]
   uint64_t last_steps_ = 0;
   Clock::time_point last_look_ = Clock::now();
   Clock::time_point last_step_ = last_look_;      // when an action was last seen to have finished
   Clock::time_point last_progress_ = last_look_;  // the same, or a worker inside one
-  bool draining_ = false;
   bool told_stuck_ = false;
   std::vector<std::jthread> threads_;
 };
 
 class ThreadsExecutor final : public Executor {
  public:
+  explicit ThreadsExecutor(WrapTransport wrap) : wrap_(std::move(wrap)) {}
+
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override {
     if (!std::exchange(room_is_known_, true)) {
       const int workers = segment.schedule->workers;
@@ -250,17 +222,18 @@ class ThreadsExecutor final : public Executor {
       check_room_for_threads(threads, kThreadBytes,
                              fmt::format("{} workers with [pipeline] threads = {}", workers, threads / workers));
     }
-    return ThreadsRun(pipeline, segment).run(observer);
+    return ThreadsRun(pipeline, segment, observer, wrap_).run();
   }
 
  private:
+  WrapTransport wrap_;
   bool room_is_known_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_threads_executor() {
-  return std::make_unique<ThreadsExecutor>();
+std::unique_ptr<Executor> make_threads_executor(WrapTransport wrap) {
+  return std::make_unique<ThreadsExecutor>(std::move(wrap));
 }
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
 // Weights at another time than now, guessed from the steps that were taken. It is a property of how a version is
-// published, so layers, channels and stashes know nothing of it.
+// published, so layers, links and stashes know nothing of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,66 +4,74 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <utility>
 
 #include "gyre/core/error.h"
-#include "gyre/optim/clipping.h"
 
 namespace gyre {
+namespace {
 
-Worker::Worker(int number, SegmentShared& shared, WorkerSink sink)
-    : number_(number),
-      shared_(shared),
-      sink_(std::move(sink)),
-      cursor_(schedule(), number, shared.segment.microbatches),
-      analysis_(schedule(), shared.replicas, number) {
-  for (int pipeline = 0; pipeline < schedule().pipelines; ++pipeline) {
-    for (int stage = 0; stage < schedule().stages; ++stage) {
-      if (schedule().worker_of(pipeline, stage) == number) states_[{pipeline, stage}];
-    }
+constexpr int64_t kFirstVersion = -1;  // the number of its message; the others have their window's
+
+}  // namespace
+
+Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
+               Transport& transport)
+    : state_(state),
+      options_(options),
+      segment_(segment),
+      links_(state.number, schedule(), options.clip_scope == ClipScope::Global, transport),
+      cursor_(schedule(), state.number, segment.microbatches),
+      analysis_(schedule(), numbers, state.number) {
+  seen_.costs.resize(schedule().stages);
+  for (auto& [place, links] : links_.replicas) {
+    RunningReplica& running = replicas_[place];
+    running.replica = &state_.replicas.at(place);
+    running.replica->weights.reset();
+    running.links = &links;
+    running.seen.stage = place.second;
   }
-  const Program& program = schedule().programs[number];
-  for (const auto* actions : {&program.prologue, &program.period}) {
-    for (const Action& action : *actions) {
-      if (action.kind == ActionKind::Adopt) state_of(action).adopts = true;
-    }
+  for (auto& [stage, links] : links_.owners) {
+    RunningOwner& running = owners_[stage];
+    running.owner = &state_.owners.at(stage);
+    running.links = &links;
+    running.seen.stage = stage;
+    running.owner->weights.begin_segment();
+    publish(running, kFirstVersion);
   }
-  costs_.resize(schedule().stages);
 }
 
 Worker::Step Worker::try_step() {
+  // What others wait for, whatever this worker's own program waits for.
+  served_ = false;
+  heed_control();
+  sum_norms();
   const std::optional<Action> action = cursor_.peek();
   {
     const std::lock_guard lock(status_mutex_);
     next_ = action;
   }
-  if (!action) return Step::Finished;
-  const int64_t limit = cursor_.limit();
+  if (!action) return report_end() ? Step::Finished : Step::MustWait;
   const auto started = std::chrono::steady_clock::now();
   const bool done = perform(*action);
   account(*action, started, done);
-  if (done) {
-    expected_version_.reset();
-    cursor_.advance();
-    return Step::Done;
-  }
-  // A drain was noticed: the program is shorter now, so there may be something else to do.
-  return cursor_.limit() < limit ? Step::Done : Step::MustWait;
+  if (!done) return served_ ? Step::Done : Step::MustWait;
+  expected_version_.reset();
+  cursor_.advance();
+  return Step::Done;
 }
 
 void Worker::account(const Action& action, std::chrono::steady_clock::time_point started, bool done) {
   const auto ended = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(ended - started).count();
-  report_.busy_seconds += seconds;
+  seen_.worker.busy_seconds += seconds;
   if (!done) return;
-  ++report_.actions;
-  ActionCost& cost = costs_[action.stage][action.kind];
+  ++seen_.worker.actions;
+  ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
-  if (!shared_.segment.trace) return;
+  if (!segment_.trace) return;
   const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_started_).count(); };
-  report_.trace.push_back({action, since_start(started), since_start(ended)});
+  seen_.worker.trace.push_back({action, since_start(started), since_start(ended)});
 }
 
 bool Worker::perform(const Action& action) {
@@ -85,289 +93,160 @@ bool Worker::perform(const Action& action) {
 }
 
 bool Worker::forward(const Action& action) {
-  Replica& replica = replica_of(action);
-  StageState& state = state_of(action);
-  const Segment& segment = shared_.segment;
-  const int64_t microbatch = segment.first_microbatch + action.microbatch;
-  const bool first = action.stage == 0;
-  const bool last = action.stage == schedule().stages - 1;
-
-  if (!last && !shared_.activations[action.pipeline][action.stage + 1]->has_room()) return false;
-  at::Tensor input;
-  if (first) {
-    if (!shared_.intake.admit(action.microbatch)) {
-      restrict_to(shared_.intake.limit());
-      return false;
-    }
-  } else {
-    Channel<at::Tensor>& channel = *shared_.activations[action.pipeline][action.stage];
-    auto received = channel.try_receive(action.microbatch);
-    if (!received) {
-      const auto limit = channel.closed_at();
-      if (limit && action.microbatch >= *limit) restrict_to(*limit);
-      return false;
-    }
-    input = std::move(*received);
-  }
-
+  RunningReplica& here = running(action);
+  const bool has_room = is_last(action) ? links_.reports->has_room() : here.links->outputs->has_room();
+  if (!has_room || !has_first_version(here)) return false;
   LayerContext context;
-  context.training = !schedule().forward_only;
-  context.seed = shared_.pipeline.options().seed;
-  context.microbatch = microbatch;
-  if (first || last) {
-    Batch batch = segment.batches->batch(microbatch);
-    if (first) input = std::move(batch.inputs);
-    if (last) context.targets = std::move(batch.targets);
-  }
+  const auto input = receive_input(action, context);
+  if (!input) return false;
 
-  WeightReader weights = replica.weights;
   InFlight in_flight;
-  in_flight.version = checked_version(action, version_of(replica));
-  at::Tensor output = replica.owner.layers.forward(weights->buffer.tensors, input, context, in_flight.saved);
-  if (!last) state.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
-  if (last) {
-    const double loss = output.item<double>();
-    if (!std::isfinite(loss) && shared_.pipeline.options().max_skipped == 0) {
-      throw Divergence(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
-                                   microbatch, loss));
-    }
-    sink_.loss(microbatch, loss);
-  } else {
-    shared_.activations[action.pipeline][action.stage + 1]->send(action.microbatch, std::move(output));
-  }
-  if (schedule().forward_only) return true;
+  in_flight.version = checked_version(action, version_of(here));
+  at::Tensor output =
+      here.replica->layers.forward(here.replica->weights->for_forward(), *input, context, in_flight.saved);
+  deliver_output(action, std::move(output));
+  if (!schedule().forward_only) keep(action, std::move(in_flight), *input, std::move(context));
+  return true;
+}
 
-  if (shared_.pipeline.options().recompute) {
+// What the forward reads, and the context of its layers. Nothing while it has not come, or may not be taken in.
+std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerContext& context) {
+  std::optional<at::Tensor> input;
+  if (action.stage > 0) {
+    auto message = running(action).links->inputs->try_receive(action.microbatch);
+    if (!message) return std::nullopt;
+    input = std::move(message->tensors[0]);
+  } else {
+    if (holding_) return std::nullopt;
+    admitted_ = std::max(admitted_, action.microbatch + 1);
+  }
+  context.training = !schedule().forward_only;
+  context.seed = options_.seed;
+  context.microbatch = segment_.first_microbatch + action.microbatch;
+  if (action.stage == 0 || is_last(action)) {
+    Batch batch = segment_.batches->batch(context.microbatch);
+    if (action.stage == 0) input = std::move(batch.inputs);
+    if (is_last(action)) context.targets = std::move(batch.targets);
+  }
+  return input;
+}
+
+// To the stage above, or, from the last stage, the loss to the conductor.
+void Worker::deliver_output(const Action& action, at::Tensor output) {
+  RunningReplica& here = running(action);
+  if (!is_last(action)) {
+    here.seen.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
+    here.links->outputs->send({action.microbatch, {std::move(output)}, {}, {}});
+    return;
+  }
+  const double loss = output.item<double>();
+  if (!std::isfinite(loss) && options_.max_skipped == 0) {
+    throw Divergence(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
+                                 segment_.first_microbatch + action.microbatch, loss));
+  }
+  links_.reports->send(to_message(LossReport{action.microbatch, loss}));
+}
+
+// Keeps what the backward needs.
+void Worker::keep(const Action& action, InFlight in_flight, at::Tensor input, LayerContext context) {
+  RunningReplica& here = running(action);
+  StageSizes& sizes = here.seen.sizes;
+  if (options_.recompute) {
     in_flight.saved.clear();
     in_flight.input = std::move(input);
     in_flight.context = std::move(context);
-    state.sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
-  } else if (state.sizes.activation_bytes == 0) {
-    state.sizes.activation_bytes = saved_bytes(in_flight.saved);
+    sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
+  } else if (sizes.activation_bytes == 0) {
+    sizes.activation_bytes = saved_bytes(in_flight.saved);
   }
-  if (!reads_latest(shared_.pipeline.options().weights)) in_flight.stashed = std::move(weights);
-  state.in_flight.emplace(action.microbatch, std::move(in_flight));
-  state.peak_in_flight = std::max(state.peak_in_flight, static_cast<int64_t>(state.in_flight.size()));
-  state.peak_weight_buffers = std::max(state.peak_weight_buffers, replica.owner.weights.live_buffers());
-  return true;
+  if (!reads_latest(options_.weights)) in_flight.stashed = here.replica->weights;
+  here.in_flight.emplace(action.microbatch, std::move(in_flight));
+  here.seen.peak_in_flight = std::max(here.seen.peak_in_flight, static_cast<int64_t>(here.in_flight.size()));
 }
 
 // B, or its input half I.
 bool Worker::backward(const Action& action) {
-  Replica& replica = replica_of(action);
-  at::Tensor grad_output;
-  if (action.stage == schedule().stages - 1) {
-    // The loss of an update is the mean over its window.
-    grad_output = at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
-  } else {
-    auto received = shared_.gradients[action.pipeline][action.stage]->try_receive(action.microbatch);
-    if (!received) return false;
-    grad_output = std::move(*received);
-  }
+  RunningReplica& here = running(action);
+  auto grad_output = receive_grad_output(action);
+  if (!grad_output) return false;
 
-  auto entry = state_of(action).in_flight.find(action.microbatch);
+  const auto entry = here.in_flight.find(action.microbatch);
   InFlight& microbatch = entry->second;
-  const WeightReader weights = backward_weights_version(replica, microbatch);
-  const int64_t found = checked_version(action, version_of(replica));
-  ++state_of(action).mismatch[reads_latest(shared_.pipeline.options().weights) ? found - microbatch.version : 0];
+  const WeightReader weights = microbatch.stashed ? microbatch.stashed : here.replica->weights;
+  const int64_t found = checked_version(action, version_of(here));
+  ++here.seen.mismatch[reads_latest(options_.weights) ? found - microbatch.version : 0];
 
-  const auto& tensors = weights->for_backward();
+  const Stage& layers = here.replica->layers;
+  const WeightView view = weights->for_backward();
   if (microbatch.input.defined()) {
-    replica.owner.layers.forward(tensors, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
+    layers.forward(view, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
   }
   at::Tensor grad_input;
   const bool split = action.kind == ActionKind::BackwardInput;
   if (split) {
-    grad_input = replica.owner.layers.backward_input(tensors, std::move(grad_output), microbatch.saved);
+    grad_input = layers.backward_input(view, std::move(*grad_output), microbatch.saved);
     microbatch.stashed.reset();
   } else {
-    const auto accumulators = replica.gradients.accumulators(action.microbatch / schedule().window);
-    grad_input = replica.owner.layers.backward(tensors, std::move(grad_output), microbatch.saved, accumulators);
+    const auto accumulators = here.replica->gradients.accumulators(action.microbatch / schedule().window);
+    grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, accumulators);
   }
-  if (action.stage > 0) {
-    shared_.gradients[action.pipeline][action.stage - 1]->send(action.microbatch, std::move(grad_input));
-  }
+  if (action.stage > 0) here.links->grad_inputs->send({action.microbatch, {std::move(grad_input)}, {}, {}});
   if (!split) {
     finish_gradient(action, microbatch);
-    state_of(action).in_flight.erase(entry);
+    here.in_flight.erase(entry);
   }
   return true;
+}
+
+std::optional<at::Tensor> Worker::receive_grad_output(const Action& action) {
+  // The loss of an update is the mean over its window.
+  if (is_last(action)) return at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
+  auto message = running(action).links->grad_outputs->try_receive(action.microbatch);
+  if (!message) return std::nullopt;
+  return std::move(message->tensors[0]);
 }
 
 void Worker::backward_weights(const Action& action) {
-  Replica& replica = replica_of(action);
-  checked_version(action, version_of(replica));
-  auto entry = state_of(action).in_flight.find(action.microbatch);
-  replica.owner.layers.backward_weights(entry->second.saved,
-                                        replica.gradients.accumulators(action.microbatch / schedule().window));
+  RunningReplica& here = running(action);
+  checked_version(action, version_of(here));
+  const auto entry = here.in_flight.find(action.microbatch);
+  here.replica->layers.backward_weights(entry->second.saved,
+                                        here.replica->gradients.accumulators(action.microbatch / schedule().window));
   finish_gradient(action, entry->second);
-  state_of(action).in_flight.erase(entry);
+  here.in_flight.erase(entry);
 }
 
-// All replicas' gradients of the window, summed in the order of pipelines, clipped and applied.
-bool Worker::update(const Action& action) {
-  if (!gather_gradient(action.stage, action.microbatch)) return false;
-  const auto norm = gradient_norm(action);
-  if (!norm) return false;
-  apply_update(action, *norm);
-  publish(action);
-  sink_.updated(action.stage, shared_.segment.first_update + action.microbatch + 1,
-                std::move(pending_.extract(action.stage).mapped().norms));
-  return true;
-}
-
-// Whether the window's gradient is complete; then the sum is with the first pipeline that has a microbatch in it.
-bool Worker::gather_gradient(int stage, int64_t window) {
-  PendingUpdate& pending = pending_[stage];
-  if (!pending.norms.empty()) return true;
-  pending.gathered.resize(schedule().pipelines);
-  bool complete = true;
-  for (int p = 0; p < schedule().pipelines; ++p) {
-    auto& gradient = pending.gathered[p];
-    if (gradient || schedule().microbatches_in_window(p, window) == 0) continue;
-    gradient = shared_.reductions[p][stage]->try_receive(window);
-    complete &= gradient.has_value();
-  }
-  if (!complete) return false;
-
-  ReducedGradient* sum = nullptr;
-  for (int p = 0; p < schedule().pipelines; ++p) {
-    auto& gradient = pending.gathered[p];
-    if (!gradient) continue;
-    if (sum == nullptr) {
-      sum = &*gradient;
-      continue;
-    }
-    sum->sum.flat.add_(gradient->sum.flat);
-    if (p == schedule().pipeline_of(window * schedule().window)) sum->delay = gradient->delay;
-    shared_.pipeline.replica(p, stage).gradients.give_back(std::move(gradient->sum));
-    gradient.reset();
-  }
-  pending.norms = squared_norms(sum->sum.tensors);
-  if (shared_.pipeline.options().clip_scope == ClipScope::Global) {
-    shared_.norms.give(stage, shared_.segment.first_update + window + 1, pending.norms);
-  }
-  return true;
-}
-
-// What the gradient is clipped by, or left out for if it is not finite. Nothing while other stages' norms are missing.
-std::optional<double> Worker::gradient_norm(const Action& action) {
-  switch (shared_.pipeline.options().clip_scope) {
-    case ClipScope::None:
-    case ClipScope::Stage:
-      return std::sqrt(combine(pending_.at(action.stage).norms));
-    case ClipScope::Global:
-      // A worker with several stages gives all their norms before it waits for the others'.
-      for (int stage = 0; stage < schedule().stages; ++stage) {
-        if (schedule().owner[stage] == number_ && stage != action.stage) gather_gradient(stage, action.microbatch);
-      }
-      return shared_.norms.try_take(shared_.segment.first_update + action.microbatch + 1);
-  }
-  return std::nullopt;
-}
-
-void Worker::apply_update(const Action& action, double norm) {
-  StageOwner& owner = shared_.pipeline.owner(action.stage);
-  const RuntimeOptions& options = shared_.pipeline.options();
-  const int64_t window = action.microbatch;
-  analysis_.track(action);
-  if (owner.weights.version() != shared_.segment.first_update + window) {
-    throw RunError(fmt::format("action {} found {} updates made before it", to_string(action, schedule().pipelines),
-                               owner.weights.version() - shared_.segment.first_update));
-  }
-  // Replicas here that wait for no adoption change with the owner; they must not look like readers of the old version.
-  for (auto& [place, state] : states_) {
-    if (place.second == action.stage && !state.adopts)
-      shared_.pipeline.replica(place.first, action.stage).weights.reset();
-  }
-  auto& gathered = pending_.at(action.stage).gathered;
-  const auto source = std::find_if(gathered.begin(), gathered.end(), [](const auto& g) { return g.has_value(); });
-  ReducedGradient gradient = std::move(**source);
-  const int pipeline = static_cast<int>(source - gathered.begin());
-  if (options.clip_scope != ClipScope::None) {
-    const double factor = clip_factor(norm, options.clip);
-    if (factor < 1) scale(gradient.sum.tensors, factor);
-  }
-  UpdateContext context;
-  context.update = shared_.segment.first_update + window + 1;
-  context.delay = gradient.delay;
-  context.mean_delay = owner.mean_delay;
-  context.learning_rate = options.learning_rate(context.update);
-  const auto masters = owner.weights.begin_update();
-  if (std::isfinite(norm)) {
-    owner.skipped_in_a_row = 0;
-    owner.optimizer->step(masters, gradient.sum.tensors, context);
-  } else {
-    count_skipped(action);
-  }
-  owner.weights.finish_update();
-  shared_.pipeline.replica(pipeline, action.stage).gradients.give_back(std::move(gradient.sum));
-}
-
-// An update whose gradient is not finite makes a version like the one before: schedules, delays and the other stages'
-// updates stay what they are, and neither weights nor moments nor bases hear of it.
-void Worker::count_skipped(const Action& action) {
-  StageOwner& owner = shared_.pipeline.owner(action.stage);
-  ++state_of(action).skipped;
-  if (++owner.skipped_in_a_row <= shared_.pipeline.options().max_skipped) return;
-  const auto& norms = pending_.at(action.stage).norms;
-  const auto bad = std::find_if(norms.begin(), norms.end(), [](double n) { return !std::isfinite(n); });
-  const std::string what = bad == norms.end()
-                               ? "the norm of the model's gradient"
-                               : fmt::format("the gradient of '{}'", owner.weights.specs()[bad - norms.begin()].name);
-  throw Divergence(
-      fmt::format("update {} of stage {}: {} is not finite{}; lower [optimizer] lr, or lengthen its warmup",
-                  shared_.segment.first_update + action.microbatch + 1, action.stage, what,
-                  owner.skipped_in_a_row > 1 ? fmt::format(", {} times in a row", owner.skipped_in_a_row) : ""));
-}
-
-// The new version goes to every replica: at once to those here, by message to those that adopt it at their own time.
-void Worker::publish(const Action& action) {
-  const WeightReader version = shared_.pipeline.owner(action.stage).weights.read();
-  for (int p = 0; p < schedule().pipelines; ++p) {
-    const auto here = states_.find({p, action.stage});
-    if (here != states_.end() && !here->second.adopts) {
-      shared_.pipeline.replica(p, action.stage).weights = version;
-    } else {
-      shared_.versions[p][action.stage]->send(action.microbatch, version);
-    }
-  }
+// The replica's last gradient of a window sends their sum to the owner, lent.
+void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
+  RunningReplica& here = running(action);
+  const int64_t window = action.microbatch / schedule().window;
+  const int64_t delay = delay_of(schedule(), action.microbatch, microbatch.version);
+  ++here.seen.delay[delay];
+  here.first_delay.emplace(window, delay);
+  GradientWindows& gradients = here.replica->gradients;
+  if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
+  const PooledBuffer sum = gradients.close(window);
+  const auto first_delay = static_cast<double>(here.first_delay.extract(window).mapped());
+  here.links->reductions->send({window, {sum->flat}, {first_delay}, sum.lend()});
 }
 
 bool Worker::adopt(const Action& action) {
-  auto version = shared_.versions[action.pipeline][action.stage]->try_receive(action.microbatch);
-  if (!version) return false;
-  Replica& replica = replica_of(action);
-  checked_version(action, version_of(replica));
-  replica.weights = std::move(*version);
+  RunningReplica& here = running(action);
+  if (!has_first_version(here)) return false;
+  auto message = here.links->versions->try_receive(action.microbatch);
+  if (!message) return false;
+  checked_version(action, version_of(here));
+  here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
   return true;
 }
 
-// The replica's last gradient of a window sends their sum to the owner.
-void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
-  const int64_t window = action.microbatch / schedule().window;
-  const int64_t delay = delay_of(schedule(), action.microbatch, microbatch.version);
-  StageState& state = state_of(action);
-  ++state.delay[delay];
-  state.first_delay.emplace(window, delay);
-  GradientWindows& gradients = replica_of(action).gradients;
-  if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
-  shared_.reductions[action.pipeline][action.stage]->send(
-      window, {gradients.release(window), state.first_delay.extract(window).mapped()});
-}
-
-WeightReader Worker::backward_weights_version(const Replica& replica, const InFlight& microbatch) const {
-  return microbatch.stashed ? microbatch.stashed : replica.weights;
-}
-
-// Everything at or past `limit` is left out, here and downstream.
-void Worker::restrict_to(int64_t limit) {
-  if (limit >= cursor_.limit()) return;
-  cursor_.restrict_to(limit);
-  for (const auto& [place, state] : states_) {
-    const auto [pipeline, stage] = place;
-    if (stage + 1 < schedule().stages) shared_.activations[pipeline][stage + 1]->close(limit);
-  }
+// A segment's first version arrives like any other.
+bool Worker::has_first_version(RunningReplica& here) {
+  if (here.replica->weights) return true;
+  auto message = here.links->versions->try_receive(kFirstVersion);
+  if (!message) return false;
+  here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
+  return true;
 }
 
 // The version that the weights have must be the one that the schedule's analysis says, or the run is not the one that
@@ -379,6 +258,33 @@ int64_t Worker::checked_version(const Action& action, int64_t found) {
                                to_string(action, schedule().pipelines), found, *expected_version_));
   }
   return found;
+}
+
+// A drain: hold, and say what has been taken in here; then leave out everything at or past the limit.
+void Worker::heed_control() {
+  while (links_.reports->has_room()) {  // for an answer
+    const auto message = links_.control->try_receive();
+    if (!message) return;
+    served_ = true;
+    if (const auto limit = to_limit(*message)) {
+      cursor_.restrict_to(std::min(*limit, cursor_.limit()));
+      holding_ = false;
+    } else {
+      holding_ = true;
+      links_.reports->send(to_message(HeldReport{admitted_}));
+    }
+  }
+}
+
+// Says once that the program has ended, and what was seen meanwhile. Returns whether it is said.
+bool Worker::report_end() {
+  if (ended_) return true;
+  if (!links_.reports->has_room()) return false;
+  for (const auto& [place, running] : replicas_) seen_.replicas.push_back(running.seen);
+  for (const auto& [stage, running] : owners_) seen_.owners.push_back(running.seen);
+  links_.reports->send(to_message(std::move(seen_)));
+  ended_ = true;
+  return true;
 }
 
 std::string Worker::needs(const Action& action) const {
@@ -394,8 +300,7 @@ std::string Worker::needs(const Action& action) const {
                                : "the activation of " + from(ActionKind::Forward, action.stage - 1);
     case ActionKind::Backward:
     case ActionKind::BackwardInput:
-      return action.stage + 1 == schedule().stages ? "nothing"
-                                                   : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
+      return is_last(action) ? "nothing" : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
     case ActionKind::Update:
       return "the gradients of its replicas, or the norms of the other stages";
     case ActionKind::Adopt:
@@ -408,36 +313,14 @@ std::string Worker::needs(const Action& action) const {
 
 std::string Worker::status() const {
   const std::lock_guard lock(status_mutex_);
-  if (!next_) return fmt::format("worker {} has finished", number_);
-  return fmt::format("worker {} at {}, waiting for {}", number_, to_string(*next_, schedule().pipelines),
+  if (!next_) return fmt::format("worker {} has finished", number());
+  return fmt::format("worker {} at {}, waiting for {}", number(), to_string(*next_, schedule().pipelines),
                      needs(*next_));
 }
 
 std::string Worker::action() const {
   const std::lock_guard lock(status_mutex_);
   return next_ ? to_string(*next_, schedule().pipelines) : "its end";
-}
-
-void Worker::contribute(SegmentReport& report) const {
-  for (size_t stage = 0; stage < costs_.size(); ++stage) {
-    for (const auto& [kind, cost] : costs_[stage]) {
-      ActionCost& all = report.costs[stage][kind];
-      // Of several replicas' first actions all but one count as the others do.
-      (all.count == 0 ? all.first_seconds : all.seconds) += cost.first_seconds;
-      all.count += cost.count;
-      all.seconds += cost.seconds;
-    }
-  }
-  for (const auto& [place, state] : states_) {
-    const int stage = place.second;
-    report.sizes[stage].activation_bytes = std::max(report.sizes[stage].activation_bytes, state.sizes.activation_bytes);
-    report.sizes[stage].output_bytes = std::max(report.sizes[stage].output_bytes, state.sizes.output_bytes);
-    for (const auto& [delay, count] : state.delay) report.delay[stage][delay] += count;
-    for (const auto& [mismatch, count] : state.mismatch) report.mismatch[stage][mismatch] += count;
-    report.skipped[stage] += state.skipped;
-    report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], state.peak_in_flight);
-    report.peak_weight_buffers[stage] = std::max(report.peak_weight_buffers[stage], state.peak_weight_buffers);
-  }
 }
 
 }  // namespace gyre

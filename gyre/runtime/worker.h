@@ -1,60 +1,35 @@
 // A worker runs its program action by action. It never blocks: try_step either performs the next action or says that
-// something it needs has not arrived. Executors decide what to do then, and so share this one loop body.
+// something it needs has not arrived. Executors decide what to do then, and so share this one loop body. It touches its
+// own state and its links, and nothing of any other worker.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "gyre/runtime/channel.h"
-#include "gyre/runtime/intake.h"
-#include "gyre/runtime/norm_exchange.h"
-#include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/reports.h"
 #include "gyre/runtime/segment.h"
+#include "gyre/runtime/worker_links.h"
+#include "gyre/runtime/worker_state.h"
 #include "gyre/schedule/delay.h"
 
 namespace gyre {
 
-// A replica's gradient of one window, on its way to the owner.
-struct ReducedGradient {
-  FlatBuffer sum;     // over the replica's microbatches of the window
-  int64_t delay = 0;  // of the first of them
-};
-
-template <typename Message>
-using Channels = std::vector<std::vector<std::unique_ptr<Channel<Message>>>>;  // [pipeline][stage]
-
-// What workers of one segment share. Activations come *into* a stage from below, gradients into it from above.
-struct SegmentShared {
-  Pipeline& pipeline;
-  const Segment& segment;
-  ReplicaNumbers replicas;
-  Intake intake;
-  NormExchange norms;
-  Channels<at::Tensor> activations;
-  Channels<at::Tensor> gradients;
-  Channels<ReducedGradient> reductions;  // to the stage's owner
-  Channels<WeightReader> versions;       // from the owner to replicas that adopt
-};
-
-// Where a worker reports; called on the worker's thread.
-struct WorkerSink {
-  std::function<void(int64_t microbatch, double loss)> loss;
-  std::function<void(int stage, int64_t update, std::vector<double> squared_norms)> updated;
-};
-
 class Worker {
  public:
-  Worker(int number, SegmentShared& shared, WorkerSink sink);
+  // Publishes the first version of the segment to the replicas of the stages owned here. All arguments outlive it;
+  // `numbers` are those of segment.schedule.
+  Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
+         Transport& transport);
 
-  // Performs the next action if everything it needs is there. Errors: RunError (non-finite loss or gradient, a version
-  // that differs from the schedule's analysis).
+  // Performs the next action if everything it needs is there; MustWait only if nothing at all was done. Errors:
+  // RunError (non-finite loss or gradient, a version that differs from the schedule's analysis).
   enum class Step { Done, MustWait, Finished };
   Step try_step();
 
@@ -63,10 +38,7 @@ class Worker {
   // "2F17": the action it is at, or is inside. Any thread.
   std::string action() const;
 
-  int number() const { return number_; }
-  const WorkerReport& report() const { return report_; }
-  // Adds what was seen at this worker's stages to `report`.
-  void contribute(SegmentReport& report) const;
+  int number() const { return state_.number; }
 
  private:
   // A microbatch between its forward and its backward at one stage.
@@ -77,58 +49,82 @@ class Worker {
     at::Tensor input;  // with recompute; then `saved` is empty until the backward
     LayerContext context;
   };
-  struct StageState {
-    std::map<int64_t, InFlight> in_flight;       // by microbatch
-    std::map<int64_t, int64_t> delay, mismatch;  // seen: value -> microbatches
-    std::map<int64_t, int64_t> first_delay;      // of open windows: the delay of the first gradient in
-    bool adopts = false;                         // its version changes at its own A, not at the update
-    StageSizes sizes;
-    int64_t skipped = 0;  // updates of the owner here
-    int64_t peak_in_flight = 0;
-    size_t peak_weight_buffers = 0;
+  // One replica during a segment.
+  struct RunningReplica {
+    Replica* replica = nullptr;
+    ReplicaLinks* links = nullptr;
+    std::map<int64_t, InFlight> in_flight;   // by microbatch
+    std::map<int64_t, int64_t> first_delay;  // of open windows: the delay of the first gradient in
+    FinalReport::Replica seen;
   };
-
-  // An update that is being made ready.
-  struct PendingUpdate {
+  // A replica's gradient of one window: the sum over its microbatches, lent by whoever computed it.
+  struct ReducedGradient {
+    at::Tensor sum;
+    int64_t delay = 0;  // of the first microbatch
+    Lease lease;
+  };
+  // One owner during a segment, and the update that is being made ready.
+  struct RunningOwner {
+    StageOwner* owner = nullptr;
+    OwnerLinks* links = nullptr;
     std::vector<std::optional<ReducedGradient>> gathered;  // [pipeline]; once all are there, the first has their sum
-    std::vector<double> norms;                             // squared, of the sum; empty until it is complete
+    FlatBuffer gradient;                                   // that sum, once it is complete
+    std::optional<std::vector<double>> norms;              // squared, of its tensors
+    FinalReport::Owner seen;
   };
 
+  // worker.cpp: the program.
   bool perform(const Action& action);
   bool forward(const Action& action);
+  std::optional<at::Tensor> receive_input(const Action& action, LayerContext& context);
+  void deliver_output(const Action& action, at::Tensor output);
+  void keep(const Action& action, InFlight in_flight, at::Tensor input, LayerContext context);
   bool backward(const Action& action);
+  std::optional<at::Tensor> receive_grad_output(const Action& action);
   void backward_weights(const Action& action);
-  bool update(const Action& action);
-  bool gather_gradient(int stage, int64_t window);
-  std::optional<double> gradient_norm(const Action& action);
-  void apply_update(const Action& action, double norm);
-  void count_skipped(const Action& action);
-  void publish(const Action& action);
-  bool adopt(const Action& action);
-
-  void restrict_to(int64_t limit);
-  int64_t checked_version(const Action& action, int64_t found);
   void finish_gradient(const Action& action, const InFlight& microbatch);
-  WeightReader backward_weights_version(const Replica& replica, const InFlight& microbatch) const;
-  int64_t version_of(const Replica& replica) const { return replica.weights->number - shared_.segment.first_update; }
+  bool adopt(const Action& action);
+  bool has_first_version(RunningReplica& running);
+  int64_t checked_version(const Action& action, int64_t found);
   void account(const Action& action, std::chrono::steady_clock::time_point started, bool done);
+  void heed_control();
+  bool report_end();
   std::string needs(const Action& action) const;
 
-  Replica& replica_of(const Action& action) { return shared_.pipeline.replica(action.pipeline, action.stage); }
-  StageState& state_of(const Action& action) { return states_[{action.pipeline, action.stage}]; }
-  const Schedule& schedule() const { return *shared_.segment.schedule; }
+  // worker_update.cpp: the updates of the stages owned here.
+  bool update(const Action& action);
+  bool gather_gradient(RunningOwner& running, int64_t window);
+  void add_up(RunningOwner& running, int64_t window);
+  std::optional<double> gradient_norm(const Action& action);
+  void sum_norms();
+  void apply_update(const Action& action, double norm);
+  void count_skipped(const Action& action);
+  void publish(RunningOwner& running, int64_t number);
 
-  int number_;
-  SegmentShared& shared_;
-  WorkerSink sink_;
+  bool is_last(const Action& action) const { return action.stage + 1 == schedule().stages; }
+  RunningReplica& running(const Action& action) { return replicas_.at({action.pipeline, action.stage}); }
+  int64_t version_of(const RunningReplica& running) const {
+    return running.replica->weights->number - segment_.first_update;
+  }
+  const Schedule& schedule() const { return *segment_.schedule; }
+
+  WorkerState& state_;
+  const RuntimeOptions& options_;
+  const Segment& segment_;
+  WorkerLinks links_;
   ProgramCursor cursor_;
   VersionTracker analysis_;
-  std::optional<int64_t> expected_version_;           // of the action at the cursor, from the analysis
-  std::map<std::pair<int, int>, StageState> states_;  // by (pipeline, stage) hosted here
-  std::map<int, PendingUpdate> pending_;              // by stage owned here
+  std::optional<int64_t> expected_version_;                 // of the action at the cursor, from the analysis
+  std::map<std::pair<int, int>, RunningReplica> replicas_;  // by (pipeline, stage)
+  std::map<int, RunningOwner> owners_;                      // by stage
+  // Norms being summed: by window, [stage].
+  std::map<int64_t, std::vector<std::optional<std::vector<double>>>> norms_;
+  int64_t admitted_ = 0;  // microbatches below this may have been taken in here
+  bool holding_ = false;  // takes in nothing until the limit has come
+  bool served_ = false;   // this step did something that others may wait for, besides the action
+  bool ended_ = false;
   std::chrono::steady_clock::time_point segment_started_ = std::chrono::steady_clock::now();
-  std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
-  WorkerReport report_;
+  FinalReport seen_;
 
   mutable std::mutex status_mutex_;
   std::optional<Action> next_;  // what status() describes

@@ -25,7 +25,6 @@ SegmentListener::SegmentListener(int stages, const Segment& segment, std::functi
       give_up_(std::move(give_up)) {}
 
 void SegmentListener::on_drain(int64_t microbatches) {
-  announcer_.announce();  // the executor may hear of the stop before the one who is to announce it
   const int64_t unfinished = microbatches - steps() * window_;
   progress_.message(
       fmt::format("draining: waiting for {} microbatch{} in flight", unfinished, unfinished == 1 ? "" : "es"));

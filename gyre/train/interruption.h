@@ -44,6 +44,8 @@ class SegmentListener final : public StepRecorder {
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
                   StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
 
+  // The executor may hear of the stop before the one who is to announce it.
+  void on_interrupt() override { announcer_.announce(); }
   void on_drain(int64_t microbatches) override;
   void on_slow_action(const std::string& what) override { progress_.message(what); }
   void on_stuck_drain(const std::string& what) override { give_up_(what); }

@@ -12,7 +12,7 @@
 #include "gyre/data/masked_batches.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
-#include "gyre/runtime/flat_buffer.h"
+#include "gyre/tensors/flat_buffer.h"
 #include "gyre/train/build.h"
 
 namespace gyre {

@@ -1,7 +1,8 @@
 // What scripts wish on a process, with LD_PRELOAD: memory that cannot be had, a disk that does not answer.
 //   GYRE_FAULT_ALLOCATION=N   the N-th block of memory for a tensor cannot be had (from 1)
 //   GYRE_COUNT_ALLOCATIONS=F  at the end their number is written to the file F
-//   GYRE_FAULT_READ=F         once F is there, a FIFO, reading at a place in a file waits until somebody opens F to write
+//   GYRE_FAULT_READ=F         once F is there, a FIFO, reading at a place in a file waits until somebody opens F to
+//   write
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

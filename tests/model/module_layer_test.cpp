@@ -107,6 +107,32 @@ TEST(ModuleLayer, OtherWeightsInTheBackwardAreUsed) {
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(at::allclose(gradients[4 + i], expected[i], 1e-5, 1e-7));
 }
 
+// By the version's number, whatever tensors carry it.
+TEST(ModuleLayer, TheForwardIsRepeatedForAnotherVersionAlone) {
+  const at::NoGradGuard no_grad;
+  int forwards = 0;
+  const Stage stage({std::make_shared<ModuleLayer>("one", nn::Linear(3, 2).ptr(),
+                                                   [&](nn::Module& module, const at::Tensor& x) {
+                                                     ++forwards;
+                                                     return module.as<nn::LinearImpl>()->forward(x);
+                                                   })},
+                    0);
+  const auto weights = initial_weights(stage);
+  const auto copies = initial_weights(stage);
+  const auto forwards_with = [&](VersionId forward, VersionId backward) {
+    forwards = 0;
+    StageSaved saved;
+    stage.forward({weights, forward}, at::ones({4, 3}), {}, saved);
+    auto gradients = zeros(stage);
+    stage.backward({copies, backward}, at::ones({4, 2}), saved, gradients);
+    return forwards;
+  };
+  EXPECT_EQ(forwards_with({7}, {7}), 1);
+  EXPECT_EQ(forwards_with({7}, {8}), 2);
+  EXPECT_EQ(forwards_with({7}, {7, true}), 2) << "corrected weights are others";
+  EXPECT_EQ(forwards_with({}, {}), 2) << "nothing is known of them";
+}
+
 TEST(ModuleLayer, IntegerInputsHaveNoGradient) {
   const at::NoGradGuard no_grad;
   torch::manual_seed(3);

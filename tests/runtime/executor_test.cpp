@@ -126,7 +126,7 @@ TEST(Delay, PipeDreamSeesStagesMinusOneMinusK) {
       EXPECT_EQ(run.report.delay[stage], expected) << executor << " stage " << stage;
       EXPECT_EQ(run.report.mismatch[stage], (std::map<int64_t, int64_t>{{0, 40}}));
       EXPECT_EQ(run.report.peak_in_flight[stage], 4 - stage);
-      EXPECT_EQ(run.report.peak_weight_buffers[stage], static_cast<size_t>(4 - stage));  // fp32: d - i versions
+      EXPECT_EQ(run.report.peak_weight_buffers[stage], 4 - stage);  // fp32: d - i versions
     }
   }
 }
@@ -137,7 +137,7 @@ TEST(Delay, LatestWeightsMismatchInsteadOfStashing) {
   const Outcome run = run_experiment(e, 40);
   for (int stage = 0; stage < 4; ++stage) {
     EXPECT_EQ(run.report.mismatch[stage].rbegin()->first, 3 - stage);
-    EXPECT_EQ(run.report.peak_weight_buffers[stage], 1u);
+    EXPECT_EQ(run.report.peak_weight_buffers[stage], 1);
   }
 }
 

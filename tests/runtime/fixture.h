@@ -92,6 +92,37 @@ inline Pipeline make_pipeline(const Experiment& e) {
                   optimizer);
 }
 
+inline Experiment experiment(const std::string& schedule, int stages, int64_t window) {
+  Experiment e;
+  e.schedule = schedule;
+  e.stages = stages;
+  e.window = window;
+  return e;
+}
+
+// Every kind of schedule, at depths and windows that are no multiples of each other too.
+inline std::vector<Experiment> every_kind() {
+  return {experiment("interleaved-1f1b", 4, 4),
+          experiment("interleaved-1f1b", 6, 3),
+          experiment("zb-h1", 4, 5),
+          experiment("chimera", 4, 4),
+          experiment("chimera", 2, 6),
+          experiment("pipedream-2bw", 3, 3),
+          experiment("paci", 4, 2),
+          experiment("amdp", 1, 2),
+          experiment("amdp", 2, 3),
+          experiment("amdp", 3, 4),
+          experiment("amdp", 4, 4),
+          experiment("amdp", 4, 7),
+          experiment("amdp", 4, 8),
+          experiment("amdp", 5, 6),
+          experiment("amdp", 6, 12)};
+}
+
+inline std::string name_of(const Experiment& e) {
+  return e.schedule + " " + std::to_string(e.stages) + " stages, window " + std::to_string(e.window);
+}
+
 // Keeps what a run reported.
 struct Recorder final : SegmentObserver {
   void on_loss(int64_t microbatch, double loss) override { losses[microbatch] = loss; }
@@ -119,7 +150,8 @@ struct StopAfter final : SegmentObserver {
 
 // Runs `updates` updates from `first_update` on; returns the report.
 inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,
-                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr) {
+                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr,
+                                 const WrapTransport& wrap = {}) {
   const SyntheticBatches batches = tiny_batches();
   Segment segment;
   segment.schedule = &pipeline.schedule();
@@ -128,7 +160,7 @@ inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_
   segment.first_microbatch = first_update * e.window;
   segment.microbatches = updates * e.window;
   if (stop != nullptr) segment.stop = [stop] { return stop->load(); };
-  return make_executor(e.executor)->run(pipeline, segment, observer);
+  return make_executor(e.executor, wrap)->run(pipeline, segment, observer);
 }
 
 struct Outcome {
@@ -137,10 +169,10 @@ struct Outcome {
   SegmentReport report;
 };
 
-inline Outcome run_experiment(const Experiment& e, int64_t updates) {
+inline Outcome run_experiment(const Experiment& e, int64_t updates, const WrapTransport& wrap = {}) {
   Pipeline pipeline = make_pipeline(e);
   Outcome outcome;
-  outcome.report = run_segment(pipeline, e, 0, updates, outcome.recorder);
+  outcome.report = run_segment(pipeline, e, 0, updates, outcome.recorder, nullptr, wrap);
   for (const auto& [name, tensor] : pipeline.weights()) outcome.weights[name] = tensor.clone();
   return outcome;
 }

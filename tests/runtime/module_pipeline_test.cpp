@@ -85,10 +85,10 @@ TEST(ModulePipeline, ABackwardWithAnotherVersionRepeatsTheForward) {
     const auto gradient = [&](double forward_scale, double backward_scale) {
       update(forward_scale);
       StageSaved saved;
-      const at::Tensor y = stage.forward(store.read()->buffer.tensors, x.to(type), {}, saved);
+      const at::Tensor y = stage.forward(store.read()->for_forward(), x.to(type), {}, saved);
       if (backward_scale != forward_scale) update(backward_scale);
       FlatBuffer gradients = make_flat_buffer(stage.parameters(), at::kFloat, at::kCPU);
-      stage.backward(store.read()->buffer.tensors, at::ones_like(y), saved, gradients.tensors);
+      stage.backward(store.read()->for_backward(), at::ones_like(y), saved, gradients.tensors);
       return gradients.flat;
     };
     const at::Tensor expected = gradient(2, 2);

@@ -22,14 +22,13 @@ class Poisoned final : public Layer {
       : layer_(std::move(layer)), microbatches_(std::move(microbatches)) {}
   const std::string& name() const override { return layer_->name(); }
   std::vector<ParameterSpec> parameters() const override { return layer_->parameters(); }
-  at::Tensor forward(std::span<const at::Tensor> weights, const at::Tensor& input, const LayerContext& context,
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
     at::Tensor output = layer_->forward(weights, input, context, saved);
     saved.other = std::make_shared<int64_t>(context.microbatch);
     return output;
   }
-  at::Tensor backward_input(std::span<const at::Tensor> weights, const at::Tensor& grad_output,
-                            Saved& saved) const override {
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     return layer_->backward_input(weights, grad_output, saved);
   }
   void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {

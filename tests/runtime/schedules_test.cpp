@@ -16,36 +16,6 @@ namespace {
 
 using namespace testing_support;
 
-Experiment experiment(const std::string& schedule, int stages, int64_t window) {
-  Experiment e;
-  e.schedule = schedule;
-  e.stages = stages;
-  e.window = window;
-  return e;
-}
-
-std::vector<Experiment> every_kind() {
-  return {experiment("interleaved-1f1b", 4, 4),
-          experiment("interleaved-1f1b", 6, 3),
-          experiment("zb-h1", 4, 5),
-          experiment("chimera", 4, 4),
-          experiment("chimera", 2, 6),
-          experiment("pipedream-2bw", 3, 3),
-          experiment("paci", 4, 2),
-          experiment("amdp", 1, 2),
-          experiment("amdp", 2, 3),
-          experiment("amdp", 3, 4),
-          experiment("amdp", 4, 4),
-          experiment("amdp", 4, 7),
-          experiment("amdp", 4, 8),
-          experiment("amdp", 5, 6),
-          experiment("amdp", 6, 12)};
-}
-
-std::string name_of(const Experiment& e) {
-  return e.schedule + " " + std::to_string(e.stages) + " stages, window " + std::to_string(e.window);
-}
-
 TEST(EverySchedule, ThreadsEqualReplayAndSeeTheAnalysedDelays) {
   for (Experiment e : every_kind()) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {

@@ -51,10 +51,13 @@ class SlowBatches final : public BatchSource {
 struct Listener final : SegmentObserver {
   void on_loss(int64_t, double) override {}
   void on_update(int, int64_t, const std::vector<double>&) override {}
+  void on_interrupt() override {
+    told.push_back("interrupt");
+    if (at_interrupt) at_interrupt();
+  }
   void on_drain(int64_t microbatches) override {
     drained_at = microbatches;
     told.push_back("drain");
-    if (at_drain) at_drain();
   }
   void on_slow_action(const std::string& what) override {
     told.push_back(what);
@@ -66,7 +69,7 @@ struct Listener final : SegmentObserver {
   }
   int64_t drained_at = -1;
   std::vector<std::string> told;
-  std::function<void()> at_drain, at_slow, at_stuck;
+  std::function<void()> at_interrupt, at_slow, at_stuck;
 };
 
 SegmentReport run(const std::string& executor, double stall_seconds, const BatchSource& batches,
@@ -99,10 +102,10 @@ TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
       SlowBatches batches([&] { interrupt.request_stop(); }, slow);
       Listener listener;
       // Threads: the worker goes on only when the answer has come. Replay has one thread, which answers afterwards.
-      if (executor == "threads") listener.at_drain = [&] { batches.go_on(); };
+      if (executor == "threads") listener.at_interrupt = [&] { batches.go_on(); };
       if (executor == "replay") batches.go_on();
       const SegmentReport report = run(executor, 1e6, batches, listener, interrupt);
-      EXPECT_EQ(listener.told, std::vector<std::string>{"drain"}) << executor;
+      EXPECT_EQ(listener.told, (std::vector<std::string>{"interrupt", "drain"})) << executor;
       EXPECT_EQ(listener.drained_at, slow + 1) << executor;
       EXPECT_EQ(report.microbatches, listener.drained_at) << executor;
     }
@@ -165,7 +168,7 @@ TEST(Interrupt, ADrainWhoseWorkerDoesNotComeBackIsToldAsStuck) {
   Listener listener;
   listener.at_stuck = [&] { batches.go_on(); };
   EXPECT_EQ(run("threads", 0.2, batches, listener, interrupt).microbatches, kSlowMicrobatch + 1);
-  EXPECT_THAT(listener.told, Contains("drain"));
+  EXPECT_THAT(listener.told, Contains("interrupt"));
   EXPECT_THAT(listener.told, Contains(AllOf(HasSubstr("the drain is given up: no action has finished for "),
                                             HasSubstr("worker 0 inside 0F3"))));
 }

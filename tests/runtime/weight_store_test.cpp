@@ -60,16 +60,26 @@ TEST_P(WeightStoreTest, BuffersAreRecycled) {
   }
 }
 
-TEST_P(WeightStoreTest, EveryVersionHasTensorObjectsOfItsOwn) {
-  WeightStore store(specs(), GetParam(), at::kCPU);
-  std::vector<at::Tensor> seen;
-  for (int i = 0; i < 5; ++i) {
-    update(store, i);
-    const at::Tensor now = store.read()->buffer.tensors[0];
-    for (const at::Tensor& earlier : seen) EXPECT_FALSE(now.is_same(earlier));
-    EXPECT_TRUE(now.is_same(store.read()->buffer.tensors[0]));
-    seen.push_back(now);
+TEST_P(WeightStoreTest, AVersionGoesByMessageAndItsMemoryComesBack) {
+  WeightStore store(specs(), GetParam(), at::kCPU, {WeightPolicy::Corrected, 2, 0.135});
+  update(store, 1);
+  update(store, 3);
+  const size_t live = store.live_buffers();
+  WeightReader here = store.read();
+  WeightReader there = to_version(to_message(*here, 7), store.specs());
+  update(store, 5);
+  EXPECT_EQ(store.live_buffers(), live + 1);
+  EXPECT_EQ(there->for_forward().version(), (VersionId{2, false}));
+  EXPECT_EQ(there->for_backward().version(), (VersionId{2, true}));
+  for (size_t i = 0; i < store.specs().size(); ++i) {
+    EXPECT_TRUE(there->for_forward()[i].equal(here->for_forward()[i]));
+    EXPECT_TRUE(there->for_backward()[i].equal(here->for_backward()[i]));
+    EXPECT_FALSE(there->for_backward()[i].equal(there->for_forward()[i]));
   }
+  here.reset();
+  EXPECT_EQ(store.live_buffers(), live + 1) << "the replica still reads it";
+  there.reset();
+  EXPECT_EQ(store.live_buffers(), live);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, WeightStoreTest, ::testing::Values(at::kFloat, at::kBFloat16));

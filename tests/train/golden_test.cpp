@@ -26,10 +26,10 @@ struct Case {
   Settings set;
 };
 
-const std::vector<std::string> kSchedules = {"gpipe",     "1f1b",          "interleaved-1f1b", "zb-h1", "chimera",
-                                             "pipedream", "pipedream-2bw", "paci",             "amdp"};
-const std::vector<std::string> kOptimizers = {"adamw",     "basis-rotation", "nesterov-async",    "pipedream-lr",
-                                              "pipemare",  "prediction",     "delay-compensated", "muon",
+const std::vector<std::string> kSchedules = {
+    "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "chimera", "pipedream", "pipedream-2bw", "paci", "amdp"};
+const std::vector<std::string> kOptimizers = {"adamw",         "basis-rotation", "nesterov-async",    "pipedream-lr",
+                                              "pipemare",      "prediction",     "delay-compensated", "muon",
                                               "error-feedback"};
 
 // Every schedule × weight policy × model × precision.
@@ -139,8 +139,8 @@ std::string machine() {
     std::smatch match;
     if (std::regex_match(line, match, std::regex("([^\\t:]*)\\s*: (.*)"))) first[match[1]] = match[2];
   }
-  std::string text = fmt::format("libtorch {}, compiler {}; {} family {} model {}", TORCH_VERSION, __VERSION__, first["vendor_id"],
-                                 first["cpu family"], first["model"]);
+  std::string text = fmt::format("libtorch {}, compiler {}; {} family {} model {}", TORCH_VERSION, __VERSION__,
+                                 first["vendor_id"], first["cpu family"], first["model"]);
   std::istringstream flags(first["flags"]);
   for (std::string flag; flags >> flag;) {
     if (flag == "avx2" || flag == "avx512f" || flag == "avx512_bf16" || flag == "amx_bf16") text += " " + flag;
@@ -154,7 +154,8 @@ class Golden : public testing_support::Runs {
     fs::remove_all(root());
     fs::create_directories(root());
     std::ofstream text(root() / "text");
-    for (int i = 0; i < 400; ++i) text << i << " ships sailed past " << i * i % 97 << " rocks and " << i * 31 % 53 << ".\n";
+    for (int i = 0; i < 400; ++i)
+      text << i << " ships sailed past " << i * i % 97 << " rocks and " << i * 31 % 53 << ".\n";
     text.close();
     PrepareOptions options;
     options.texts = {(root() / "text").string()};

@@ -2,6 +2,7 @@
 // ticket, looks whether it can go on, and waits on the ticket if not. A ring between ticket and wait is never missed.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -25,6 +26,11 @@ class Doorbell {
   void wait(uint64_t ticket) {
     std::unique_lock lock(mutex_);
     bell_.wait(lock, [&] { return rings_ != ticket; });
+  }
+  // The same, but for no longer than `timeout`.
+  void wait_for(uint64_t ticket, std::chrono::duration<double> timeout) {
+    std::unique_lock lock(mutex_);
+    bell_.wait_for(lock, timeout, [&] { return rings_ != ticket; });
   }
 
  private:

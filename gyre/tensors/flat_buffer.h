@@ -1,4 +1,5 @@
-// All tensors of a stage in one flat allocation, so that zeroing, copying and converting them is one pass each.
+// All tensors of a stage in one flat allocation, so that zeroing, copying, converting and sending them is one pass
+// each.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -6,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "gyre/model/parameter.h"
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 
@@ -17,5 +18,7 @@ struct FlatBuffer {
 
 // Zero-filled. Every tensor starts at a multiple of 32 elements (64 bytes in bf16).
 FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device);
+// `flat`, of such a buffer, with its views; they are tensor objects of their own.
+FlatBuffer view_flat_buffer(const at::Tensor& flat, std::span<const ParameterSpec> specs);
 
 }  // namespace gyre

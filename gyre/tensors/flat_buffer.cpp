@@ -1,4 +1,4 @@
-#include "gyre/runtime/flat_buffer.h"
+#include "gyre/tensors/flat_buffer.h"
 
 namespace gyre {
 namespace {
@@ -18,12 +18,16 @@ int64_t padded(int64_t count) {
 FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device) {
   int64_t total = 0;
   for (const ParameterSpec& spec : specs) total += padded(element_count(spec));
+  return view_flat_buffer(at::zeros({total}, at::TensorOptions().dtype(type).device(device)), specs);
+}
+
+FlatBuffer view_flat_buffer(const at::Tensor& flat, std::span<const ParameterSpec> specs) {
   FlatBuffer buffer;
-  buffer.flat = at::zeros({total}, at::TensorOptions().dtype(type).device(device));
+  buffer.flat = flat;
   int64_t offset = 0;
   for (const ParameterSpec& spec : specs) {
     const int64_t count = element_count(spec);
-    buffer.tensors.push_back(buffer.flat.narrow(0, offset, count).view(spec.shape));
+    buffer.tensors.push_back(flat.narrow(0, offset, count).view(spec.shape));
     offset += padded(count);
   }
   return buffer;

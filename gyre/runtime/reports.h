@@ -1,0 +1,61 @@
+// What workers tell the conductor, and how it is put into messages.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gyre/runtime/segment.h"
+#include "gyre/runtime/transport/link.h"
+
+namespace gyre {
+
+// Numbers count from the segment's start.
+struct LossReport {
+  int64_t microbatch = 0;
+  double loss = 0;
+};
+struct UpdateReport {
+  int stage = 0;
+  int64_t window = 0;
+  std::vector<double> squared_norms;  // of the gradients before clipping, one per parameter
+};
+// The answer to `hold`: the worker takes in nothing until it hears the limit.
+struct HeldReport {
+  int64_t admitted = 0;  // microbatches below this may have been taken in here
+};
+// The last of a worker: its program has ended.
+struct FinalReport {
+  // What was seen at one replica.
+  struct Replica {
+    int stage = 0;
+    StageSizes sizes;
+    std::map<int64_t, int64_t> delay, mismatch;  // value -> microbatches
+    int64_t peak_in_flight = 0;
+  };
+  // And at one owner.
+  struct Owner {
+    int stage = 0;
+    int64_t skipped = 0;
+    int64_t peak_weight_buffers = 0;
+  };
+  WorkerReport worker;
+  std::vector<std::map<ActionKind, ActionCost>> costs;  // [stage]
+  std::vector<Replica> replicas;
+  std::vector<Owner> owners;
+};
+using Report = std::variant<LossReport, UpdateReport, HeldReport, FinalReport>;
+
+Message to_message(const Report& report);
+Report to_report(const Message& message);
+
+// What the conductor tells a worker: take in nothing, and say what you have taken in.
+Message hold_message();
+// Leave out everything at or past `limit`.
+Message limit_message(int64_t limit);
+// The limit; nothing for `hold`.
+std::optional<int64_t> to_limit(const Message& message);
+
+}  // namespace gyre

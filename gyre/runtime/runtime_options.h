@@ -1,0 +1,31 @@
+// How a pipeline runs, whatever its schedule, model and optimizer are.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// Over what the norm that clips a gradient is taken: the whole model (needs a flush: stages meet once per update) or
+// each stage by itself.
+enum class ClipScope { None, Global, Stage };
+
+struct RuntimeOptions {
+  at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
+  WeightPolicy weights = WeightPolicy::Stash;
+  double discrepancy = 0.135;  // WeightPolicy::Corrected: D
+  bool recompute = false;      // keep a stage's input alone, and run its forward again before the backward
+  ClipScope clip_scope = ClipScope::Stage;
+  double clip = 1.0;                             // largest gradient norm
+  int64_t max_skipped = 0;                       // updates in a row that may be left out for gradients not finite
+  std::function<double(int64_t)> learning_rate;  // by update, counted from 1
+  uint64_t seed = 1;
+  int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
+  double stall_seconds = 60;   // all workers waiting for so long is a stall; one action for so long is told
+};
+
+}  // namespace gyre

@@ -1,0 +1,82 @@
+// Links: all that passes between workers, and between them and whoever runs them. A link has one sender and one
+// receiver, and is bounded. Nothing here waits: whether there is room, and whether a message has come, are questions;
+// who gets a no sleeps on its doorbell, which rings at every message and whenever room is made.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/tensors/lease.h"
+
+namespace gyre {
+
+// A message owns what it says, or has it lent: it never points into a state that somebody goes on changing.
+struct Message {
+  int64_t number = 0;  // of a microbatch or window, counted from the segment's start
+  std::vector<at::Tensor> tensors;
+  std::vector<double> values;
+  Lease lease;  // of the tensors' memory, when it is to go back to the sender
+};
+
+class Sender {
+ public:
+  virtual ~Sender() = default;
+  // Whether send may be called. Where the schedule bounds what is under way, the link has room for that and the answer
+  // is always yes.
+  virtual bool has_room() const = 0;
+  // RunError when there is no room.
+  virtual void send(Message message) = 0;
+};
+
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  // The message of that number, if it has come. Messages may be taken in another order than they were sent.
+  virtual std::optional<Message> try_receive(int64_t number) = 0;
+  // The message that was sent first of those that have come.
+  virtual std::optional<Message> try_receive() = 0;
+};
+
+enum class LinkKind {
+  Activation,  // into (pipeline, stage) from the stage below
+  Gradient,    // into (pipeline, stage) from the stage above: by its output
+  Reduction,   // from (pipeline, stage) to the stage's owner: the gradient of a window
+  Version,     // from a stage's owner to (pipeline, stage)
+  Norm,        // from a stage's owner to stage 0's: squared norms of a window's gradients
+  NormSum,     // back: the norm of the whole model's
+  Control,     // to a worker (`stage`) from the conductor
+  Report,      // from a worker (`stage`) to the conductor
+};
+
+struct LinkId {
+  LinkKind kind = LinkKind::Activation;
+  int pipeline = 0;
+  int stage = 0;
+  auto operator<=>(const LinkId&) const = default;
+};
+// "the activation link of 1:2".
+std::string to_string(const LinkId& id);
+
+// Where the conductor stands for a worker's number.
+inline constexpr int kConductor = -1;
+
+struct LinkEnds {
+  int from = 0, to = 0;  // workers, or kConductor
+  int64_t capacity = 1;  // the most messages that may wait
+};
+
+// Makes links. Whoever holds one end asks for that end; both describe the link alike.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) = 0;
+  virtual std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) = 0;
+};
+
+}  // namespace gyre

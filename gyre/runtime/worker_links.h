@@ -1,0 +1,56 @@
+// The links of one worker during one segment, by what they are for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gyre/runtime/transport/link.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// Links that a schedule has no use for are null.
+struct ReplicaLinks {
+  std::unique_ptr<Receiver> inputs;  // activations, from the stage below
+  std::unique_ptr<Sender> outputs;   // to the stage above
+  std::unique_ptr<Receiver> grad_outputs;
+  std::unique_ptr<Sender> grad_inputs;
+  std::unique_ptr<Sender> reductions;  // to the owner
+  std::unique_ptr<Receiver> versions;  // from the owner
+};
+
+struct OwnerLinks {
+  std::vector<std::unique_ptr<Receiver>> reductions;  // [pipeline]
+  std::vector<std::unique_ptr<Sender>> versions;      // [pipeline]; null where the replica changes with the owner
+  std::unique_ptr<Sender> norms;                      // to whoever sums them
+  std::unique_ptr<Receiver> norm_sum;
+};
+
+// Of the owner of stage 0, when gradients are clipped by the whole model's norm.
+struct NormSumLinks {
+  std::vector<std::unique_ptr<Receiver>> norms;  // [stage]
+  std::vector<std::unique_ptr<Sender>> sums;     // [stage]
+};
+
+struct WorkerLinks {
+  // schedule: of the segment. global_norm: norms are summed over the model.
+  WorkerLinks(int worker, const Schedule& schedule, bool global_norm, Transport& transport);
+
+  std::map<std::pair<int, int>, ReplicaLinks> replicas;  // by (pipeline, stage) hosted here
+  std::map<int, OwnerLinks> owners;                      // by stage owned here
+  NormSumLinks norm_sum;                                 // empty elsewhere
+  std::unique_ptr<Receiver> control;
+  std::unique_ptr<Sender> reports;
+};
+
+// The other ends, which the conductor holds.
+struct ConductorLinks {
+  ConductorLinks(const Schedule& schedule, Transport& transport);
+
+  std::vector<std::unique_ptr<Sender>> control;    // [worker]
+  std::vector<std::unique_ptr<Receiver>> reports;  // [worker]
+};
+
+}  // namespace gyre

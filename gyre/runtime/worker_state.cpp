@@ -1,0 +1,65 @@
+#include "gyre/runtime/worker_state.h"
+
+#include <utility>
+
+#include "gyre/schedule/delay.h"
+
+namespace gyre {
+namespace {
+
+// How far each stage's forecasts go: its longest delay or mismatch once the pipeline is full.
+std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const RuntimeOptions& options) {
+  std::vector<ForecastOptions> result(schedule.stages, {options.weights, 0, options.discrepancy});
+  const bool ahead = options.weights == WeightPolicy::Predict;
+  if (!ahead && options.weights != WeightPolicy::Corrected) return result;
+  const LongestDelays longest = longest_delays(schedule);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
+  }
+  return result;
+}
+
+std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
+  std::vector<MeanDelays> result;
+  double sum = 0;
+  for (const double delay : mean_delays(schedule)) {
+    result.push_back({delay, 0});
+    sum += delay;
+  }
+  for (MeanDelays& delays : result) delays.pipeline = sum / schedule.stages;
+  return result;
+}
+
+}  // namespace
+
+PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions o,
+                           OptimizerConfig config)
+    : schedule(std::move(s)),
+      options(std::move(o)),
+      optimizer(std::move(config)),
+      forecasts(forecasts_by_stage(schedule, options)),
+      mean_delays(mean_delays_by_stage(schedule)) {
+  for (const LayerRange& range : ranges) {
+    stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
+  }
+}
+
+WorkerState::WorkerState(int worker, const PipelinePlan& plan) : number(worker) {
+  for (int stage = 0; stage < plan.schedule.stages; ++stage) {
+    for (int pipeline = 0; pipeline < plan.schedule.pipelines; ++pipeline) {
+      if (plan.schedule.worker_of(pipeline, stage) != number) continue;
+      replicas.try_emplace({pipeline, stage}, plan.stages[stage]);
+    }
+    if (plan.schedule.owner[stage] != number) continue;
+    StageOwner& owner =
+        owners.try_emplace(stage, plan.stages[stage], plan.options.compute, plan.forecasts[stage]).first->second;
+    const auto& specs = owner.layers.parameters();
+    const auto masters = owner.weights.begin_update();
+    for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
+    owner.weights.restart(0);
+    owner.optimizer = make_optimizer(plan.optimizer, specs);
+    owner.mean_delay = plan.mean_delays[stage];
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,68 @@
+// What a worker keeps between segments: the owners and replicas of the stages placed on it, and nothing of any other
+// worker. All that it needs of others comes through links.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gyre/model/stage.h"
+#include "gyre/optim/config.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/gradient_windows.h"
+#include "gyre/runtime/runtime_options.h"
+#include "gyre/runtime/weight_store.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// A stage's owner: the one place of its masters, versions and optimizer.
+struct StageOwner {
+  StageOwner(Stage layers, at::ScalarType compute, const ForecastOptions& forecast)
+      : layers(std::move(layers)), weights(this->layers.parameters(), compute, at::kCPU, forecast) {}
+
+  Stage layers;
+  WeightStore weights;
+  std::unique_ptr<Optimizer> optimizer;
+  MeanDelays mean_delay;
+  int64_t skipped_in_a_row = 0;  // updates whose gradient was not finite
+};
+
+// A stage as one pipeline runs it.
+struct Replica {
+  explicit Replica(Stage layers) : layers(std::move(layers)), gradients(this->layers.parameters(), at::kCPU) {}
+
+  Stage layers;
+  WeightReader weights;  // the version it has now; none before a segment's first has come
+  GradientWindows gradients;
+};
+
+// What all workers' states are made of. Nothing here changes after it is made.
+struct PipelinePlan {
+  // `layers` are the model's, `ranges` [stage] says which are whose.
+  PipelinePlan(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
+               OptimizerConfig optimizer);
+
+  Schedule schedule;
+  RuntimeOptions options;
+  OptimizerConfig optimizer;
+  std::vector<Stage> stages;               // [stage]
+  std::vector<ForecastOptions> forecasts;  // [stage]
+  std::vector<MeanDelays> mean_delays;     // [stage]
+};
+
+struct WorkerState {
+  // Initial weights are drawn from the plan's seed. The calling thread's operations must have
+  // options.threads_per_worker threads: bases begin with decompositions, whose bits depend on them.
+  WorkerState(int number, const PipelinePlan& plan);
+
+  int number;
+  std::map<int, StageOwner> owners;                 // by stage
+  std::map<std::pair<int, int>, Replica> replicas;  // by (pipeline, stage)
+};
+
+}  // namespace gyre

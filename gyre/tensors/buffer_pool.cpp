@@ -1,0 +1,108 @@
+#include "gyre/tensors/buffer_pool.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace gyre {
+
+struct PooledBuffer::Entry {
+  FlatBuffer buffer;
+  bool taken = false;
+  int64_t leases = 0;
+};
+
+class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  Pool(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device)
+      : specs_(specs.begin(), specs.end()), type_(type), device_(device) {}
+
+  // And whether it is new.
+  std::pair<PooledBuffer, bool> take() {
+    const std::lock_guard lock(mutex_);
+    ++live_;
+    const bool is_new = free_.empty();
+    if (is_new) {
+      entries_.push_back({make_flat_buffer(specs_, type_, device_)});
+      free_.push_back(&entries_.back());
+    }
+    Entry* entry = free_.back();
+    free_.pop_back();
+    entry->taken = true;
+    return {PooledBuffer(shared_from_this(), entry), is_new};
+  }
+  void let_go(Entry* entry) {
+    const std::lock_guard lock(mutex_);
+    entry->taken = false;
+    free_if_unused(entry);
+  }
+  Lease lend(Entry* entry) {
+    const std::lock_guard lock(mutex_);
+    ++entry->leases;
+    return {entry, [pool = shared_from_this()](Entry* lent) { pool->end_lease(lent); }};
+  }
+  bool is_lent(const Entry* entry) const {
+    const std::lock_guard lock(mutex_);
+    return entry->leases > 0;
+  }
+  size_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+
+ private:
+  void end_lease(Entry* entry) {
+    const std::lock_guard lock(mutex_);
+    --entry->leases;
+    free_if_unused(entry);
+  }
+  void free_if_unused(Entry* entry) {
+    if (entry->taken || entry->leases > 0) return;
+    --live_;
+    free_.push_back(entry);
+  }
+
+  std::vector<ParameterSpec> specs_;
+  at::ScalarType type_;
+  at::Device device_;
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;  // never moved
+  std::vector<Entry*> free_;
+  size_t live_ = 0;
+};
+
+PooledBuffer::~PooledBuffer() {
+  if (entry_ != nullptr) pool_->let_go(entry_);
+}
+
+FlatBuffer& PooledBuffer::operator*() const {
+  return entry_->buffer;
+}
+
+Lease PooledBuffer::lend() const {
+  return pool_->lend(entry_);
+}
+
+bool PooledBuffer::is_lent() const {
+  return pool_->is_lent(entry_);
+}
+
+BufferPool::BufferPool(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device)
+    : pool_(std::make_shared<PooledBuffer::Pool>(specs, type, device)) {}
+
+PooledBuffer BufferPool::take() {
+  return pool_->take().first;
+}
+
+PooledBuffer BufferPool::take_zeroed() {
+  auto [buffer, is_new] = pool_->take();
+  if (!is_new) buffer->flat.zero_();
+  return std::move(buffer);
+}
+
+size_t BufferPool::live() const {
+  return pool_->live();
+}
+
+}  // namespace gyre

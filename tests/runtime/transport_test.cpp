@@ -1,0 +1,237 @@
+// Workers share nothing but messages: a transport that copies every message through bytes, and gives every lease back
+// at once, changes no bit.
+#include "gyre/runtime/transport/link.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <utility>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/runtime/reports.h"
+#include "gyre/runtime/transport/memory_transport.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+// A message as bytes: counts, then every value and tensor (type, sizes, contents).
+std::string to_bytes(const Message& message) {
+  std::string bytes;
+  const auto put = [&](const void* data, size_t size) { bytes.append(static_cast<const char*>(data), size); };
+  const auto number = [&](int64_t value) { put(&value, sizeof value); };
+  number(static_cast<int64_t>(message.values.size()));
+  put(message.values.data(), message.values.size() * sizeof(double));
+  number(static_cast<int64_t>(message.tensors.size()));
+  for (const at::Tensor& given : message.tensors) {
+    const at::Tensor tensor = given.contiguous();
+    number(static_cast<int64_t>(tensor.scalar_type()));
+    number(tensor.dim());
+    for (const int64_t size : tensor.sizes()) number(size);
+    put(tensor.data_ptr(), tensor.nbytes());
+  }
+  return bytes;
+}
+
+Message from_bytes(int64_t number, const char* bytes) {
+  Message message{number, {}, {}, {}};
+  const auto take = [&](void* data, size_t size) { std::memcpy(data, std::exchange(bytes, bytes + size), size); };
+  const auto next = [&] {
+    int64_t value = 0;
+    take(&value, sizeof value);
+    return value;
+  };
+  message.values.resize(static_cast<size_t>(next()));
+  take(message.values.data(), message.values.size() * sizeof(double));
+  message.tensors.resize(static_cast<size_t>(next()));
+  for (at::Tensor& tensor : message.tensors) {
+    const auto type = static_cast<at::ScalarType>(next());
+    std::vector<int64_t> sizes(static_cast<size_t>(next()));
+    for (int64_t& size : sizes) size = next();
+    tensor = at::empty(sizes, type);
+    take(tensor.data_ptr(), tensor.nbytes());
+  }
+  return message;
+}
+
+class CopyingTransport final : public Transport {
+ public:
+  explicit CopyingTransport(Transport& below) : below_(below) {}
+
+  std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override {
+    struct CopyingSender final : Sender {
+      explicit CopyingSender(std::unique_ptr<Sender> below) : below(std::move(below)) {}
+      bool has_room() const override { return below->has_room(); }
+      void send(Message message) override {
+        const std::string bytes = to_bytes(message);
+        const at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+        std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
+        // The sender's memory is its own again, and whoever still read it would read something else.
+        const auto& tensors = message.tensors;
+        if (message.lease && message.lease.use_count() == 1) {
+          for (const at::Tensor& tensor : tensors) tensor.fill_(std::numeric_limits<float>::quiet_NaN());
+        }
+        below->send({message.number, {copy}, {}, {}});
+      }
+      std::unique_ptr<Sender> below;
+    };
+    return std::make_unique<CopyingSender>(below_.sender(id, ends));
+  }
+  std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
+    struct CopyingReceiver final : Receiver {
+      explicit CopyingReceiver(std::unique_ptr<Receiver> below) : below(std::move(below)) {}
+      static std::optional<Message> unpacked(const std::optional<Message>& message) {
+        if (!message) return std::nullopt;
+        return from_bytes(message->number, static_cast<const char*>(message->tensors[0].data_ptr()));
+      }
+      std::optional<Message> try_receive(int64_t number) override { return unpacked(below->try_receive(number)); }
+      std::optional<Message> try_receive() override { return unpacked(below->try_receive()); }
+      std::unique_ptr<Receiver> below;
+    };
+    return std::make_unique<CopyingReceiver>(below_.receiver(id, ends));
+  }
+
+ private:
+  Transport& below_;
+};
+
+std::unique_ptr<Transport> copying(Transport& memory) {
+  return std::make_unique<CopyingTransport>(memory);
+}
+
+void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
+  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
+  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
+  EXPECT_EQ(a.report.delay, b.report.delay) << what;
+  EXPECT_EQ(a.report.mismatch, b.report.mismatch) << what;
+  EXPECT_EQ(a.report.peak_in_flight, b.report.peak_in_flight) << what;
+}
+
+TEST(Transport, CopiesOfEveryMessageGiveTheSameBitsUnderEverySchedule) {
+  std::vector<Experiment> all = every_kind();
+  for (const std::string plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 4));
+  for (Experiment e : all) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      for (const WeightPolicy weights : {WeightPolicy::Stash, WeightPolicy::Latest, WeightPolicy::Corrected}) {
+        e.compute = compute;
+        e.weights = weights;
+        e.executor = "replay";
+        const Outcome expected = run_experiment(e, 6);
+        expect_same(expected, run_experiment(e, 6, copying), name_of(e));
+        if (compute == at::kFloat || weights != WeightPolicy::Stash) continue;
+        e.executor = "threads";
+        expect_same(expected, run_experiment(e, 6, copying), name_of(e) + ", threads");
+      }
+    }
+  }
+}
+
+// Owners that meet for the norm of the whole model, each by itself and several on a worker.
+TEST(Transport, CopiesGiveTheSameBitsWhereNormsAreGlobal) {
+  std::vector<Experiment> all = every_kind();
+  for (const std::string plain : {"gpipe", "1f1b"}) all.push_back(experiment(plain, 4, 4));
+  int flushes = 0;
+  for (Experiment e : all) {
+    if (!make_schedule({e.schedule, e.stages, e.window}).has_flush()) continue;
+    ++flushes;
+    e.clip_scope = ClipScope::Global;
+    e.learning_rate = 0.02;
+    const Outcome expected = run_experiment(e, 6);
+    expect_same(expected, run_experiment(e, 6, copying), name_of(e));
+    e.executor = "threads";
+    expect_same(expected, run_experiment(e, 6), name_of(e) + ", threads");
+    expect_same(expected, run_experiment(e, 6, copying), name_of(e) + ", threads, copied");
+  }
+  EXPECT_GE(flushes, 7);
+}
+
+TEST(Transport, ADrainThroughCopiesIsTheSameDrain) {
+  for (Experiment e :
+       {experiment("amdp", 6, 12), experiment("interleaved-1f1b", 4, 4), experiment("pipedream", 4, 1)}) {
+    for (const char* executor : {"replay", "threads"}) {
+      e.executor = executor;
+      std::atomic<bool> stop = false;
+      StopAfter observer(2 * e.window + 1, stop);
+      Pipeline stopped = make_pipeline(e);
+      const SegmentReport report = run_segment(stopped, e, 0, 1000, observer, &stop, copying);
+      EXPECT_EQ(report.microbatches % e.window, 0);
+      EXPECT_LT(report.microbatches, 1000 * e.window);
+      const Outcome planned = run_experiment(e, report.microbatches / e.window);
+      EXPECT_EQ(planned.recorder.losses, observer.recorder.losses) << name_of(e) << " " << executor;
+      EXPECT_TRUE(same_bits(planned.weights, stopped.weights())) << name_of(e) << " " << executor;
+    }
+  }
+}
+
+TEST(MemoryTransport, ALinkHasRoomForItsCapacityAndGivesMessagesByNumberOrInOrder) {
+  const Doorbells bells(2);
+  MemoryTransport transport(bells);
+  const LinkId id{LinkKind::Gradient, 1, 3};
+  const LinkEnds ends{0, 1, 3};
+  const auto receiver = transport.receiver(id, ends);
+  const auto sender = transport.sender(id, ends);
+  EXPECT_FALSE(receiver->try_receive());
+  const uint64_t ticket = bells.of(1).ticket();
+  for (const int64_t number : {5, 6, 7}) {
+    EXPECT_TRUE(sender->has_room());
+    sender->send({number, {}, {0.5}, {}});
+  }
+  EXPECT_EQ(bells.of(1).ticket(), ticket + 3);
+  EXPECT_FALSE(sender->has_room());
+  try {
+    sender->send({8, {}, {}, {}});
+    FAIL() << "a message more than there is room for";
+  } catch (const RunError& error) {
+    EXPECT_STREQ(error.what(), "the gradient link of 1:3: more than the 3 messages the schedule allows");
+  }
+  const uint64_t room = bells.of(0).ticket();
+  EXPECT_EQ(receiver->try_receive(6)->number, 6);
+  EXPECT_EQ(bells.of(0).ticket(), room + 1) << "who waits for room hears of it";
+  EXPECT_FALSE(receiver->try_receive(6));
+  EXPECT_EQ(receiver->try_receive()->number, 5);
+  EXPECT_EQ(receiver->try_receive()->number, 7);
+}
+
+TEST(Reports, ComeOutOfMessagesAsTheyWentIn) {
+  const auto loss = std::get<LossReport>(to_report(to_message(LossReport{12, -0.1})));
+  EXPECT_EQ(loss.microbatch, 12);
+  EXPECT_EQ(loss.loss, -0.1);
+  const auto update = std::get<UpdateReport>(to_report(to_message(UpdateReport{3, 9, {0.5, 1e300}})));
+  EXPECT_EQ(update.stage, 3);
+  EXPECT_EQ(update.window, 9);
+  EXPECT_EQ(update.squared_norms, (std::vector<double>{0.5, 1e300}));
+  EXPECT_EQ(std::get<HeldReport>(to_report(to_message(HeldReport{7}))).admitted, 7);
+  EXPECT_EQ(to_limit(limit_message(44)), 44);
+  EXPECT_FALSE(to_limit(hold_message()));
+
+  FinalReport end;
+  end.worker.busy_seconds = 1.25;
+  end.worker.actions = 17;
+  end.worker.trace = {{Action{ActionKind::Adopt, 2, 1, int64_t{1} << 60}, 0.25, 0.5}};
+  end.costs = {{}, {{ActionKind::Forward, {3, 0.5, 0.25}}, {ActionKind::Update, {1, 0, 2}}}};
+  end.replicas.push_back({1, {100, 200}, {{0, 5}, {3, 2}}, {{1, 7}}, 4});
+  end.owners.push_back({1, 2, 3});
+  const auto found = std::get<FinalReport>(to_report(to_message(end)));
+  EXPECT_EQ(found.worker.busy_seconds, 1.25);
+  EXPECT_EQ(found.worker.actions, 17);
+  ASSERT_EQ(found.worker.trace.size(), 1u);
+  EXPECT_EQ(found.worker.trace[0].action, end.worker.trace[0].action);
+  EXPECT_EQ(found.worker.trace[0].end, 0.5);
+  ASSERT_EQ(found.costs.size(), 2u);
+  EXPECT_EQ(found.costs[1].at(ActionKind::Forward).seconds, 0.5);
+  EXPECT_EQ(found.costs[1].at(ActionKind::Update).first_seconds, 2);
+  ASSERT_EQ(found.replicas.size(), 1u);
+  EXPECT_EQ(found.replicas[0].sizes.output_bytes, 200);
+  EXPECT_EQ(found.replicas[0].delay, end.replicas[0].delay);
+  EXPECT_EQ(found.replicas[0].mismatch, end.replicas[0].mismatch);
+  EXPECT_EQ(found.replicas[0].peak_in_flight, 4);
+  ASSERT_EQ(found.owners.size(), 1u);
+  EXPECT_EQ(found.owners[0].peak_weight_buffers, 3);
+}
+
+}  // namespace
+}  // namespace gyre
