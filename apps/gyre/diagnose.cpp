@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "command.h"
-#include "gyre/train/diagnostics.h"
+#include "gyre/inspect/diagnostics.h"
 #include "number_flag.h"
 #include "output.h"
 

@@ -1,6 +1,6 @@
 // gyre init: a configuration to begin with.
 #include "command.h"
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 #include "output.h"
 
 namespace gyre::app {

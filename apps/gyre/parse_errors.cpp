@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "command.h"
+#include "gyre/config/config.h"
 #include "gyre/core/text.h"
-#include "gyre/train/config.h"
 
 namespace gyre::app {
 namespace {

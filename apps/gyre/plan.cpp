@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
+#include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
-#include "gyre/train/build.h"
-#include "gyre/train/profile.h"
 #include "output.h"
 
 namespace gyre::app {

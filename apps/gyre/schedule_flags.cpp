@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/load.h"
-#include "gyre/train/schedule_options.h"
 #include "number_flag.h"
 
 namespace gyre::app {

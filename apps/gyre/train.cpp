@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/report/progress.h"
-#include "gyre/train/config.h"
 #include "gyre/train/trainer.h"
 #include "interrupts.h"
 #include "output.h"

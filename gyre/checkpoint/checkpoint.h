@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "gyre/checkpoint/manifest.h"
+#include "gyre/checkpoint/format/manifest.h"
 #include "gyre/core/file_system.h"
 #include "gyre/tensors/parameter.h"
 

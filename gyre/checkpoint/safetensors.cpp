@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "gyre/checkpoint/safetensors_header.h"
+#include "gyre/checkpoint/format/safetensors_header.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 

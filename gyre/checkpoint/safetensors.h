@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "gyre/checkpoint/manifest.h"
+#include "gyre/checkpoint/format/manifest.h"
 #include "gyre/core/file_system.h"
 #include "gyre/tensors/parameter.h"
 

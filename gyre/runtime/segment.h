@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gyre/data/batch.h"
+#include "gyre/batches/batch.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/schedule/timed_action.h"
 

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/study/launcher.h"
-#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 namespace {

@@ -6,9 +6,9 @@
 #include <cctype>
 #include <set>
 
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/files.h"
 #include "gyre/core/toml_fields.h"
-#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 namespace gyre {
 

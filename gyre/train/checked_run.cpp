@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "gyre/build/build.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/memory_limit.h"
-#include "gyre/train/build.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/summary.h"
 

@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "gyre/build/batches.h"
+#include "gyre/config/config.h"
 #include "gyre/data/dataset.h"
 #include "gyre/schedule/schedule.h"
-#include "gyre/train/batches.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 namespace gyre {
 

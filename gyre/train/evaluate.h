@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "gyre/data/batch.h"
+#include "gyre/batches/batch.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/pipeline.h"
 

@@ -6,11 +6,11 @@
 #include <array>
 #include <string>
 
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

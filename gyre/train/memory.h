@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "gyre/config/config.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/simulate/memory.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

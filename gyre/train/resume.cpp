@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/train/model_identity.h"
 
 namespace gyre {
 namespace {

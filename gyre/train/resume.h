@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gyre/checkpoint/checkpoint.h"
+#include "gyre/config/config.h"
 #include "gyre/report/metrics_reader.h"
-#include "gyre/train/config.h"
 #include "gyre/train/config_changes.h"
 #include "gyre/train/run_directory.h"
 

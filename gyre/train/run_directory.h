@@ -8,8 +8,8 @@
 
 #include <filesystem>
 
+#include "gyre/config/config.h"
 #include "gyre/core/files.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

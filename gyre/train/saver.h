@@ -6,8 +6,8 @@
 #include <string>
 
 #include "gyre/checkpoint/checkpoint.h"
+#include "gyre/config/config.h"
 #include "gyre/core/file_system.h"
-#include "gyre/train/config.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {

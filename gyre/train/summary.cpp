@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/text.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 namespace {

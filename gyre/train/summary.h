@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "gyre/config/config.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/data/dataset.h"
 #include "gyre/model/layer.h"
 #include "gyre/plan/partition.h"
 #include "gyre/schedule/schedule.h"
-#include "gyre/train/config.h"
 #include "gyre/train/memory.h"
 
 namespace gyre {

@@ -7,6 +7,9 @@
 #include <memory>
 #include <utility>
 
+#include "gyre/build/batches.h"
+#include "gyre/build/build.h"
+#include "gyre/build/model_identity.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -15,14 +18,11 @@
 #include "gyre/report/trace.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/train/batches.h"
-#include "gyre/train/build.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/evaluate.h"
 #include "gyre/train/interruption.h"
 #include "gyre/train/measurements.h"
-#include "gyre/train/model_identity.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/saver.h"

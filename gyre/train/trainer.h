@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/file_system.h"
 #include "gyre/report/progress.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

@@ -10,13 +10,13 @@
 #include <set>
 #include <thread>
 
+#include "gyre/batches/token_batches.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
 #include "gyre/data/text_reader.h"
-#include "gyre/data/token_batches.h"
 #include "gyre/data/utf8.h"
 #include "support/faulty_files.h"
 

@@ -1,5 +1,5 @@
 // Configurations: to_toml says all of what was read.
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 #include "fuzz/targets.h"
 

@@ -1,5 +1,5 @@
 // Manifests of checkpoints: as they are, and with the checksum that makes a parser look further.
-#include "gyre/checkpoint/manifest.h"
+#include "gyre/checkpoint/format/manifest.h"
 
 #include "fuzz/targets.h"
 #include "gyre/core/files.h"

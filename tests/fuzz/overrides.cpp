@@ -1,6 +1,6 @@
 // Overrides of a configuration, one a line of the input.
 #include "fuzz/targets.h"
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 namespace gyre::fuzz {
 

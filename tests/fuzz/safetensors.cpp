@@ -1,6 +1,6 @@
 // The header of safetensors files: tensors fill the file exactly, and what is written of them reads back the same.
 #include "fuzz/targets.h"
-#include "gyre/checkpoint/safetensors_header.h"
+#include "gyre/checkpoint/format/safetensors_header.h"
 
 namespace gyre::fuzz {
 

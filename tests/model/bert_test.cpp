@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "gyre/batches/masked_batches.h"
 #include "gyre/core/error.h"
-#include "gyre/data/masked_batches.h"
 #include "gyre/model/bert.h"
 #include "gyre/model/stage.h"
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

@@ -1,4 +1,4 @@
-#include "gyre/train/model_identity.h"
+#include "gyre/build/model_identity.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Batches from token files.
 #pragma once
 
-#include "gyre/data/batch.h"
+#include "gyre/batches/batch.h"
 #include "gyre/data/token_file.h"
 
 namespace gyre {

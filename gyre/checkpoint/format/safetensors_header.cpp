@@ -1,4 +1,4 @@
-#include "gyre/checkpoint/safetensors_header.h"
+#include "gyre/checkpoint/format/safetensors_header.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
-#include "gyre/train/batches.h"
+#include "gyre/build/batches.h"
 
 #include <utility>
 
-#include "gyre/data/masked_batches.h"
-#include "gyre/data/token_batches.h"
+#include "gyre/batches/masked_batches.h"
+#include "gyre/batches/token_batches.h"
 
 namespace gyre {
 namespace {

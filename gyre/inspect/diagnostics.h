@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gyre/train/trained_model.h"
+#include "gyre/inspect/trained_model.h"
 
 namespace gyre {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "gyre/data/batch.h"
+#include "gyre/batches/batch.h"
+#include "gyre/config/config.h"
 #include "gyre/data/dataset.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

@@ -1,8 +1,8 @@
 // The part of a configuration that makes a schedule. Free of torch, so that a run can be simulated without loading it.
 #pragma once
 
+#include "gyre/config/config.h"
 #include "gyre/schedule/builders.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

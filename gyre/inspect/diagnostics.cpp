@@ -1,4 +1,4 @@
-#include "gyre/train/diagnostics.h"
+#include "gyre/inspect/diagnostics.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -9,14 +9,14 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "gyre/build/batches.h"
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/data/dataset.h"
 #include "gyre/optim/clipping.h"
 #include "gyre/optim/hessian_norm.h"
 #include "gyre/runtime/pipeline.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/train/batches.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

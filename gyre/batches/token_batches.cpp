@@ -1,4 +1,4 @@
-#include "gyre/data/token_batches.h"
+#include "gyre/batches/token_batches.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

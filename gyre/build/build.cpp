@@ -1,12 +1,12 @@
-#include "gyre/train/build.h"
+#include "gyre/build/build.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "gyre/batches/masked_batches.h"
 #include "gyre/core/error.h"
-#include "gyre/data/masked_batches.h"
 #include "gyre/model/bert.h"
 #include "gyre/model/gpt.h"
 #include "gyre/optim/learning_rate.h"

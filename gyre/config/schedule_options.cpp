@@ -1,4 +1,4 @@
-#include "gyre/train/schedule_options.h"
+#include "gyre/config/schedule_options.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "gyre/data/masked_batches.h"
+#include "gyre/batches/masked_batches.h"
 
 #include <ATen/ATen.h>
 

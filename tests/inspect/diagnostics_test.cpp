@@ -1,5 +1,5 @@
 // gyre diagnose: the training that it emulates is the run's own.
-#include "gyre/train/diagnostics.h"
+#include "gyre/inspect/diagnostics.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -10,11 +10,11 @@
 #include <fstream>
 #include <vector>
 
+#include "gyre/build/batches.h"
+#include "gyre/build/build.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
 #include "gyre/runtime/executor.h"
-#include "gyre/train/batches.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

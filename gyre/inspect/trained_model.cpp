@@ -1,4 +1,4 @@
-#include "gyre/train/trained_model.h"
+#include "gyre/inspect/trained_model.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gyre/build/batches.h"
+#include "gyre/build/build.h"
+#include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
 #include "gyre/runtime/executor.h"
-#include "gyre/train/batches.h"
-#include "gyre/train/build.h"
 #include "gyre/train/evaluate.h"
-#include "gyre/train/model_identity.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {

@@ -1,4 +1,4 @@
-#include "gyre/checkpoint/manifest.h"
+#include "gyre/checkpoint/format/manifest.h"
 
 #include <fmt/format.h>
 

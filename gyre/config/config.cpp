@@ -1,4 +1,4 @@
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

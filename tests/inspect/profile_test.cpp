@@ -1,5 +1,5 @@
 // Profiles for the planner: a layer is given what training gives it.
-#include "gyre/train/profile.h"
+#include "gyre/inspect/profile.h"
 
 #include <gtest/gtest.h>
 

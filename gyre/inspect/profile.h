@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "gyre/config/config.h"
 #include "gyre/plan/planner.h"
-#include "gyre/train/config.h"
 
 namespace gyre {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 namespace gyre {
 

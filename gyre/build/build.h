@@ -5,13 +5,13 @@
 #include <memory>
 #include <vector>
 
+#include "gyre/config/config.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/data/dataset.h"
 #include "gyre/model/layer.h"
 #include "gyre/optim/config.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/pipeline.h"
-#include "gyre/train/config.h"
-#include "gyre/train/schedule_options.h"
 
 namespace gyre {
 

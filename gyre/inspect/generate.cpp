@@ -7,11 +7,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
+#include "gyre/inspect/trained_model.h"
 #include "gyre/model/stage.h"
-#include "gyre/train/build.h"
-#include "gyre/train/trained_model.h"
 
 namespace gyre {
 namespace {

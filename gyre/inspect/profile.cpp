@@ -1,4 +1,4 @@
-#include "gyre/train/profile.h"
+#include "gyre/inspect/profile.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,11 +9,11 @@
 #include <map>
 #include <utility>
 
-#include "gyre/data/masked_batches.h"
+#include "gyre/batches/masked_batches.h"
+#include "gyre/build/build.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/tensors/flat_buffer.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

@@ -1,5 +1,5 @@
 // Configurations: exact round trip, errors that say where and what instead, examples and reference in step.
-#include "gyre/train/config.h"
+#include "gyre/config/config.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <map>
 
+#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/optim/config.h"
-#include "gyre/train/build.h"
 
 namespace gyre {
 namespace {

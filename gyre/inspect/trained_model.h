@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "gyre/checkpoint/checkpoint.h"
+#include "gyre/config/config.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/tokenizer.h"
-#include "gyre/train/config.h"
 #include "gyre/train/memory.h"
 
 namespace gyre {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "gyre/data/batch.h"
+#include "gyre/batches/batch.h"
 
 namespace gyre {
 
