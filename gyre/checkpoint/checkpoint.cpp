@@ -99,6 +99,10 @@ void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, 
     manifest.close();
     directory.complete(checkpoints / directory_name(state.step));
   }
+  remove_obsolete(checkpoints, keep, files);
+}
+
+void remove_obsolete(const fs::path& checkpoints, int64_t keep, FileSystem& files) {
   remove_checkpoints(checkpoints, obsolete(checkpoints, keep), files);
 }
 

@@ -18,11 +18,13 @@ struct CheckpointState : CheckpointRecord {
   NamedTensors optimizer;  // by "<full name>/<what>"
 };
 
-// Writes into a temporary directory, syncs, renames, syncs the parent; then removes the oldest checkpoints beyond
-// `keep` (0: none) and what crashed runs left. On failure (a full disk) the temporary directory goes, earlier
-// checkpoints stay, and RunError says why.
+// Writes into a temporary directory, syncs, renames, syncs the parent; then remove_obsolete(). On failure (a full disk)
+// the temporary directory goes, earlier checkpoints stay, and RunError says why.
 void save_checkpoint(const std::filesystem::path& checkpoints, const CheckpointState& state, int64_t keep,
                      FileSystem& files = system_files());
+// Removes the oldest checkpoints beyond `keep` (0: none) and what crashed runs left. What cannot be removed stays until
+// the next time.
+void remove_obsolete(const std::filesystem::path& checkpoints, int64_t keep, FileSystem& files = system_files());
 
 // What a checkpoint of these tensors takes on a disk, or a little less than this.
 int64_t checkpoint_bytes(const NamedTensors& weights, const NamedTensors& optimizer);

@@ -436,4 +436,13 @@ std::vector<std::string> config_keys() {
   return keys;
 }
 
+std::vector<std::string> config_choices(const std::string& key) {
+  std::vector<std::string> choices;
+  Config config;
+  for_each_field(config, [&](const char* table, const char* name, auto&&, const Range& range, const char*) {
+    if (fmt::format("{}.{}", table, name) == key) choices = range.choices;
+  });
+  return choices;
+}
+
 }  // namespace gyre

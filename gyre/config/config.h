@@ -115,5 +115,7 @@ std::string describe_config();
 std::string config_template();
 // "table.key" of every key.
 std::vector<std::string> config_keys();
+// The words that the key "table.key" may be; none where it is no word or may be any.
+std::vector<std::string> config_choices(const std::string& key);
 
 }  // namespace gyre

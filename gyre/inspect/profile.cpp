@@ -1,7 +1,6 @@
 #include "gyre/inspect/profile.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "gyre/batches/masked_batches.h"
 #include "gyre/build/build.h"
+#include "gyre/kernels/thread_count.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/tensors/flat_buffer.h"
@@ -140,7 +140,7 @@ LayerKey key_of(const Layer& layer, const at::Tensor& input) {
 
 std::vector<LayerProfile> profile_layers(const Config& config) {
   const c10::NoGradGuard no_grad;
-  at::set_num_threads(threads_per_worker(config));
+  use_threads(threads_per_worker(config));
   const Layers layers = build_layers(config);
   std::vector<LayerProfile> profiles;
   std::map<LayerKey, LayerProfile> known;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "gyre/core/random.h"
+#include "gyre/kernels/thread_count.h"
 #include "gyre/optim/mixed_kernels.h"
 #include "gyre/optim/state.h"
 
@@ -165,7 +166,7 @@ void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_backgroun
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
   next_ = std::async(std::launch::async, [from] {
-            at::set_num_threads(1);  // beside the workers, and the same bits wherever it runs
+            use_threads(1);  // beside the workers, and the same bits wherever it runs
             return next_basis(from);
           }).share();
 }

@@ -1,12 +1,12 @@
 #include "gyre/runtime/pipeline.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/kernels/thread_count.h"
 
 namespace gyre {
 
@@ -19,7 +19,7 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
                     schedule.name));
   }
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), optimizer);
-  at::set_num_threads(plan_->options.threads_per_worker);
+  use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {
     workers_.push_back(std::make_unique<WorkerState>(worker, *plan_));
   }

@@ -1,5 +1,4 @@
 // replay: all workers in the calling thread, in turn. The reference that other executors must equal to the bit.
-#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/kernels/thread_count.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
 
@@ -20,7 +20,7 @@ class ReplayExecutor final : public Executor {
 
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override {
     const c10::NoGradGuard no_grad;
-    at::set_num_threads(pipeline.options().threads_per_worker);
+    use_threads(pipeline.options().threads_per_worker);
     const auto started = std::chrono::steady_clock::now();
     SegmentSetup setup(pipeline, segment, observer, wrap_);
     setup.conductor.attend();

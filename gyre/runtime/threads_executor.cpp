@@ -1,6 +1,5 @@
 // threads: one thread per worker. The calling thread is the conductor's; it also watches for stalls and passes on the
 // first worker's error.
-#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +15,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/process_limits.h"
+#include "gyre/kernels/thread_count.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
 
@@ -98,7 +98,7 @@ class ThreadsRun {
   // The body of a worker's thread.
   void work(Worker& worker) {
     const c10::NoGradGuard no_grad;
-    at::set_num_threads(options_.threads_per_worker);
+    use_threads(options_.threads_per_worker);
     Doorbell& bell = setup_.bells.of(worker.number());
     Pulse& pulse = pulses_[worker.number()];
     try {

@@ -97,6 +97,8 @@ class Training {
       continue_metrics(run_.metrics(), done_, to_json(from_.changes), options_.files);
     }
     run_.create(config_);
+    // The end of a save that was killed, should no other save follow.
+    if (options_.resume) remove_obsolete(run_.checkpoints(), config_.run.keep_checkpoints, options_.files);
     metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
     progress_.message(saver_.describe());
     progress_.start(config_.run.updates, done_);

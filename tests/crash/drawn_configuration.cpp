@@ -1,0 +1,198 @@
+#include "crash/drawn_configuration.h"
+
+#include <fmt/format.h>
+
+#include "gyre/config/config.h"
+#include "gyre/config/schedule_options.h"
+#include "gyre/core/error.h"
+#include "gyre/core/toml_fields.h"
+#include "gyre/schedule/builders.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/text.h"
+
+namespace gyre::crash {
+namespace {
+
+using Reals = std::vector<double>;
+using Wholes = std::vector<int64_t>;
+
+// Draws one key after the other. A value that stands in a list several times is drawn so much more often.
+class Drawer {
+ public:
+  explicit Drawer(RandomStream& random) : random_(random) {}
+
+  int64_t whole(const std::string& key, int64_t least, int64_t most) {
+    return put(key, least + static_cast<int64_t>(random_.below(static_cast<uint64_t>(most - least + 1))));
+  }
+  template <typename T>
+  T of(const std::string& key, const std::vector<T>& values) {
+    return put(key, values[random_.below(values.size())]);
+  }
+  std::string word(const std::string& key) { return of(key, config_choices(key)); }
+  bool flag(const std::string& key, double share) { return put(key, random_.uniform() < share); }
+  RandomStream& random() { return random_; }
+
+  std::map<std::string, std::string> values;
+
+ private:
+  template <typename T>
+  T put(const std::string& key, T value) {
+    values[key] = toml_value(value);
+    return value;
+  }
+  RandomStream& random_;
+};
+
+void draw_model(Drawer& draw) {
+  draw.word("model.kind");
+  draw.whole("model.layers", 1, 5);
+  draw.of<int64_t>("model.width", {4, 6, 8, 8, 12, 16, 16, 24});
+  draw.of<int64_t>("model.heads", {1, 1, 2, 2, 3, 4});
+  draw.of<int64_t>("model.context", {3, 5, 6, 8, 8, 12});
+  draw.of<int64_t>("model.vocabulary", {0, 0, 0, 0, 0, 0, 0, 0, 256, 259});
+  draw.of<int64_t>("model.mlp_width", {0, 0, 8, 20, 64});
+  draw.word("model.activation");
+  draw.flag("model.bias", 0.8);
+  draw.of<double>("model.dropout", {0, 0.1, 0.5});
+  draw.of<std::string>("model.norm", {"auto", "auto", "pre", "pre", "post"});
+  draw.flag("model.sentence_order", 0.25);
+}
+
+void draw_pipeline(Drawer& draw) {
+  std::vector<std::string> schedules = schedule_names();
+  schedules.insert(schedules.end(), {kScheduleText, kScheduleCsv});
+  draw.of("pipeline.schedule", schedules);
+  draw.whole("pipeline.stages", 1, 6);
+  draw.whole("pipeline.microbatch", 1, 3);
+  draw.whole("pipeline.accumulate", 1, 8);
+  draw.whole("pipeline.chunks", 1, 3);
+  draw.of<int64_t>("pipeline.pipelines", {0, 0, 1, 2, 3});
+  draw.whole("pipeline.intake", 1, 3);
+  draw.of<double>("pipeline.tb_over_tf", {0.5, 1, 2, 2, 3.5});
+  draw.word("pipeline.weights");
+  draw.flag("pipeline.recompute", 0.5);
+  draw.word("pipeline.executor");
+  draw.of<int64_t>("pipeline.threads", {1, 1, 1, 2});
+  draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
+}
+
+void draw_optimizer(Drawer& draw) {
+  std::vector<std::string> kinds = config_choices("optimizer.kind");
+  kinds.insert(kinds.end(), 4, "basis-rotation");  // most keys are its own
+  draw.of("optimizer.kind", kinds);
+  draw.of<double>("optimizer.lr", {0, 1e-4, 1e-4, 1e-3, 1e-3, 3e-3, 3e-3, 1e-2, 1e-2, 3e-2, 3e-2, 1e6});
+  draw.of<Reals>("optimizer.betas", {{}, {}, {0.9, 0.95}, {0, 0}, {0.99, 0.5}});
+  draw.of<double>("optimizer.epsilon", {1e-8, 1e-8, 1e-12, 1e-3});
+  draw.of<double>("optimizer.weight_decay", {0, 0.01, 1});
+  draw.whole("optimizer.warmup", 0, 12);
+  draw.word("optimizer.decay");
+  draw.of<double>("optimizer.floor", {0, 0.1, 1});
+  draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
+  draw.word("optimizer.clip_scope");
+  draw.of<int64_t>("optimizer.max_skipped", {0, 1, 10});
+  draw.whole("optimizer.frequency", 1, 7);
+  draw.word("optimizer.source");
+  draw.word("optimizer.geometry");
+  draw.word("optimizer.refresh");
+  draw.of<double>("optimizer.drift", {0.001, 0.1, 0.9});
+  draw.of<int64_t>("optimizer.refresh_lag", {0, 0, 1, 2, 4});
+  draw.of<double>("optimizer.covariance_beta", {0, 0, 0.5, 0.99});
+  draw.of<int64_t>("optimizer.covariance_every", {1, 1, 2, 3});
+  draw.word("optimizer.long_sides");
+  draw.of<int64_t>("optimizer.max_dimension", {0, 6, 30, 100});
+  draw.of<int64_t>("optimizer.sketch", {0, 0, 3, 20});
+  draw.flag("optimizer.transport", 0.5);
+  draw.of<double>("optimizer.look_ahead", {0, 0, 0.3, 1});
+  draw.word("optimizer.products");
+  draw.word("optimizer.covariance_products");
+  draw.word("optimizer.iteration_products");
+  draw.of<int64_t>("optimizer.delay_warmup", {0, 0, 3, 20});
+  draw.of<double>("optimizer.discrepancy", {0.01, 0.135, 0.9});
+  draw.of<double>("optimizer.lambda", {0, 0.04, 1});
+  draw.of<double>("optimizer.matrix_lr_ratio", {0, 1, 20});
+}
+
+void draw_run(Drawer& draw) {
+  draw.whole("run.seed", 0, 1'000'000'000);
+  draw.word("run.precision");
+  draw.whole("run.eval_every", 0, 6);
+  draw.whole("run.eval_batches", 1, 3);
+  draw.whole("run.checkpoint_every", 0, 5);
+  draw.whole("run.keep_checkpoints", 0, 3);
+  draw.of<Wholes>("run.drains", {{}, {}, {1}, {4, 7}, {9, 2, 2}, {10, 30}});
+}
+
+// What the schedule's file holds: a builtin's programs, with the sizes of the configuration. InputError when they do
+// not fit each other.
+std::string schedule_file(const std::string& name, const Config& config, RandomStream& random) {
+  ScheduleOptions options = schedule_options(config);
+  const auto names = schedule_names();
+  // CSV has one pipeline, and its windows end with a flush.
+  const std::vector<std::string> flushing = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1"};
+  const std::vector<std::string>& fitting = name == kScheduleCsv ? flushing : names;
+  options.name = fitting[random.below(fitting.size())];
+  const Schedule schedule = make_schedule(options);
+  return name == kScheduleCsv ? to_csv(schedule, options.window) : to_text(schedule);
+}
+
+}  // namespace
+
+std::string DrawnConfiguration::toml() const {
+  std::string text, table;
+  for (const auto& [key, value] : values) {
+    const size_t dot = key.find('.');
+    if (key.substr(0, dot) != table) text += fmt::format("[{}]\n", table = key.substr(0, dot));
+    text += fmt::format("{} = {}\n", key.substr(dot + 1), value);
+  }
+  return text;
+}
+
+const std::map<std::string, std::string>& fixed_values() {
+  static const std::map<std::string, std::string> kValues = {
+      {"run.updates", "10"},            // long enough for all that is due every so often
+      {"run.checkpoint_minutes", "0"},  // a drain by the clock comes at another update in each run
+  };
+  return kValues;
+}
+
+DrawnConfiguration draw_configuration(RandomStream& random) {
+  Drawer draw(random);
+  draw_model(draw);
+  draw.of<std::string>("data.tokens", {kTokens[0], kTokens[1]});
+  draw_pipeline(draw);
+  draw_optimizer(draw);
+  draw_run(draw);
+  DrawnConfiguration drawn;
+  drawn.values = std::move(draw.values);
+  drawn.values.insert(fixed_values().begin(), fixed_values().end());
+  try {
+    const Config config = parse_config(drawn.toml(), "the draw", {});
+    const std::string& name = config.pipeline.schedule;
+    if (name == kScheduleText || name == kScheduleCsv) {
+      drawn.schedule_file = schedule_file(name, config, random);
+    } else {
+      build_schedule(config);
+    }
+  } catch (const InputError& error) {
+    drawn.refused = error.what();
+  }
+  return drawn;
+}
+
+std::map<std::string, std::vector<std::string>> enumerated_values() {
+  std::map<std::string, std::vector<std::string>> all;
+  for (const std::string& key : config_keys()) {
+    for (const std::string& word : config_choices(key)) all[key].push_back(toml_value(word));
+  }
+  for (const auto& [table, keys] : parse_toml(to_toml(Config()), "defaults")) {
+    for (const auto& [key, value] : *keys.as_table()) {
+      if (value.is_boolean()) all[fmt::format("{}.{}", table.str(), key.str())] = {"true", "false"};
+    }
+  }
+  for (const std::string& name : schedule_names()) all["pipeline.schedule"].push_back(toml_value(name));
+  for (const char* file : {kScheduleText, kScheduleCsv})
+    all["pipeline.schedule"].push_back(toml_value(std::string(file)));
+  return all;
+}
+
+}  // namespace gyre::crash
