@@ -99,9 +99,9 @@ std::vector<Method> methods(int64_t width) {
   OptimizerConfig exact;
   exact.products = exact.covariance_products = exact.iteration_products = "fp32";
   all.push_back({"all products fp32", exact});
-  OptimizerConfig half;
-  half.products = half.covariance_products = half.iteration_products = "bf16";
-  all.push_back({"all products bf16", half});
+  OptimizerConfig bf16;
+  bf16.products = bf16.covariance_products = bf16.iteration_products = "bf16";
+  all.push_back({"all products bf16", bf16});
   OptimizerConfig whole;
   whole.long_sides = "whole";
   all.push_back({"whole bases", whole});

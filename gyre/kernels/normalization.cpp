@@ -76,8 +76,8 @@ LayerNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, const
   const auto wide = x.options().dtype(at::kFloat);
   LayerNormResult result{at::empty(x.sizes(), x.options()), at::empty({rows}, wide), at::empty({rows}, wide)};
   forward_kernel(x.data_ptr<T>(), weight.data_ptr<T>(), bias.defined() ? bias.data_ptr<T>() : nullptr,
-                 result.output.data_ptr<T>(), result.mean.data_ptr<float>(),
-                 result.reciprocal_deviation.data_ptr<float>(), rows, width, static_cast<float>(epsilon));
+                 result.output.data_ptr<T>(), result.mean.data_ptr<float>(), result.rstd.data_ptr<float>(), rows, width,
+                 static_cast<float>(epsilon));
   return result;
 }
 
@@ -107,16 +107,15 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const 
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
-                                       const at::Tensor& reciprocal_deviation, const at::Tensor& weight,
-                                       const at::Tensor& bias) {
+                                       const at::Tensor& rstd, const at::Tensor& weight, const at::Tensor& bias) {
   if (x.device().is_cpu() && x.scalar_type() == at::kFloat) {
-    return cpu_backward<float>(grad.contiguous(), x.contiguous(), mean, reciprocal_deviation, weight);
+    return cpu_backward<float>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
   }
   if (x.device().is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), mean, reciprocal_deviation, weight);
+    return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
   }
   auto [input, weight_gradient, bias_gradient] =
-      at::native_layer_norm_backward(grad, x, {x.size(-1)}, mean, reciprocal_deviation, compat::optional(weight),
+      at::native_layer_norm_backward(grad, x, {x.size(-1)}, mean, rstd, compat::optional(weight),
                                      compat::optional(bias), {true, true, bias.defined()});
   return {input, weight_gradient, bias_gradient};
 }

@@ -7,7 +7,7 @@ namespace gyre {
 
 struct LayerNormResult {
   at::Tensor output;
-  at::Tensor mean, reciprocal_deviation;  // per row, fp32 or wider
+  at::Tensor mean, rstd;  // per row, fp32 or wider
 };
 // x: (..., width); weight: (width); bias: (width) or undefined.
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
@@ -16,7 +16,6 @@ struct LayerNormGradients {
   at::Tensor input, weight, bias;  // bias undefined when there is none
 };
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
-                                       const at::Tensor& reciprocal_deviation, const at::Tensor& weight,
-                                       const at::Tensor& bias);
+                                       const at::Tensor& rstd, const at::Tensor& weight, const at::Tensor& bias);
 
 }  // namespace gyre

@@ -38,7 +38,7 @@ class BertEmbedding final : public Layer {
                                        static_cast<uint32_t>(context.layer) * 4));
       norm.output.mul_(mask);
     }
-    saved.tensors = {input, types, x, norm.mean, norm.reciprocal_deviation, mask};
+    saved.tensors = {input, types, x, norm.mean, norm.rstd, mask};
     return norm.output;
   }
 

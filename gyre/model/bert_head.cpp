@@ -36,13 +36,13 @@ enum Parameter {
 enum ForwardSaved {
   kInput,  // (batch, context, width)
   kMean,   // of the final norm
-  kDeviation,
+  kRstd,
   kRows,       // positions asked for, in (batch * context)
   kGathered,   // (rows, width): the encoder's output there
   kDense,      // before the activation
   kActivated,  // after it
   kTransformMean,
-  kTransformDeviation,
+  kTransformRstd,
   kNormed,
   kLogits,     // their gradient, once the loss is known
   kFirst,      // (batch, width): the encoder's output at the first position
@@ -109,7 +109,7 @@ class BertHead final : public Layer {
       auto norm = layer_norm(input, weights[0], weights[1], kBertNormEpsilon);
       keep[kInput] = input;
       keep[kMean] = norm.mean;
-      keep[kDeviation] = norm.reciprocal_deviation;
+      keep[kRstd] = norm.rstd;
       x = norm.output;
     }
     const at::Tensor flat = x.reshape({-1, config_.width});
@@ -149,7 +149,7 @@ class BertHead final : public Layer {
     leave[kOutputGrad] = kept[kLogits].mul_(factor);
     leave[kOutputInput] = kept[kNormed];
     const at::Tensor grad_normed = linear_backward_input(leave[kOutputGrad], weight(weights, kOutput));
-    auto norm = layer_norm_backward(grad_normed, kept[kActivated], kept[kTransformMean], kept[kTransformDeviation],
+    auto norm = layer_norm_backward(grad_normed, kept[kActivated], kept[kTransformMean], kept[kTransformRstd],
                                     weight(weights, kTransformNorm), weight(weights, kTransformNormBias));
     leave[kNormWeightGrad] = norm.weight;
     leave[kNormBiasGrad] = norm.bias;
@@ -169,7 +169,7 @@ class BertHead final : public Layer {
       grad.select(1, 0).add_(linear_backward_input(leave[kPoolerGrad], weight(weights, kPooler)));
     }
     if (!config_.post_norm) {
-      auto final_norm = layer_norm_backward(grad, kept[kInput], kept[kMean], kept[kDeviation], weights[0], weights[1]);
+      auto final_norm = layer_norm_backward(grad, kept[kInput], kept[kMean], kept[kRstd], weights[0], weights[1]);
       leave[kFinalNormWeightGrad] = final_norm.weight;
       leave[kFinalNormBiasGrad] = final_norm.bias;
       grad = final_norm.input;
@@ -222,7 +222,7 @@ class BertHead final : public Layer {
     const auto norm = layer_norm(keep[kActivated], weight(weights, kTransformNorm), weight(weights, kTransformNormBias),
                                  kBertNormEpsilon);
     keep[kTransformMean] = norm.mean;
-    keep[kTransformDeviation] = norm.reciprocal_deviation;
+    keep[kTransformRstd] = norm.rstd;
     keep[kNormed] = norm.output;
     return linear(norm.output, weight(weights, kOutput), weight(weights, kOutputBias));
   }

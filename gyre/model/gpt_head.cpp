@@ -31,7 +31,7 @@ class GptHead final : public Layer {
     at::Tensor rows = logits.view({-1, config_.vocabulary});
     at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}));
     // `rows` is now the gradient of the loss by the logits: the backward needs no second pass over the vocabulary.
-    saved.tensors = {input, norm.mean, norm.reciprocal_deviation, norm.output, logits};
+    saved.tensors = {input, norm.mean, norm.rstd, norm.output, logits};
     return loss;
   }
 

@@ -188,7 +188,7 @@ class TransformerBlock final : public Layer {
     const int first = which == kNorm1 ? kNorm1Input : kNorm2Input;
     keep[first] = x;
     keep[first + 1] = norm.mean;
-    keep[first + 2] = norm.reciprocal_deviation;
+    keep[first + 2] = norm.rstd;
     return norm.output;
   }
   // Returns the gradient by the norm's input; leaves those by its weight and bias.

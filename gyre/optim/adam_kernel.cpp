@@ -44,11 +44,11 @@ bool plain(const at::Tensor& t) {
 }
 
 // The same in ATen, for other devices.
-at::Tensor portable_direction(const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+at::Tensor portable_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                               const AdamFactors& f) {
-  first.mul_(f.beta1).add_(gradient, 1 - f.beta1);
-  second.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
-  return first.div(f.correction1).div_(second.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
+  exp_avg.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+  exp_avg_sq.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+  return exp_avg.div(f.correction1).div_(exp_avg_sq.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
 }
 
 }  // namespace
@@ -58,25 +58,26 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
   return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
 }
 
-void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
-                const AdamFactors& factors, double rate, double decay) {
-  if (plain(weight) && plain(gradient) && plain(first) && plain(second)) {
-    step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), first.data_ptr<float>(), second.data_ptr<float>(),
-              weight.numel(), scalars(factors), static_cast<float>(rate), static_cast<float>(1 - decay));
+void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay) {
+  if (plain(weight) && plain(gradient) && plain(exp_avg) && plain(exp_avg_sq)) {
+    step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
+              exp_avg_sq.data_ptr<float>(), weight.numel(), scalars(factors), static_cast<float>(rate),
+              static_cast<float>(1 - decay));
     return;
   }
-  const at::Tensor direction = portable_direction(gradient, first, second, factors);
+  const at::Tensor direction = portable_direction(gradient, exp_avg, exp_avg_sq, factors);
   weight.mul_(1 - decay).sub_(direction, rate);
 }
 
-void adam_direction(const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors) {
-  if (plain(gradient) && plain(first) && plain(second)) {
-    direction_loop(gradient.data_ptr<float>(), first.data_ptr<float>(), second.data_ptr<float>(), gradient.numel(),
-                   scalars(factors));
+  if (plain(gradient) && plain(exp_avg) && plain(exp_avg_sq)) {
+    direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<float>(), exp_avg_sq.data_ptr<float>(),
+                   gradient.numel(), scalars(factors));
     return;
   }
-  gradient.copy_(portable_direction(gradient, first, second, factors));
+  gradient.copy_(portable_direction(gradient, exp_avg, exp_avg_sq, factors));
 }
 
 }  // namespace gyre

@@ -19,11 +19,11 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
 // m <- b1 m + (1-b1) g;  v <- b2 v + (1-b2) g^2;
 // w <- w (1 - decay);  w <- w - rate * (m / c1) / (sqrt(v / c2) + eps)       (Loshchilov and Hutter, 2019, algorithm 2)
 // All fp32 and of the same shape. `decay` is learning rate times weight decay.
-void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
-                const AdamFactors& factors, double rate, double decay);
+void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay);
 
 // As above for moments alone: returns nothing but turns `gradient` into (m / c1) / (sqrt(v / c2) + eps).
-void adam_direction(const at::Tensor& gradient, const at::Tensor& first, const at::Tensor& second,
+void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors);
 
 }  // namespace gyre

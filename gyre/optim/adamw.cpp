@@ -10,24 +10,24 @@ namespace gyre {
 AdamMoments::AdamMoments(const ParameterSpec& spec, at::Device device)
     : name_(spec.name),
       decay_(spec.decay),
-      first_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device))),
-      second_(at::zeros_like(first_)) {}
+      exp_avg_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device))),
+      exp_avg_sq_(at::zeros_like(exp_avg_)) {}
 
 void AdamMoments::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  adamw_step(weight, gradient, first_, second_, factors, context.learning_rate, decay);
+  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay);
 }
 
 void AdamMoments::save(NamedTensors& state) const {
-  state[name_ + "/first"] = first_;
-  state[name_ + "/second"] = second_;
+  state[name_ + "/exp_avg"] = exp_avg_;
+  state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
 }
 
 void AdamMoments::load(const NamedTensors& state) {
-  load_tensor(state, name_ + "/first", first_);
-  load_tensor(state, name_ + "/second", second_);
+  load_tensor(state, name_ + "/exp_avg", exp_avg_);
+  load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
 }
 
 AdamW::AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {

@@ -20,7 +20,7 @@ class AdamMoments {
  private:
   std::string name_;
   bool decay_;
-  at::Tensor first_, second_;
+  at::Tensor exp_avg_, exp_avg_sq_;
 };
 
 class AdamW final : public Optimizer {

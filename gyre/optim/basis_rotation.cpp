@@ -14,7 +14,7 @@
 namespace gyre {
 namespace {
 
-HalfProducts half_products(const OptimizerConfig& config) {
+Bf16Products bf16_products(const OptimizerConfig& config) {
   return {config.products == "bf16", config.covariance_products == "bf16", config.iteration_products == "bf16"};
 }
 
@@ -36,7 +36,7 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
     : name_(std::move(name)),
       decay_(decay),
       keeps_covariance_(config.source == "second"),
-      half_(half_products(config)) {
+      bf16_(bf16_products(config)) {
   const bool both = config.geometry == "bilateral";
   const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
     const int64_t directions = rotated_directions(config, size, other);
@@ -44,15 +44,15 @@ RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, in
     RotationBasisOptions options;
     options.rank = directions < size ? directions : 0;
     options.keeps_covariance = keeps_covariance_;
-    options.half = half_;
+    options.bf16 = bf16_;
     side.emplace(size, options, device);
   };
   if (both || rows <= columns) make(left_, rows, columns);
   if (both || rows > columns) make(right_, columns, rows);
-  first_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
-                     at::TensorOptions().dtype(at::kFloat).device(device));
-  second_ = at::zeros_like(first_);
-  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, first_.options());
+  exp_avg_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
+                       at::TensorOptions().dtype(at::kFloat).device(device));
+  exp_avg_sq_ = at::zeros_like(exp_avg_);
+  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, exp_avg_.options());
 }
 
 bool RotatedMatrix::untouched() const {
@@ -67,23 +67,23 @@ at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
 void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
   // Converted once for all products that want it so.
-  const bool large = std::min(gradient.size(0), gradient.size(1)) >= kHalfFrom;
-  const at::Tensor half = large && (half_.turning || half_.covariance) ? to_half(gradient) : gradient;
-  accumulate(half_.covariance ? half : gradient, config, context.update);
+  const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
+  const at::Tensor rounded = large && (bf16_.turning || bf16_.covariance) ? to_bf16(gradient) : gradient;
+  accumulate(bf16_.covariance ? rounded : gradient, config, context.update);
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
   if (ahead_.defined()) weight.sub_(ahead_);
   if (untouched()) {
-    const at::Tensor first = own_coordinates(first_), second = own_coordinates(second_);
+    const at::Tensor first = own_coordinates(exp_avg_), second = own_coordinates(exp_avg_sq_);
     const at::Tensor m = first.contiguous(), v = second.contiguous();
     adamw_step(weight, gradient, m, v, factors, context.learning_rate, decay);
     first.copy_(m);
     second.copy_(v);
     return;
   }
-  const at::Tensor rotated = to_rotated(half_.turning ? half : gradient).to(at::kFloat).contiguous();
-  adam_direction(rotated, first_, second_, factors);
+  const at::Tensor rotated = to_rotated(bf16_.turning ? rounded : gradient).to(at::kFloat).contiguous();
+  adam_direction(rotated, exp_avg_, exp_avg_sq_, factors);
   subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
   if (ahead_.defined()) {
     const double distance = static_cast<double>(context.delay) * context.learning_rate;
@@ -129,7 +129,7 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
     return of;
   }
   const at::Tensor momentum =
-      from_rotated(first_).to(at::kFloat) * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
+      from_rotated(exp_avg_).to(at::kFloat) * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
   if (left_) of.left = left_->image(momentum, 0);
   if (right_) of.right = right_->image(momentum, 1);
   return of;
@@ -173,25 +173,25 @@ void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_backgrou
 }
 
 void RotatedMatrix::take(const OptimizerConfig& config) {
-  const at::Tensor momentum = from_rotated(first_);
-  at::Tensor variances = second_;
+  const at::Tensor momentum = from_rotated(exp_avg_);
+  at::Tensor variances = exp_avg_sq_;
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
   if (right_) variances = right_->carry_variances(variances, 1, right_->take(config.transport));
-  first_.copy_(to_rotated(momentum));
-  second_.copy_(variances);
+  exp_avg_.copy_(to_rotated(momentum));
+  exp_avg_sq_.copy_(variances);
 }
 
 void RotatedMatrix::save(NamedTensors& state) const {
-  state[name_ + "/first"] = first_;
-  state[name_ + "/second"] = second_;
+  state[name_ + "/exp_avg"] = exp_avg_;
+  state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
   if (ahead_.defined()) state[name_ + "/ahead"] = ahead_;
   if (left_) left_->save(name_ + "/left", state);
   if (right_) right_->save(name_ + "/right", state);
 }
 
 void RotatedMatrix::load(const NamedTensors& state) {
-  load_tensor(state, name_ + "/first", first_);
-  load_tensor(state, name_ + "/second", second_);
+  load_tensor(state, name_ + "/exp_avg", exp_avg_);
+  load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
   if (ahead_.defined()) load_tensor(state, name_ + "/ahead", ahead_);
   if (left_) left_->load(name_ + "/left", state);
   if (right_) right_->load(name_ + "/right", state);

@@ -76,9 +76,9 @@ class RotatedMatrix {
   std::string name_;
   bool decay_;
   bool keeps_covariance_;
-  HalfProducts half_;
+  Bf16Products bf16_;
   std::optional<RotationBasis> left_, right_;  // none: the identity
-  at::Tensor first_, second_;                  // (left coordinates, right coordinates)
+  at::Tensor exp_avg_, exp_avg_sq_;            // (left coordinates, right coordinates)
   at::Tensor ahead_;                           // (rows, columns): what the weights are ahead by; none: never
 };
 

@@ -15,7 +15,7 @@ GYRE_INLINE void combine(float* __restrict y, const T* __restrict x, int64_t cou
 GYRE_CPU_KERNEL void combine_single(float* __restrict y, const float* __restrict x, int64_t count, float a, float b) {
   combine(y, x, count, a, b);
 }
-GYRE_CPU_KERNEL void combine_half(float* __restrict y, const c10::BFloat16* __restrict x, int64_t count, float a,
+GYRE_CPU_KERNEL void combine_bf16(float* __restrict y, const c10::BFloat16* __restrict x, int64_t count, float a,
                                   float b) {
   combine(y, x, count, a, b);
 }
@@ -28,14 +28,14 @@ bool plain(const at::Tensor& t) {
 }
 
 void combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
-  const bool half = x.scalar_type() == at::kBFloat16;
-  if (!plain(y) || !plain(x) || (!half && x.scalar_type() != at::kFloat)) {
+  const bool bf16 = x.scalar_type() == at::kBFloat16;
+  if (!plain(y) || !plain(x) || (!bf16 && x.scalar_type() != at::kFloat)) {
     y.mul_(a).add_(x, b);
     return;
   }
   const auto fa = static_cast<float>(a), fb = static_cast<float>(b);
-  if (half) {
-    combine_half(y.data_ptr<float>(), x.data_ptr<c10::BFloat16>(), y.numel(), fa, fb);
+  if (bf16) {
+    combine_bf16(y.data_ptr<float>(), x.data_ptr<c10::BFloat16>(), y.numel(), fa, fb);
   } else {
     combine_single(y.data_ptr<float>(), x.data_ptr<float>(), y.numel(), fa, fb);
   }
@@ -43,13 +43,13 @@ void combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
 
 }  // namespace
 
-at::Tensor to_half(const at::Tensor& x) {
+at::Tensor to_bf16(const at::Tensor& x) {
   if (x.scalar_type() != at::kFloat) return x.to(at::kBFloat16);
-  if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_half(x.t()).t();
+  if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_bf16(x.t()).t();
   if (!plain(x)) return x.to(at::kBFloat16);
-  const at::Tensor half = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
-  convert(half.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
-  return half;
+  const at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+  convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
+  return rounded;
 }
 
 void average_into(const at::Tensor& average, const at::Tensor& x, double beta) {

@@ -41,16 +41,16 @@ at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) 
   return orthonormalised(values).q.to(device);
 }
 
-// a b, with `half` in bf16 where that is faster; the result then is bf16 too.
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool half) {
-  const bool large = std::min({a.size(0), a.size(1), b.size(1)}) >= kHalfFrom;
-  if (half && large) return at::mm(to_half(a), to_half(b));
+// a b, with `bf16` in bf16 where that is faster; the result then is bf16 too.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  const bool large = std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
+  if (bf16 && large) return at::mm(to_bf16(a), to_bf16(b));
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
 // a x for side 0, x a^T for side 1.
-at::Tensor applied(const at::Tensor& a, const at::Tensor& x, int64_t side, bool half) {
-  return side == 0 ? product(a, x, half) : product(x, a.t(), half);
+at::Tensor applied(const at::Tensor& a, const at::Tensor& x, int64_t side, bool bf16) {
+  return side == 0 ? product(a, x, bf16) : product(x, a.t(), bf16);
 }
 
 }  // namespace
@@ -68,24 +68,24 @@ RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, 
 
 void RotationBasis::set_vectors(const at::Tensor& vectors) {
   vectors_.copy_(vectors);
-  if (options_.half.turning && vectors_.size(1) >= kHalfFrom) half_vectors_ = to_half(vectors_);
+  if (options_.bf16.turning && vectors_.size(1) >= kBf16From) bf16_vectors_ = to_bf16(vectors_);
 }
 
 // The basis in the type of a product with a matrix whose other side is `other`.
 const at::Tensor& RotationBasis::operand(int64_t other) const {
-  return half_vectors_.defined() && other >= kHalfFrom ? half_vectors_ : vectors_;
+  return bf16_vectors_.defined() && other >= kBf16From ? bf16_vectors_ : vectors_;
 }
 
 at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
-  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.half.turning) : x;
+  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.bf16.turning) : x;
   const at::Tensor exact = x.to(at::kFloat);
   if (!ready_) {
     return at::constant_pad_nd(exact,
                                side == 0 ? at::IntArrayRef{0, 0, options_.rank, 0} : at::IntArrayRef{options_.rank, 0});
   }
   const at::Tensor& y = operand(x.size(1 - side));
-  const at::Tensor held = applied(y.t(), x, side, options_.half.turning);
-  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.half.turning)}, side);
+  const at::Tensor held = applied(y.t(), x, side, options_.bf16.turning);
+  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.bf16.turning)}, side);
 }
 
 at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
@@ -94,19 +94,19 @@ at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
 
 at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
   const at::Tensor& vectors = operand(y.size(1 - side));
-  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.half.turning) : y;
+  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.bf16.turning) : y;
   const at::Tensor others = rest(y, side).to(at::kFloat);
   if (!ready_) return others;
-  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.half.turning);
-  return others + applied(vectors, held, side, options_.half.turning);
+  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.bf16.turning);
+  return others + applied(vectors, held, side, options_.bf16.turning);
 }
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
   const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
-  if (!is_sketch()) return product(across, across.t(), options_.half.covariance);
-  const at::Tensor& held = options_.half.covariance ? operand(across.size(1)) : vectors_;
+  if (!is_sketch()) return product(across, across.t(), options_.bf16.covariance);
+  const at::Tensor& held = options_.bf16.covariance ? operand(across.size(1)) : vectors_;
   const at::Tensor& y = ready_ ? held : probe_;
-  return product(across, product(across.t(), y, options_.half.covariance), options_.half.covariance);
+  return product(across, product(across.t(), y, options_.bf16.covariance), options_.bf16.covariance);
 }
 
 void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
@@ -128,7 +128,7 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
   const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
   if (from.ready) {
-    at::Tensor moved = sketch ? of : product(of, from.vectors, from.half).to(at::kFloat);
+    at::Tensor moved = sketch ? of : product(of, from.vectors, from.bf16).to(at::kFloat);
     if (from.eigenvalues.defined()) {
       moved = moved * (1 - from.kept) + from.vectors * (from.eigenvalues * from.kept);
     }
@@ -147,14 +147,14 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   }
   Prepared step{{}, at::eye(of.size(0), of.options()), {}};
   for (int i = 0; i < kColdSteps; ++i) {
-    step = iterated(product(scaled, step.vectors, from.half).to(at::kFloat), step.vectors, 1);
+    step = iterated(product(scaled, step.vectors, from.bf16).to(at::kFloat), step.vectors, 1);
   }
   return {{}, step.vectors, step.eigenvalues * size};
 }
 
 void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background) {
   NextBasis from{
-      of, vectors_, eigenvalues_, probe_, kept, options_.half.iteration, ready_, options_.largest_decomposition};
+      of, vectors_, eigenvalues_, probe_, kept, options_.bf16.iteration, ready_, options_.largest_decomposition};
   if (!in_background) {
     std::promise<Prepared> now;
     now.set_value(next_basis(from));
@@ -202,8 +202,8 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
 }
 
 double RotationBasis::drift(const at::Tensor& of) const {
-  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.half.iteration);
-  const at::Tensor turned = product(vectors_.t(), moved, options_.half.iteration).to(at::kFloat);
+  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.bf16.iteration);
+  const at::Tensor turned = product(vectors_.t(), moved, options_.bf16.iteration).to(at::kFloat);
   const double all = turned.square().sum().item<double>();
   const double diagonal = turned.diagonal().square().sum().item<double>();
   return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;

@@ -12,10 +12,10 @@
 namespace gyre {
 
 // Products in bf16 are faster from so many rows and columns on.
-inline constexpr int64_t kHalfFrom = 192;
+inline constexpr int64_t kBf16From = 192;
 
 // Which matrix products are made in bf16, of those large enough to be faster so.
-struct HalfProducts {
+struct Bf16Products {
   bool turning = false;     // of gradients and directions: to() and from()
   bool covariance = false;  // image(): x x^T, or a sketch's x (x^T Y)
   bool iteration = false;   // C Q of orthogonal iteration, and drift()
@@ -24,9 +24,9 @@ struct HalfProducts {
 struct RotationBasisOptions {
   int64_t rank = 0;              // 0: the whole space, else the sketch's r
   bool keeps_covariance = true;  // C is averaged here; otherwise prepare() is given an image
-  HalfProducts half;
+  Bf16Products bf16;
   // Longer sides get their first basis by orthogonal iteration from the standard one: a whole decomposition takes
-  // minutes there, and LAPACK's in fp32 fails from about 2900 on (it hands the size of its workspace round as a float).
+  // minutes there, and LAPACK's in fp32 fails from about 2900 on (it passes the size of its workspace as a float).
   int64_t largest_decomposition = 2048;
 };
 
@@ -97,7 +97,7 @@ class RotationBasis {
   struct NextBasis {
     at::Tensor of, vectors, eigenvalues, probe;
     double kept;
-    bool half;  // C Q in bf16
+    bool bf16;  // C Q in bf16
     bool ready;
     int64_t largest_decomposition;
   };
@@ -109,7 +109,7 @@ class RotationBasis {
 
   RotationBasisOptions options_;
   at::Tensor covariance_;  // (size, size), or (size, r)
-  at::Tensor vectors_, half_vectors_;
+  at::Tensor vectors_, bf16_vectors_;
   at::Tensor eigenvalues_;  // (columns), where no covariance is kept
   at::Tensor probe_;        // (size, r) orthonormal: Y before the first basis
   bool ready_ = false;

@@ -79,7 +79,7 @@ void DelayCompensated::load_state(const NamedTensors& state) {
 }
 
 NesterovAsync::NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : config_(config), specs_(specs), first_(zeros_like_all(specs)), second_(zeros_like_all(specs)) {}
+    : config_(config), specs_(specs), exp_avg_(zeros_like_all(specs)), exp_avg_sq_(zeros_like_all(specs)) {}
 
 namespace {
 double nesterov_momentum(double beta1, int64_t update) {
@@ -104,11 +104,11 @@ void NesterovAsync::step(std::span<const at::Tensor> weights, std::span<const at
   const double correction2 = 1 - std::pow(config_.beta2, static_cast<double>(context.update));
   for (size_t i = 0; i < weights.size(); ++i) {
     const at::Tensor& gradient = gradients[i];
-    first_[i].mul_(config_.beta1).add_(gradient, 1 - config_.beta1);
-    second_[i].mul_(config_.beta2).addcmul_(gradient, gradient, 1 - config_.beta2);
-    const at::Tensor scale = second_[i].div(correction2).sqrt_().add_(config_.epsilon);
+    exp_avg_[i].mul_(config_.beta1).add_(gradient, 1 - config_.beta1);
+    exp_avg_sq_[i].mul_(config_.beta2).addcmul_(gradient, gradient, 1 - config_.beta2);
+    const at::Tensor scale = exp_avg_sq_[i].div(correction2).sqrt_().add_(config_.epsilon);
     const at::Tensor direction =
-        gradient.mul((1 - now) / (1 - product)).add_(first_[i], next / (1 - product * next)).div_(scale);
+        gradient.mul((1 - now) / (1 - product)).add_(exp_avg_[i], next / (1 - product * next)).div_(scale);
     const double decay = decay_of(specs_[i], config_, context);
     if (decay > 0) weights[i].mul_(1 - decay);
     weights[i].sub_(direction, context.learning_rate);
@@ -118,16 +118,16 @@ void NesterovAsync::step(std::span<const at::Tensor> weights, std::span<const at
 NamedTensors NesterovAsync::state() const {
   NamedTensors state;
   for (size_t i = 0; i < specs_.size(); ++i) {
-    state[specs_[i].name + "/first"] = first_[i];
-    state[specs_[i].name + "/second"] = second_[i];
+    state[specs_[i].name + "/exp_avg"] = exp_avg_[i];
+    state[specs_[i].name + "/exp_avg_sq"] = exp_avg_sq_[i];
   }
   return state;
 }
 
 void NesterovAsync::load_state(const NamedTensors& state) {
   for (size_t i = 0; i < specs_.size(); ++i) {
-    load_tensor(state, specs_[i].name + "/first", first_[i]);
-    load_tensor(state, specs_[i].name + "/second", second_[i]);
+    load_tensor(state, specs_[i].name + "/exp_avg", exp_avg_[i]);
+    load_tensor(state, specs_[i].name + "/exp_avg_sq", exp_avg_sq_[i]);
   }
 }
 

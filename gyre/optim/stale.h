@@ -63,7 +63,7 @@ class NesterovAsync final : public Optimizer {
 
   OptimizerConfig config_;
   std::vector<ParameterSpec> specs_;
-  std::vector<at::Tensor> first_, second_;
+  std::vector<at::Tensor> exp_avg_, exp_avg_sq_;
   int64_t product_update_ = 0;  // the product of momenta up to this update
   double product_ = 1;
 };

@@ -20,11 +20,11 @@ std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int sta
 
   // best[s][l]: the best cut of the first l layers into s stages.
   struct Cut {
-    double dearest = std::numeric_limits<double>::infinity();
+    double costliest = std::numeric_limits<double>::infinity();
     double squares = std::numeric_limits<double>::infinity();
     int begin = -1;  // of the last stage
     bool operator<(const Cut& other) const {
-      return dearest != other.dearest ? dearest < other.dearest : squares < other.squares;
+      return costliest != other.costliest ? costliest < other.costliest : squares < other.squares;
     }
   };
   std::vector<std::vector<Cut>> best(stages + 1, std::vector<Cut>(layers + 1));
@@ -34,7 +34,7 @@ std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int sta
       for (int begin = stage - 1; begin < end; ++begin) {
         const double cost = before[end] - before[begin];
         const Cut& rest = best[stage - 1][begin];
-        const Cut cut{std::max(rest.dearest, cost), rest.squares + cost * cost, begin};
+        const Cut cut{std::max(rest.costliest, cost), rest.squares + cost * cost, begin};
         if (cut < best[stage][end]) best[stage][end] = cut;
       }
     }

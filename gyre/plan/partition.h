@@ -12,8 +12,8 @@ struct LayerRange {
   int end = 0;
 };
 
-// The cut into `stages` contiguous, non-empty ranges whose dearest stage is as cheap as possible (dynamic programming);
-// among those, the one whose sum of squared stage costs is least. Every layer is in exactly one range.
+// The cut into `stages` contiguous, non-empty ranges whose costliest stage costs as little as possible (dynamic
+// programming); among those, the one whose sum of squared stage costs is least. Every layer is in exactly one range.
 // Errors: InputError when stages < 1 or stages > costs.size(), saying both numbers.
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int stages);
 

@@ -72,7 +72,7 @@ class Timeline {
   }
 
  private:
-  // Turns are bounded, and who has used one up waits for all others, so that a program that waits for nothing (a
+  // Turns are bounded, and after one a worker goes behind all others, so that a program that waits for nothing (a
   // forward-only one) does not fill the rings.
   static constexpr int kActionsPerTurn = 256;
 

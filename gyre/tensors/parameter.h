@@ -22,10 +22,9 @@ struct ParameterSpec {
   std::string name;            // within the layer; full names are layer name + "." + name
   std::vector<int64_t> shape;  // matrices are (out, in)
   Initialization initialization;
-  bool decay = false;  // weight decay applies (matrices and embeddings; not norms and biases)
-  bool rotate =
-      false;  // basis rotation applies (matrices of attention and MLP; facts: embeddings, norms, head use AdamW)
-  int row_blocks = 1;  // a fused matrix is this many separate matrices stacked by rows (q, k, v: 3)
+  bool decay = false;   // weight decay applies (matrices and embeddings; not norms and biases)
+  bool rotate = false;  // basis rotation applies: matrices of attention and MLP. Embeddings, norms and head have AdamW
+  int row_blocks = 1;   // a fused matrix is this many separate matrices stacked by rows (q, k, v: 3)
 };
 
 // Sorted by name, so that equal contents are written as equal bytes.

@@ -92,16 +92,16 @@ std::vector<Key> keys_that_cost() {
           {"[pipeline] microbatch", nullptr, &Config::Pipeline::microbatch, usual.pipeline.microbatch}};
 }
 
-struct Dearest {
+struct Costliest {
   std::string key;
   int64_t value = 0, usual = 0;
   double otherwise = 0;  // the least with the usual value
 };
 
 // The key without whose excess over the usual value the least would be least.
-Dearest dearest_key(const Config& config, double least, Work work) {
-  Dearest dearest;
-  dearest.otherwise = least;
+Costliest costliest_key(const Config& config, double least, Work work) {
+  Costliest costliest;
+  costliest.otherwise = least;
   for (const Key& key : keys_that_cost()) {
     Config other = config;
     int64_t& value = key.in(other);
@@ -112,9 +112,9 @@ Dearest dearest_key(const Config& config, double least, Work work) {
     if (key.model == &Config::Model::width)
       value = (key.usual + other.model.heads - 1) / other.model.heads * other.model.heads;
     const double total = least_memory(other, work).total();
-    if (value < given && total < dearest.otherwise) dearest = {key.name, given, value, total};
+    if (value < given && total < costliest.otherwise) costliest = {key.name, given, value, total};
   }
-  return dearest;
+  return costliest;
 }
 
 const char* name_of(Work work) {
@@ -132,12 +132,12 @@ const char* name_of(Work work) {
 }
 
 // Of a trained run the model is what it is.
-std::string advice(const Dearest& dearest, Work work) {
-  const bool fixed = work != Work::Train && dearest.key != "[pipeline] microbatch";
-  if (dearest.key.empty()) return fixed ? "it takes more memory" : "make the model smaller";
-  const std::string key = fmt::format("{} = {} costs most", dearest.key, dearest.value);
+std::string advice(const Costliest& costliest, Work work) {
+  const bool fixed = work != Work::Train && costliest.key != "[pipeline] microbatch";
+  if (costliest.key.empty()) return fixed ? "it takes more memory" : "make the model smaller";
+  const std::string key = fmt::format("{} = {} costs most", costliest.key, costliest.value);
   if (fixed) return key + "; it takes more memory";
-  return fmt::format("{}, with {} it would be {}{}", key, dearest.usual, human_bytes(dearest.otherwise),
+  return fmt::format("{}, with {} it would be {}{}", key, costliest.usual, human_bytes(costliest.otherwise),
                      work == Work::Train ? "" : "; change it in the run's config.toml");
 }
 
@@ -179,12 +179,12 @@ MemoryParts least_memory(const Config& given, Work work) {
   const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
   const double moments = model.sum([](const LayerBytes& layer) { return layer.moments; });
   const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
-  const double dearest = std::max({model.embedding.kept, model.block.kept, model.head.kept});
+  const double costliest = std::max({model.embedding.kept, model.block.kept, model.head.kept});
   switch (work) {
     case Work::Train:
-      return {version, checkpoint, masters + moments, config.pipeline.recompute ? dearest : kept};
+      return {version, checkpoint, masters + moments, config.pipeline.recompute ? costliest : kept};
     case Work::Evaluate:
-      return {version + checkpoint, 0, masters + moments, dearest};
+      return {version + checkpoint, 0, masters + moments, costliest};
     case Work::Generate:
       return {checkpoint + (is_half(config) ? version : 0), 0, 0, 0};
     case Work::Diagnose:
@@ -196,9 +196,9 @@ MemoryParts least_memory(const Config& given, Work work) {
 void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
   const double least = least_memory(config, work).total();
   if (least <= limit.bytes) return;
-  const Dearest dearest = dearest_key(config, least, work);
+  const Costliest costliest = costliest_key(config, least, work);
   throw InputError(fmt::format("{} needs {} at least, and {}; {}", name_of(work), human_bytes(least), limit.what,
-                               advice(dearest, work)));
+                               advice(costliest, work)));
 }
 
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {

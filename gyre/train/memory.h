@@ -26,7 +26,7 @@ enum class Work { Train, Evaluate, Generate, Diagnose };
 // No work of its kind holds less. Takes microseconds.
 //   Train     one version of the weights, one window's gradients, the optimizer's state, and the activations of the one
 //             microbatch whose forward has just ended in the last stage
-//   Evaluate  the same without gradients, and of activations those of the dearest layer alone
+//   Evaluate  the same without gradients, and of activations those of the costliest layer alone
 //   Generate  the weights alone: a prompt may be one token
 //   Diagnose  as Train, in fp32
 MemoryParts least_memory(const Config& config, Work work = Work::Train);

@@ -1,5 +1,5 @@
 // Puts the pieces of an update together: losses come from the last stage, gradient norms from every stage, each at its
-// own time. A step is told when all of it is known, in order.
+// own time. A step is reported when all of it is known, in order.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ class Parameter {
     }
   }
 
-  // Live tensors by name ("first", "[1]left_basis").
+  // Live tensors by name ("exp_avg", "[1]left_basis").
   std::map<std::string, at::Tensor> state() const {
     gyre::NamedTensors named;
     if (moments_) moments_->save(named);

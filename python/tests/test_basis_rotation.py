@@ -110,7 +110,7 @@ class Rotation(unittest.TestCase):
             p.grad = g.to(torch.bfloat16)
             optimizer.step()
         self.assertEqual(p.dtype, torch.bfloat16)
-        self.assertEqual(optimizer.state[p]["first"].dtype, torch.float32)
+        self.assertEqual(optimizer.state[p]["exp_avg"].dtype, torch.float32)
 
 
 class AsATorchOptimizer(unittest.TestCase):

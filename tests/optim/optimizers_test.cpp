@@ -71,12 +71,9 @@ TEST(AdamW, EqualsTorch) {
 // State of a basis rotation whose bases are u and v; the covariances do not matter while no refresh comes.
 NamedTensors frozen_state(const at::Tensor& u, const at::Tensor& v) {
   const int64_t m = u.size(0), n = v.size(0);
-  return {{"w/first", at::zeros({m, n})},
-          {"w/second", at::zeros({m, n})},
-          {"w/left_covariance", at::zeros({m, m})},
-          {"w/left_basis", u},
-          {"w/right_covariance", at::zeros({n, n})},
-          {"w/right_basis", v}};
+  return {{"w/exp_avg", at::zeros({m, n})},          {"w/exp_avg_sq", at::zeros({m, n})},
+          {"w/left_covariance", at::zeros({m, m})},  {"w/left_basis", u},
+          {"w/right_covariance", at::zeros({n, n})}, {"w/right_basis", v}};
 }
 
 TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
@@ -306,7 +303,7 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
                     context_of(1, 1e-3));
     const NamedTensors state = optimizer->state();
     EXPECT_TRUE(at::allclose(state.at("w/left_covariance"), g.mm(g.t()) * (beta == 0 ? 0.1 : 0.5)));
-    EXPECT_TRUE(at::allclose(state.at("w/second"), g.square() * 0.1));
+    EXPECT_TRUE(at::allclose(state.at("w/exp_avg_sq"), g.square() * 0.1));
   }
 }
 
@@ -570,12 +567,13 @@ TEST(Config, BadValuesNameTheirKey) {
 TEST(State, MissingOrMisshapenIsNamed) {
   auto optimizer = make_optimizer(config_of("adamw"), {matrix("w", 2, 3, false)});
   try {
-    optimizer->load_state({{"w/first", at::zeros({2, 3})}});
+    optimizer->load_state({{"w/exp_avg", at::zeros({2, 3})}});
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("w/second"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("w/exp_avg_sq"));
   }
-  EXPECT_THROW(optimizer->load_state({{"w/first", at::zeros({3, 2})}, {"w/second", at::zeros({2, 3})}}), InputError);
+  EXPECT_THROW(optimizer->load_state({{"w/exp_avg", at::zeros({3, 2})}, {"w/exp_avg_sq", at::zeros({2, 3})}}),
+               InputError);
 }
 
 }  // namespace

@@ -13,14 +13,14 @@
 namespace gyre {
 namespace {
 
-double dearest_stage(const std::vector<double>& costs, const std::vector<LayerRange>& ranges) {
-  double dearest = 0;
+double costliest_stage(const std::vector<double>& costs, const std::vector<LayerRange>& ranges) {
+  double costliest = 0;
   for (const LayerRange& range : ranges) {
     double cost = 0;
     for (int layer = range.begin; layer < range.end; ++layer) cost += costs[layer];
-    dearest = std::max(dearest, cost);
+    costliest = std::max(costliest, cost);
   }
-  return dearest;
+  return costliest;
 }
 
 // The best over all cuts of layers [begin, end) into `stages`.
@@ -54,7 +54,7 @@ TEST(Partition, IsAsGoodAsBruteForceAndWhole) {
         next = range.end;
       }
       EXPECT_EQ(next, static_cast<int>(costs.size()));
-      EXPECT_DOUBLE_EQ(dearest_stage(costs, ranges), brute_force(costs, 0, stages));
+      EXPECT_DOUBLE_EQ(costliest_stage(costs, ranges), brute_force(costs, 0, stages));
     }
   }
 }
