@@ -307,6 +307,29 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
   }
 }
 
+// The left basis after 40 updates.
+at::Tensor basis_after(const std::string& source, double beta2, double covariance_beta) {
+  OptimizerConfig config = config_of("basis-rotation");
+  config.source = source;
+  config.frequency = 2;
+  config.beta2 = beta2;
+  config.covariance_beta = covariance_beta;
+  auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
+  at::manual_seed(19);
+  for (int64_t update = 1; update <= 40; ++update) {
+    optimizer->step(std::vector<at::Tensor>{at::zeros({4, 4})}, std::vector<at::Tensor>{at::randn({4, 4})},
+                    context_of(update, 1e-3));
+  }
+  return optimizer->state().at("w/left_basis").clone();
+}
+
+TEST(BasisRotation, WhereTheCovariancesHaveAMemoryThatOfSecondMomentsMovesNoBasis) {
+  for (const char* source : {"second", "first"}) {
+    EXPECT_TRUE(basis_after(source, 0.9, 0.5).equal(basis_after(source, 0.999, 0.5))) << source;
+    EXPECT_FALSE(basis_after(source, 0.9, 0).equal(basis_after(source, 0.999, 0))) << source;
+  }
+}
+
 void refresh(RotationBasis& basis) {
   basis.prepare(basis.covariance(), 0, false);
   basis.take(false);
