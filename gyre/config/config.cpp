@@ -265,8 +265,9 @@ class Reader {
     });
     for (const auto& [key, node] : keys) {
       const std::string name(key.str());
-      given_[table + "." + name] = {place(origin, node), is_override(origin) ? Faults::kNoLine : line_of(node),
-                                    std::find(refused.begin(), refused.end(), name) == refused.end()};
+      given_[fmt::format("{}.{}", table, name)] = {place(origin, node),
+                                                   is_override(origin) ? Faults::kNoLine : line_of(node),
+                                                   std::find(refused.begin(), refused.end(), name) == refused.end()};
     }
   }
 
