@@ -56,10 +56,21 @@ wait_for_words() {
   while kill -0 "$2" 2>/dev/null && ! grep -qE "$1" err.txt; do read -rt 0.02 <> <(:) || true; done
 }
 
+# wait_for_reads N PID: until the process has read so many times more, or has ended.
+wait_for_reads() {
+  reads_now() { sed -n 's/^syscr: //p' "/proc/$1/io" 2>/dev/null || true; }
+  local before reads
+  before=$(reads_now "$2")
+  while reads=$(reads_now "$2") && [ -n "$reads" ] && [ "$reads" -lt $((before + $1)) ]; do
+    read -rt 0.02 <> <(:) || true
+  done
+}
+
 # It ends the run too where the first is answered and the drain takes for ever: a window of a million microbatches.
 "$gyre" train run.toml --out long $endless --set pipeline.accumulate=1000000 >/dev/null 2>err.txt &
 pid=$!
 wait_for_words "^saves to" $pid
+wait_for_reads 100 $pid  # of tokens: before the first microbatch there is nothing to drain
 kill -TERM $pid
 wait_for_words "^draining: waiting for" $pid
 kill -INT $pid
