@@ -32,27 +32,29 @@ void Conductor::attend() {
   }
   for (size_t worker = 0; worker < links_.reports.size(); ++worker) {
     while (const auto message = links_.reports[worker]->try_receive()) {
-      hear(static_cast<int>(worker), to_report(*message));
+      hear(worker, to_report(*message));
     }
   }
   if (drain_ == Drain::None && !finished() && segment_.stop && segment_.stop()) ask_to_hold();
   if (drain_ == Drain::Holding && std::all_of(holds_.begin(), holds_.end(), [](bool held) { return held; }))
     set_limit();
+  // The drain may have another cause, and be under way when the interrupt comes.
+  if (interrupted_ && drain_ == Drain::Limited && !std::exchange(told_, true)) observer_.on_drain(limit_);
 }
 
-void Conductor::hear(int worker, const Report& report) {
+void Conductor::hear(size_t worker, Report report) {
   if (const auto* loss = std::get_if<LossReport>(&report)) {
     observer_.on_loss(segment_.first_microbatch + loss->microbatch, loss->loss);
   } else if (const auto* update = std::get_if<UpdateReport>(&report)) {
     observer_.on_update(update->stage, segment_.first_update + update->window + 1, update->squared_norms);
   } else if (const auto* held = std::get_if<HeldReport>(&report)) {
-    holds_[static_cast<size_t>(worker)] = true;
+    holds_[worker] = true;
     admitted_ = std::max(admitted_, held->admitted);
-  } else if (const auto* end = std::get_if<FinalReport>(&report)) {
+  } else if (auto* end = std::get_if<FinalReport>(&report)) {
     // Whoever has ended has taken in all that there was.
-    if (!holds_[static_cast<size_t>(worker)]) admitted_ = limit_;
-    holds_[static_cast<size_t>(worker)] = true;
-    seen_[static_cast<size_t>(worker)] = *end;
+    if (!holds_[worker]) admitted_ = limit_;
+    holds_[worker] = true;
+    seen_[worker] = std::move(*end);
     ++ended_;
   }
 }
@@ -69,7 +71,6 @@ void Conductor::set_limit() {
   const int64_t window = segment_.schedule->window;
   limit_ = std::min(limit_, (admitted_ + window - 1) / window * window);
   for (const auto& worker : links_.control) worker->send(limit_message(limit_));
-  if (interrupted_) observer_.on_drain(limit_);
 }
 
 SegmentReport Conductor::report(double seconds) const {

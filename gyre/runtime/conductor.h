@@ -27,7 +27,7 @@ class Conductor {
   SegmentReport report(double seconds) const;
 
  private:
-  void hear(int worker, const Report& report);
+  void hear(size_t worker, Report report);
   void ask_to_hold();
   void set_limit();
 
@@ -43,6 +43,7 @@ class Conductor {
   int64_t admitted_ = 0;     // by those that have answered
   int64_t limit_;
   bool interrupted_ = false;
+  bool told_ = false;  // where an interrupted segment drains
 };
 
 }  // namespace gyre

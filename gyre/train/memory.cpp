@@ -24,13 +24,13 @@ struct LayerBytes {
   double kept = 0, input = 0, output = 0;  // of a microbatch
 };
 
-bool is_half(const Config& config) {
+bool is_bf16(const Config& config) {
   return config.run.precision == "bf16";
 }
 
 LayerBytes bytes_of(const Config& config, const Layer& layer) {
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
-                              static_cast<double>(config.model.context), is_half(config) ? 2.0 : kFloat};
+                              static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat};
   const auto specs = layer.parameters();
   double parameters = 0;
   for (const ParameterSpec& spec : specs) {
@@ -42,7 +42,7 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   bytes.name = layer.name();
   bytes.cost = layer.cost(config.pipeline.microbatch * config.model.context);
   bytes.version = parameters * shape.element_bytes;
-  bytes.masters = is_half(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
+  bytes.masters = is_bf16(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
   bytes.gradients = parameters * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   bytes.kept = layer.kept_bytes(shape);
@@ -186,7 +186,7 @@ MemoryParts least_memory(const Config& given, Work work) {
     case Work::Evaluate:
       return {version + checkpoint, 0, masters + moments, costliest};
     case Work::Generate:
-      return {checkpoint + (is_half(config) ? version : 0), 0, 0, 0};
+      return {checkpoint + (is_bf16(config) ? version : 0), 0, 0, 0};
     case Work::Diagnose:
       return {version + checkpoint, checkpoint, masters + moments, kept};
   }

@@ -171,7 +171,7 @@ class Training {
     segment.first_update = done_;
     segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * window;
-    segment.stop = [this] { return stop_requested() || save_is_due_.load(); };
+    segment.stop = [this] { return stop_requested() || save_is_due_; };
     segment.interrupt = options_.stop;
     segment.trace = !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
     save_is_due_ = false;
@@ -359,7 +359,7 @@ class Training {
   int64_t done_ = 0;             // updates
   int64_t microbatches_ = 0;
   int64_t tokens_ = 0;
-  std::atomic<bool> save_is_due_ = false;
+  bool save_is_due_ = false;
   bool interrupted_ = false;
   RunMeasurements measurements_;
   TrainResult result_;

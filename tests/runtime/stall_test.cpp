@@ -117,6 +117,36 @@ TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
   }
 }
 
+// A drain for a checkpoint is under way when the interrupt comes: where it ends is told all the same, once.
+TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
+  struct Interrupting final : SegmentObserver {
+    void on_loss(int64_t, double) override {
+      if (++losses == 1) stop = true;
+      if (losses == 3) interrupt.request_stop();
+    }
+    void on_update(int, int64_t, const std::vector<double>&) override {}
+    void on_drain(int64_t microbatches) override { drained_at.push_back(microbatches); }
+    int64_t losses = 0;
+    std::atomic<bool> stop = false;
+    std::stop_source interrupt;
+    std::vector<int64_t> drained_at;
+  };
+  Experiment e;
+  e.window = 4;  // what is left of it goes on while the segment drains
+  Pipeline pipeline = make_pipeline(e);
+  const SyntheticBatches batches = tiny_batches();
+  Interrupting observer;
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 100;
+  segment.stop = [&] { return observer.stop.load(); };
+  segment.interrupt = observer.interrupt.get_token();
+  const SegmentReport report = make_executor("replay")->run(pipeline, segment, observer);
+  EXPECT_LT(report.microbatches, 100);
+  EXPECT_EQ(observer.drained_at, std::vector<int64_t>{report.microbatches});
+}
+
 // Seconds since it was made, or set back.
 class Stopwatch {
  public:

@@ -1,0 +1,386 @@
+// Basis rotation against AdamW in rotated coordinates; the experiments with known results.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/optim/basis_rotation.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+// State of a basis rotation whose bases are u and v; the covariances do not matter while no refresh comes.
+NamedTensors frozen_state(const at::Tensor& u, const at::Tensor& v) {
+  const int64_t m = u.size(0), n = v.size(0);
+  return {{"w/exp_avg", at::zeros({m, n})},          {"w/exp_avg_sq", at::zeros({m, n})},
+          {"w/left_covariance", at::zeros({m, m})},  {"w/left_basis", u},
+          {"w/right_covariance", at::zeros({n, n})}, {"w/right_basis", v}};
+}
+
+TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
+  at::manual_seed(2);
+  for (const bool identity : {true, false}) {
+    const int64_t m = 12, n = 7;
+    const at::Tensor u = identity ? at::eye(m) : random_orthogonal(m), v = identity ? at::eye(n) : random_orthogonal(n);
+    OptimizerConfig config = config_of("basis-rotation");
+    config.long_sides = "whole";
+    config.frequency = 1000;
+    auto rotated = make_optimizer(config, {matrix("w", m, n, true)});
+    rotated->load_state(frozen_state(u, v));
+    auto adamw = make_optimizer(config_of("adamw"), {matrix("w", m, n, true)});
+    at::Tensor w = at::randn({m, n}), turned = u.t().mm(w).mm(v);
+    for (int64_t t = 1; t <= 50; ++t) {
+      const at::Tensor g = at::randn({m, n});
+      rotated->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      adamw->step(std::vector<at::Tensor>{turned}, std::vector<at::Tensor>{u.t().mm(g).mm(v)}, context_of(t, 1e-2));
+    }
+    EXPECT_LT((w - u.mm(turned).mm(v.t())).abs().max().item<double>(), identity ? 1e-6 : 5e-5);
+  }
+}
+
+TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
+  at::manual_seed(3);
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 4}, {3, 7}, {4, 4}}) {
+    auto rotated = make_optimizer(config_of("basis-rotation"), {matrix("w", rows, columns, true)});
+    auto adamw = make_optimizer(config_of("adamw"), {matrix("w", rows, columns, true)});
+    at::Tensor a = at::randn({rows, columns}), b = a.clone();
+    for (int64_t t = 1; t <= 10; ++t) {
+      if (t == 10) {
+        EXPECT_TRUE(a.equal(b));
+      }
+      const at::Tensor g = at::randn({rows, columns});
+      rotated->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      adamw->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    }
+    EXPECT_FALSE(a.equal(b));  // the tenth update refreshes
+  }
+}
+
+TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {
+  at::manual_seed(27);
+  for (const auto& [rows, columns] : std::map<int64_t, int64_t>{{8, 4}, {3, 8}, {5, 5}, {7, 4}}) {
+    const int64_t least = std::min(rows, columns), longest = std::max(rows, columns);
+    const int64_t held = longest >= 2 * least ? least : longest;  // of the long side
+    OptimizerConfig config = config_of("basis-rotation");
+    auto thin = make_optimizer(config, {matrix("w", rows, columns, true)});
+    config.long_sides = "whole";
+    auto whole = make_optimizer(config, {matrix("w", rows, columns, true)});
+    if (held < longest) config.max_dimension = config.sketch = least;
+    auto sketched = make_optimizer(config, {matrix("w", rows, columns, true)});
+    at::Tensor a = at::randn({rows, columns}), b = a.clone();
+    for (int64_t t = 1; t <= 25; ++t) {
+      const at::Tensor g = at::randn({rows, columns});
+      thin->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+      sketched->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    }
+    EXPECT_TRUE(a.equal(b)) << rows << " x " << columns;
+    EXPECT_EQ(thin->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, rows > least ? held : rows}));
+    EXPECT_EQ(thin->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, columns > least ? held : columns}));
+    EXPECT_EQ(whole->state().at("w/left_basis").sizes(), (at::IntArrayRef{rows, rows}));
+    EXPECT_EQ(whole->state().at("w/right_basis").sizes(), (at::IntArrayRef{columns, columns}));
+  }
+}
+
+TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
+  at::manual_seed(4);
+  const int64_t m = 9, n = 5;
+  const at::Tensor u = random_orthogonal(m), v = random_orthogonal(n);
+  const at::Tensor flips = at::where(at::rand({m}) < 0.5, at::full({}, -1.0f), at::ones({}));
+  const at::Tensor order = at::randperm(m);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.long_sides = "whole";
+  config.frequency = 1000;
+  auto a = make_optimizer(config, {matrix("w", m, n, true)}), b = make_optimizer(config, {matrix("w", m, n, true)});
+  a->load_state(frozen_state(u, v));
+  b->load_state(frozen_state((u * flips).index_select(1, order), v));
+  at::Tensor wa = at::randn({m, n}), wb = wa.clone();
+  for (int64_t t = 1; t <= 30; ++t) {
+    const at::Tensor g = at::randn({m, n});
+    a->step(std::vector<at::Tensor>{wa}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    b->step(std::vector<at::Tensor>{wb}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+  }
+  EXPECT_LT((wa - wb).abs().max().item<double>(), 1e-5);
+}
+
+TEST(BasisRotation, RowBlocksAreSeparateMatrices) {
+  at::manual_seed(5);
+  auto fused = make_optimizer(config_of("basis-rotation"), {matrix("w", 12, 5, true, 3)});
+  auto separate = make_optimizer(config_of("basis-rotation"),
+                                 {matrix("q", 4, 5, true), matrix("k", 4, 5, true), matrix("v", 4, 5, true)});
+  at::Tensor w = at::randn({12, 5});
+  std::vector<at::Tensor> parts;
+  for (const auto& part : w.split(4)) parts.push_back(part.clone());
+  for (int64_t t = 1; t <= 35; ++t) {
+    const at::Tensor g = at::randn({12, 5});
+    std::vector<at::Tensor> g_parts;
+    for (const auto& part : g.split(4)) g_parts.push_back(part.clone());
+    fused->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    separate->step(parts, g_parts, context_of(t, 1e-2));
+  }
+  EXPECT_TRUE(w.equal(at::cat(parts)));
+}
+
+TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
+  at::set_num_threads(
+      1);  // the same bits are promised for the same number of threads, and OpenBLAS begins with its own
+  at::manual_seed(6);
+  std::vector<at::Tensor> gradients;
+  for (int t = 0; t < 45; ++t) gradients.push_back(at::randn({8, 6}));
+  const at::Tensor start = at::randn({8, 6});
+  const OptimizerConfig plain = config_of("basis-rotation");
+  std::map<std::string, OptimizerConfig> configs;
+  for (const char* name :
+       {"plain", "bf16", "first", "sketch", "sketch of the momentum", "lag", "ahead", "all at once"}) {
+    configs[name] = plain;
+  }
+  for (auto* type :
+       {&configs["bf16"].products, &configs["bf16"].covariance_products, &configs["bf16"].iteration_products}) {
+    *type = "bf16";
+  }
+  configs["first"].source = configs["sketch of the momentum"].source = "first";
+  for (const char* name : {"sketch", "sketch of the momentum", "all at once"}) {
+    configs[name].max_dimension = 6;  // of (8, 6): the left side
+    configs[name].sketch = 3;
+  }
+  configs["lag"].refresh_lag = configs["all at once"].refresh_lag = 4;
+  configs["ahead"].look_ahead = configs["all at once"].look_ahead = 0.7;
+  configs["all at once"].covariance_every = 3;
+  for (const auto& [name, config] : configs) {
+    const auto run = [&](Optimizer& optimizer, at::Tensor& w, int64_t from, int64_t to) {
+      for (int64_t t = from; t <= to; ++t) {
+        UpdateContext context = context_of(t, 1e-2);
+        context.delay = 3;
+        optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradients[t - 1].clone()}, context);
+      }
+    };
+    auto whole = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor expected = start.clone();
+    run(*whole, expected, 1, 45);
+    for (int64_t stop = 1; stop < 45; stop += 4) {
+      auto before = make_optimizer(config, {matrix("w", 8, 6, true)}),
+           after = make_optimizer(config, {matrix("w", 8, 6, true)});
+      at::Tensor w = start.clone();
+      run(*before, w, 1, stop);
+      after->load_state(before->state());
+      run(*after, w, stop + 1, 45);
+      EXPECT_TRUE(w.equal(expected)) << "stopped after " << stop << ", " << name;
+    }
+  }
+}
+
+// Two optimizers get the same gradients, one of them moves its weights ahead.
+TEST(BasisRotation, LooksAheadAlongTheDirectionsOfLeastCurvature) {
+  at::manual_seed(26);
+  for (const double share : {1.0, 0.5, 0.0}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    config.long_sides = "whole";
+    config.weight_decay = 0;
+    auto plain = make_optimizer(config, {matrix("w", 8, 6, true)});
+    config.look_ahead = share;
+    auto ahead = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor w = at::randn({8, 6}), moved = w.clone();
+    for (int64_t t = 1; t <= 35; ++t) {
+      const at::Tensor before = w.clone(), g = at::randn({8, 6});
+      UpdateContext context = context_of(t, 1e-2);
+      context.delay = 3;
+      plain->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context);
+      ahead->step(std::vector<at::Tensor>{moved}, std::vector<at::Tensor>{g.clone()}, context);
+      if (t < 10) {  // there are no bases yet
+        EXPECT_TRUE(moved.equal(w));
+        continue;
+      }
+      const at::Tensor expected = (w - before) * 3;
+      const NamedTensors state = plain->state();
+      const auto turned = [&](const at::Tensor& x) {
+        return state.at("w/left_basis").t().mm(x).mm(state.at("w/right_basis"));
+      };
+      at::Tensor in_bases = turned(expected);
+      in_bases.narrow(0, 0, std::lround((1 - share) * 8)).zero_();
+      in_bases.narrow(1, 0, std::lround((1 - share) * 6)).zero_();
+      EXPECT_LT((turned(moved - w) - in_bases).abs().max().item<double>(), 1e-5) << share << ", update " << t;
+    }
+  }
+}
+
+// An exact basis of a gradient whose covariances have eigenvalues over `span`, refreshed once with what that gradient
+// says: how many of the columns turned away. bf16 everywhere: 16% at 1e4, 45% at 1e6.
+int64_t columns_lost(const OptimizerConfig& config, double span) {
+  at::manual_seed(17);
+  constexpr int64_t kSize = 256;
+  const at::Tensor u = random_orthogonal(kSize), v = random_orthogonal(kSize);
+  const at::Tensor singular = at::logspace(0, -std::log10(span) / 2, kSize, 10, at::kDouble);
+  const at::Tensor g = (u.to(at::kDouble) * singular).mm(v.to(at::kDouble).t()).to(at::kFloat);
+  auto optimizer = make_optimizer(config, {matrix("w", kSize, kSize, true)});
+  optimizer->load_state(frozen_state(u, v));
+  optimizer->step(std::vector<at::Tensor>{at::zeros({kSize, kSize})}, std::vector<at::Tensor>{g},
+                  context_of(config.frequency, 1e-3));
+  const NamedTensors state = optimizer->state();
+  const auto lost = [](const at::Tensor& before, const at::Tensor& after) {
+    return (before * after).sum(0).abs().lt(0.9).sum().item<int64_t>();
+  };
+  return lost(u, state.at("w/left_basis")) + lost(v, state.at("w/right_basis"));
+}
+
+TEST(BasisRotation, ARefreshKeepsAnExactBasis) {
+  for (const double span : {1e4, 1e6}) {
+    EXPECT_EQ(columns_lost(config_of("basis-rotation"), span), 0) << span;
+    for (const char* which : {"covariance", "iteration"}) {
+      OptimizerConfig config = config_of("basis-rotation");
+      (which == std::string("covariance") ? config.covariance_products : config.iteration_products) = "bf16";
+      EXPECT_GT(columns_lost(config, span), 10) << which << " " << span << ": why these are fp32";
+    }
+  }
+}
+
+TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
+  at::manual_seed(18);
+  const at::Tensor g = at::randn({4, 4});
+  for (const double beta : {0.0, 0.5}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    config.beta2 = 0.9;
+    config.covariance_beta = beta;
+    auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
+    optimizer->step(std::vector<at::Tensor>{at::zeros({4, 4})}, std::vector<at::Tensor>{g.clone()},
+                    context_of(1, 1e-3));
+    const NamedTensors state = optimizer->state();
+    EXPECT_TRUE(at::allclose(state.at("w/left_covariance"), g.mm(g.t()) * (beta == 0 ? 0.1 : 0.5)));
+    EXPECT_TRUE(at::allclose(state.at("w/exp_avg_sq"), g.square() * 0.1));
+  }
+}
+
+// The left basis after 40 updates.
+at::Tensor basis_after(const std::string& source, double beta2, double covariance_beta) {
+  OptimizerConfig config = config_of("basis-rotation");
+  config.source = source;
+  config.frequency = 2;
+  config.beta2 = beta2;
+  config.covariance_beta = covariance_beta;
+  auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
+  at::manual_seed(19);
+  for (int64_t update = 1; update <= 40; ++update) {
+    optimizer->step(std::vector<at::Tensor>{at::zeros({4, 4})}, std::vector<at::Tensor>{at::randn({4, 4})},
+                    context_of(update, 1e-3));
+  }
+  return optimizer->state().at("w/left_basis").clone();
+}
+
+TEST(BasisRotation, WhereTheCovariancesHaveAMemoryThatOfSecondMomentsMovesNoBasis) {
+  for (const char* source : {"second", "first"}) {
+    EXPECT_TRUE(basis_after(source, 0.9, 0.5).equal(basis_after(source, 0.999, 0.5))) << source;
+    EXPECT_FALSE(basis_after(source, 0.9, 0).equal(basis_after(source, 0.999, 0))) << source;
+  }
+}
+
+TEST(BasisRotation, ASketchOfEverythingIsTheWholeBasis) {
+  at::manual_seed(12);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.long_sides = "whole";
+  config.frequency = 5;
+  auto whole = make_optimizer(config, {matrix("w", 8, 5, true)});
+  config.max_dimension = 5;
+  auto unrotated = make_optimizer(config, {matrix("w", 8, 5, true)});  // its long side, that is
+  config.sketch = 8;
+  auto sketched = make_optimizer(config, {matrix("w", 8, 5, true)});
+  at::Tensor a = at::randn({8, 5}), b = a.clone(), c = a.clone();
+  const at::Tensor scales = at::logspace(0, -1.5, 8, 10, at::kFloat).unsqueeze(1);
+  const at::Tensor turn = random_orthogonal(8);
+  for (int64_t t = 1; t <= 200; ++t) {
+    const at::Tensor g = turn.mm(scales * at::randn({8, 5}));
+    whole->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-3));
+    sketched->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-3));
+    unrotated->step(std::vector<at::Tensor>{c}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-3));
+  }
+  // Not the same numbers: the sketch begins at random directions and its average forgets those.
+  EXPECT_LT((a - b).norm().item<double>(), 0.3 * (a - c).norm().item<double>());
+}
+
+TEST(BasisRotation, ARefreshInTheBackgroundComesAtItsUpdate) {
+  at::manual_seed(13);
+  OptimizerConfig config = config_of("basis-rotation");
+  config.frequency = 5;
+  auto at_once = make_optimizer(config, {matrix("w", 6, 4, true)});
+  config.refresh_lag = 2;
+  auto lagging = make_optimizer(config, {matrix("w", 6, 4, true)});
+  auto again = make_optimizer(config, {matrix("w", 6, 4, true)});
+  auto adamw = make_optimizer(config_of("adamw"), {matrix("w", 6, 4, true)});
+  at::Tensor a = at::randn({6, 4}), b = a.clone(), c = a.clone(), d = a.clone();
+  for (int64_t t = 1; t <= 40; ++t) {
+    const at::Tensor g = at::randn({6, 4});
+    at_once->step(std::vector<at::Tensor>{a}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    lagging->step(std::vector<at::Tensor>{b}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    again->step(std::vector<at::Tensor>{c}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    adamw->step(std::vector<at::Tensor>{d}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+    EXPECT_TRUE(b.equal(c)) << t;
+    EXPECT_EQ(b.equal(d), t < 7) << t;  // the refresh of update 5 is there at update 7
+    EXPECT_EQ(a.equal(d), t < 5) << t;
+  }
+}
+
+TEST(BasisRotation, DegenerateGradientsStayFinite) {
+  for (const char* products : {"fp32", "bf16", "sketch"}) {
+    OptimizerConfig config = config_of("basis-rotation");
+    if (std::string(products) == "sketch") {
+      config.max_dimension = 5;
+      config.sketch = 2;
+    } else {
+      config.products = config.covariance_products = config.iteration_products = products;
+    }
+    config.frequency = 3;
+    auto optimizer = make_optimizer(config, {matrix("w", 8, 6, true)});
+    at::Tensor w = at::ones({8, 6});
+    for (int64_t t = 1; t <= 40; ++t) {
+      at::Tensor g = at::zeros({8, 6});  // zero, then rank one, then tiny
+      if (t > 10) g[0][0] = 1;
+      if (t > 25) g = at::full({8, 6}, 1e-20f);
+      optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g}, context_of(t, 1e-2));
+    }
+    EXPECT_TRUE(w.isfinite().all().item<bool>());
+    for (const auto& [name, tensor] : optimizer->state()) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+  }
+}
+
+// f = w'Hw / 2, H = Rot(angle) diag(100, 1) Rot(angle)', from eigen-coordinates (1, 1); AdamW with lr 0.01 and
+// gradients taken `delay` updates ago. The first update after which f < 0.01.
+int64_t updates_to_converge(double angle, int64_t delay, bool rotated) {
+  const double c = std::cos(angle), s = std::sin(angle);
+  const at::Tensor q = at::tensor({c, -s, s, c}).view({2, 2}).to(at::kFloat);
+  const at::Tensor h = q.mm(at::diag(at::tensor({100.0f, 1.0f}))).mm(q.t());
+  ParameterSpec spec = matrix("w", 2, 1, rotated);
+  spec.decay = false;
+  OptimizerConfig config = config_of(rotated ? "basis-rotation" : "adamw");
+  config.long_sides = "whole";
+  config.frequency = 1'000'000;
+  auto optimizer = make_optimizer(config, {spec});
+  if (rotated) optimizer->load_state(frozen_state(q, at::eye(1)));
+  at::Tensor w = q.mm(at::ones({2, 1}));
+  std::vector<at::Tensor> history = {w.clone()};
+  for (int64_t t = 1; t < 10000; ++t) {
+    const at::Tensor& stale = history[static_cast<size_t>(std::max<int64_t>(0, t - 1 - delay))];
+    optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{h.mm(stale)}, context_of(t, 0.01));
+    if (0.5 * w.t().mm(h).mm(w).item<double>() < 1e-2) return t;
+    history.push_back(w.clone());
+  }
+  return 10000;
+}
+
+TEST(BasisRotation, MisalignmentIsWhatMakesDelayHurt) {
+  // The published experiment in two dimensions; figures within 2%.
+  const std::map<int64_t, std::pair<int64_t, int64_t>> expected = {
+      {0, {203, 1837}}, {1, {202, 1853}}, {4, {196, 1897}}, {8, {186, 1949}}, {16, {165, 2592}}, {32, {129, 4921}}};
+  for (const auto& [delay, counts] : expected) {
+    const double aligned = static_cast<double>(updates_to_converge(0, delay, false));
+    const double misaligned = static_cast<double>(updates_to_converge(M_PI / 4, delay, false));
+    const double rotated = static_cast<double>(updates_to_converge(M_PI / 4, delay, true));
+    EXPECT_NEAR(aligned, static_cast<double>(counts.first), 0.02 * static_cast<double>(counts.first)) << delay;
+    EXPECT_NEAR(misaligned, static_cast<double>(counts.second), 0.02 * static_cast<double>(counts.second)) << delay;
+    EXPECT_NEAR(rotated, aligned, 0.02 * aligned) << delay;
+  }
+}
+
+}  // namespace
+}  // namespace gyre

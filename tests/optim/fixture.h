@@ -1,0 +1,41 @@
+// What the tests of optimizers share.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "gyre/optim/config.h"
+
+namespace gyre::testing_support {
+
+inline ParameterSpec matrix(const std::string& name, int64_t rows, int64_t columns, bool rotate, int row_blocks = 1) {
+  ParameterSpec spec;
+  spec.name = name;
+  spec.shape = {rows, columns};
+  spec.decay = true;
+  spec.rotate = rotate;
+  spec.row_blocks = row_blocks;
+  return spec;
+}
+
+inline OptimizerConfig config_of(const std::string& kind) {
+  OptimizerConfig config;
+  config.kind = kind;
+  return config;
+}
+
+inline UpdateContext context_of(int64_t update, double rate) {
+  UpdateContext context;
+  context.update = update;
+  context.learning_rate = rate;
+  return context;
+}
+
+inline at::Tensor random_orthogonal(int64_t size) {
+  return std::get<0>(at::linalg_qr(at::randn({size, size}, at::kDouble))).to(at::kFloat);
+}
+
+}  // namespace gyre::testing_support

@@ -1,0 +1,92 @@
+// The basis of one side: orthogonal, the eigenvectors, an isometry where it is a sketch.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fixture.h"
+#include "gyre/optim/rotation_basis.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+void refresh(RotationBasis& basis) {
+  basis.prepare(basis.covariance(), 0, false);
+  basis.take(false);
+}
+
+TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
+  at::manual_seed(7);
+  RotationBasis basis(6);
+  for (int step = 0; step < 10000; ++step) {
+    const at::Tensor g = at::randn({6, 3}) * (step % 100 == 0 ? 1e3 : 1e-3);
+    basis.accumulate(g, 0, 0.99);
+    refresh(basis);
+  }
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(6)).abs().max().item<double>(), 1e-5);
+}
+
+TEST(RotationBasis, FindsTheEigenvectors) {
+  at::manual_seed(8);
+  const at::Tensor q = random_orthogonal(8);
+  RotationBasis basis(8);
+  basis.accumulate(at::eye(8), 0, 0);  // an uninformed start
+  refresh(basis);
+  basis.accumulate(q * at::pow(2.0, -at::arange(8, at::kFloat) / 2), 0, 0);  // x with x x^T = c
+  for (int i = 0; i < 60; ++i) refresh(basis);
+  EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
+}
+
+TEST(RotationBasis, LongSidesBeginByIteration) {
+  at::manual_seed(15);
+  RotationBasisOptions options;
+  options.largest_decomposition = 4;
+  RotationBasis basis(12, options);
+  const at::Tensor q = random_orthogonal(12);
+  basis.accumulate(q * at::logspace(0, -4, 12, 10, at::kFloat), 0, 0);
+  refresh(basis);
+  EXPECT_TRUE(basis.ready());
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(12)).abs().max().item<double>(), 1e-5);
+  const at::Tensor overlap = basis.vectors().t().mm(q).abs().diagonal();
+  EXPECT_GT(overlap.narrow(0, 0, 4).min().item<double>(), 0.99) << overlap;
+}
+
+// Where LAPACK's own decomposition fails in fp32.
+TEST(RotationBasis, SlowSidesOfThreeThousand) {
+  at::manual_seed(16);
+  RotationBasis basis(3072);
+  basis.accumulate(at::randn({3072, 64}), 0, 0);
+  refresh(basis);
+  refresh(basis);
+  EXPECT_LT((basis.vectors().t().mm(basis.vectors()) - at::eye(3072)).abs().max().item<double>(), 1e-5);
+}
+
+TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
+  at::manual_seed(11);
+  RotationBasisOptions options;
+  options.rank = 3;
+  RotationBasis basis(10, options);
+  const at::Tensor x = at::randn({10, 4});
+  const auto expect_isometry = [&](const char* when) {
+    const at::Tensor y = basis.to(x, 0);
+    EXPECT_TRUE(basis.to(x.t().contiguous(), 1).allclose(y.t(), 1e-5, 1e-6)) << when;
+    EXPECT_EQ(y.size(0), 13) << when;
+    EXPECT_LT((basis.from(y, 0) - x).abs().max().item<double>(), 1e-5) << when;
+    EXPECT_NEAR(y.norm().item<double>(), x.norm().item<double>(), 1e-4) << when;
+  };
+  expect_isometry("before the first basis");
+  const at::Tensor strong = random_orthogonal(10).narrow(1, 0, 3);
+  const at::Tensor scales = at::tensor({30.0f, 20.0f, 10.0f});
+  for (int step = 0; step < 30; ++step) {
+    const at::Tensor g = (strong * scales).mm(at::randn({3, 8})) + at::randn({10, 8}) * 0.1;
+    basis.accumulate(g, 0, 0.9);
+    refresh(basis);
+  }
+  expect_isometry("later");
+  EXPECT_GT(strong.t().mm(basis.vectors()).norm().item<double>(), std::sqrt(3) * 0.999);
+}
+
+}  // namespace
+}  // namespace gyre
