@@ -28,6 +28,8 @@ Conductor::Conductor(const Segment& segment, Transport& transport, SegmentObserv
 void Conductor::attend() {
   if (!interrupted_ && segment_.interrupt.stop_requested()) {
     interrupted_ = true;
+    // Asked before anybody is told, so that nothing that answers the telling is taken in.
+    if (drain_ == Drain::None && !finished()) ask_to_hold();
     observer_.on_interrupt();
   }
   for (size_t worker = 0; worker < links_.reports.size(); ++worker) {
