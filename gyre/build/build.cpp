@@ -22,6 +22,8 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
   return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
 }
 
+}  // namespace
+
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   LearningRateSchedule rate;
   rate.peak = config.optimizer.lr;
@@ -44,8 +46,6 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.stall_seconds = config.pipeline.stall_seconds;
   return options;
 }
-
-}  // namespace
 
 int threads_per_worker(const Config& config) {
   const int64_t cores = std::thread::hardware_concurrency();  // 0: not known

@@ -26,6 +26,7 @@ Layers build_layers(const Config& config);
 // Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
+RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
 // With the schedule that build_schedule made.
 std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule);

@@ -18,6 +18,7 @@
 #include "gyre/data/text_reader.h"
 #include "gyre/data/token_file.h"
 #include "gyre/data/tokenizer.h"
+#include "gyre/data/utf8.h"
 
 namespace gyre {
 namespace {
@@ -158,10 +159,7 @@ class Sampler {
     piece = piece.substr(0, share_ < 1 ? std::max<size_t>(wanted, 1) : piece.size());
     while (!piece.empty()) {
       size_t end = std::min(piece.find('\n'), piece.size());
-      if (end > kLongestLine) {
-        end = kLongestLine;
-        while (end > 0 && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
-      }
+      if (end > kLongestLine) end = whole_characters(piece.substr(0, kLongestLine));
       if (end > 0) lines_.emplace_back(piece.substr(0, end));
       piece.remove_prefix(std::min(piece.size(), end < piece.size() && piece[end] == '\n' ? end + 1 : end));
     }

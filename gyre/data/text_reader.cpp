@@ -15,13 +15,10 @@ namespace {
 constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
-// Where `text` may be cut: behind its last line end, else behind its last whole character.
+// Where `text` is cut: behind its last line end, else behind its last whole character.
 size_t cut(std::string_view text) {
   const size_t line = text.rfind('\n');
-  if (line != std::string_view::npos) return line + 1;
-  size_t end = text.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xC0) == 0x80) --end;
-  return end > 0 ? end - 1 : text.size();  // before the first byte of the last character, which may be incomplete
+  return line == std::string_view::npos ? whole_characters(text) : line + 1;
 }
 
 }  // namespace

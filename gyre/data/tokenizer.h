@@ -27,8 +27,8 @@ class Tokenizer {
 // Bytes: vocabulary 256; NUL, which text does not have, ends a document. byte_tokenizer.cpp
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
-// Byte-pair encoding by sentencepiece. bpe_tokenizer.cpp, or no_sentencepiece.cpp, which refuses with an InputError.
-// From the bytes of a model; `origin` is for the error when they are none.
+// Byte-pair encoding by sentencepiece. bpe/bpe_tokenizer.cpp, or bpe/no_sentencepiece.cpp, which refuses with an
+// InputError. From the bytes of a model; `origin` is for the error when they are none.
 std::unique_ptr<Tokenizer> parse_bpe_tokenizer(const std::string& model, const std::filesystem::path& origin);
 // Trains on the lines of `sample` and returns the model. Deterministic. InputError when the sample cannot carry so many
 // pieces.

@@ -1,5 +1,7 @@
 #include "gyre/data/utf8.h"
 
+#include <algorithm>
+
 namespace gyre {
 
 std::optional<int64_t> Utf8Checker::check(std::string_view piece) {
@@ -21,6 +23,17 @@ std::optional<int64_t> Utf8Checker::check(std::string_view piece) {
     ++offset_;
   }
   return std::nullopt;
+}
+
+size_t whole_characters(std::string_view text) {
+  constexpr size_t kLongest = 4;
+  for (size_t back = 1; back <= std::min(kLongest - 1, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // the first byte stands further back
+    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return length > back ? text.size() - back : text.size();
+  }
+  return text.size();
 }
 
 }  // namespace gyre

@@ -1,6 +1,7 @@
 // UTF-8: finding where a text that comes in pieces stops being valid, and where it may be cut.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -21,5 +22,8 @@ class Utf8Checker {
   int missing_ = 0;                           // continuation bytes still to come
   unsigned char least_ = 0x80, most_ = 0xBF;  // of the next one: overlong forms, surrogates, past U+10FFFF
 };
+
+// The length of `text` without the character that its last bytes may only begin: where it may be cut.
+size_t whole_characters(std::string_view text);
 
 }  // namespace gyre

@@ -32,8 +32,8 @@ struct Diagnostics {
   std::vector<StageDiagnostics> stages;
 };
 
-// Training is emulated from the checkpoint on in one thread, with every stage's longest delay and stashed weights; the
-// run is not changed. fp32.
+// Training goes on from the checkpoint by the run's executor, with every stage's longest delay and stashed weights; the
+// run is not changed. fp32. RunError where a loss or gradient is not finite.
 Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options);
 std::string to_json(const Diagnostics& diagnostics);
 

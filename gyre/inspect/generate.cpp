@@ -10,6 +10,7 @@
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
+#include "gyre/data/utf8.h"
 #include "gyre/inspect/trained_model.h"
 #include "gyre/model/stage.h"
 
@@ -55,17 +56,6 @@ int64_t sample(const at::Tensor& logits, const GenerateOptions& options, RandomS
   return order[std::min(static_cast<size_t>(chosen), kept - 1)];
 }
 
-// How many of the last bytes of `text` are the beginning of a UTF-8 character that may still be completed.
-size_t incomplete_tail(std::string_view text) {
-  for (size_t back = 1; back <= std::min<size_t>(3, text.size()); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0) == 0x80) continue;  // a continuation: look further back for the first byte
-    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-    return length > back ? back : 0;
-  }
-  return 0;
-}
-
 }  // namespace
 
 void generate(const TrainedModel& model, const GenerateOptions& options,
@@ -99,7 +89,7 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
     tokens.push_back(static_cast<int32_t>(token));
     fresh.push_back(static_cast<int32_t>(token));
     const std::string text = model.tokenizer->decode(fresh);
-    const size_t certain = text.size() - incomplete_tail(text);
+    const size_t certain = whole_characters(text);
     if (certain > written) write(std::string_view(text).substr(written, certain - written));
     written = std::max(written, certain);
   }

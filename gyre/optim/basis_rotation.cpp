@@ -1,7 +1,6 @@
 #include "gyre/optim/basis_rotation.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -200,15 +199,11 @@ void RotatedMatrix::load(const NamedTensors& state) {
 BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
   for (const ParameterSpec& spec : specs) {
     Parameter parameter;
-    if (spec.rotate && spec.shape.size() == 2) {
-      const int64_t rows = spec.shape[0] / spec.row_blocks;
-      for (int block = 0; block < spec.row_blocks; ++block) {
-        const std::string name = spec.row_blocks == 1 ? spec.name : fmt::format("{}[{}]", spec.name, block);
-        parameter.blocks.emplace_back(config, name, rows, spec.shape[1], spec.decay);
-      }
-    } else {
-      parameter.moments.emplace_back(spec);
+    parameter.matrices = matrix_blocks(spec);
+    for (const MatrixBlock& matrix : parameter.matrices) {
+      parameter.rotated.emplace_back(config, matrix.name, matrix.rows, matrix.columns, spec.decay);
     }
+    if (parameter.matrices.empty()) parameter.moments.emplace_back(spec);
     parameters_.push_back(std::move(parameter));
   }
 }
@@ -216,12 +211,11 @@ BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<Pa
 void BasisRotation::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                          const UpdateContext& context) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    for (AdamMoments& moments : parameters_[i].moments) moments.step(config_, weights[i], gradients[i], context);
-    auto& blocks = parameters_[i].blocks;
-    for (size_t block = 0; block < blocks.size(); ++block) {
-      const int64_t rows = weights[i].size(0) / static_cast<int64_t>(blocks.size());
-      const auto begin = static_cast<int64_t>(block) * rows;
-      blocks[block].step(config_, weights[i].narrow(0, begin, rows), gradients[i].narrow(0, begin, rows), context);
+    Parameter& parameter = parameters_[i];
+    for (AdamMoments& moments : parameter.moments) moments.step(config_, weights[i], gradients[i], context);
+    for (size_t block = 0; block < parameter.rotated.size(); ++block) {
+      const MatrixBlock& matrix = parameter.matrices[block];
+      parameter.rotated[block].step(config_, matrix.of(weights[i]), matrix.of(gradients[i]), context);
     }
   }
 }
@@ -230,7 +224,7 @@ NamedTensors BasisRotation::state() const {
   NamedTensors state;
   for (const Parameter& parameter : parameters_) {
     for (const AdamMoments& moments : parameter.moments) moments.save(state);
-    for (const RotatedMatrix& block : parameter.blocks) block.save(state);
+    for (const RotatedMatrix& matrix : parameter.rotated) matrix.save(state);
   }
   return state;
 }
@@ -238,7 +232,7 @@ NamedTensors BasisRotation::state() const {
 void BasisRotation::load_state(const NamedTensors& state) {
   for (Parameter& parameter : parameters_) {
     for (AdamMoments& moments : parameter.moments) moments.load(state);
-    for (RotatedMatrix& block : parameter.blocks) block.load(state);
+    for (RotatedMatrix& matrix : parameter.rotated) matrix.load(state);
   }
 }
 

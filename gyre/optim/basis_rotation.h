@@ -8,6 +8,7 @@
 
 #include "gyre/optim/adamw.h"
 #include "gyre/optim/rotation_basis.h"
+#include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
 
@@ -91,10 +92,11 @@ class BasisRotation final : public Optimizer {
   void load_state(const NamedTensors& state) override;
 
  private:
-  // A parameter has either moments (AdamW) or one rotated matrix per row block.
+  // A parameter has either moments (AdamW), or matrices and what each of them keeps.
   struct Parameter {
     std::vector<AdamMoments> moments;
-    std::vector<RotatedMatrix> blocks;
+    std::vector<MatrixBlock> matrices;
+    std::vector<RotatedMatrix> rotated;  // [matrix]
   };
   OptimizerConfig config_;
   std::vector<Parameter> parameters_;

@@ -133,11 +133,11 @@ void NesterovAsync::load_state(const NamedTensors& state) {
 
 Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
   for (const ParameterSpec& spec : specs) {
-    Parameter parameter{spec, {}, {}};
-    if (spec.rotate && spec.shape.size() == 2) {
-      parameter.momentum = at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat));
-    } else {
+    Parameter parameter{spec, matrix_blocks(spec), {}, {}};
+    if (parameter.matrices.empty()) {
       parameter.moments.emplace_back(spec);
+    } else {
+      parameter.momentum = at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat));
     }
     parameters_.push_back(std::move(parameter));
   }
@@ -146,26 +146,24 @@ Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& spec
 void Muon::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                 const UpdateContext& context) {
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].moments.empty()) {
-      step_matrix(parameters_[i], weights[i], gradients[i], context);
-    } else {
-      parameters_[i].moments[0].step(config_, weights[i], gradients[i], context);
-    }
+    Parameter& parameter = parameters_[i];
+    for (AdamMoments& moments : parameter.moments) moments.step(config_, weights[i], gradients[i], context);
+    if (!parameter.matrices.empty()) step_matrices(parameter, weights[i], gradients[i], context);
   }
 }
 
 // M <- b M + (1-b) G; X = (1-b) G + b M, made orthogonal; W <- W - rate sqrt(max(1, rows / columns)) X.
-void Muon::step_matrix(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
-                       const UpdateContext& context) const {
+void Muon::step_matrices(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
+                         const UpdateContext& context) const {
   constexpr double kMomentum = 0.95;
   const double rate = context.learning_rate * config_.matrix_lr_ratio;
   parameter.momentum.mul_(kMomentum).add_(gradient, 1 - kMomentum);
   const at::Tensor ahead = gradient.mul(1 - kMomentum).add_(parameter.momentum, kMomentum);
   if (parameter.spec.decay) weight.mul_(1 - rate * config_.weight_decay);
-  const int64_t rows = weight.size(0) / parameter.spec.row_blocks;
-  const double scale = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(weight.size(1))));
-  for (int block = 0; block < parameter.spec.row_blocks; ++block) {
-    weight.narrow(0, block * rows, rows).sub_(orthogonalised(ahead.narrow(0, block * rows, rows)), rate * scale);
+  for (const MatrixBlock& matrix : parameter.matrices) {
+    const double scale =
+        std::sqrt(std::max(1.0, static_cast<double>(matrix.rows) / static_cast<double>(matrix.columns)));
+    matrix.of(weight).sub_(orthogonalised(matrix.of(ahead)), rate * scale);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gyre/optim/adamw.h"
+#include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
 
@@ -81,11 +82,12 @@ class Muon final : public Optimizer {
  private:
   struct Parameter {
     ParameterSpec spec;
-    std::vector<AdamMoments> moments;  // one, or none for a matrix of Muon's
-    at::Tensor momentum;
+    std::vector<MatrixBlock> matrices;  // Muon's; where there are none, AdamW has the parameter
+    std::vector<AdamMoments> moments;
+    at::Tensor momentum;  // of all matrices
   };
-  void step_matrix(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
-                   const UpdateContext& context) const;
+  void step_matrices(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
+                     const UpdateContext& context) const;
 
   OptimizerConfig config_;
   std::vector<Parameter> parameters_;

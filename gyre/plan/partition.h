@@ -4,13 +4,9 @@
 #include <span>
 #include <vector>
 
-namespace gyre {
+#include "gyre/schedule/layer_range.h"
 
-// Layers [begin, end).
-struct LayerRange {
-  int begin = 0;
-  int end = 0;
-};
+namespace gyre {
 
 // The cut into `stages` contiguous, non-empty ranges whose costliest stage costs as little as possible (dynamic
 // programming); among those, the one whose sum of squared stage costs is least. Every layer is in exactly one range.

@@ -19,6 +19,8 @@ std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const 
   return result;
 }
 
+}  // namespace
+
 std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
   std::vector<MeanDelays> result;
   double sum = 0;
@@ -29,8 +31,6 @@ std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
   for (MeanDelays& delays : result) delays.pipeline = sum / schedule.stages;
   return result;
 }
-
-}  // namespace
 
 PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions o,
                            OptimizerConfig config)

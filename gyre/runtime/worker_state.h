@@ -12,10 +12,10 @@
 
 #include "gyre/model/stage.h"
 #include "gyre/optim/config.h"
-#include "gyre/plan/partition.h"
 #include "gyre/runtime/gradient_windows.h"
 #include "gyre/runtime/runtime_options.h"
 #include "gyre/runtime/weight_store.h"
+#include "gyre/schedule/layer_range.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {
@@ -40,6 +40,9 @@ struct Replica {
   WeightReader weights;  // the version it has now; none before a segment's first has come
   GradientWindows gradients;
 };
+
+// [stage]: what the schedule's analysis says of a full pipeline.
+std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule);
 
 // What all workers' states are made of. Nothing here changes after it is made.
 struct PipelinePlan {

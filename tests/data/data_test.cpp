@@ -210,6 +210,14 @@ TEST(Utf8, FindsTheFirstWrongByte) {
   EXPECT_EQ(where("\xf5"), 0);
 }
 
+TEST(Utf8, ACutKeepsWholeCharactersAlone) {
+  const std::string text = "aé漢😀";  // beginning at bytes 0, 1, 3, 6 of 10
+  const std::vector<size_t> expected = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+  for (size_t length = 0; length <= text.size(); ++length) {
+    EXPECT_EQ(whole_characters(std::string_view(text).substr(0, length)), expected[length]) << length;
+  }
+}
+
 TEST_F(DataTest, DamagedTokenFilesAreNamed) {
   PrepareOptions o = options({write("text", plain_text(100))});
   prepare(o);

@@ -1,0 +1,174 @@
+#include "gyre/inspect/hessian.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "gyre/optim/hessian_norm.h"
+#include "gyre/tensors/matrix_block.h"
+
+namespace gyre {
+namespace {
+
+constexpr int64_t kBasisMicrobatches = 32;  // of the bases that a run without its own gets
+constexpr double kStep = 0.02;              // length of a finite difference's step
+
+// Keeps the last gradient, and leaves the weights as they are.
+class GradientKeeper final : public Optimizer {
+ public:
+  explicit GradientKeeper(StageTensors& kept) : kept_(kept) {}
+  void step(std::span<const at::Tensor>, std::span<const at::Tensor> gradients, const UpdateContext&) override {
+    kept_.clear();
+    for (const at::Tensor& gradient : gradients) kept_.push_back(gradient.clone());
+  }
+  NamedTensors state() const override { return {}; }
+  void load_state(const NamedTensors&) override {}
+
+ private:
+  StageTensors& kept_;
+};
+
+// A matrix that a rotation turns, and where it stands.
+struct Turned {
+  int stage = 0;
+  size_t parameter = 0;  // of the stage
+  MatrixBlock matrix;
+
+  at::Tensor of(const std::vector<StageTensors>& tensors) const { return matrix.of(tensors[stage][parameter]); }
+};
+
+std::vector<Turned> turned_matrices(const WindowPipeline& model) {
+  std::vector<Turned> turned;
+  for (int stage = 0; stage < model.stages(); ++stage) {
+    const auto& specs = model.specs(stage);
+    for (size_t i = 0; i < specs.size(); ++i) {
+      for (MatrixBlock& matrix : matrix_blocks(specs[i])) turned.push_back({stage, i, std::move(matrix)});
+    }
+  }
+  return turned;
+}
+
+class Measurement {
+ public:
+  Measurement(WindowPipeline& model, const HessianOptions& options)
+      : model_(model), options_(options), turned_(turned_matrices(model)), gradients_(model.stages()) {
+    model.replace_optimizers(
+        [&](int stage, std::unique_ptr<Optimizer>) { return std::make_unique<GradientKeeper>(gradients_[stage]); });
+    for (int stage = 0; stage < model.stages(); ++stage) {
+      weights_.emplace_back();
+      for (const at::Tensor& master : model.pipeline().owner(stage).weights.masters()) {
+        weights_.back().push_back(master.clone());
+      }
+    }
+  }
+
+  HessianNorms run() {
+    std::vector<HessianBlock> own, rotated;
+    for (const Turned& turned : turned_) own.push_back({turned.matrix.rows, turned.matrix.columns, {}, {}});
+    rotated = own;
+    HessianNorms norms;
+    norms.own_bases = take_own_bases(rotated);
+    if (!norms.own_bases) estimate_bases(rotated);
+    const auto product = [this](const std::vector<at::Tensor>& x) { return hessian_product(x); };
+    norms.own = hessian_norm(own, product, options_.draws, options_.seed);
+    norms.rotated = hessian_norm(rotated, product, options_.draws, options_.seed);
+    return norms;
+  }
+
+ private:
+  // The mean gradient over microbatches [first, first + count) at `weights`: valid until the next call.
+  const std::vector<StageTensors>& gradient(const std::vector<StageTensors>& weights, int64_t first, int64_t count) {
+    for (int stage = 0; stage < model_.stages(); ++stage) model_.set_weights(stage, weights[stage]);
+    model_.run(first, count, 1);
+    return gradients_;
+  }
+
+  // H x by a central difference of gradients, (g(W + h x) - g(W - h x)) / 2h.
+  std::vector<at::Tensor> hessian_product(const std::vector<at::Tensor>& x) {
+    double squared = 0;
+    for (const at::Tensor& block : x) squared += block.square().sum(at::kDouble).item<double>();
+    const double h = kStep / std::sqrt(squared);
+    std::vector<at::Tensor> result;
+    for (const double sign : {1.0, -1.0}) {
+      std::vector<StageTensors> moved;
+      for (const StageTensors& stage : weights_) {
+        moved.emplace_back();
+        for (const at::Tensor& weight : stage) moved.back().push_back(weight.clone());
+      }
+      for (size_t i = 0; i < turned_.size(); ++i) turned_[i].of(moved).add_(x[i], sign * h);
+      const auto& gradients = gradient(moved, options_.first_microbatch, options_.microbatches);
+      for (size_t i = 0; i < turned_.size(); ++i) {
+        if (sign > 0) {
+          result.push_back(turned_[i].of(gradients).clone());
+        } else {
+          result[i].sub_(turned_[i].of(gradients)).div_(2 * h);
+        }
+      }
+    }
+    return result;
+  }
+
+  // The optimizer's, where there are any. A sketch is completed by directions across it.
+  bool take_own_bases(std::vector<HessianBlock>& blocks) const {
+    bool any = false;
+    for (size_t i = 0; i < turned_.size(); ++i) {
+      const auto side = [&](const char* which) {
+        const auto found = options_.optimizer_state->find(turned_[i].matrix.name + which);
+        if (found == options_.optimizer_state->end()) return at::Tensor();
+        const at::Tensor& basis = found->second;
+        if (!basis.any().item<bool>()) return at::Tensor();
+        return basis.size(0) == basis.size(1) ? basis : std::get<0>(at::linalg_qr(basis, "complete"));
+      };
+      blocks[i].u = side("/left_basis");
+      blocks[i].v = side("/right_basis");
+      any |= blocks[i].u.defined() || blocks[i].v.defined();
+    }
+    return any;
+  }
+
+  // Eigenvectors of G G^T and G^T G, summed over fresh microbatches.
+  void estimate_bases(std::vector<HessianBlock>& blocks) {
+    std::vector<std::pair<at::Tensor, at::Tensor>> covariances;
+    for (const HessianBlock& block : blocks) {
+      covariances.emplace_back(at::zeros({block.rows, block.rows}), at::zeros({block.columns, block.columns}));
+    }
+    for (int64_t m = 0; m < kBasisMicrobatches; ++m) {
+      const auto& gradients = gradient(weights_, options_.first_microbatch + options_.microbatches + m, 1);
+      for (size_t i = 0; i < turned_.size(); ++i) {
+        const at::Tensor g = turned_[i].of(gradients);
+        covariances[i].first.addmm_(g, g.t());
+        covariances[i].second.addmm_(g.t(), g);
+      }
+    }
+    const auto basis = [](const at::Tensor& c) {
+      const double trace = c.trace().item<double>();
+      return trace > 0 ? std::get<1>(at::linalg_eigh(c / trace)) : at::Tensor();
+    };
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      blocks[i].u = basis(covariances[i].first);
+      blocks[i].v = basis(covariances[i].second);
+    }
+  }
+
+  WindowPipeline& model_;
+  const HessianOptions& options_;
+  std::vector<Turned> turned_;
+  std::vector<StageTensors> weights_, gradients_;  // [stage]
+};
+
+}  // namespace
+
+int64_t rotatable_weights(const WindowPipeline& model) {
+  int64_t count = 0;
+  for (const Turned& turned : turned_matrices(model)) count += turned.matrix.rows * turned.matrix.columns;
+  return count;
+}
+
+HessianNorms measure_hessian(WindowPipeline& model, const HessianOptions& options) {
+  return Measurement(model, options).run();
+}
+
+}  // namespace gyre

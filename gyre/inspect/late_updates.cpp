@@ -1,0 +1,136 @@
+#include "gyre/inspect/late_updates.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+StageTensors copy_of(std::span<const at::Tensor> tensors) {
+  StageTensors copy;
+  for (const at::Tensor& tensor : tensors) copy.push_back(tensor.clone());
+  return copy;
+}
+
+// Stands in the place of a stage's optimizer. The pipeline's weights are those of some updates ago; the newest are
+// here, and to them the stage's optimizer applies the late gradient.
+class LateOptimizer final : public Optimizer {
+ public:
+  LateOptimizer(std::unique_ptr<Optimizer> optimizer, const LateUpdatesOptions& options, int stage,
+                std::vector<ParameterSpec> specs, std::span<const at::Tensor> weights)
+      : optimizer_(std::move(optimizer)),
+        config_(options.optimizer),
+        delay_(options.delays[stage]),
+        mean_delay_(options.mean_delays[stage]),
+        specs_(std::move(specs)),
+        past_{copy_of(weights)} {}
+
+  const StageTensors& current_weights() const { return past_.front(); }
+  const StageTensors& late_weights() const { return past_.back(); }
+  // The next gradient is that of the current weights: it is kept, to compare the next update with.
+  void expect_current_gradient() { is_current_ = true; }
+
+  void step(std::span<const at::Tensor>, std::span<const at::Tensor> gradients, const UpdateContext& given) override {
+    if (std::exchange(is_current_, false)) {
+      current_gradient_ = copy_of(gradients);
+      return;
+    }
+    UpdateContext context = given;
+    context.delay = static_cast<int64_t>(past_.size()) - 1;
+    context.mean_delay = mean_delay_;
+    if (!current_gradient_.empty()) compare(gradients, context);
+    StageTensors next = copy_of(current_weights());
+    optimizer_->step(next, gradients, context);
+    past_.push_front(std::move(next));
+    if (static_cast<int64_t>(past_.size()) > delay_ + 1) past_.pop_back();
+  }
+  NamedTensors state() const override { return optimizer_->state(); }
+  void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
+
+  StageComparison comparison() const {
+    double squared = 0;
+    for (const at::Tensor& tensor : sum_) squared += tensor.square().sum(at::kDouble).item<double>();
+    return {cosines_ / static_cast<double>(compared_), 1 - std::sqrt(squared) / std::max(1e-300, lengths_)};
+  }
+
+ private:
+  void compare(std::span<const at::Tensor> late_gradient, UpdateContext context) {
+    const StageTensors made = change(late_gradient, context);
+    context.delay = 0;
+    const StageTensors wanted = change(std::exchange(current_gradient_, {}), context);
+    double dot = 0, made_squared = 0, wanted_squared = 0;
+    if (sum_.empty()) {
+      for (const at::Tensor& tensor : made) sum_.push_back(at::zeros_like(tensor));
+    }
+    for (size_t i = 0; i < made.size(); ++i) {
+      dot += (made[i] * wanted[i]).sum(at::kDouble).item<double>();
+      made_squared += made[i].square().sum(at::kDouble).item<double>();
+      wanted_squared += wanted[i].square().sum(at::kDouble).item<double>();
+      sum_[i].add_(made[i]);
+    }
+    cosines_ += dot / std::max(1e-300, std::sqrt(made_squared * wanted_squared));
+    lengths_ += std::sqrt(made_squared);
+    ++compared_;
+  }
+
+  // What the optimizer would make of `gradient` now, by a copy of it.
+  StageTensors change(std::span<const at::Tensor> gradient, const UpdateContext& context) const {
+    const auto copy = make_optimizer(config_, specs_);
+    copy->load_state(optimizer_->state());
+    const StageTensors scratch = copy_of(gradient);
+    StageTensors weights = copy_of(current_weights());
+    copy->step(weights, scratch, context);
+    for (size_t i = 0; i < weights.size(); ++i) weights[i].sub_(current_weights()[i]);
+    return weights;
+  }
+
+  std::unique_ptr<Optimizer> optimizer_;
+  OptimizerConfig config_;
+  int64_t delay_;
+  MeanDelays mean_delay_;
+  std::vector<ParameterSpec> specs_;
+  std::deque<StageTensors> past_;  // past_[i]: the weights i updates ago, as far back as the delay goes
+  bool is_current_ = false;
+  StageTensors current_gradient_;  // for the next update; empty: it is not compared
+  StageTensors sum_;               // of the updates compared
+  double lengths_ = 0, cosines_ = 0;
+  int64_t compared_ = 0;
+};
+
+}  // namespace
+
+std::vector<StageComparison> compare_late_updates(WindowPipeline& model, const LateUpdatesOptions& options) {
+  std::vector<LateOptimizer*> stages;
+  model.replace_optimizers([&](int stage, std::unique_ptr<Optimizer> own) {
+    auto late = std::make_unique<LateOptimizer>(std::move(own), options, stage, model.specs(stage),
+                                                model.pipeline().owner(stage).weights.masters());
+    stages.push_back(late.get());
+    return late;
+  });
+  const int64_t filling = *std::max_element(options.delays.begin(), options.delays.end());
+  for (int64_t t = 0; t < filling + options.updates; ++t) {
+    const int64_t microbatch = options.first_microbatch + t * options.window;
+    const int64_t update = options.first_update + t + 1;
+    if (t >= filling) {
+      for (size_t stage = 0; stage < stages.size(); ++stage) {
+        stages[stage]->expect_current_gradient();
+        model.set_weights(static_cast<int>(stage), stages[stage]->current_weights());
+      }
+      model.run(microbatch, options.window, update);
+    }
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
+      model.set_weights(static_cast<int>(stage), stages[stage]->late_weights());
+    }
+    model.run(microbatch, options.window, update);
+  }
+  std::vector<StageComparison> comparisons;
+  for (const LateOptimizer* stage : stages) comparisons.push_back(stage->comparison());
+  return comparisons;
+}
+
+}  // namespace gyre

@@ -1,0 +1,72 @@
+#include "gyre/inspect/window_pipeline.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "gyre/build/build.h"
+#include "gyre/schedule/builders.h"
+
+namespace gyre {
+namespace {
+
+// 1F1B: no delay, whatever the window.
+Schedule one_window(int stages, int64_t microbatches) {
+  return build_one_f_one_b({.name = "1f1b", .stages = stages, .window = microbatches});
+}
+
+RuntimeOptions exact(RuntimeOptions options) {
+  options.compute = at::kFloat;
+  options.weights = WeightPolicy::Stash;
+  options.recompute = false;
+  options.max_skipped = 0;  // there is nothing to say of a gradient that is not finite
+  return options;
+}
+
+Pipeline make_pipeline(const Config& config, RuntimeOptions options) {
+  const Layers layers = build_layers(config);
+  return Pipeline(one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate), layers,
+                  build_partition(config, layers), exact(std::move(options)), optimizer_config(config));
+}
+
+struct NoObserver final : SegmentObserver {
+  void on_loss(int64_t, double) override {}
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+};
+
+}  // namespace
+
+WindowPipeline::WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options)
+    : pipeline_(make_pipeline(config, std::move(options))),
+      executor_(make_executor(config.pipeline.executor)),
+      batches_(batches) {}
+
+void WindowPipeline::replace_optimizers(const Replace& made) {
+  for (int stage = 0; stage < stages(); ++stage) {
+    auto& optimizer = pipeline_.owner(stage).optimizer;
+    optimizer = made(stage, std::move(optimizer));
+  }
+}
+
+void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights) {
+  pipeline_.replica(0, stage).weights.reset();  // the last window's: nobody reads it any more
+  WeightStore& store = pipeline_.owner(stage).weights;
+  const auto masters = store.begin_update();
+  for (size_t i = 0; i < masters.size(); ++i) masters[i].copy_(weights[i]);
+  store.restart(store.version());
+}
+
+void WindowPipeline::run(int64_t first, int64_t count, int64_t update) {
+  const Schedule schedule = one_window(stages(), count);
+  for (int stage = 0; stage < stages(); ++stage) pipeline_.owner(stage).weights.restart(update - 1);
+  Segment segment;
+  segment.schedule = &schedule;
+  segment.batches = &batches_;
+  segment.first_microbatch = first;
+  segment.first_update = update - 1;
+  segment.microbatches = count;
+  NoObserver nobody;
+  executor_->run(pipeline_, segment, nobody);
+}
+
+}  // namespace gyre

@@ -1,0 +1,43 @@
+// A trained run's model in a pipeline that makes one window at a time, at weights of the caller's choice. Forward,
+// backward, clipping and update are the runtime's; whoever asks puts an optimizer of its own in the place of each
+// stage's, which sees the gradient and decides what becomes of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gyre/batches/batch.h"
+#include "gyre/config/config.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/runtime/pipeline.h"
+
+namespace gyre {
+
+using StageTensors = std::vector<at::Tensor>;  // in the order of the stage's parameters
+
+class WindowPipeline {
+ public:
+  // As many stages as `run` has, without delay, in fp32. `batches` outlives it.
+  WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options);
+
+  // `made`(stage, the stage's own optimizer) stands in its place from now on.
+  using Replace = std::function<std::unique_ptr<Optimizer>(int stage, std::unique_ptr<Optimizer> own)>;
+  void replace_optimizers(const Replace& made);
+
+  int stages() const { return pipeline_.schedule().stages; }
+  const std::vector<ParameterSpec>& specs(int stage) const { return pipeline_.owner(stage).layers.parameters(); }
+  Pipeline& pipeline() { return pipeline_; }
+  // What forward and backward read from the next window on.
+  void set_weights(int stage, std::span<const at::Tensor> weights);
+  // Microbatches [first, first + count) as update `update` (from 1) of a run.
+  void run(int64_t first, int64_t count, int64_t update);
+
+ private:
+  Pipeline pipeline_;
+  std::unique_ptr<Executor> executor_;
+  const BatchSource& batches_;
+};
+
+}  // namespace gyre
