@@ -29,4 +29,10 @@ at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets)
   return loss.div_(static_cast<double>(rows));
 }
 
+void cross_entropy_backward_in_place(at::Tensor& grad_logits, const at::Tensor& grad_loss) {
+  // A pass over the vocabulary saved, where the factor need not be fetched from a device.
+  if (grad_loss.is_cpu() && grad_loss.item<double>() == 1) return;
+  grad_logits.mul_(grad_loss);
+}
+
 }  // namespace gyre

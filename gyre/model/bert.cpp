@@ -5,6 +5,7 @@
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
 #include "gyre/model/bert_layers.h"
+#include "gyre/model/transformer_block.h"
 
 namespace gyre {
 
@@ -13,7 +14,6 @@ Layers build_bert(const BertConfig& config) {
     throw InputError(fmt::format("[model] heads is {}, which does not divide width {}; choose heads that do",
                                  config.heads, config.width));
   }
-  activation_by_name(config.activation);
   BertConfig resolved = config;
   if (resolved.mlp_width == 0) resolved.mlp_width = 4 * resolved.width;
   BlockConfig block;
@@ -22,7 +22,7 @@ Layers build_bert(const BertConfig& config) {
   block.heads = resolved.heads;
   block.context = resolved.context;
   block.mlp_width = resolved.mlp_width;
-  block.activation = resolved.activation;
+  block.activation = activation_by_name(resolved.activation);
   block.dropout = resolved.dropout;
   block.causal = false;
   block.post_norm = resolved.post_norm;

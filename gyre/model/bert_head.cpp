@@ -1,16 +1,20 @@
-// The last layer of a BERT: the masked-token head (dense, activation, norm, output matrix) on the positions that are
-// asked for, and optionally the sentence-order head on the first position. Its loss is the sum of both means.
+// The last layer of a BERT: the masked-token head on the positions that are asked for, and optionally the
+// sentence-order head on the first position. Its loss is the sum of both means.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/cross_entropy.h"
-#include "gyre/kernels/linear.h"
-#include "gyre/kernels/normalization.h"
 #include "gyre/model/bert_layers.h"
+#include "gyre/model/layer_of.h"
+#include "gyre/model/sublayers/linear.h"
+#include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
 namespace {
@@ -18,225 +22,200 @@ namespace {
 constexpr double kAskedFor = 0.15;    // of the tokens
 constexpr double kNeverAskedFor = 3;  // of a sequence: classify and two separators
 
-// In the order of parameters(); the last four only with the sentence-order head, the final norm only with pre-norm.
-enum Parameter {
-  kTransform,
-  kTransformBias,
-  kTransformNorm,
-  kTransformNormBias,
-  kOutput,
-  kOutputBias,
-  kPooler,
-  kPoolerBias,
-  kOrder,
-  kOrderBias,
-};
+LinearOptions matrix_options(int64_t out, int64_t in) {
+  LinearOptions options;
+  options.out = out;
+  options.in = in;
+  return options;
+}
 
-// What the forward keeps.
-enum ForwardSaved {
-  kInput,  // (batch, context, width)
-  kMean,   // of the final norm
-  kRstd,
-  kRows,       // positions asked for, in (batch * context)
-  kGathered,   // (rows, width): the encoder's output there
-  kDense,      // before the activation
-  kActivated,  // after it
-  kTransformMean,
-  kTransformRstd,
-  kNormed,
-  kLogits,     // their gradient, once the loss is known
-  kFirst,      // (batch, width): the encoder's output at the first position
-  kPooled,     // tanh(pooler)
-  kOrderGrad,  // gradient of the order's loss by its logits
-  kForwardSaved
-};
+NormOptions norm_options(const BertConfig& config) {
+  return {config.width, true, kBertNormEpsilon};
+}
 
-// What backward_input leaves: pairs of a matrix's input and its output's gradient, and gradients of the norms.
-enum BackwardSaved {
-  kFinalNormWeightGrad,
-  kFinalNormBiasGrad,
-  kTransformGrad,
-  kTransformInput,
-  kNormWeightGrad,
-  kNormBiasGrad,
-  kOutputGrad,
-  kOutputInput,
-  kPoolerGrad,
-  kPoolerInput,
-  kOrderLogitsGrad,
-  kOrderInput,
-  kBackwardSaved
-};
-
-class BertHead final : public Layer {
+// Dense, activation, norm and output matrix: logits of the whole vocabulary for each row.
+class MaskedTokenHead {
  public:
-  explicit BertHead(const BertConfig& config)
-      : config_(config), activation_(activation_by_name(config.activation)), first_(config.post_norm ? 0 : 2) {}
+  struct Kept {
+    Linear::Kept transform;
+    at::Tensor dense;  // before the activation
+    Norm::Kept norm;
+    Linear::Kept output;
+    at::Tensor grad_logits;  // of the mean loss
+    auto members() const { return std::tie(transform, dense, norm, output, grad_logits); }
+  };
 
-  const std::string& name() const override { return name_; }
+  MaskedTokenHead(ParameterList& parameters, const BertConfig& config)
+      : width_(static_cast<double>(config.width)),
+        vocabulary_(static_cast<double>(config.vocabulary)),
+        activation_(activation_by_name(config.activation)),
+        transform_(parameters, "transform", matrix_options(config.width, config.width)),
+        norm_(parameters, "transform.norm", norm_options(config)),
+        output_(parameters, "output", matrix_options(config.vocabulary, config.width)) {}
 
-  std::vector<ParameterSpec> parameters() const override {
-    const int64_t width = config_.width;
-    const auto zeros = [](const char* name, int64_t size) {
-      return vector_spec(name, size, Initialization::Kind::Zeros);
-    };
-    std::vector<ParameterSpec> specs;
-    if (!config_.post_norm) {
-      specs.push_back(vector_spec("norm.weight", width, Initialization::Kind::Ones));
-      specs.push_back(zeros("norm.bias", width));
-    }
-    specs.push_back(matrix_spec("transform.weight", width, width, kInitialDeviation, false));
-    specs.push_back(zeros("transform.bias", width));
-    specs.push_back(vector_spec("transform.norm.weight", width, Initialization::Kind::Ones));
-    specs.push_back(zeros("transform.norm.bias", width));
-    specs.push_back(matrix_spec("output.weight", config_.vocabulary, width, kInitialDeviation, false));
-    specs.push_back(zeros("output.bias", config_.vocabulary));
-    if (config_.sentence_order) {
-      specs.push_back(matrix_spec("pooler.weight", width, width, kInitialDeviation, false));
-      specs.push_back(zeros("pooler.bias", width));
-      specs.push_back(matrix_spec("order.weight", 2, width, kInitialDeviation, false));
-      specs.push_back(zeros("order.bias", 2));
-    }
-    return specs;
+  // rows: (rows, width) of the encoder's output. Returns (rows, vocabulary).
+  at::Tensor logits(const WeightView& weights, const at::Tensor& rows, const LayerContext& context, Kept& kept) const {
+    kept.dense = transform_.forward(weights, rows, context, kept.transform);
+    const at::Tensor normed = norm_.forward(weights, activate(kept.dense, activation_), context, kept.norm);
+    return output_.forward(weights, normed, context, kept.output);
+  }
+  at::Tensor loss(const WeightView& weights, const at::Tensor& rows, const at::Tensor& targets,
+                  const LayerContext& context, Kept& kept) const {
+    kept.grad_logits = logits(weights, rows, context, kept);
+    return cross_entropy_in_place(kept.grad_logits, targets);
+  }
+  // grad_loss: 0-dim. Returns the gradient by the rows.
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
+    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
+    cross_entropy_backward_in_place(grad_logits, grad_loss);
+    const at::Tensor grad_normed = output_.backward_input(weights, grad_logits, kept.output);
+    const at::Tensor grad_activated = norm_.backward_input(weights, grad_normed, kept.norm);
+    const at::Tensor grad_dense = activate_backward(grad_activated, kept.dense, activation_);
+    kept.dense.reset();
+    return transform_.backward_input(weights, grad_dense, kept.transform);
+  }
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    transform_.backward_weights(kept.transform, gradients);
+    norm_.backward_weights(kept.norm, gradients);
+    output_.backward_weights(kept.output, gradients);
+  }
+  double cost() const { return transform_.cost() + output_.cost(); }
+  double kept_bytes(const MicrobatchShape& rows) const {
+    return transform_.kept_bytes(rows) + norm_.kept_bytes(rows) + output_.kept_bytes(rows) +
+           rows.tokens() * (width_ + vocabulary_) * rows.element_bytes;
+  }
+
+ private:
+  double width_, vocabulary_;
+  Activation activation_;
+  Linear transform_;
+  Norm norm_;
+  Linear output_;
+};
+
+// Pooler (dense and tanh) and a matrix to two logits: are the segments in their order?
+class SentenceOrderHead {
+ public:
+  struct Kept {
+    Linear::Kept pooler;
+    at::Tensor pooled;  // (batch, width)
+    Linear::Kept order;
+    at::Tensor grad_logits;  // of the mean loss
+    auto members() const { return std::tie(pooler, pooled, order, grad_logits); }
+  };
+
+  SentenceOrderHead(ParameterList& parameters, const BertConfig& config)
+      : pooler_(parameters, "pooler", matrix_options(config.width, config.width)),
+        order_(parameters, "order", matrix_options(2, config.width)) {}
+
+  // first: (batch, width), the encoder's output at the first positions.
+  at::Tensor loss(const WeightView& weights, const at::Tensor& first, const at::Tensor& targets,
+                  const LayerContext& context, Kept& kept) const {
+    kept.pooled = pooler_.forward(weights, first, context, kept.pooler).tanh_();
+    kept.grad_logits = order_.forward(weights, kept.pooled, context, kept.order);
+    return cross_entropy_in_place(kept.grad_logits, targets);
+  }
+  // grad_loss: 0-dim. Returns the gradient by `first`.
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
+    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
+    cross_entropy_backward_in_place(grad_logits, grad_loss);
+    const at::Tensor grad_pooled = order_.backward_input(weights, grad_logits, kept.order);
+    const at::Tensor pooled = std::exchange(kept.pooled, {});
+    return pooler_.backward_input(weights, grad_pooled * (1 - pooled * pooled), kept.pooler);
+  }
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    pooler_.backward_weights(kept.pooler, gradients);
+    order_.backward_weights(kept.order, gradients);
+  }
+
+ private:
+  Linear pooler_, order_;
+};
+
+class BertHead {
+ public:
+  struct Kept {
+    Norm::Kept norm;
+    at::Tensor rows;  // the positions asked for, in (batch * context)
+    MaskedTokenHead::Kept tokens;
+    SentenceOrderHead::Kept order;
+    int64_t batch = 0, context = 0;
+    auto members() const { return std::tie(norm, rows, tokens, order, batch, context); }
+  };
+
+  BertHead(ParameterList& parameters, const BertConfig& config) : config_(config), tokens_(declare(parameters)) {
+    if (config.sentence_order) order_.emplace(parameters, config);
   }
 
   // input: (batch, context, width). Returns the loss, or (batch, context, vocabulary) logits without targets.
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
-                     Saved& saved) const override {
-    std::vector<at::Tensor> keep(kForwardSaved);
-    at::Tensor x = input;
-    if (!config_.post_norm) {
-      auto norm = layer_norm(input, weights[0], weights[1], kBertNormEpsilon);
-      keep[kInput] = input;
-      keep[kMean] = norm.mean;
-      keep[kRstd] = norm.rstd;
-      x = norm.output;
-    }
+                     Kept& kept) const {
+    const at::Tensor x = norm_ ? norm_->forward(weights, input, context, kept.norm) : input;
+    kept.batch = input.size(0);
+    kept.context = input.size(1);
     const at::Tensor flat = x.reshape({-1, config_.width});
     if (!context.targets.defined()) {
-      return masked_logits(weights, flat, keep).view({input.size(0), input.size(1), config_.vocabulary});
+      return tokens_.logits(weights, flat, context, kept.tokens).view({kept.batch, kept.context, config_.vocabulary});
     }
 
     // The first position is never masked: its column is the sentence order's.
     const at::Tensor wanted = context.targets.clone();
     wanted.select(1, 0).fill_(-1);
     const at::Tensor targets = wanted.reshape({-1});
-    keep[kRows] = at::nonzero(targets.ge(0)).reshape({-1});
-    if (keep[kRows].numel() == 0) throw RunError("a microbatch has no masked token");
-    keep[kGathered] = flat.index_select(0, keep[kRows]);
-    keep[kLogits] = masked_logits(weights, keep[kGathered], keep);
-    at::Tensor loss = cross_entropy_in_place(keep[kLogits], targets.index_select(0, keep[kRows]));
-    if (config_.sentence_order) {
-      keep[kFirst] = x.select(1, 0).contiguous();
-      keep[kPooled] = linear(keep[kFirst], weight(weights, kPooler), weight(weights, kPoolerBias)).tanh_();
-      keep[kOrderGrad] = linear(keep[kPooled], weight(weights, kOrder), weight(weights, kOrderBias));
-      loss.add_(cross_entropy_in_place(keep[kOrderGrad], context.targets.select(1, 0).contiguous()));
+    kept.rows = at::nonzero(targets.ge(0)).reshape({-1});
+    if (kept.rows.numel() == 0) throw RunError("a microbatch has no masked token");
+    at::Tensor loss = tokens_.loss(weights, flat.index_select(0, kept.rows), targets.index_select(0, kept.rows),
+                                   context, kept.tokens);
+    if (order_) {
+      loss.add_(order_->loss(weights, x.select(1, 0).contiguous(), context.targets.select(1, 0).contiguous(), context,
+                             kept.order));
     }
-    saved.tensors = std::move(keep);
-    // The backward needs the shape alone where there is no final norm.
-    if (config_.post_norm) saved.tensors[kInput] = at::empty({0, input.size(0), input.size(1)}, input.options());
     return loss;
   }
 
   // grad_output: 0-dim, the weight of this microbatch's loss.
-  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
-    const std::vector<at::Tensor> kept = std::move(saved.tensors);
-    std::vector<at::Tensor> leave(kBackwardSaved);
-    const double factor = grad_output.item<double>();
-    const int64_t batch = config_.post_norm ? kept[kInput].size(1) : kept[kInput].size(0);
-    const int64_t context = config_.post_norm ? kept[kInput].size(2) : kept[kInput].size(1);
-
-    leave[kOutputGrad] = kept[kLogits].mul_(factor);
-    leave[kOutputInput] = kept[kNormed];
-    const at::Tensor grad_normed = linear_backward_input(leave[kOutputGrad], weight(weights, kOutput));
-    auto norm = layer_norm_backward(grad_normed, kept[kActivated], kept[kTransformMean], kept[kTransformRstd],
-                                    weight(weights, kTransformNorm), weight(weights, kTransformNormBias));
-    leave[kNormWeightGrad] = norm.weight;
-    leave[kNormBiasGrad] = norm.bias;
-    leave[kTransformGrad] = activate_backward(norm.input, kept[kDense], activation_);
-    leave[kTransformInput] = kept[kGathered];
-    const at::Tensor grad_rows = linear_backward_input(leave[kTransformGrad], weight(weights, kTransform));
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Kept& kept) const {
+    const at::Tensor grad_rows = tokens_.backward_input(weights, grad_output, kept.tokens);
     // Rows are distinct: nothing is added twice, so the order does not matter.
-    at::Tensor grad = at::zeros({batch * context, config_.width}, grad_rows.options());
-    grad.index_copy_(0, kept[kRows], grad_rows);
-    grad = grad.view({batch, context, config_.width});
-    if (config_.sentence_order) {
-      leave[kOrderLogitsGrad] = kept[kOrderGrad].mul_(factor);
-      leave[kOrderInput] = kept[kPooled];
-      const at::Tensor grad_pooled = linear_backward_input(leave[kOrderLogitsGrad], weight(weights, kOrder));
-      leave[kPoolerGrad] = grad_pooled * (1 - kept[kPooled] * kept[kPooled]);
-      leave[kPoolerInput] = kept[kFirst];
-      grad.select(1, 0).add_(linear_backward_input(leave[kPoolerGrad], weight(weights, kPooler)));
-    }
-    if (!config_.post_norm) {
-      auto final_norm = layer_norm_backward(grad, kept[kInput], kept[kMean], kept[kRstd], weights[0], weights[1]);
-      leave[kFinalNormWeightGrad] = final_norm.weight;
-      leave[kFinalNormBiasGrad] = final_norm.bias;
-      grad = final_norm.input;
-    }
-    saved.tensors = std::move(leave);
-    return grad;
+    at::Tensor grad = at::zeros({kept.batch * kept.context, config_.width}, grad_rows.options());
+    grad.index_copy_(0, std::exchange(kept.rows, {}), grad_rows);
+    grad = grad.view({kept.batch, kept.context, config_.width});
+    if (order_) grad.select(1, 0).add_(order_->backward_input(weights, grad_output, kept.order));
+    return norm_ ? norm_->backward_input(weights, grad, kept.norm) : grad;
   }
 
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
-    const std::vector<at::Tensor> kept = std::move(saved.tensors);
-    saved.tensors.clear();
-    const auto add_linear = [&](Parameter matrix, int grad) {
-      linear_backward_weight(kept[grad + 1], kept[grad], gradients[index(matrix)]);
-      linear_backward_bias(kept[grad], gradients[index(matrix) + 1]);
-    };
-    if (!config_.post_norm) {
-      gradients[0].add_(kept[kFinalNormWeightGrad]);
-      gradients[1].add_(kept[kFinalNormBiasGrad]);
-    }
-    add_linear(kTransform, kTransformGrad);
-    gradients[index(kTransformNorm)].add_(kept[kNormWeightGrad]);
-    gradients[index(kTransformNormBias)].add_(kept[kNormBiasGrad]);
-    add_linear(kOutput, kOutputGrad);
-    if (!config_.sentence_order) return;
-    add_linear(kPooler, kPoolerGrad);
-    add_linear(kOrder, kOrderLogitsGrad);
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    if (norm_) norm_->backward_weights(kept.norm, gradients);
+    tokens_.backward_weights(kept.tokens, gradients);
+    if (order_) order_->backward_weights(kept.order, gradients);
   }
 
-  double cost(int64_t tokens) const override {
-    const auto width = static_cast<double>(config_.width);
-    return kAskedFor * static_cast<double>(tokens) * width * (width + static_cast<double>(config_.vocabulary));
-  }
-  // Of a row that is asked for: its number, what goes into and comes out of the transform and its norm, the logits.
-  // With pre-norm also every token's final norm.
-  double kept_bytes(const MicrobatchShape& shape) const override {
-    const double width = static_cast<double>(config_.width), element = shape.element_bytes;
-    const double rows = shape.sequences * std::max(1.0, std::floor(kAskedFor * (shape.context - kNeverAskedFor)));
-    const double row = kTokenBytes + kNormBytes + (4 * width + static_cast<double>(config_.vocabulary)) * element;
-    return rows * row + (config_.post_norm ? 0 : shape.tokens() * (width * element + kNormBytes));
+  double cost() const { return kAskedFor * tokens_.cost(); }
+  // What the sentence-order head keeps of a sequence is next to nothing.
+  double kept_bytes(const MicrobatchShape& shape) const {
+    constexpr double kRowNumber = 8;
+    MicrobatchShape rows = shape;
+    rows.context = std::max(1.0, std::floor(kAskedFor * (shape.context - kNeverAskedFor)));
+    return (norm_ ? norm_->kept_bytes(shape) : 0) + tokens_.kept_bytes(rows) + rows.tokens() * kRowNumber;
   }
 
  private:
-  size_t index(Parameter which) const { return static_cast<size_t>(first_) + static_cast<size_t>(which); }
-  const at::Tensor& weight(const WeightView& weights, Parameter which) const { return weights[index(which)]; }
-
-  // rows: (rows, width) of the encoder's output. Returns (rows, vocabulary).
-  at::Tensor masked_logits(const WeightView& weights, const at::Tensor& rows, std::vector<at::Tensor>& keep) const {
-    keep[kDense] = linear(rows, weight(weights, kTransform), weight(weights, kTransformBias));
-    keep[kActivated] = activate(keep[kDense], activation_);
-    const auto norm = layer_norm(keep[kActivated], weight(weights, kTransformNorm), weight(weights, kTransformNormBias),
-                                 kBertNormEpsilon);
-    keep[kTransformMean] = norm.mean;
-    keep[kTransformRstd] = norm.rstd;
-    keep[kNormed] = norm.output;
-    return linear(norm.output, weight(weights, kOutput), weight(weights, kOutputBias));
+  // With pre-norm a final norm's parameters come first.
+  MaskedTokenHead declare(ParameterList& parameters) {
+    if (!config_.post_norm) norm_.emplace(parameters, "norm", norm_options(config_));
+    return {parameters, config_};
   }
 
-  std::string name_ = "head";
   BertConfig config_;
-  Activation activation_;
-  int first_;  // index of the transform's matrix
+  std::optional<Norm> norm_;  // of what the blocks leave
+  MaskedTokenHead tokens_;
+  std::optional<SentenceOrderHead> order_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Layer> make_bert_head(const BertConfig& config) {
-  return std::make_shared<BertHead>(config);
+  return std::make_shared<LayerOf<BertHead>>("head", config);
 }
 
 }  // namespace gyre

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "gyre/model/bert.h"
-#include "gyre/model/transformer_layers.h"
 
 namespace gyre {
 

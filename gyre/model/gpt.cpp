@@ -5,6 +5,7 @@
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
 #include "gyre/model/gpt_layers.h"
+#include "gyre/model/transformer_block.h"
 
 namespace gyre {
 namespace {
@@ -25,7 +26,6 @@ void check(const GptConfig& config) {
   if (!(config.dropout >= 0 && config.dropout < 1)) {
     throw InputError(fmt::format("[model] dropout is {}; give 0 or more and less than 1", config.dropout));
   }
-  activation_by_name(config.activation);
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ Layers build_gpt(const GptConfig& config) {
   block.heads = resolved.heads;
   block.context = resolved.context;
   block.mlp_width = resolved.mlp_width;
-  block.activation = resolved.activation;
+  block.activation = activation_by_name(resolved.activation);
   block.bias = resolved.bias;
   block.dropout = resolved.dropout;
-  block.epsilon = kLayerNormEpsilon;
+  block.epsilon = kGptNormEpsilon;
   for (int number = 0; number < resolved.layers; ++number) layers.push_back(make_transformer_block(block, number));
   layers.push_back(make_gpt_head(resolved));
   return layers;

@@ -1,72 +1,62 @@
-// The first layer: token embedding plus learned position, with dropout.
-#include <ATen/ATen.h>
+// The first layer of a GPT: token embedding plus learned position, with dropout.
+#include <tuple>
 
-#include "gyre/kernels/dropout.h"
-#include "gyre/kernels/embedding.h"
 #include "gyre/model/gpt_layers.h"
+#include "gyre/model/layer_of.h"
+#include "gyre/model/sublayers/dropout.h"
+#include "gyre/model/sublayers/embedding.h"
 
 namespace gyre {
 namespace {
 
-class GptEmbedding final : public Layer {
+class GptEmbedding {
  public:
-  explicit GptEmbedding(const GptConfig& config) : config_(config) {}
+  struct Kept {
+    Embedding::Kept tokens;
+    LearnedPositions::Kept positions;
+    Dropout::Kept dropout;
+    auto members() const { return std::tie(tokens, positions, dropout); }
+  };
 
-  const std::string& name() const override { return name_; }
-
-  std::vector<ParameterSpec> parameters() const override {
-    return {matrix_spec("token.weight", config_.vocabulary, config_.width, kInitialDeviation, false),
-            matrix_spec("position.weight", config_.context, config_.width, kInitialDeviation, false)};
-  }
+  GptEmbedding(ParameterList& parameters, const GptConfig& config)
+      : width_(static_cast<double>(config.width)),
+        tokens_(parameters, "token", config.vocabulary, config.width),
+        positions_(parameters, "position", config.context, config.width),
+        dropout_({config.dropout, config.width, 0}) {}
 
   // input: (batch, context) int64 tokens. Returns (batch, context, width).
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
-                     Saved& saved) const override {
-    const at::Tensor positions = weights[1].narrow(0, 0, input.size(1));
-    at::Tensor x = embed(weights[0], input).add_(positions);
-    at::Tensor mask;
-    if (context.training && config_.dropout > 0) {
-      mask = dropout_mask(x, config_.dropout,
-                          RandomStream(context.seed, StreamPurpose::Dropout, static_cast<uint64_t>(context.microbatch),
-                                       static_cast<uint32_t>(context.layer) * 4));
-      x.mul_(mask);
-    }
-    saved.tensors = {input, mask};
+                     Kept& kept) const {
+    at::Tensor x = tokens_.forward(weights, input, context, kept.tokens);
+    positions_.add_to(x, weights);
+    dropout_.apply(x, context, kept.dropout);
     return x;
   }
-
-  at::Tensor backward_input(const WeightView&, const at::Tensor& grad_output, Saved& saved) const override {
-    const at::Tensor& mask = saved.tensors[1];
-    saved.tensors = {saved.tensors[0], mask.defined() ? grad_output * mask : grad_output};
-    return {};  // tokens have no gradient
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Kept& kept) const {
+    const at::Tensor grad = dropout_.backward_input(grad_output, kept.dropout);
+    positions_.backward_input(grad, kept.positions);
+    return tokens_.backward_input(weights, grad, kept.tokens);
   }
-
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
-    const at::Tensor& tokens = saved.tensors[0];
-    const at::Tensor& grad = saved.tensors[1];
-    embed_backward(grad, tokens, gradients[0]);
-    gradients[1].narrow(0, 0, tokens.size(1)).add_(at::sum(grad, {0}, false, gradients[1].scalar_type()));
-    saved.tensors.clear();
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    tokens_.backward_weights(kept.tokens, gradients);
+    positions_.backward_weights(kept.positions, gradients);
   }
-
-  double cost(int64_t tokens) const override {
-    return static_cast<double>(tokens) * static_cast<double>(config_.width);
-  }
-  // Tokens, and the dropout's mask.
-  double kept_bytes(const MicrobatchShape& shape) const override {
-    const double mask = config_.dropout > 0 ? static_cast<double>(config_.width) * shape.element_bytes : 0;
-    return shape.tokens() * (kTokenBytes + mask);
+  double cost() const { return width_; }
+  double kept_bytes(const MicrobatchShape& shape) const {
+    return tokens_.kept_bytes(shape) + dropout_.kept_bytes(shape);
   }
 
  private:
-  std::string name_ = "embedding";
-  GptConfig config_;
+  double width_;
+  Embedding tokens_;
+  LearnedPositions positions_;
+  Dropout dropout_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Layer> make_gpt_embedding(const GptConfig& config) {
-  return std::make_shared<GptEmbedding>(config);
+  return std::make_shared<LayerOf<GptEmbedding>>("embedding", config);
 }
 
 }  // namespace gyre

@@ -1,78 +1,77 @@
-// The last layer: final norm, output matrix (not tied to the embedding), mean cross-entropy.
+// The last layer of a GPT: final norm, output matrix (not tied to the embedding), mean cross-entropy.
 #include <ATen/ATen.h>
 
+#include <tuple>
+#include <utility>
+
 #include "gyre/kernels/cross_entropy.h"
-#include "gyre/kernels/linear.h"
-#include "gyre/kernels/normalization.h"
 #include "gyre/model/gpt_layers.h"
+#include "gyre/model/layer_of.h"
+#include "gyre/model/sublayers/linear.h"
+#include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
 namespace {
 
-class GptHead final : public Layer {
+LinearOptions output_options(const GptConfig& config) {
+  LinearOptions output;
+  output.out = config.vocabulary;
+  output.in = config.width;
+  output.bias = false;
+  return output;
+}
+
+class GptHead {
  public:
-  explicit GptHead(const GptConfig& config) : config_(config) {}
+  struct Kept {
+    Norm::Kept norm;
+    Linear::Kept output;
+    at::Tensor grad_logits;  // of the mean loss: the backward needs no second pass over the vocabulary
+    auto members() const { return std::tie(norm, output, grad_logits); }
+  };
 
-  const std::string& name() const override { return name_; }
-
-  std::vector<ParameterSpec> parameters() const override {
-    std::vector<ParameterSpec> specs = {vector_spec("norm.weight", config_.width, Initialization::Kind::Ones)};
-    if (config_.bias) specs.push_back(vector_spec("norm.bias", config_.width, Initialization::Kind::Zeros));
-    specs.push_back(matrix_spec("output.weight", config_.vocabulary, config_.width, kInitialDeviation, false));
-    return specs;
-  }
+  GptHead(ParameterList& parameters, const GptConfig& config)
+      : vocabulary_(config.vocabulary),
+        norm_(parameters, "norm", {config.width, config.bias, kGptNormEpsilon}),
+        output_(parameters, "output", output_options(config)) {}
 
   // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets.
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
-                     Saved& saved) const override {
-    auto norm = layer_norm(input, weights[0], norm_bias(weights), kLayerNormEpsilon);
-    at::Tensor logits = linear(norm.output, weights[weights.size() - 1], at::Tensor());
+                     Kept& kept) const {
+    const at::Tensor normed = norm_.forward(weights, input, context, kept.norm);
+    at::Tensor logits = output_.forward(weights, normed, context, kept.output);
     if (!context.targets.defined()) return logits;
-    at::Tensor rows = logits.view({-1, config_.vocabulary});
+    at::Tensor rows = logits.view({-1, vocabulary_});
     at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}));
-    // `rows` is now the gradient of the loss by the logits: the backward needs no second pass over the vocabulary.
-    saved.tensors = {input, norm.mean, norm.rstd, norm.output, logits};
+    kept.grad_logits = std::move(logits);
     return loss;
   }
-
   // grad_output: 0-dim, the weight of this microbatch's loss.
-  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
-    const std::vector<at::Tensor> kept = std::move(saved.tensors);
-    const double factor = grad_output.item<double>();
-    const at::Tensor grad_logits = factor == 1 ? kept[4] : kept[4].mul_(factor);
-    const at::Tensor grad_normed = linear_backward_input(grad_logits, weights[weights.size() - 1]);
-    auto norm = layer_norm_backward(grad_normed, kept[0], kept[1], kept[2], weights[0], norm_bias(weights));
-    saved.tensors = {norm.weight, norm.bias, kept[3], grad_logits};
-    return norm.input;
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Kept& kept) const {
+    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
+    cross_entropy_backward_in_place(grad_logits, grad_output);
+    return norm_.backward_input(weights, output_.backward_input(weights, grad_logits, kept.output), kept.norm);
   }
-
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
-    gradients[0].add_(saved.tensors[0]);
-    if (config_.bias) gradients[1].add_(saved.tensors[1]);
-    linear_backward_weight(saved.tensors[2], saved.tensors[3], gradients.back());
-    saved.tensors.clear();
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    norm_.backward_weights(kept.norm, gradients);
+    output_.backward_weights(kept.output, gradients);
   }
-
-  double cost(int64_t tokens) const override {
-    return static_cast<double>(tokens) * static_cast<double>(config_.width) * static_cast<double>(config_.vocabulary);
-  }
-  // The norm's input, output and statistics, and the logits.
-  double kept_bytes(const MicrobatchShape& shape) const override {
-    const double elements = 2 * static_cast<double>(config_.width) + static_cast<double>(config_.vocabulary);
-    return shape.tokens() * (elements * shape.element_bytes + kNormBytes);
+  double cost() const { return output_.cost(); }
+  double kept_bytes(const MicrobatchShape& shape) const {
+    const double logits = shape.tokens() * static_cast<double>(vocabulary_) * shape.element_bytes;
+    return norm_.kept_bytes(shape) + output_.kept_bytes(shape) + logits;
   }
 
  private:
-  at::Tensor norm_bias(const WeightView& weights) const { return config_.bias ? weights[1] : at::Tensor(); }
-
-  std::string name_ = "head";
-  GptConfig config_;
+  int64_t vocabulary_;
+  Norm norm_;
+  Linear output_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Layer> make_gpt_head(const GptConfig& config) {
-  return std::make_shared<GptHead>(config);
+  return std::make_shared<LayerOf<GptHead>>("head", config);
 }
 
 }  // namespace gyre

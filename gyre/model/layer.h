@@ -11,33 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "gyre/model/saved.h"
+#include "gyre/model/sublayers/context.h"
 #include "gyre/tensors/parameter.h"
 #include "gyre/tensors/weight_view.h"
 
 namespace gyre {
-
-// What a call knows besides weights and input. (seed, microbatch, layer) keys the layer's random stream.
-struct LayerContext {
-  bool training = true;  // dropout on
-  uint64_t seed = 0;
-  int64_t microbatch = 0;
-  int layer = 0;
-  at::Tensor targets;  // read by the output head alone; undefined: the head returns logits instead of the loss
-};
-
-// The size of a microbatch, in doubles: a wrong configuration's sizes fit no integer.
-struct MicrobatchShape {
-  double sequences = 0, context = 0;
-  double element_bytes = 4;  // of the compute type
-  double tokens() const { return sequences * context; }
-};
-
-// What one microbatch in flight keeps at one layer between forward and backward. Owned by the microbatch; emptied by
-// the backward, so that memory returns as soon as it can.
-struct Saved {
-  std::vector<at::Tensor> tensors;
-  std::shared_ptr<void> other;  // for adapters that keep more than tensors
-};
 
 // Layers are immutable: one object serves every microbatch, worker and replica at once.
 class Layer {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <tuple>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -15,6 +16,12 @@ struct ModuleLayer::InFlight {
   std::unique_ptr<Copy> copy;
   VersionId version;  // that the forward read
   at::Tensor input, targets, output;
+};
+
+struct ModuleLayer::Kept {
+  std::shared_ptr<InFlight> flight;
+  std::vector<at::Tensor> gradients;  // left for the weights
+  auto members() const { return std::tie(flight, gradients); }
 };
 
 ModuleLayer::ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss)
@@ -82,13 +89,14 @@ at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& inp
   const at::Tensor output = flight->output.detach();
   if (context.training) {
     flight->version = weights.version();
-    saved.other = flight;
+    saved.keep(Kept{flight, {}});
   }
   return output;
 }
 
 at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const {
-  const auto flight = std::static_pointer_cast<InFlight>(std::exchange(saved.other, nullptr));
+  Kept& kept = saved.get<Kept>();
+  const auto flight = std::exchange(kept.flight, nullptr);
   const at::AutoGradMode recording(true);
   const bool same = flight->version.is_known() && flight->version == weights.version();
   if (!same) record(weights, *flight);
@@ -103,15 +111,16 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
     grad_input = gradients.back().detach();
     gradients.pop_back();
   }
-  saved.tensors = std::move(gradients);
+  kept.gradients = std::move(gradients);
   return grad_input;
 }
 
 void ModuleLayer::backward_weights(Saved& saved, std::span<at::Tensor> gradients) const {
+  const std::vector<at::Tensor>& own = saved.get<Kept>().gradients;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (saved.tensors[i].defined()) gradients[i].add_(saved.tensors[i]);
+    if (own[i].defined()) gradients[i].add_(own[i]);
   }
-  saved.tensors.clear();
+  saved.clear();
 }
 
 double ModuleLayer::cost(int64_t tokens) const {

@@ -43,6 +43,7 @@ class ModuleLayer final : public Layer {
     std::vector<at::Tensor> parameters;
   };
   struct InFlight;
+  struct Kept;
 
   std::unique_ptr<Copy> take_copy() const;
   void give_back(std::unique_ptr<Copy> copy) const;

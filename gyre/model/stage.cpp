@@ -68,10 +68,9 @@ at::Tensor Stage::backward(const WeightView& weights, at::Tensor grad_output, St
 int64_t saved_bytes(const StageSaved& saved) {
   std::map<const void*, int64_t> storages;
   for (const Saved& layer : saved) {
-    for (const at::Tensor& tensor : layer.tensors) {
-      if (!tensor.defined()) continue;
+    layer.for_each_tensor([&](const at::Tensor& tensor) {
       storages[tensor.storage().unsafeGetStorageImpl()] = static_cast<int64_t>(tensor.storage().nbytes());
-    }
+    });
   }
   int64_t bytes = 0;
   for (const auto& [storage, size] : storages) bytes += size;

@@ -24,21 +24,28 @@ class Poisoned final : public Layer {
   std::vector<ParameterSpec> parameters() const override { return layer_->parameters(); }
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {
-    at::Tensor output = layer_->forward(weights, input, context, saved);
-    saved.other = std::make_shared<int64_t>(context.microbatch);
+    Kept kept{{}, context.microbatch};
+    at::Tensor output = layer_->forward(weights, input, context, kept.layer);
+    saved.keep(std::move(kept));
     return output;
   }
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
-    return layer_->backward_input(weights, grad_output, saved);
+    return layer_->backward_input(weights, grad_output, saved.get<Kept>().layer);
   }
   void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
-    const int64_t microbatch = *std::static_pointer_cast<int64_t>(saved.other);
-    layer_->backward_weights(saved, gradients);
-    if (microbatches_.count(microbatch) > 0) gradients[0].view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
+    Kept& kept = saved.get<Kept>();
+    layer_->backward_weights(kept.layer, gradients);
+    if (microbatches_.count(kept.microbatch) > 0) gradients[0].view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
   }
   double cost(int64_t tokens) const override { return layer_->cost(tokens); }
 
  private:
+  struct Kept {
+    Saved layer;
+    int64_t microbatch;
+    auto members() const { return std::tie(layer, microbatch); }
+  };
+
   std::shared_ptr<const Layer> layer_;
   std::set<int64_t> microbatches_;
 };

@@ -1,0 +1,48 @@
+// A layer that is one sublayer.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gyre/model/layer.h"
+#include "gyre/model/sublayers/parameters.h"
+#include "gyre/model/sublayers/sublayer.h"
+
+namespace gyre {
+
+template <Sublayer Part>
+class LayerOf final : public Layer {
+ public:
+  template <typename... Options>
+  explicit LayerOf(std::string name, const Options&... options)
+      : name_(std::move(name)), part_(parameters_, options...) {}
+
+  const std::string& name() const override { return name_; }
+  std::vector<ParameterSpec> parameters() const override { return parameters_.specs(); }
+
+  at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
+                     Saved& saved) const override {
+    typename Part::Kept kept;
+    at::Tensor output = part_.forward(weights, input, context, kept);
+    if (context.training) saved.keep(std::move(kept));
+    return output;
+  }
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
+    return part_.backward_input(weights, grad_output, saved.get<typename Part::Kept>());
+  }
+  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
+    part_.backward_weights(saved.get<typename Part::Kept>(), gradients);
+    saved.clear();
+  }
+
+  double cost(int64_t tokens) const override { return static_cast<double>(tokens) * part_.cost(); }
+  double kept_bytes(const MicrobatchShape& shape) const override { return part_.kept_bytes(shape); }
+
+ private:
+  std::string name_;
+  ParameterList parameters_;
+  Part part_;
+};
+
+}  // namespace gyre

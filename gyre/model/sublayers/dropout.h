@@ -1,0 +1,39 @@
+// Dropout of a branch, in place. Its mask is a function of (seed, microbatch, layer, site), so that it is the same in
+// any partition, order and repetition.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <tuple>
+
+#include "gyre/model/sublayers/context.h"
+
+namespace gyre {
+
+struct DropoutOptions {
+  double probability = 0;
+  int64_t width = 0;
+  uint32_t site = 0;  // which of the layer's dropouts this is: 0 to 3
+};
+
+class Dropout {
+ public:
+  struct Kept {
+    at::Tensor mask;  // of the input's shape; undefined without dropout
+    auto members() const { return std::tie(mask); }
+  };
+
+  explicit Dropout(const DropoutOptions& options) : options_(options) {}
+
+  void apply(at::Tensor& x, const LayerContext& context, Kept& kept) const;
+  at::Tensor backward_input(const at::Tensor& grad, Kept& kept) const;
+  double kept_bytes(const MicrobatchShape& shape) const {
+    return options_.probability > 0 ? shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes : 0;
+  }
+
+ private:
+  DropoutOptions options_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,58 @@
+// Embeddings: rows of a table, chosen by tokens or by positions.
+#pragma once
+
+#include <string>
+#include <tuple>
+
+#include "gyre/model/sublayers/parameters.h"
+#include "gyre/model/sublayers/sublayer.h"
+
+namespace gyre {
+
+// The row of every token. Tokens have no gradient.
+class Embedding {
+ public:
+  struct Kept {
+    at::Tensor tokens;       // (batch, context) int64
+    at::Tensor grad_output;  // left for the weights
+    auto members() const { return std::tie(tokens, grad_output); }
+  };
+
+  // Declares NAME.weight.
+  Embedding(ParameterList& parameters, const std::string& name, int64_t vocabulary, int64_t width);
+
+  // tokens: (batch, context) int64. Returns (batch, context, width).
+  at::Tensor forward(const WeightView& weights, const at::Tensor& tokens, const LayerContext& context,
+                     Kept& kept) const;
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  double cost() const { return 0; }
+  double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * 8; }
+
+ private:
+  size_t table_;
+};
+static_assert(Sublayer<Embedding>);
+
+// Adds the row of its position to every token: x + table[0 .. context).
+class LearnedPositions {
+ public:
+  struct Kept {
+    at::Tensor grad_output;  // left for the weights
+    auto members() const { return std::tie(grad_output); }
+  };
+
+  // Declares NAME.weight.
+  LearnedPositions(ParameterList& parameters, const std::string& name, int64_t context, int64_t width);
+
+  // x: (batch, context, width), changed in place.
+  void add_to(at::Tensor& x, const WeightView& weights) const;
+  // The gradient by x is that by the sum.
+  void backward_input(const at::Tensor& grad, Kept& kept) const { kept.grad_output = grad; }
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+
+ private:
+  size_t table_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,44 @@
+#include "gyre/model/sublayers/linear.h"
+
+#include "gyre/kernels/linear.h"
+
+namespace gyre {
+namespace {
+
+ParameterSpec matrix_spec(const std::string& name, const LinearOptions& options) {
+  ParameterSpec spec;
+  spec.name = name + ".weight";
+  spec.shape = {options.out, options.in};
+  spec.initialization = {Initialization::Kind::Normal, options.deviation};
+  spec.decay = true;
+  spec.rotate = options.rotate;
+  spec.row_blocks = options.row_blocks;
+  return spec;
+}
+
+}  // namespace
+
+Linear::Linear(ParameterList& parameters, const std::string& name, const LinearOptions& options)
+    : out_(static_cast<double>(options.out)),
+      in_(static_cast<double>(options.in)),
+      weight_(parameters.add(matrix_spec(name, options))) {
+  if (options.bias) bias_ = parameters.add_vector(name + ".bias", options.out, Initialization::Kind::Zeros);
+}
+
+at::Tensor Linear::forward(const WeightView& weights, const at::Tensor& x, const LayerContext&, Kept& kept) const {
+  kept.input = x;
+  return linear(x, weights[weight_], bias_ ? weights[*bias_] : at::Tensor());
+}
+
+at::Tensor Linear::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
+  kept.grad_output = grad;
+  return linear_backward_input(grad, weights[weight_]);
+}
+
+void Linear::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  linear_backward_weight(kept.input, kept.grad_output, gradients[weight_]);
+  if (bias_) linear_backward_bias(kept.grad_output, gradients[*bias_]);
+  kept = {};
+}
+
+}  // namespace gyre

@@ -1,0 +1,46 @@
+// y = x W^T + b.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "gyre/model/sublayers/parameters.h"
+#include "gyre/model/sublayers/sublayer.h"
+
+namespace gyre {
+
+struct LinearOptions {
+  int64_t out = 0, in = 0;
+  bool bias = true;
+  float deviation = kInitialDeviation;  // of the initial weights
+  bool rotate = false;                  // see ParameterSpec
+  int row_blocks = 1;                   // see ParameterSpec
+};
+
+class Linear {
+ public:
+  struct Kept {
+    at::Tensor input;        // (..., in)
+    at::Tensor grad_output;  // left for the weights
+    auto members() const { return std::tie(input, grad_output); }
+  };
+
+  // Declares NAME.weight and NAME.bias.
+  Linear(ParameterList& parameters, const std::string& name, const LinearOptions& options);
+
+  // x: (..., in). Returns (..., out).
+  at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  double cost() const { return out_ * in_; }
+  double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * in_ * shape.element_bytes; }
+
+ private:
+  double out_, in_;
+  size_t weight_;
+  std::optional<size_t> bias_;
+};
+static_assert(Sublayer<Linear>);
+
+}  // namespace gyre

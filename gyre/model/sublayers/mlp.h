@@ -1,0 +1,45 @@
+// The MLP of a transformer block: a wider hidden layer between two matrices.
+#pragma once
+
+#include <string>
+#include <tuple>
+
+#include "gyre/kernels/activation.h"
+#include "gyre/model/sublayers/linear.h"
+
+namespace gyre {
+
+struct MlpOptions {
+  int64_t width = 0, hidden = 0;
+  Activation activation = Activation::Gelu;
+  bool bias = true;
+  float out_deviation = kInitialDeviation;
+};
+
+class Mlp {
+ public:
+  using Options = MlpOptions;
+  struct Kept {
+    Linear::Kept in;
+    at::Tensor hidden;  // (..., hidden), before the activation
+    Linear::Kept out;
+    auto members() const { return std::tie(in, hidden, out); }
+  };
+
+  // Declares NAME.in and NAME.out.
+  Mlp(ParameterList& parameters, const std::string& name, const MlpOptions& options);
+
+  // x: (..., width). Returns the same shape.
+  at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  double cost() const { return in_.cost() + out_.cost(); }
+  double kept_bytes(const MicrobatchShape& shape) const;
+
+ private:
+  MlpOptions options_;
+  Linear in_, out_;
+};
+static_assert(Sublayer<Mlp>);
+
+}  // namespace gyre

@@ -1,0 +1,71 @@
+// A branch beside the residual stream, with its norm and its dropout.
+//   pre-norm (GPT-2):                         y = x + dropout(branch(norm(x)))
+//   post-norm (BERT, Vaswani et al., 2017):   y = norm(x + dropout(branch(x)))
+#pragma once
+
+#include <string>
+#include <tuple>
+
+#include "gyre/model/sublayers/dropout.h"
+#include "gyre/model/sublayers/norm.h"
+
+namespace gyre {
+
+struct ResidualOptions {
+  std::string norm_name, branch_name;
+  NormOptions norm;
+  bool post_norm = false;
+  DropoutOptions dropout;
+};
+
+template <Sublayer Branch>
+class Residual {
+ public:
+  struct Kept {
+    Norm::Kept norm;
+    typename Branch::Kept branch;
+    Dropout::Kept dropout;
+    auto members() const { return std::tie(norm, branch, dropout); }
+  };
+
+  // Declares the norm's parameters, then the branch's.
+  Residual(ParameterList& parameters, const ResidualOptions& options, const typename Branch::Options& branch)
+      : post_norm_(options.post_norm),
+        norm_(parameters, options.norm_name, options.norm),
+        branch_(parameters, options.branch_name, branch),
+        dropout_(options.dropout) {}
+
+  at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const {
+    const at::Tensor input = post_norm_ ? x : norm_.forward(weights, x, context, kept.norm);
+    at::Tensor y = branch_.forward(weights, input, context, kept.branch);
+    dropout_.apply(y, context, kept.dropout);
+    y.add_(x);
+    return post_norm_ ? norm_.forward(weights, y, context, kept.norm) : y;
+  }
+
+  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
+    const at::Tensor grad_sum = post_norm_ ? norm_.backward_input(weights, grad, kept.norm) : grad;
+    const at::Tensor grad_branch = dropout_.backward_input(grad_sum, kept.dropout);
+    at::Tensor grad_x = branch_.backward_input(weights, grad_branch, kept.branch);
+    if (!post_norm_) grad_x = norm_.backward_input(weights, grad_x, kept.norm);
+    return grad_x.add_(grad_sum);
+  }
+
+  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+    norm_.backward_weights(kept.norm, gradients);
+    branch_.backward_weights(kept.branch, gradients);
+  }
+
+  double cost() const { return branch_.cost(); }
+  double kept_bytes(const MicrobatchShape& shape) const {
+    return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) + dropout_.kept_bytes(shape);
+  }
+
+ private:
+  bool post_norm_;
+  Norm norm_;
+  Branch branch_;
+  Dropout dropout_;
+};
+
+}  // namespace gyre
