@@ -175,42 +175,72 @@ size_t published_adoption(const std::vector<Action>& block, bool first_stage, in
   return static_cast<size_t>(block.rend() - last_forward);
 }
 
+// When things happen in two blocks of the steady state, in a timeline without updates.
+struct BlockTimes {
+  std::vector<double> gradients_done;       // [stage], in the first of the two
+  std::vector<std::vector<double>> starts;  // [worker]: of the second's actions
+  bool periodic = false;                    // the second repeats the first: every action starts as much later
+};
+
+// The two begin with block `first`. The run ends two blocks behind them, since its last block has no preloads to wait
+// for.
+BlockTimes block_times(const Schedule& schedule, int64_t block_size, int64_t first, ComputeCosts costs) {
+  BlockTimes times;
+  times.gradients_done.resize(schedule.stages);
+  times.starts.resize(schedule.workers);
+  times.periodic = true;
+  std::vector<size_t> repeated(schedule.workers);  // actions of the second block so far
+  std::optional<double> period;
+  const auto record = [&](int worker, const Action& action, double start, double end) {
+    const int64_t block = action.microbatch / block_size;
+    std::vector<double>& starts = times.starts[worker];  // programs keep the block's order
+    if (block == first) {
+      starts.push_back(start);
+      double& done = times.gradients_done[action.stage];
+      if (action.kind == ActionKind::Backward) done = std::max(done, end);
+    } else if (block == first + 1) {
+      double& known = starts[repeated[worker]++];
+      if (!period) period = start - known;
+      times.periodic = times.periodic && start - known == *period;
+      known = start;
+    }
+  };
+  Timeline(schedule, (first + 3) * block_size, costs, record).run();
+  return times;
+}
+
 // Adoptions at the published points, unless the gradients of the block before are not there yet in the timeline of the
 // schedule without updates; then as soon as they are. An update stands as early as that timeline allows without
 // waiting. Since everything follows one timeline, nothing can wait in a circle.
 std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hosted, const BlockOrder& order,
                                             int64_t block_size, int preload, double tb_over_tf) {
-  constexpr int64_t kBlock = 6;  // the steady state
+  constexpr int64_t kSteady = 6;  // the block by which all is steady
   schedule.window = schedule.shift = block_size;
   write_programs(schedule, hosted, order, block_size, preload, {});
-  std::vector<double> gradients_done(schedule.stages);        // of kBlock
-  std::vector<std::vector<double>> starts(schedule.workers);  // of the actions of the next block
-  ComputeCosts costs = tick_costs(tb_over_tf);
-  const auto record = [&](int worker, const Action& action, double start, double end) {
-    const int64_t block = action.microbatch / block_size;
-    if (block == kBlock && action.kind == ActionKind::Backward) {
-      gradients_done[action.stage] = std::max(gradients_done[action.stage], end);
-    } else if (block == kBlock + 1) {
-      starts[worker].push_back(start);  // programs keep the block's order
-    }
-  };
-  Timeline(schedule, (kBlock + 3) * block_size, costs, record).run();
+  const ComputeCosts costs = tick_costs(tb_over_tf);
+  // Most orders are steady at once, and blocks of deep pipelines take long. Preloads no more than a pipeline's intake
+  // are first stages' forwards, which wait for no message; so a block's times follow from those of the block before,
+  // and where one block repeats another (in whole ticks, so exactly), all later ones do.
+  const bool follows_from_the_block_before = preload * int64_t{schedule.pipelines} <= block_size;
+  BlockTimes times;
+  if (follows_from_the_block_before) times = block_times(schedule, block_size, 1, costs);
+  if (!times.periodic) times = block_times(schedule, block_size, kSteady, costs);
 
   // The first action of the block behind `time`, and behind the worker's preloads.
   const auto not_before = [&](int worker, double time) {
+    const std::vector<double>& starts = times.starts[worker];
     const auto first =
-        starts[worker].begin() +
-        (hosted.holds_first_stage[worker] ? std::min<std::ptrdiff_t>(preload, std::ssize(starts[worker])) : 0);
-    return static_cast<size_t>(std::lower_bound(first, starts[worker].end(), time) - starts[worker].begin());
+        starts.begin() + (hosted.holds_first_stage[worker] ? std::min<std::ptrdiff_t>(preload, std::ssize(starts)) : 0);
+    return static_cast<size_t>(std::lower_bound(first, starts.end(), time) - starts.begin());
   };
   std::vector<VersionChanges> changes(schedule.workers);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     const int owner = schedule.owner[stage];
-    changes[owner].updates.emplace_back(stage, not_before(owner, gradients_done[stage]));
+    changes[owner].updates.emplace_back(stage, not_before(owner, times.gradients_done[stage]));
   }
   for (int worker = 0; worker < schedule.workers; ++worker) {
     double all_done = 0;
-    for (const int stage : hosted.stage[worker]) all_done = std::max(all_done, gradients_done[stage]);
+    for (const int stage : hosted.stage[worker]) all_done = std::max(all_done, times.gradients_done[stage]);
     const size_t published = published_adoption(order[worker], hosted.holds_first_stage[worker], schedule.stages);
     changes[worker].adopts = std::max(published, not_before(worker, all_done));
   }

@@ -45,8 +45,6 @@ class RingMap {
       far_.erase({slot, index});
     }
   }
-  // Asks for the memory of what will be needed soon.
-  void prefetch(size_t slot, int64_t index) { __builtin_prefetch(&cell_of(slot, index), 1); }
 
  private:
   static constexpr int64_t kFree = -1;

@@ -46,7 +46,7 @@ class Timeline {
         gradient_counts_(schedule.pipelines > 1 ? replicas_.size() : 0, 1),
         reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
         adopters_(static_cast<size_t>(schedule.stages)),
-        versions_(find_adopters() ? replicas_.size() : 0, 1),
+        versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
         free_at_(static_cast<size_t>(schedule.workers)),
         queued_(static_cast<size_t>(schedule.workers), true),
         awaits_(static_cast<size_t>(schedule.workers)) {
@@ -73,8 +73,8 @@ class Timeline {
 
  private:
   // Turns are bounded, and after one a worker goes behind all others, so that a program that waits for nothing (a
-  // forward-only one) does not fill the rings.
-  static constexpr int kActionsPerTurn = 256;
+  // forward-only one) does not fill the rings. Short ones keep the rings small enough for the caches.
+  static constexpr int kActionsPerTurn = 16;
 
   // Fills adopters_; whether there are any.
   bool find_adopters() {
@@ -90,8 +90,7 @@ class Timeline {
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
         if (!adopts[slot(pipeline, stage)]) continue;
-        adopters_[static_cast<size_t>(stage)].push_back(
-            {static_cast<unsigned>(slot(pipeline, stage)), replicas_.worker(pipeline, stage)});
+        adopters_[static_cast<size_t>(stage)].push_back({pipeline, replicas_.worker(pipeline, stage)});
         any = true;
       }
     }
@@ -101,7 +100,7 @@ class Timeline {
   size_t slot(int pipeline, int stage) const { return replicas_.of(pipeline, stage); }
   int64_t index_of(const Action& action) const { return action.microbatch / schedule_.pipelines; }
 
-  // What a worker waits for: messages of a kind to a replica (reductions: to a stage).
+  // What a worker waits for: messages of a kind to a replica (reductions: to a stage; broadcasts: of a stage).
   struct Awaited {
     MessageKind kind;
     size_t to;
@@ -152,7 +151,7 @@ class Timeline {
       case ActionKind::Update:
         return schedule_.pipelines == 1 || take_reductions(worker, action, ready);
       case ActionKind::Adopt:
-        return take(worker, MessageKind::Broadcast, versions_, action, action.microbatch, ready);
+        return take_version(worker, action, ready);
     }
     return true;
   }
@@ -180,6 +179,18 @@ class Timeline {
     }
     ready = std::max(ready, reduction->last_arrival);
     reductions_.erase(stage, update.microbatch);
+    return true;
+  }
+
+  bool take_version(int worker, const Action& adopt, double& ready) {
+    const auto stage = static_cast<size_t>(adopt.stage);
+    Version* version = versions_.find(stage, adopt.microbatch);
+    if (version == nullptr) {
+      awaits_[worker] = {MessageKind::Broadcast, stage};
+      return false;
+    }
+    ready = std::max(ready, version->arrival(adopt.pipeline));
+    if (--version->awaited == 0) versions_.erase(stage, adopt.microbatch);
     return true;
   }
 
@@ -217,12 +228,21 @@ class Timeline {
     return {static_cast<unsigned>(slot(pipeline, stage)), replicas_.worker(pipeline, stage)};
   }
 
-  // Replicas are far apart in memory: those that come are asked for ahead.
-  void broadcast(int worker, const Action& update, const std::vector<Replica>& adopters, double at) {
-    constexpr size_t kAhead = 16;
-    for (size_t i = 0; i < adopters.size(); ++i) {
-      if (i + kAhead < adopters.size()) versions_.prefetch(adopters[i + kAhead].slot, update.microbatch);
-      send(MessageKind::Broadcast, versions_, worker, update.stage, adopters[i], update.microbatch, at);
+  struct Adopter {
+    int pipeline;
+    int worker;
+  };
+  void broadcast(int worker, const Action& update, const std::vector<Adopter>& adopters, double at) {
+    if (adopters.empty()) return;
+    const auto stage = static_cast<size_t>(update.stage);
+    Version& version = versions_.at(stage, update.microbatch);
+    version.awaited = std::ssize(adopters);
+    version.made = at;
+    for (const Adopter& to : adopters) {
+      if (to.worker == worker) continue;
+      const double arrival = costs_.arrival(MessageKind::Broadcast, worker, to.worker, update.stage, at);
+      if (arrival != at) version.set_arrival(to.pipeline, arrival, schedule_.pipelines);
+      wake(to.worker, {MessageKind::Broadcast, stage});
     }
   }
 
@@ -260,8 +280,20 @@ class Timeline {
     double last_arrival = 0;
   };
   RingMap<Reduction> reductions_;               // by stage and window
-  std::vector<std::vector<Replica>> adopters_;  // [stage]: those that adopt its updates
-  RingMap<double> versions_;                    // by replica and window: arrival of a new version at an adopter
+  std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
+  // On its way to all adopters. There are millions in a deep pipeline: times of their own only where they differ.
+  struct Version {
+    int64_t awaited = 0;  // by so many adopters
+    double made = 0;
+    std::vector<double> arrivals;  // [pipeline]; empty: all as soon as it is made
+
+    double arrival(int pipeline) const { return arrivals.empty() ? made : arrivals[static_cast<size_t>(pipeline)]; }
+    void set_arrival(int pipeline, double at, int pipelines) {
+      if (arrivals.empty()) arrivals.assign(static_cast<size_t>(pipelines), made);
+      arrivals[static_cast<size_t>(pipeline)] = at;
+    }
+  };
+  RingMap<Version> versions_;  // by stage and window
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
   std::deque<int> runnable_;
