@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
@@ -24,6 +25,35 @@ std::string_view next_part(std::string_view& rest, char separator) {
   const std::string_view part = rest.substr(0, end);
   rest.remove_prefix(std::min(end + 1, rest.size()));
   return part;
+}
+
+// The actions of a cell in their order: 0F7, or several that PyTorch runs as one, (0F7;7B3)OVERLAP_F_B. InputError says
+// what is wrong.
+std::vector<Action> cell_actions(std::string_view cell) {
+  std::vector<Action> actions;
+  if (cell.front() != '(') {
+    actions.push_back(parse_action(cell, 1));
+  } else {
+    const size_t end = cell.find(')');
+    if (end == std::string_view::npos || cell.substr(end + 1) != "OVERLAP_F_B") {
+      throw InputError(
+          fmt::format("'{}' is no cell; expected an action, like 2F17, or actions that run as one, like "
+                      "(0F7;7B3)OVERLAP_F_B",
+                      printable(cell)));
+    }
+    std::string_view rest = cell.substr(1, end - 1);
+    for (bool more = true; more;) {
+      more = rest.find(';') != std::string_view::npos;
+      actions.push_back(parse_action(trim(next_part(rest, ';')), 1));
+    }
+  }
+  for (const Action& action : actions) {
+    if (action.microbatch >= kMostWindow) {
+      throw InputError(fmt::format("microbatches are numbered to {}", kMostWindow - 1));
+    }
+    if (action.is_per_window()) throw InputError(fmt::format("'{}' is not a computation", printable(cell)));
+  }
+  return actions;
 }
 
 }  // namespace
@@ -68,20 +98,21 @@ Schedule parse_csv(std::string_view text, const std::string& origin) {
       const auto refuse = [&](const std::string& why) {
         throw InputError(fmt::format("{}:{}: cell {}: {}", origin, row + 1, column, why));
       };
-      Action action;
+      std::vector<Action> actions;
       try {
-        action = parse_action(cell, 1);
+        actions = cell_actions(cell);
       } catch (const InputError& error) {
         refuse(error.what());
       }
-      if (action.microbatch >= kMostWindow) refuse(fmt::format("microbatches are numbered to {}", kMostWindow - 1));
-      if (action.is_per_window()) refuse(fmt::format("'{}' is not a computation", printable(cell)));
-      const auto [placed, is_new] = worker_of.emplace(action.stage, row);
-      if (placed->second != row) {
-        refuse(fmt::format("stage {} is in row {} already; a stage has one worker", action.stage, placed->second + 1));
+      for (const Action& action : actions) {
+        const auto [placed, is_new] = worker_of.emplace(action.stage, row);
+        if (placed->second != row) {
+          refuse(
+              fmt::format("stage {} is in row {} already; a stage has one worker", action.stage, placed->second + 1));
+        }
+        microbatches = std::max(microbatches, action.microbatch + 1);
+        program.period.push_back(action);
       }
-      microbatches = std::max(microbatches, action.microbatch + 1);
-      program.period.push_back(action);
     }
     if (program.period.empty()) throw InputError(fmt::format("{}:{}: the row has no action", origin, row + 1));
     schedule.programs.push_back(std::move(program));

@@ -1,5 +1,6 @@
 // PyTorch's compute-only CSV of pipeline schedules (torch.distributed.pipelining): a row per worker, a cell per action,
-// an empty cell is idle, no header: 0F0, 2B3, 2I0, 2W0. It has neither updates nor windows nor several pipelines.
+// an empty cell is idle, no header: 0F0, 2B3, 2I0, 2W0. Actions that PyTorch runs as one are a cell too,
+// (0F7;7B3)OVERLAP_F_B; here they follow one another. It has neither updates nor windows nor several pipelines.
 #pragma once
 
 #include <cstdint>

@@ -271,6 +271,23 @@ TEST(Csv, ComesBackTheSame) {
   EXPECT_NO_THROW(validate(idle));
 }
 
+// As PyTorch's ScheduleDualPipeV writes it for two ranks and four microbatches.
+TEST(Csv, ActionsThatRunAsOneFollowOneAnother) {
+  const Schedule read = parse_csv(
+      "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,"
+      "3B3,0I2,0W2,0I3,0W3\r\n"
+      "1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,(1F3;2B1)OVERLAP_F_B,(2F3;1B1)OVERLAP_F_B,2B2,1B2,"
+      "2I3,1I3,2W3,1W3\r\n",
+      "dualpipe-v.csv");
+  EXPECT_NO_THROW(validate(read));
+  EXPECT_TRUE(read.has_flush());
+  EXPECT_EQ(read.placement[0], (std::vector{0, 1, 1, 0}));
+  EXPECT_EQ(read.window, 4);
+  EXPECT_THAT(to_csv(read, 4), ::testing::HasSubstr("3W0,3F1,0F3,3B1,3F2,0B0,3B2,3F3,0B1"));
+  EXPECT_EQ(makespan(read, 4, ComputeCosts{1, 2, 1, 1}), 4 * 6 + 1);
+  EXPECT_EQ(to_csv(parse_csv("( 0F0 ; 0B0 )OVERLAP_F_B\n", "a.csv"), 1), "0F0,0B0\n");
+}
+
 TEST(Csv, ErrorsSayRowAndCell) {
   const auto message = [](const char* text) -> std::string {
     try {
@@ -285,6 +302,13 @@ TEST(Csv, ErrorsSayRowAndCell) {
   EXPECT_THAT(message("0F0,0U0\n"), ::testing::HasSubstr("not a computation"));
   EXPECT_THAT(message("0F0,0B0\n2F0,2B0\n"), ::testing::HasSubstr("no stage 1"));
   EXPECT_THAT(message(""), ::testing::HasSubstr("no actions"));
+  for (const char* cell :
+       {"()OVERLAP_F_B", "(0F0;)OVERLAP_F_B", "(;0B0)OVERLAP_F_B", "(0F0;0B0", "(0F0;0B0)", "(0F0;0B0)OVERLAP",
+        "(0F0;0B0)OVERLAP_F_B0", "((0F0;0B0)OVERLAP_F_B;1F0)OVERLAP_F_B", "(0F0;0U0)OVERLAP_F_B", "0F0;0B0", "("}) {
+    EXPECT_THAT(message((std::string("0F1,0B1,") + cell + "\n").c_str()), ::testing::StartsWith("a.csv:1: cell 3: "))
+        << cell;
+  }
+  EXPECT_THAT(message("(0F0;1B0)OVERLAP_F_B\n(0F1)OVERLAP_F_B\n"), ::testing::HasSubstr("stage 0 is in row 1"));
   EXPECT_THROW(to_csv(amdp(4, 4), 4), InputError);
 }
 
