@@ -40,7 +40,13 @@ void for_each_token(std::span<const char> bytes, bool wide, Visit&& visit) {
 TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes,
                                         const std::string& origin) {
   std::array<int32_t, 3> fields{};
-  if (first.size() >= kHeaderBytes) std::memcpy(fields.data(), first.data(), sizeof(fields));
+  if (first.size() < sizeof(fields)) {
+    throw InputError(
+        fmt::format("{}: is truncated or no token file: it has {} bytes, and the header of one alone has {}; "
+                    "run gyre prepare again",
+                    origin, file_bytes, kHeaderBytes));
+  }
+  std::memcpy(fields.data(), first.data(), sizeof(fields));
   const bool narrow = fields[0] == kNarrowMagic && fields[1] == kNarrowVersion;
   const bool wide = fields[0] == kWideMagic && fields[1] == kWideVersion;
   if (!narrow && !wide) throw InputError(fmt::format("{}: not a token file; run gyre prepare again", origin));

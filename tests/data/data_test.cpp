@@ -23,6 +23,8 @@
 namespace gyre {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 class DataTest : public ::testing::Test {
@@ -236,6 +238,28 @@ TEST_F(DataTest, DamagedTokenFilesAreNamed) {
   fs::remove(file);
   EXPECT_THROW(Dataset::open(o.out), InputError);
   EXPECT_THROW(Dataset::open(directory_), InputError);
+}
+
+TEST_F(DataTest, ATokenFileThatIsCutShortSaysSoWithBothSizes) {
+  const PrepareOptions o = options({write("text", plain_text(100))});
+  prepare(o);
+  const fs::path file = o.out / "train.bin";
+  const auto refused = [&](const std::string& content) -> std::string {
+    std::ofstream(file, std::ios::binary) << content;
+    try {
+      Dataset::open(o.out);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string content = read_file(file);
+  for (const size_t size : {size_t{0}, size_t{11}, size_t{12}, size_t{1023}, size_t{1024}, content.size() - 1}) {
+    const std::string needed = size < 12 ? "1024" : std::to_string(content.size());
+    EXPECT_THAT(refused(content.substr(0, size)),
+                AllOf(HasSubstr("truncated"), HasSubstr(fmt::format(" {}", size)), HasSubstr(needed)));
+  }
+  EXPECT_THAT(refused(plain_text(20)), HasSubstr("not a token file"));
 }
 
 TEST_F(DataTest, WideVocabulariesUseFourBytes) {
