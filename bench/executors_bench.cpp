@@ -11,6 +11,7 @@
 
 #include "gyre/core/random.h"
 #include "gyre/model/gpt.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
@@ -51,7 +52,7 @@ Pipeline make_pipeline(int stages, const std::string& optimizer) {
   options.learning_rate = [](int64_t) { return 1e-4; };
   OptimizerConfig config;
   config.kind = optimizer;
-  config.products = "bf16";
+  config.own = gyre::BasisRotationSettings{.products = "bf16"};
   return Pipeline(make_schedule({"pipedream", stages, 1}), layers, partition_by_cost(costs, stages), options, config);
 }
 

@@ -16,6 +16,7 @@
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/learning_rate.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 
 namespace {
 
@@ -79,9 +80,9 @@ int main(int argc, char** argv) {
     for (const auto& [name, turning, covariance, iteration] : arms) {
       OptimizerConfig config;
       config.weight_decay = 0;
-      config.products = turning ? "bf16" : "fp32";
-      config.covariance_products = covariance ? "bf16" : "fp32";
-      config.iteration_products = iteration ? "bf16" : "fp32";
+      config.own = gyre::BasisRotationSettings{.products = turning ? "bf16" : "fp32",
+                                               .covariance_products = covariance ? "bf16" : "fp32",
+                                               .iteration_products = iteration ? "bf16" : "fp32"};
       fmt::print("{:>8.0e} {:>18}", span, name);
       for (const uint64_t seed : {1, 2}) {
         fmt::print(" {:>12.4e}", final_loss(config, size, span, updates, delay, seed));

@@ -18,9 +18,12 @@
 #include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/config.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/tensors/flat_buffer.h"
 
 namespace {
+
+using Rotation = gyre::BasisRotationSettings;
 
 using namespace gyre;
 
@@ -97,24 +100,24 @@ std::vector<Method> methods(int64_t width) {
   all.push_back({"adamw", adamw});
   all.push_back({"the default", {}});
   OptimizerConfig exact;
-  exact.products = exact.covariance_products = exact.iteration_products = "fp32";
+  exact.own = Rotation{.products = "fp32", .covariance_products = "fp32", .iteration_products = "fp32"};
   all.push_back({"all products fp32", exact});
   OptimizerConfig bf16;
-  bf16.products = bf16.covariance_products = bf16.iteration_products = "bf16";
+  bf16.own = Rotation{.products = "bf16", .covariance_products = "bf16", .iteration_products = "bf16"};
   all.push_back({"all products bf16", bf16});
   OptimizerConfig whole;
-  whole.long_sides = "whole";
+  whole.own.edit<Rotation>().long_sides = "whole";
   all.push_back({"whole bases", whole});
   OptimizerConfig background = whole;
-  background.refresh_lag = background.frequency - 1;
+  background.own.edit<Rotation>().refresh_lag = background.own.edit<Rotation>().frequency - 1;
   all.push_back({"refreshed on another core", background});
   OptimizerConfig sketch;
-  sketch.max_dimension = width;
-  sketch.sketch = width / 2;
-  sketch.covariance_every = 5;
+  sketch.own.edit<Rotation>().max_dimension = width;
+  sketch.own.edit<Rotation>().sketch = width / 2;
+  sketch.own.edit<Rotation>().covariance_every = 5;
   all.push_back({"MLP's long sides sketched", sketch});
   OptimizerConfig rare = sketch;
-  rare.frequency = 50;
+  rare.own.edit<Rotation>().frequency = 50;
   all.push_back({"and refreshed every 50", rare});
   return all;
 }
@@ -135,8 +138,8 @@ int main(int argc, char** argv) {
     const double one = seconds_of([&] { block.pass(1024); });
     const double four = seconds_of([&] { block.pass(4096); });
     for (Method& method : all) {
-      const int64_t cycle = method.config.frequency;
-      const bool beside = method.config.refresh_lag > 0;
+      const int64_t cycle = method.config.own.get<Rotation>().frequency;
+      const bool beside = method.config.own.get<Rotation>().refresh_lag > 0;
       const double all_updates = seconds_of([&] {
         for (int64_t i = 0; i < cycle; ++i) {
           if (beside) block.pass(4096);

@@ -8,7 +8,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 here = Path(__file__).resolve().parent
 root = here.parent
-sources = ["core/random", "tensors/matrix_block"] + [
+sources = ["core/random", "core/text", "tensors/matrix_block", "optim/settings/optimizer_kind"] + [
     f"optim/{name}" for name in ("adam_kernel", "adamw", "basis_rotation", "mixed_kernels", "rotation_basis", "state")
 ]
 

@@ -10,6 +10,7 @@
 #include "command.h"
 #include "gyre/core/text.h"
 #include "gyre/data/tokenizer.h"
+#include "gyre/model/settings/model_kind.h"
 #include "gyre/optim/config.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
@@ -19,10 +20,14 @@ namespace gyre::app {
 namespace {
 
 nlohmann::ordered_json describe() {
-  return {
-      {"version", GYRE_VERSION},        {"libtorch", TORCH_VERSION},     {"cores", std::thread::hardware_concurrency()},
-      {"schedules", schedule_names()},  {"executors", executor_names()}, {"optimizers", optimizer_names()},
-      {"tokenizers", tokenizer_names()}};
+  return {{"version", GYRE_VERSION},
+          {"libtorch", TORCH_VERSION},
+          {"cores", std::thread::hardware_concurrency()},
+          {"schedules", schedule_names()},
+          {"executors", executor_names()},
+          {"optimizers", optimizer_kinds().names()},
+          {"models", model_kinds().names()},
+          {"tokenizers", tokenizer_names()}};
 }
 
 void run(bool json) {

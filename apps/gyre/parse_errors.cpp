@@ -30,7 +30,7 @@ std::string as_key(std::string flag) {
 std::vector<std::string> keys_named(const std::string& name) {
   std::vector<std::string> named;
   for (const std::string& key : config_keys()) {
-    if (key == name || key.substr(key.find('.') + 1) == name) named.push_back(key);
+    if (key == name || key.substr(key.rfind('.') + 1) == name) named.push_back(key);
   }
   return named;
 }
@@ -99,7 +99,7 @@ std::string explain_extras(const CLI::App& app) {
       }
     }
     for (const std::string& key : takes_keys ? config_keys() : std::vector<std::string>()) {
-      names.push_back(key.substr(key.find('.') + 1));
+      names.push_back(key.substr(key.rfind('.') + 1));
     }
     if (const auto near = nearest(as_key(flag), names)) {
       const auto place = static_cast<size_t>(std::find(names.begin(), names.end(), *near) - names.begin());

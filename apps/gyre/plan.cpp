@@ -48,8 +48,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   PlanOptions options;
   options.workers = static_cast<int>(config.pipeline.stages);
   options.window = config.pipeline.accumulate;
-  options.chunks = static_cast<int>(config.pipeline.chunks);
-  options.intake = static_cast<int>(config.pipeline.intake);
+  options.own = config.pipeline.own;
   options.names = schedule_options(config).names;
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
   options.weights = parse_weight_policy(config.pipeline.weights);
@@ -60,9 +59,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
 nlohmann::ordered_json to_json(const PlanRow& row) {
   return {{"schedule", row.schedule.name},
           {"stages", row.schedule.stages},
-          {"pipelines", row.schedule.name == "amdp"      ? row.schedule.pipelines
-                        : row.schedule.name == "chimera" ? 2
-                                                         : 1},
+          {"pipelines", row.pipelines},
           {"accumulate", row.schedule.window},
           {"recompute", row.recompute},
           {"tokens_per_second", row.tokens_per_second},

@@ -4,6 +4,7 @@
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
+#include "gyre/core/toml_fields.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/load.h"
 #include "number_flag.h"
@@ -11,6 +12,7 @@
 namespace gyre::app {
 namespace {
 
+const OptionNames kFlagNames{"--stages", "--window", "--tb-over-tf", true};
 constexpr int64_t kDefaultWindows = 8;
 constexpr int64_t kLongestDefaultWindow = 4096;  // a window's program is held in memory
 
@@ -22,23 +24,53 @@ int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
   return microbatches;
 }
 
-// Where no window is given: schedules with a flush take all microbatches into one, PipeDream and PACI update after
-// each, the others take the shortest window that they are made for.
+// Where no window is given: schedules with a flush take all microbatches into one, the others what suits them.
 int64_t default_window(const ScheduleOptions& options, int64_t microbatches) {
-  if (options.name == "pipedream" || options.name == "paci") return 1;
-  if (options.name == "pipedream-2bw") return options.stages;
-  if (options.name == "amdp") {
-    const int pipelines = options.pipelines > 0 ? options.pipelines : (options.stages + 1) / 2;
-    const int64_t block = static_cast<int64_t>(options.intake) * pipelines;
-    return block;
+  const ScheduleKind* kind = schedule_kinds().find(options.name);
+  if (kind == nullptr) return 1;  // a file, which says itself
+  const SuitableWindows windows = kind->windows(options);
+  return windows.takes_all && microbatches > 0 ? dividing_window(microbatches, windows.multiple_of) : windows.usual;
+}
+
+// The flags of options that single schedules have; where several have one of the same name, it is for all of them.
+void add_own_flags(CLI::App& command, const OptionNames& names, std::map<std::string, std::string>& own) {
+  for (const ScheduleKind& kind : schedule_kinds().all()) {
+    kind.own.each_option([&](const char* key, const auto& field, const Range& range, const char* meaning) {
+      if (own.count(key) > 0) return;
+      using T = std::remove_cvref_t<decltype(field)>;
+      CLI::Option* option = command.add_option(names.of(key), own[key], fmt::format("{}: {}", kind.name, meaning));
+      if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+        const NumberRange<T> bounds{static_cast<T>(std::max(range.least, -9e18)),
+                                    static_cast<T>(std::min(range.most, 9e18))};
+        option->check(CLI::Validator(
+            [flag = names.of(key), bounds](const std::string& text) {
+              check_number(flag, text, bounds);
+              return std::string();
+            },
+            ""));
+      }
+    });
   }
-  if (microbatches > 0) {
-    const int64_t round = options.name == "interleaved-1f1b" ? options.stages / std::max(1, options.chunks)
-                          : options.name == "chimera"        ? 2
-                                                             : 1;
-    return dividing_window(microbatches, std::max<int64_t>(1, round));
-  }
-  return options.name == "interleaved-1f1b" ? options.stages / std::max(1, options.chunks) * 4LL : options.stages * 2LL;
+}
+
+// The schedule's own options with what was given of them.
+OptionTable own_options(const std::string& name, const OptionNames& names,
+                        const std::map<std::string, std::string>& given) {
+  const ScheduleKind* kind = schedule_kinds().find(name);
+  if (kind == nullptr) return {};
+  OptionTable table = kind->own;
+  table.each_option([&](const char* key, auto& field, const Range& range, const char*) {
+    const std::string& text = given.at(key);
+    if (text.empty()) return;
+    using T = std::remove_cvref_t<decltype(field)>;
+    const bool is_word = std::is_same_v<T, std::string>;
+    const auto document = parse_toml(fmt::format("value = {}", is_word ? toml_string(text) : text), names.of(key));
+    const auto value = read_value<T>(*document.get("value"));
+    if (!value) throw InputError(fmt::format("{} is '{}'; give {}", names.of(key), printable(text), type_name<T>()));
+    check_range(names.of(key), *value, range);
+    field = *value;
+  });
+  return table;
 }
 
 }  // namespace
@@ -55,12 +87,7 @@ void ScheduleFlags::add_to(CLI::App& command) {
   add_number(command, "--microbatches", microbatches, {0, kMostSteps}, "Microbatches of the run; 0: eight windows");
   add_number(command, "--window", options.window, {0, kMostWindow},
              "Microbatches of one update; 0: what suits the schedule");
-  add_number(command, "--pipelines", options.pipelines, {0, kMostStages},
-             "amdp: pipelines; 0: what the depth calls for");
-  add_number(command, "--intake", options.intake, {1, kMostStages}, "amdp: microbatches a pipeline takes in at once");
-  add_number(command, "--preload", options.preload, {-1, kMostWindow},
-             "amdp: forwards before a block's last backward; -1: by the ratio");
-  add_number(command, "--chunks", options.chunks, {1, kMostStages}, "interleaved-1f1b: stages on each worker");
+  add_own_flags(command, kFlagNames, own);
   add_number(command, "--tb-over-tf", options.tb_over_tf, {1e-3, 1000}, "Time of a backward in forwards");
 }
 
@@ -73,7 +100,8 @@ Schedule ScheduleFlags::load() {
     schedule.weights = weight_policy(loaded, schedule);
   } else {
     if (!overrides.empty()) throw InputError("--set changes a CONFIG.toml, and none is given");
-    options.names = {"--stages", "--window", "--chunks", "--pipelines", "--intake", "--tb-over-tf", "--preload"};
+    options.names = kFlagNames;
+    options.own = own_options(options.name, kFlagNames, own);
     if (options.window == 0) options.window = default_window(options, microbatches);
     schedule = load_schedule(options, false);
   }

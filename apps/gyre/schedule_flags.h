@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,11 @@
 namespace gyre::app {
 
 struct ScheduleFlags {
-  std::string config;                  // a CONFIG.toml instead of flags
-  std::vector<std::string> overrides;  // of the configuration
-  ScheduleOptions options;             // window 0: what suits the schedule
-  int64_t microbatches = 0;            // 0: eight windows
+  std::string config;                      // a CONFIG.toml instead of flags
+  std::vector<std::string> overrides;      // of the configuration
+  ScheduleOptions options;                 // window 0: what suits the schedule
+  int64_t microbatches = 0;                // 0: eight windows
+  std::map<std::string, std::string> own;  // options of single schedules, by key: as given
 
   void add_to(CLI::App& command);
   // The schedule; afterwards `microbatches` and options.tb_over_tf are what they are for it.

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
-#include "gyre/batches/masked_batches.h"
+#include "gyre/build/model_maker.h"
 #include "gyre/core/error.h"
-#include "gyre/model/bert.h"
-#include "gyre/model/gpt.h"
 #include "gyre/optim/learning_rate.h"
 
 namespace gyre {
@@ -57,88 +56,33 @@ int threads_per_worker(const Config& config) {
 }
 
 OptimizerConfig optimizer_config(const Config& config) {
-  OptimizerConfig optimizer;
-  optimizer.kind = config.optimizer.kind;
-  const bool nesterov = config.optimizer.kind == "nesterov-async";
-  optimizer.beta1 = config.optimizer.betas.empty() ? (nesterov ? 0.99 : 0.9) : config.optimizer.betas[0];
-  optimizer.beta2 = config.optimizer.betas.empty() ? 0.999 : config.optimizer.betas[1];
-  optimizer.epsilon = config.optimizer.epsilon;
-  optimizer.weight_decay = config.optimizer.weight_decay;
-  optimizer.frequency = config.optimizer.frequency;
-  optimizer.source = config.optimizer.source;
-  optimizer.geometry = config.optimizer.geometry;
-  optimizer.refresh = config.optimizer.refresh;
-  optimizer.drift = config.optimizer.drift;
-  optimizer.refresh_lag = config.optimizer.refresh_lag;
-  optimizer.covariance_beta = config.optimizer.covariance_beta;
-  optimizer.covariance_every = config.optimizer.covariance_every;
-  optimizer.long_sides = config.optimizer.long_sides;
-  optimizer.sketch = config.optimizer.sketch;
-  optimizer.max_dimension = config.optimizer.max_dimension;
-  optimizer.transport = config.optimizer.transport;
-  optimizer.look_ahead = config.optimizer.look_ahead;
-  optimizer.products = config.optimizer.products;
-  optimizer.covariance_products = config.optimizer.covariance_products;
-  optimizer.iteration_products = config.optimizer.iteration_products;
+  const OptimizerKind& kind = optimizer_kinds().at(config.optimizer.kind);
+  OptimizerConfig optimizer{adam_settings(config.optimizer)};
+  optimizer.kind = kind.name;
   optimizer.delay_warmup = config.optimizer.delay_warmup;
-  const bool pipedream_lr = config.optimizer.kind == "pipedream-lr" || config.optimizer.kind == "pipemare";
-  // The paper's 7k of 250k updates.
-  if (pipedream_lr && optimizer.delay_warmup == 0) {
-    optimizer.delay_warmup = std::max<int64_t>(1, config.run.updates * 7 / 250);
+  if (optimizer.delay_warmup == 0 && kind.delay_warmup > 0) {
+    const double updates = std::floor(static_cast<double>(config.run.updates) * kind.delay_warmup);
+    optimizer.delay_warmup = std::max<int64_t>(1, static_cast<int64_t>(updates));
   }
-  optimizer.lambda = config.optimizer.lambda;
-  optimizer.matrix_lr_ratio = config.optimizer.matrix_lr_ratio;
+  optimizer.own = config.optimizer.own.of_kind(kind.name);
   return optimizer;
 }
 
 void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
-  const int64_t needed = data_vocabulary + (config.model.kind == "bert" ? SpecialTokens::kCount : 0);
+  const int64_t special = model_kinds().at(config.model.kind).special_tokens;
+  const int64_t needed = data_vocabulary + special;
   if (config.model.vocabulary == 0) config.model.vocabulary = needed;
   if (config.model.vocabulary != needed) {
     throw InputError(
         fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}{}; leave it out to "
                     "take the data's, or prepare the text again",
                     config.model.vocabulary, config.data.tokens, data_vocabulary,
-                    needed > data_vocabulary ? fmt::format(", and {} special tokens", SpecialTokens::kCount) : ""));
+                    special > 0 ? fmt::format(", and {} special tokens", special) : ""));
   }
 }
 
-namespace {
-
-Layers build_gpt_layers(const Config::Model& model) {
-  GptConfig gpt;
-  gpt.layers = static_cast<int>(model.layers);
-  gpt.width = model.width;
-  gpt.heads = model.heads;
-  gpt.context = model.context;
-  gpt.vocabulary = model.vocabulary;
-  gpt.mlp_width = model.mlp_width;
-  gpt.activation = model.activation;
-  gpt.bias = model.bias;
-  gpt.dropout = model.dropout;
-  return build_gpt(gpt);
-}
-
-Layers build_bert_layers(const Config::Model& model) {
-  BertConfig bert;
-  bert.layers = static_cast<int>(model.layers);
-  bert.width = model.width;
-  bert.heads = model.heads;
-  bert.context = model.context;
-  bert.vocabulary = model.vocabulary;
-  bert.separator = SpecialTokens(model.vocabulary - SpecialTokens::kCount).separator;
-  bert.mlp_width = model.mlp_width;
-  bert.activation = model.activation;
-  bert.dropout = model.dropout;
-  bert.post_norm = model.norm != "pre";
-  bert.sentence_order = model.sentence_order;
-  return build_bert(bert);
-}
-
-}  // namespace
-
 Layers build_layers(const Config& config) {
-  return config.model.kind == "bert" ? build_bert_layers(config.model) : build_gpt_layers(config.model);
+  return model_makers().at(config.model.kind).layers(config.model);
 }
 
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {

@@ -5,30 +5,30 @@
 #include "gyre/core/error.h"
 
 namespace gyre {
-
 nlohmann::ordered_json model_identity(const Config& config) {
-  const auto& model = config.model;
-  return {{"kind", model.kind},
-          {"layers", model.layers},
-          {"width", model.width},
-          {"heads", model.heads},
-          {"context", model.context},
-          {"vocabulary", model.vocabulary},
-          {"mlp_width", model.mlp_width},
-          {"activation", model.activation},
-          {"bias", model.bias},
-          {"norm", model.norm},
-          {"sentence_order", model.sentence_order}};
+  const nlohmann::ordered_json all = to_json(config);
+  nlohmann::ordered_json identity;
+  for (const auto& [key, value] : all.at("model").items()) {
+    if (ModelSettings::is_identity(key)) identity[key] = value;
+  }
+  const auto own = all.find("model." + config.model.kind);
+  if (own != all.end()) identity.update(*own);
+  return identity;
 }
 
 void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {
   const nlohmann::ordered_json wanted = model_identity(config);
+  Config usual;
+  usual.model.kind = config.model.kind;
+  const nlohmann::ordered_json defaults = model_identity(usual);
   for (const auto& [key, value] : wanted.items()) {
-    if (saved.contains(key) && saved.at(key) == value) continue;
+    // A key that came later was at its default.
+    const nlohmann::ordered_json& then = saved.contains(key) ? saved.at(key) : defaults.at(key);
+    if (then == value) continue;
     throw InputError(
         fmt::format("[model] {} is {}, but the checkpoint was made with {}; resume with the same model, or "
                     "start another run with --out",
-                    key, value.dump(), saved.contains(key) ? saved.at(key).dump() : "none"));
+                    key, value.dump(), then.dump()));
   }
 }
 

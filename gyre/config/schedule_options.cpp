@@ -12,11 +12,9 @@ ScheduleOptions schedule_options(const Config& config) {
   options.name = config.pipeline.schedule;
   options.stages = static_cast<int>(config.pipeline.stages);
   options.window = config.pipeline.accumulate;
-  options.chunks = static_cast<int>(config.pipeline.chunks);
-  options.pipelines = static_cast<int>(config.pipeline.pipelines);
-  options.intake = static_cast<int>(config.pipeline.intake);
   options.tb_over_tf = config.pipeline.tb_over_tf;
-  options.names = {"stages", "accumulate", "chunks", "pipelines", "intake", "tb_over_tf", "preload"};
+  options.own = config.pipeline.own.of_kind(options.name);
+  options.names.window = "accumulate";
   return options;
 }
 
@@ -32,10 +30,8 @@ Schedule build_schedule(const Config& config) {
 
 WeightPolicy weight_policy(const Config& config, const Schedule& schedule) {
   if (const auto policy = parse_weight_policy(config.pipeline.weights)) return *policy;
-  // Two optimizers are defined by what their stages read.
-  if (config.optimizer.kind == "prediction") return WeightPolicy::Predict;
-  if (config.optimizer.kind == "pipemare") return WeightPolicy::Corrected;
-  return schedule.weights;
+  // Some optimizers are defined by what their stages read.
+  return optimizer_kinds().at(config.optimizer.kind).weights.value_or(schedule.weights);
 }
 
 }  // namespace gyre

@@ -16,43 +16,12 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/faults.h"
+#include "gyre/core/option_range.h"
+#include "gyre/core/options.h"
 #include "gyre/core/text.h"
 #include "gyre/core/toml_text.h"
 
 namespace gyre {
-
-// What a value may be.
-struct Range {
-  double least = -1e300, most = 1e300;
-  std::vector<std::string> choices = {};  // of a string; empty: any
-};
-inline Range at_least(double least) {
-  return {.least = least};
-}
-inline Range between(double least, double most) {
-  return {.least = least, .most = most};
-}
-inline Range one_of(std::vector<std::string> choices) {
-  return {.choices = std::move(choices)};
-}
-
-template <typename T>
-constexpr const char* type_name() {
-  if constexpr (std::is_same_v<T, bool>)
-    return "true or false";
-  else if constexpr (std::is_same_v<T, int64_t>)
-    return "a whole number";
-  else if constexpr (std::is_same_v<T, double>)
-    return "a number";
-  else if constexpr (std::is_same_v<T, std::string>)
-    return "a string";
-  else if constexpr (std::is_same_v<T, std::vector<double>>)
-    return "a list of numbers";
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
-    return "a list of strings";
-  else
-    return "a list of whole numbers";
-}
 
 inline std::string toml_string(const std::string& text) {
   std::string quoted = "\"";
@@ -142,33 +111,6 @@ std::optional<T> read_value(const toml::node& node) {
   }
 }
 
-template <typename T>
-void check_range(const std::string& where, const T& value, const Range& range) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (value.find('\0') != std::string::npos) {
-      throw InputError(fmt::format("{} is \"{}\", which holds a NUL character; leave it out", where, printable(value)));
-    }
-    if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
-      return;
-    const std::string nearest = suggestion(value, range.choices);
-    throw InputError(fmt::format("{} is \"{}\"; give one of: {}{}", where, printable(value), join(range.choices, ", "),
-                                 nearest.find("did you mean") == std::string::npos ? "" : nearest));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return;
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    const auto number = static_cast<double>(value);
-    if (number >= range.least && number <= range.most) return;
-    if (range.most >= 1e300) {
-      const bool finite = std::isfinite(number);
-      throw InputError(fmt::format("{} is {}; give {} {}", where, value,
-                                   finite ? "at least" : "a finite number, at least", range.least));
-    }
-    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
-  } else {
-    for (const auto& item : value) check_range(where, item, range);
-  }
-}
-
 inline toml::table parse_toml(std::string_view text, const std::string& origin) {
   check_toml_text(text, origin);
   try {
@@ -180,12 +122,12 @@ inline toml::table parse_toml(std::string_view text, const std::string& origin) 
 }
 
 // Takes into fields what `table` has, which is called [name] in errors. for_each(visit) calls visit(key, field, range,
-// meaning) for every key there may be; others are faults. A field whose value is a fault stays as it is. Returns the
-// keys that could not be read.
+// meaning) for every key there may be; others are faults, but for `others`, which somebody else reads. A field whose
+// value is a fault stays as it is. Returns the keys that could not be read.
 template <typename ForEach>
 std::vector<std::string> read_table(const toml::table& table, const std::string& name, const std::string& origin,
-                                    Faults& faults, ForEach&& for_each) {
-  std::vector<std::string> keys;
+                                    Faults& faults, ForEach&& for_each, const std::vector<std::string>& others = {}) {
+  std::vector<std::string> keys = others;
   for_each([&](const char* key, auto&&...) { keys.emplace_back(key); });
   for (const auto& [key_name, value] : table) {
     const std::string key(key_name.str());

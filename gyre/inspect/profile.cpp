@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "gyre/batches/masked_batches.h"
 #include "gyre/build/build.h"
+#include "gyre/build/model_maker.h"
 #include "gyre/kernels/thread_count.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
@@ -45,11 +45,8 @@ class BlankText final : public BatchSource {
 
 // A microbatch of the run's shape: of a BERT's positions, as many are asked for as in training.
 Batch blank_batch(const Config& config) {
-  const int64_t sequences = config.pipeline.microbatch, context = config.model.context;
-  if (config.model.kind != "bert") return BlankText(sequences, context).batch(0);
-  return MaskedBatches(std::make_unique<BlankText>(sequences, context - kTokensAroundSegments),
-                       config.model.vocabulary - SpecialTokens::kCount, config.run.seed, config.model.sentence_order)
-      .batch(0);
+  auto text = std::make_unique<BlankText>(config.pipeline.microbatch, text_context(config.model));
+  return model_batches(config.model, std::move(text), config.run.seed)->batch(0);
 }
 
 class LayerProfiler {
@@ -97,8 +94,10 @@ class LayerProfiler {
  private:
   // The mean over one period of the optimizer's refresh, after one that warms up.
   void measure_update() {
-    const auto optimizer = make_optimizer(optimizer_config(config_), stage_.parameters());
-    const int64_t period = config_.optimizer.kind == "adamw" ? kRepetitions : config_.optimizer.frequency;
+    const OptimizerConfig made_with = optimizer_config(config_);
+    const auto optimizer = make_optimizer(made_with, stage_.parameters());
+    const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
+    const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
     double seconds = 0;
     for (int64_t update = 1; update <= 2 * period; ++update) {
       for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);

@@ -13,7 +13,7 @@ AdamMoments::AdamMoments(const ParameterSpec& spec, at::Device device)
       exp_avg_(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device))),
       exp_avg_sq_(at::zeros_like(exp_avg_)) {}
 
-void AdamMoments::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
@@ -30,7 +30,7 @@ void AdamMoments::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
 }
 
-AdamW::AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
+AdamW::AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs) : config_(config) {
   for (const ParameterSpec& spec : specs) moments_.emplace_back(spec);
 }
 

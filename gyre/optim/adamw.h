@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/optim/settings/optimizer_kind.h"
 
 namespace gyre {
 
@@ -12,7 +12,7 @@ namespace gyre {
 class AdamMoments {
  public:
   explicit AdamMoments(const ParameterSpec& spec, at::Device device = at::kCPU);
-  void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+  void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
@@ -25,14 +25,14 @@ class AdamMoments {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
 
  private:
-  OptimizerConfig config_;
+  AdamSettings config_;
   std::vector<AdamMoments> moments_;
 };
 

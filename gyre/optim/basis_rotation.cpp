@@ -13,24 +13,24 @@
 namespace gyre {
 namespace {
 
-Bf16Products bf16_products(const OptimizerConfig& config) {
+Bf16Products bf16_products(const BasisRotationSettings& config) {
   return {config.products == "bf16", config.covariance_products == "bf16", config.iteration_products == "bf16"};
 }
 
-double covariance_beta(const OptimizerConfig& config) {
+double covariance_beta(const RotationConfig& config) {
   return config.covariance_beta > 0 ? config.covariance_beta : config.beta2;
 }
 
 }  // namespace
 
-int64_t rotated_directions(const OptimizerConfig& config, int64_t size, int64_t other) {
+int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, int64_t other) {
   // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
   const bool is_long = size >= 2 * other;
   const int64_t directions = is_long && config.long_sides == "thin" ? other : size;
   return config.max_dimension > 0 && size > config.max_dimension ? std::min(directions, config.sketch) : directions;
 }
 
-RotatedMatrix::RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
+RotatedMatrix::RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                              at::Device device)
     : name_(std::move(name)),
       decay_(decay),
@@ -63,7 +63,7 @@ at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
   return right_ ? right_->rest(rows, 1) : rows;
 }
 
-void RotatedMatrix::step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
   // Converted once for all products that want it so.
   const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
@@ -113,14 +113,14 @@ at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
   return right_ ? right_->from(turned, 1) : turned;
 }
 
-void RotatedMatrix::accumulate(const at::Tensor& gradient, const OptimizerConfig& config, int64_t update) {
+void RotatedMatrix::accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update) {
   if (!keeps_covariance_ || update % config.covariance_every != 0) return;
   const double beta = std::pow(covariance_beta(config), static_cast<double>(config.covariance_every));
   if (left_) left_->accumulate(gradient, 0, beta);
   if (right_) right_->accumulate(gradient, 1, beta);
 }
 
-RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const OptimizerConfig& config) const {
+RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const RotationConfig& config) const {
   Covariances of;
   if (keeps_covariance_) {
     if (left_) of.left = left_->covariance();
@@ -134,7 +134,7 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
   return of;
 }
 
-int64_t RotatedMatrix::refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const {
+int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const double mean = context.mean_delay.pipeline;
   if (config.refresh != "stage-aware" || cold || mean == 0) return config.frequency;
@@ -144,7 +144,7 @@ int64_t RotatedMatrix::refresh_interval(const OptimizerConfig& config, const Upd
   return std::max<int64_t>(1, std::llround(interval));
 }
 
-void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const OptimizerConfig& config,
+void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationConfig& config,
                                    const UpdateContext& context) {
   if (!left_ && !right_) return;
   const int64_t interval = refresh_interval(config, context);
@@ -162,7 +162,7 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const OptimizerCo
   if (lag == 0) take(config);
 }
 
-bool RotatedMatrix::has_drifted(const Covariances& of, const OptimizerConfig& config) const {
+bool RotatedMatrix::has_drifted(const Covariances& of, const RotationConfig& config) const {
   return (left_ && left_->drift(of.left) > config.drift) || (right_ && right_->drift(of.right) > config.drift);
 }
 
@@ -171,7 +171,7 @@ void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_backgrou
   if (right_) right_->prepare(of.right, kept, in_background);
 }
 
-void RotatedMatrix::take(const OptimizerConfig& config) {
+void RotatedMatrix::take(const RotationConfig& config) {
   const at::Tensor momentum = from_rotated(exp_avg_);
   at::Tensor variances = exp_avg_sq_;
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
@@ -196,12 +196,13 @@ void RotatedMatrix::load(const NamedTensors& state) {
   if (right_) right_->load(name_ + "/right", state);
 }
 
-BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
+BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : config_{config, config.own.get<BasisRotationSettings>()} {
   for (const ParameterSpec& spec : specs) {
     Parameter parameter;
     parameter.matrices = matrix_blocks(spec);
     for (const MatrixBlock& matrix : parameter.matrices) {
-      parameter.rotated.emplace_back(config, matrix.name, matrix.rows, matrix.columns, spec.decay);
+      parameter.rotated.emplace_back(config_, matrix.name, matrix.rows, matrix.columns, spec.decay);
     }
     if (parameter.matrices.empty()) parameter.moments.emplace_back(spec);
     parameters_.push_back(std::move(parameter));

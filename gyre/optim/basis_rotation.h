@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "gyre/optim/adamw.h"
+#include "gyre/optim/config.h"
 #include "gyre/optim/rotation_basis.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
 
+struct RotationConfig : AdamSettings, BasisRotationSettings {};
+
 // How many directions of a matrix's side are rotated, the other side being `other` long: all of them, fewer (a sketch),
 // or none.
-int64_t rotated_directions(const OptimizerConfig& config, int64_t size, int64_t other);
+int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, int64_t other);
 
 // One matrix W (m, n) and its gradient G:
 //   L <- bc L + (1-bc) G G^T;  R <- bc R + (1-bc) G^T G        bc: covariance_beta, or b2
@@ -43,17 +47,17 @@ int64_t rotated_directions(const OptimizerConfig& config, int64_t size, int64_t 
 // the mask keeps a share f of each side's directions, those with the least eigenvalues.
 class RotatedMatrix {
  public:
-  RotatedMatrix(const OptimizerConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
+  RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                 at::Device device = at::kCPU);
-  void step(const OptimizerConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+  void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
 
  private:
-  void accumulate(const at::Tensor& gradient, const OptimizerConfig& config, int64_t update);
-  void refresh_if_due(const at::Tensor& gradient, const OptimizerConfig& config, const UpdateContext& context);
-  int64_t refresh_interval(const OptimizerConfig& config, const UpdateContext& context) const;
+  void accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update);
+  void refresh_if_due(const at::Tensor& gradient, const RotationConfig& config, const UpdateContext& context);
+  int64_t refresh_interval(const RotationConfig& config, const UpdateContext& context) const;
   // Whether the coordinates are still the matrix's own, plain AdamW's.
   bool untouched() const;
   // The part of moments that is in the matrix's own coordinates, all of them while it is untouched: a view.
@@ -69,10 +73,10 @@ class RotatedMatrix {
   struct Covariances {
     at::Tensor left, right;
   };
-  Covariances covariances(const at::Tensor& gradient, const OptimizerConfig& config) const;
-  bool has_drifted(const Covariances& of, const OptimizerConfig& config) const;
+  Covariances covariances(const at::Tensor& gradient, const RotationConfig& config) const;
+  bool has_drifted(const Covariances& of, const RotationConfig& config) const;
   void prepare(const Covariances& of, double kept, bool in_background);
-  void take(const OptimizerConfig& config);
+  void take(const RotationConfig& config);
 
   std::string name_;
   bool decay_;
@@ -98,7 +102,7 @@ class BasisRotation final : public Optimizer {
     std::vector<MatrixBlock> matrices;
     std::vector<RotatedMatrix> rotated;  // [matrix]
   };
-  OptimizerConfig config_;
+  RotationConfig config_;
   std::vector<Parameter> parameters_;
 };
 

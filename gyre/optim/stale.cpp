@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gyre/optim/adam_kernel.h"
+#include "gyre/optim/settings/stale_settings.h"
 #include "gyre/optim/state.h"
 
 namespace gyre {
@@ -20,7 +21,7 @@ std::vector<at::Tensor> zeros_like_all(const std::vector<ParameterSpec>& specs) 
   return tensors;
 }
 
-double decay_of(const ParameterSpec& spec, const OptimizerConfig& config, const UpdateContext& context) {
+double decay_of(const ParameterSpec& spec, const AdamSettings& config, const UpdateContext& context) {
   return spec.decay ? context.learning_rate * config.weight_decay : 0;
 }
 
@@ -49,7 +50,7 @@ void DelayDiscount::step(std::span<const at::Tensor> weights, std::span<const at
 }
 
 DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : lambda_(config.lambda), adamw_(config, specs) {}
+    : lambda_(config.own.get<DelayCompensatedSettings>().lambda), adamw_(config, specs) {}
 
 void DelayCompensated::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                             const UpdateContext& context) {
@@ -78,7 +79,7 @@ void DelayCompensated::load_state(const NamedTensors& state) {
   adamw_.load_state(state);
 }
 
-NesterovAsync::NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+NesterovAsync::NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs)
     : config_(config), specs_(specs), exp_avg_(zeros_like_all(specs)), exp_avg_sq_(zeros_like_all(specs)) {}
 
 namespace {
@@ -131,7 +132,8 @@ void NesterovAsync::load_state(const NamedTensors& state) {
   }
 }
 
-Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) : config_(config) {
+Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+    : config_(config), matrix_lr_ratio_(config.own.get<MuonSettings>().matrix_lr_ratio) {
   for (const ParameterSpec& spec : specs) {
     Parameter parameter{spec, matrix_blocks(spec), {}, {}};
     if (parameter.matrices.empty()) {
@@ -156,7 +158,7 @@ void Muon::step(std::span<const at::Tensor> weights, std::span<const at::Tensor>
 void Muon::step_matrices(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) const {
   constexpr double kMomentum = 0.95;
-  const double rate = context.learning_rate * config_.matrix_lr_ratio;
+  const double rate = context.learning_rate * matrix_lr_ratio_;
   parameter.momentum.mul_(kMomentum).add_(gradient, 1 - kMomentum);
   const at::Tensor ahead = gradient.mul(1 - kMomentum).add_(parameter.momentum, kMomentum);
   if (parameter.spec.decay) weight.mul_(1 - rate * config_.weight_decay);
@@ -183,7 +185,7 @@ void Muon::load_state(const NamedTensors& state) {
   }
 }
 
-ErrorFeedback::ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+ErrorFeedback::ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs)
     : adamw_(config, specs), specs_(specs), last_step_(zeros_like_all(specs)) {}
 
 void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gyre/optim/adamw.h"
+#include "gyre/optim/config.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
@@ -53,7 +54,7 @@ class DelayCompensated final : public Optimizer {
 //   step = [(1 - mu_t) / (1 - P_t) g + mu_{t+1} / (1 - P_t mu_{t+1}) m] / (sqrt(v / (1 - b2^t)) + eps)
 class NesterovAsync final : public Optimizer {
  public:
-  NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;
@@ -62,7 +63,7 @@ class NesterovAsync final : public Optimizer {
  private:
   double momentum_product(int64_t update);
 
-  OptimizerConfig config_;
+  AdamSettings config_;
   std::vector<ParameterSpec> specs_;
   std::vector<at::Tensor> exp_avg_, exp_avg_sq_;
   int64_t product_update_ = 0;  // the product of momenta up to this update
@@ -89,7 +90,8 @@ class Muon final : public Optimizer {
   void step_matrices(Parameter& parameter, const at::Tensor& weight, const at::Tensor& gradient,
                      const UpdateContext& context) const;
 
-  OptimizerConfig config_;
+  AdamSettings config_;
+  double matrix_lr_ratio_;
   std::vector<Parameter> parameters_;
 };
 
@@ -97,7 +99,7 @@ class Muon final : public Optimizer {
 // in it; W <- W - u where the gradient is not late, and where there is no previous step. Made for a delay of one.
 class ErrorFeedback final : public Optimizer {
  public:
-  ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;

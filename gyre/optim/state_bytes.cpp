@@ -15,7 +15,7 @@ struct Side {
   double bytes = 0;
 };
 
-Side side_of(const OptimizerConfig& config, int64_t size, int64_t other, bool rotated) {
+Side side_of(const BasisRotationSettings& config, int64_t size, int64_t other, bool rotated) {
   const auto length = static_cast<double>(size);
   const int64_t directions = rotated ? rotated_directions(config, size, other) : 0;
   if (directions == 0) return {length};
@@ -26,7 +26,7 @@ Side side_of(const OptimizerConfig& config, int64_t size, int64_t other, bool ro
   return {length + (is_sketch ? static_cast<double>(directions) : 0), basis + source + probe};
 }
 
-double rotated_block(const OptimizerConfig& config, int64_t rows, int64_t columns) {
+double rotated_block(const BasisRotationSettings& config, int64_t rows, int64_t columns) {
   const bool both = config.geometry == "bilateral";
   const Side left = side_of(config, rows, columns, both || rows <= columns);
   const Side right = side_of(config, columns, rows, both || rows > columns);
@@ -34,24 +34,40 @@ double rotated_block(const OptimizerConfig& config, int64_t rows, int64_t column
   return left.bytes + right.bytes + 2 * left.coordinates * right.coordinates * kFloat + ahead;
 }
 
+double elements_of(const ParameterSpec& spec) {
+  double elements = 1;
+  for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
+  return elements;
+}
+
+bool is_rotated(const ParameterSpec& spec) {
+  return spec.rotate && spec.shape.size() == 2;
+}
+
 }  // namespace
 
+double adam_bytes(const OptimizerConfig&, const ParameterSpec& spec) {
+  return 2 * elements_of(spec) * kFloat;  // two moments
+}
+
+double rotation_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
+  if (!is_rotated(spec)) return adam_bytes(config, spec);
+  const auto settings = config.own.get<BasisRotationSettings>();
+  return spec.row_blocks * rotated_block(settings, spec.shape[0] / spec.row_blocks, spec.shape[1]);
+}
+
+double muon_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
+  return is_rotated(spec) ? elements_of(spec) * kFloat : adam_bytes(config, spec);  // the momentum
+}
+
+double error_feedback_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
+  return adam_bytes(config, spec) + elements_of(spec) * kFloat;  // and the last step
+}
+
 double optimizer_state_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) {
+  const OptimizerMaker& maker = optimizer_makers().at(config.kind);
   double bytes = 0;
-  for (const ParameterSpec& spec : specs) {
-    double elements = 1;
-    for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
-    const bool is_matrix = spec.rotate && spec.shape.size() == 2;
-    if (config.kind == "basis-rotation" && is_matrix) {
-      bytes += spec.row_blocks * rotated_block(config, spec.shape[0] / spec.row_blocks, spec.shape[1]);
-    } else if (config.kind == "muon" && is_matrix) {
-      bytes += elements * kFloat;  // the momentum
-    } else if (config.kind == "error-feedback") {
-      bytes += 3 * elements * kFloat;  // two moments and the last step
-    } else {
-      bytes += 2 * elements * kFloat;  // two moments
-    }
-  }
+  for (const ParameterSpec& spec : specs) bytes += maker.state_bytes(config, spec);
   return bytes;
 }
 

@@ -1,9 +1,11 @@
 #include "gyre/plan/planner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "gyre/core/error.h"
@@ -37,6 +39,7 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   for (size_t worker = 0; worker < once.busy.size(); ++worker) busy += twice.busy[worker] - once.busy[worker];
   PlanRow row;
   row.schedule = options;
+  row.pipelines = schedule.pipelines;
   row.recompute = recompute;
   row.tokens_per_second = static_cast<double>(n * costs.tokens_per_microbatch) / seconds;
   row.bubble_fraction = 1 - busy / (seconds * static_cast<double>(once.busy.size()));
@@ -57,7 +60,7 @@ class Planner {
       backward += layer.backward();
     }
     plan_.tb_over_tf = backward / std::max(forward, 1e-12);
-    for (const std::string& name : schedule_names()) add_schedule(name);
+    for (const ScheduleKind& kind : schedule_kinds().all()) add_schedule(kind);
     if (plan_.rows.empty()) fail();
     std::stable_sort(plan_.rows.begin(), plan_.rows.end(),
                      [](const PlanRow& a, const PlanRow& b) { return a.tokens_per_second > b.tokens_per_second; });
@@ -65,18 +68,17 @@ class Planner {
   }
 
  private:
-  void add_schedule(const std::string& name) {
+  void add_schedule(const ScheduleKind& kind) {
     ScheduleOptions schedule;
-    schedule.name = name;
-    schedule.stages = name == "interleaved-1f1b" ? options_.workers * options_.chunks : options_.workers;
+    schedule.name = kind.name;
+    schedule.own = options_.own.of_kind(kind.name);
+    schedule.stages = static_cast<int>(options_.workers * stages_per_worker(kind, schedule.own));
     schedule.window = options_.window;
-    schedule.chunks = options_.chunks;
-    schedule.intake = options_.intake;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
-    if (name != "amdp") return add(schedule);
-    for (int pipelines = (options_.workers + 1) / 2; pipelines >= 1; --pipelines) {
-      schedule.pipelines = pipelines;
+    if (kind.variants == nullptr) return add(schedule);
+    for (OptionTable& variant : kind.variants(options_.workers, schedule.own)) {
+      schedule.own = std::move(variant);
       add(schedule);
     }
   }
@@ -105,8 +107,18 @@ class Planner {
     }
   }
 
-  static std::string label(const ScheduleOptions& options) {
-    return options.name == "amdp" ? fmt::format("amdp, {} pipelines", options.pipelines) : options.name;
+  // With what it has of its own, where that is not what was asked for: "amdp, 3 pipelines".
+  std::string label(const ScheduleOptions& options) const {
+    std::map<std::string, std::string> asked;
+    options_.own.of_kind(options.name).each_option([&](const char* key, const auto& value, auto&&...) {
+      asked[key] = fmt::format("{}", value);
+    });
+    std::string label = options.name;
+    options.own.each_option([&](const char* key, const auto& value, auto&&...) {
+      const std::string text = fmt::format("{}", value);
+      if (asked[key] != text) label += fmt::format(", {} {}", text, key);
+    });
+    return label;
   }
   void leave_out(const ScheduleOptions& options, const std::string& why) {
     plan_.left_out.push_back(label(options) + ": " + why);

@@ -26,8 +26,7 @@ struct LayerProfile {
 struct PlanOptions {
   int workers = 1;
   int64_t window = 1;  // microbatches per update, or the next number that a schedule can serve
-  int chunks = 2;
-  int intake = 2;
+  KindTables own;      // options of single schedules
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none
   std::optional<WeightPolicy> weights;  // instead of each schedule's own
@@ -35,7 +34,8 @@ struct PlanOptions {
 };
 
 struct PlanRow {
-  ScheduleOptions schedule;  // name, stages, window, pipelines, tb_over_tf
+  ScheduleOptions schedule;
+  int pipelines = 1;
   bool recompute = false;
   double tokens_per_second = 0;  // in the steady state
   double bubble_fraction = 0;

@@ -24,7 +24,8 @@ struct Segment {
   // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Asked on
   // the thread that called the executor.
   std::function<bool()> stop = {};
-  // A signal: the segment drains as if `stop` were true, and an executor that sleeps is woken, to tell what it waits for.
+  // A signal: the segment drains as if `stop` were true, and an executor that sleeps is woken, to tell what it waits
+  // for.
   std::stop_token interrupt;
 };
 

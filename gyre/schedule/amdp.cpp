@@ -18,12 +18,15 @@
 #include "gyre/schedule/builder_parts.h"
 #include "gyre/schedule/first_ready.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/timeline.h"
 
 namespace gyre {
 namespace {
 
 constexpr int kMostPreloads = 3;
+
+struct AmdpOptions : ScheduleOptions, AmdpSettings {};
 
 int pipelines_for_depth(int stages) {
   return (stages + 1) / 2;
@@ -247,13 +250,13 @@ std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hos
   return changes;
 }
 
-int64_t block_size_of(const ScheduleOptions& options, int pipelines) {
-  return static_cast<int64_t>(options.intake) * pipelines;
+int64_t block_size_of(const AmdpOptions& options, int pipelines) {
+  return options.intake * pipelines;
 }
 
 // Microbatches of a repetition, after which windows and blocks begin together. Says what to lower where the programs
 // (a prologue and a period of that length) would be too long.
-int64_t checked_shift(const ScheduleOptions& options, int64_t block_size) {
+int64_t checked_shift(const AmdpOptions& options, int64_t block_size) {
   const int64_t longest = kMostActions / (4LL * options.stages);
   const int64_t shift = options.window / std::gcd(options.window, block_size) * block_size;
   if (shift <= longest) return shift;
@@ -262,7 +265,7 @@ int64_t checked_shift(const ScheduleOptions& options, int64_t block_size) {
     throw InputError(
         fmt::format("schedule amdp: on {} stages a block of {} microbatches makes programs of more than {} actions, "
                     "which are held in memory; make {}, {} or {} smaller",
-                    options.stages, block_size, kMostActions, names.intake, names.pipelines, names.stages));
+                    options.stages, block_size, kMostActions, names.of("intake"), names.of("pipelines"), names.stages));
   }
   const int64_t fitting = std::min(longest, options.window) / block_size * block_size;
   throw InputError(
@@ -271,7 +274,7 @@ int64_t checked_shift(const ScheduleOptions& options, int64_t block_size) {
                   options.window, block_size, shift, kMostActions, names.window, fitting));
 }
 
-Schedule build_with(const ScheduleOptions& options, const Placement& placement, int preload) {
+Schedule build_with(const AmdpOptions& options, const Placement& placement, int preload) {
   const auto pipelines = static_cast<int>(placement.size());
   const int64_t block_size = block_size_of(options, pipelines);
   const int64_t shift = checked_shift(options, block_size);
@@ -301,12 +304,13 @@ double block_period(const Schedule& schedule, double tb_over_tf) {
 }
 
 // Few enough pipelines that a window has a block; says what would do if not.
-int checked_pipelines(const ScheduleOptions& options) {
+int checked_pipelines(const AmdpOptions& options) {
   const OptionNames& names = options.names;
-  const int pipelines = options.pipelines > 0 ? options.pipelines : pipelines_for_depth(options.stages);
+  const int pipelines =
+      options.pipelines > 0 ? static_cast<int>(options.pipelines) : pipelines_for_depth(options.stages);
   if (pipelines > options.stages) {
     throw InputError(fmt::format("schedule amdp: {} pipelines on {} stages; make {} at most {}", pipelines,
-                                 options.stages, names.pipelines, options.stages));
+                                 options.stages, names.of("pipelines"), options.stages));
   }
   const int64_t block_size = block_size_of(options, pipelines);
   if (options.window < block_size) {
@@ -315,12 +319,12 @@ int checked_pipelines(const ScheduleOptions& options) {
         fmt::format("schedule amdp: a window of {} microbatches is less than {} for each of {} pipelines; make {} at "
                     "least {}{}",
                     options.window, options.intake, pipelines, names.window, block_size,
-                    fitting > 0 ? fmt::format(", or {} at most {}", names.pipelines, fitting) : ""));
+                    fitting > 0 ? fmt::format(", or {} at most {}", names.of("pipelines"), fitting) : ""));
   }
   // A worker's block is a forward and a backward of each microbatch.
   if (options.preload < -1 || options.preload >= 2 * block_size) {
-    throw InputError(fmt::format("schedule amdp: {} is {}; give 0 to {}, or -1 for what suits the ratio", names.preload,
-                                 options.preload, 2 * block_size - 1));
+    throw InputError(fmt::format("schedule amdp: {} is {}; give 0 to {}, or -1 for what suits the ratio",
+                                 names.of("preload"), options.preload, 2 * block_size - 1));
   }
   return pipelines;
 }
@@ -332,9 +336,9 @@ Placement placement_for(int stages, int pipelines) {
 
 // The preload with the shortest block. It hangs on the ratio and the kind of placement; very deep pipelines take that
 // of one of kDeepest stages or a few more, which has the same kind and is found at once; so do large intakes.
-int best_preload(ScheduleOptions options, int pipelines) {
+int best_preload(AmdpOptions options, int pipelines) {
   constexpr int kDeepest = 64;
-  constexpr int kMostIntake = 64;
+  constexpr int64_t kMostIntake = 64;
   if (options.stages > kDeepest) {
     const bool full = pipelines == pipelines_for_depth(options.stages);
     options.stages = kDeepest + options.stages % 4;
@@ -356,24 +360,51 @@ int best_preload(ScheduleOptions options, int pipelines) {
   return best;
 }
 
-}  // namespace
-
-Schedule build_amdp(const ScheduleOptions& options) {
-  check_options(options);
+Schedule build(const ScheduleOptions& given) {
+  check_options(given);
+  const AmdpOptions options{given, given.own.get<AmdpSettings>()};
   const int pipelines = checked_pipelines(options);
   checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
   if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
   // Preloads that nobody would choose can make workers wait for each other, with the updates or without.
   try {
-    Schedule schedule = build_with(options, placement, options.preload);
+    Schedule schedule = build_with(options, placement, static_cast<int>(options.preload));
     makespan(schedule, representative_microbatches(schedule), tick_costs(options.tb_over_tf));
     return schedule;
   } catch (const Deadlock&) {
     throw InputError(
         fmt::format("schedule amdp: with {} at {} workers wait for each other in a circle; make it smaller",
-                    options.names.preload, options.preload));
+                    options.names.of("preload"), options.preload));
   }
+}
+
+// A block, below which no window goes.
+SuitableWindows windows(const ScheduleOptions& options) {
+  const auto settings = options.own.get<AmdpSettings>();
+  const int64_t pipelines = settings.pipelines > 0 ? settings.pipelines : pipelines_for_depth(options.stages);
+  return {.usual = settings.intake * pipelines};
+}
+
+// Fewer pipelines than fill the workers are slower and need less memory.
+std::vector<OptionTable> variants(int workers, const OptionTable& own) {
+  std::vector<OptionTable> tables;
+  auto settings = own.get<AmdpSettings>();
+  for (settings.pipelines = pipelines_for_depth(workers); settings.pipelines >= 1; --settings.pipelines) {
+    tables.emplace_back(settings);
+  }
+  return tables;
+}
+
+}  // namespace
+
+ScheduleKind amdp() {
+  return {.name = "amdp",
+          .meaning = "several pipelines in complementary directions, no flush, a delay of one update",
+          .build = build,
+          .windows = windows,
+          .own = AmdpSettings(),
+          .variants = variants};
 }
 
 }  // namespace gyre

@@ -2,11 +2,15 @@
 #pragma once
 
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/builtins.h"
 
 namespace gyre {
 
 // InputError for numbers out of range.
 void check_options(const ScheduleOptions& options);
+
+// Of schedules that end each window with a flush: as long as may be, or else twice the stages.
+SuitableWindows flushing_windows(const ScheduleOptions& options);
 
 // How many actions all programs of a schedule have together.
 using CountActions = int64_t (*)(int64_t stages, int64_t window);

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
+#include "gyre/core/option_range.h"
 #include "gyre/core/text.h"
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/builtins.h"
 #include "gyre/schedule/limits.h"
 
 namespace gyre {
@@ -12,34 +16,40 @@ namespace {
 
 constexpr double kMostRatio = 1000;  // of a backward's time to a forward's
 
-struct Builder {
-  const char* name;
-  Schedule (*build)(const ScheduleOptions&);
-};
-constexpr Builder kBuilders[] = {
-    {"gpipe", build_gpipe},
-    {"1f1b", build_one_f_one_b},
-    {"interleaved-1f1b", build_interleaved},
-    {"zb-h1", build_zb_h1},
-    {"chimera", build_chimera},
-    {"pipedream", build_pipedream},
-    {"pipedream-2bw", build_pipedream_2bw},
-    {"paci", build_paci},
-    {"amdp", build_amdp},
-};
-
 }  // namespace
 
+Registry<ScheduleKind>& schedule_kinds() {
+  static Registry<ScheduleKind> kinds("schedule", {
+                                                      gpipe(),
+                                                      one_f_one_b(),
+                                                      interleaved(),
+                                                      zb_h1(),
+                                                      chimera(),
+                                                      pipedream(),
+                                                      pipedream_2bw(),
+                                                      paci(),
+                                                      amdp(),
+                                                  });
+  return kinds;
+}
+
 std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  for (const Builder& builder : kBuilders) names.emplace_back(builder.name);
-  return names;
+  return schedule_kinds().names();
+}
+
+int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own) {
+  return kind.stages_per_worker == nullptr ? 1 : kind.stages_per_worker(own);
+}
+
+std::string OptionNames::of(std::string_view key) const {
+  std::string name(key);
+  if (!are_flags) return name;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return fmt::format("--{}", name);
 }
 
 Schedule make_schedule(const ScheduleOptions& options) {
-  for (const Builder& builder : kBuilders) {
-    if (options.name == builder.name) return builder.build(options);
-  }
+  if (const ScheduleKind* kind = schedule_kinds().find(options.name)) return kind->build(options);
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));
 }
@@ -51,13 +61,17 @@ void check_options(const ScheduleOptions& options) {
   };
   check(options.names.stages, options.stages, 1, kMostStages);
   check(options.names.window, options.window, 1, kMostWindow);
-  check(options.names.chunks, options.chunks, 1, kMostStages);
-  check(options.names.pipelines, options.pipelines, 0, kMostStages);
-  check(options.names.intake, options.intake, 1, kMostStages);
   if (!(options.tb_over_tf > 0 && options.tb_over_tf <= kMostRatio)) {
     throw InputError(fmt::format("schedule {}: {} is {}; give a ratio above 0, to {}", options.name,
                                  options.names.tb_over_tf, options.tb_over_tf, kMostRatio));
   }
+  options.own.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
+    check_range(fmt::format("schedule {}: {}", options.name, options.names.of(key)), value, range);
+  });
+}
+
+SuitableWindows flushing_windows(const ScheduleOptions& options) {
+  return {.usual = 2LL * options.stages, .takes_all = true};
 }
 
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window) {

@@ -1,45 +1,62 @@
-// Builders: one small file each, found by name.
+// Builders: one small file each, and a line in builders.cpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "gyre/core/options.h"
+#include "gyre/core/registry.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {
 
 // What the user calls the options; errors speak of them so. Flags and configurations have their own names.
 struct OptionNames {
-  std::string stages = "stages", window = "the window", chunks = "chunks", pipelines = "the pipelines",
-              intake = "intake", tb_over_tf = "tb_over_tf", preload = "preload";
+  std::string stages = "stages", window = "the window", tb_over_tf = "tb_over_tf";
+  bool are_flags = false;
+  // Of an option of the schedule's own: "chunks" or "--chunks".
+  std::string of(std::string_view key) const;
 };
 
 struct ScheduleOptions {
   std::string name = "pipedream";  // one of schedule_names()
   int stages = 1;
   int64_t window = 1;     // microbatches per update
-  int chunks = 2;         // interleaved-1f1b: stages on each worker
-  int pipelines = 0;      // amdp: 0 takes what the depth calls for
-  int intake = 2;         // amdp: microbatches of one pipeline in a block
-  double tb_over_tf = 2;  // amdp, chimera: time of a backward in forwards, by which conflicts are ordered
-  int preload = -1;       // amdp: forwards of the next block before the last backward; -1: derived from tb_over_tf
+  double tb_over_tf = 2;  // time of a backward in forwards, for which schedules that search for an order make it
+  OptionTable own = {};   // of the schedule's own; empty: its defaults
   OptionNames names = {};
 };
+
+// Which windows suit a schedule of so many stages.
+struct SuitableWindows {
+  int64_t usual = 1;        // where nobody asks for another
+  int64_t multiple_of = 1;  // of this they must be
+  bool takes_all = false;   // the longer the better: each ends with a flush
+};
+
+// What others need to know of a schedule before it is built.
+struct ScheduleKind {
+  std::string name;
+  std::string meaning;
+  Schedule (*build)(const ScheduleOptions&);
+  SuitableWindows (*windows)(const ScheduleOptions&);
+  OptionTable own = {};                                            // its own options, at their defaults
+  int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1
+  // What a plan tries on so many workers; null: the options as they are.
+  std::vector<OptionTable> (*variants)(int workers, const OptionTable& own) = nullptr;
+};
+// The builtin ones, and what a program has added.
+Registry<ScheduleKind>& schedule_kinds();
+// 1 but for schedules that place several stages on each worker.
+int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own);
 
 // Errors: InputError for an unknown name (suggests the nearest), for options the schedule cannot serve, and for
 // programs longer than kMostActions; all before anything is built.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 
-Schedule build_gpipe(const ScheduleOptions& options);          // gpipe.cpp
-Schedule build_one_f_one_b(const ScheduleOptions& options);    // one_f_one_b.cpp
-Schedule build_interleaved(const ScheduleOptions& options);    // interleaved.cpp
-Schedule build_zb_h1(const ScheduleOptions& options);          // zb_h1.cpp
-Schedule build_chimera(const ScheduleOptions& options);        // chimera.cpp
-Schedule build_pipedream(const ScheduleOptions& options);      // pipedream.cpp
-Schedule build_pipedream_2bw(const ScheduleOptions& options);  // pipedream_2bw.cpp
-Schedule build_paci(const ScheduleOptions& options);           // paci.cpp
-Schedule build_amdp(const ScheduleOptions& options);           // amdp.cpp
-Schedule build_forward_only(const Schedule& training);         // forward_only.cpp: evaluation on the same workers
+Schedule build_forward_only(const Schedule& training);  // forward_only.cpp: evaluation on the same workers
 
 }  // namespace gyre

@@ -50,9 +50,7 @@ void add_version_changes(Schedule& schedule) {
   }
 }
 
-}  // namespace
-
-Schedule build_chimera(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_options(options);
   if (options.stages % 2 != 0 || options.window % 2 != 0) {
     throw InputError(
@@ -88,6 +86,19 @@ Schedule build_chimera(const ScheduleOptions& options) {
   take_first_ready();
   if (makespan(schedule, schedule.window, costs) >= overlaid) take_overlaid();
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind chimera() {
+  return {.name = "chimera",
+          .meaning = "two pipelines in opposite directions, with a flush",
+          .build = build,
+          .windows = [](const ScheduleOptions& options) {
+            SuitableWindows windows = flushing_windows(options);
+            windows.multiple_of = 2;
+            return windows;
+          }};
 }
 
 }  // namespace gyre

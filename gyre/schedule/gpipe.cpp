@@ -2,8 +2,9 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_gpipe(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_length(options, flushed_actions);
   Schedule schedule = one_pipeline(options);
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -15,6 +16,15 @@ Schedule build_gpipe(const ScheduleOptions& options) {
     period.push_back(update(stage, 0));
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind gpipe() {
+  return {.name = "gpipe",
+          .meaning = "all forwards of a window, then all backwards",
+          .build = build,
+          .windows = flushing_windows};
 }
 
 }  // namespace gyre

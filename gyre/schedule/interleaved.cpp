@@ -6,6 +6,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/schedule_settings.h"
 
 namespace gyre {
 namespace {
@@ -22,15 +23,13 @@ Position position(int64_t n, int workers, int chunks) {
   return {static_cast<int>(within / workers), group * workers + within % workers};
 }
 
-}  // namespace
-
-Schedule build_interleaved(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_options(options);
-  const int chunks = options.chunks;
+  const auto chunks = static_cast<int>(options.own.get<InterleavedSettings>().chunks);
   if (options.stages % chunks != 0) {
     throw InputError(
         fmt::format("schedule interleaved-1f1b: {} stages are not {} on each worker; make {} a multiple of {}",
-                    options.stages, chunks, options.names.stages, options.names.chunks));
+                    options.stages, chunks, options.names.stages, options.names.of("chunks")));
   }
   const int workers = options.stages / chunks;
   if (options.window % workers != 0) {
@@ -39,7 +38,7 @@ Schedule build_interleaved(const ScheduleOptions& options) {
                     "multiple of {}",
                     options.window, workers, options.names.window, workers));
   }
-  if (chunks == 1) return build_one_f_one_b(options);
+  if (chunks == 1) return one_f_one_b().build(options);
 
   check_length(options, flushed_actions);
   Schedule schedule = one_pipeline(options);
@@ -71,6 +70,22 @@ Schedule build_interleaved(const ScheduleOptions& options) {
     for (int chunk = 0; chunk < chunks; ++chunk) period.push_back(update(chunk * workers + worker, 0));
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind interleaved() {
+  return {.name = "interleaved-1f1b",
+          .meaning = "1F1B with several stages on each worker, which shortens the bubble",
+          .build = build,
+          .windows =
+              [](const ScheduleOptions& options) {
+                const int64_t chunks = options.own.get<InterleavedSettings>().chunks;
+                const int64_t workers = std::max<int64_t>(1, options.stages / std::max<int64_t>(1, chunks));
+                return SuitableWindows{.usual = 4 * workers, .multiple_of = workers, .takes_all = true};
+              },
+          .own = InterleavedSettings(),
+          .stages_per_worker = [](const OptionTable& own) { return own.get<InterleavedSettings>().chunks; }};
 }
 
 }  // namespace gyre

@@ -4,8 +4,9 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_one_f_one_b(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_length(options, flushed_actions);
   Schedule schedule = one_pipeline(options);
   const int64_t window = schedule.window;
@@ -23,6 +24,15 @@ Schedule build_one_f_one_b(const ScheduleOptions& options) {
     period.push_back(update(stage, 0));
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind one_f_one_b() {
+  return {.name = "1f1b",
+          .meaning = "a backward after each forward once the pipeline is full, with a flush",
+          .build = build,
+          .windows = flushing_windows};
 }
 
 }  // namespace gyre

@@ -4,11 +4,21 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_paci(const ScheduleOptions& options) {
-  Schedule schedule = build_pipedream(options);
+Schedule build(const ScheduleOptions& options) {
+  Schedule schedule = pipedream().build(options);
   schedule.weights = WeightPolicy::Latest;
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind paci() {
+  return {.name = "paci",
+          .meaning = "PipeDream without stored versions: backwards read the newest weights",
+          .build = build,
+          .windows = [](const ScheduleOptions&) { return SuitableWindows{}; }};
 }
 
 }  // namespace gyre

@@ -3,8 +3,9 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_pipedream(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_length(options, [](int64_t stages, int64_t window) {
     return stages * (stages - 1) / 2 + flushed_actions(stages, window);
   });
@@ -20,6 +21,15 @@ Schedule build_pipedream(const ScheduleOptions& options) {
     program.period.push_back(update(stage, 0));
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind pipedream() {
+  return {.name = "pipedream",
+          .meaning = "no flush: every microbatch, or window of them, is an update",
+          .build = build,
+          .windows = [](const ScheduleOptions&) { return SuitableWindows{}; }};
 }
 
 }  // namespace gyre

@@ -7,8 +7,9 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_pipedream_2bw(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_options(options);
   if (options.window < options.stages) {
     throw InputError(
@@ -22,7 +23,7 @@ Schedule build_pipedream_2bw(const ScheduleOptions& options) {
         return stages * (stages - 1) / 2 + 2 * flushed_actions(stages, window) + stages;
       },
       options.stages);
-  Schedule schedule = build_pipedream(options);
+  Schedule schedule = pipedream().build(options);
   const int64_t window = schedule.window;
   for (int stage = 0; stage < schedule.stages; ++stage) {
     Program& program = schedule.programs[stage];
@@ -41,6 +42,15 @@ Schedule build_pipedream_2bw(const ScheduleOptions& options) {
     }
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind pipedream_2bw() {
+  return {.name = "pipedream-2bw",
+          .meaning = "no flush, two versions of the weights, a delay of one update everywhere",
+          .build = build,
+          .windows = [](const ScheduleOptions& options) { return SuitableWindows{.usual = options.stages}; }};
 }
 
 }  // namespace gyre

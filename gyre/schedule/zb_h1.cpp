@@ -6,8 +6,9 @@
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
 
-Schedule build_zb_h1(const ScheduleOptions& options) {
+Schedule build(const ScheduleOptions& options) {
   check_length(options, [](int64_t stages, int64_t window) { return stages * (3 * window + 1); });
   Schedule schedule = one_pipeline(options);
   const int64_t window = schedule.window;
@@ -27,6 +28,15 @@ Schedule build_zb_h1(const ScheduleOptions& options) {
     period.push_back(update(stage, 0));
   }
   return schedule;
+}
+
+}  // namespace
+
+ScheduleKind zb_h1() {
+  return {.name = "zb-h1",
+          .meaning = "1F1B whose gradients of weights wait and fill a third of the bubble",
+          .build = build,
+          .windows = flushing_windows};
 }
 
 }  // namespace gyre

@@ -3,35 +3,18 @@
 #include <fmt/format.h>
 
 #include "gyre/core/error.h"
-#include "gyre/core/toml_fields.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
-namespace {
-
 using Json = nlohmann::ordered_json;
 
-Json json_of(const toml::node& node) {
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* value = node.as_integer()) return value->get();
-  if (const auto* value = node.as_floating_point()) return value->get();
-  if (const auto* value = node.as_boolean()) return value->get();
-  Json items = Json::array();
-  for (const toml::node& item : *node.as_array()) items.push_back(json_of(item));
-  return items;
-}
-
-}  // namespace
-
 std::vector<ConfigChange> config_changes(const Config& before, const Config& after) {
-  // The text has every key of both, whatever keys there are.
-  const toml::table old_tables = parse_toml(to_toml(before), "configuration");
-  const toml::table new_tables = parse_toml(to_toml(after), "configuration");
+  const Json old_tables = to_json(before), new_tables = to_json(after);
   std::vector<ConfigChange> changes;
-  for (const auto& [table, keys] : new_tables) {
-    for (const auto& [key, value] : *keys.as_table()) {
-      const Json old_value = json_of(*old_tables[table][key].node()), new_value = json_of(value);
-      if (old_value == new_value) continue;
-      changes.push_back({std::string(table.str()), std::string(key.str()), old_value, new_value});
+  for (const auto& [table, keys] : new_tables.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      const Json& then = old_tables.at(table).at(key);
+      if (then != value) changes.push_back({table, key, then, value});
     }
   }
   return changes;
@@ -39,7 +22,7 @@ std::vector<ConfigChange> config_changes(const Config& before, const Config& aft
 
 void refuse_other_run(const std::vector<ConfigChange>& changes) {
   for (const ConfigChange& change : changes) {
-    if (change.table != "model" && !(change.table == "run" && change.key == "seed")) continue;
+    if (change.table.rfind("model", 0) != 0 && !(change.table == "run" && change.key == "seed")) continue;
     throw InputError(
         fmt::format("[{}] {} is {}, but the run was begun with {}; resume it with the same, or start another run with "
                     "--out",

@@ -75,8 +75,8 @@ ModelBytes bytes_of(const Config& config) {
 // A key whose value decides how much memory is needed, and what it is where nobody gives it.
 struct Key {
   const char* name;
-  int64_t Config::Model::*model;
-  int64_t Config::Pipeline::*pipeline;
+  int64_t ModelSettings::*model;
+  int64_t PipelineSettings::*pipeline;
   int64_t usual;
 
   int64_t& in(Config& config) const { return model != nullptr ? config.model.*model : config.pipeline.*pipeline; }
@@ -84,12 +84,12 @@ struct Key {
 
 std::vector<Key> keys_that_cost() {
   const Config usual;
-  return {{"[model] layers", &Config::Model::layers, nullptr, usual.model.layers},
-          {"[model] width", &Config::Model::width, nullptr, usual.model.width},
-          {"[model] mlp_width", &Config::Model::mlp_width, nullptr, usual.model.mlp_width},
-          {"[model] context", &Config::Model::context, nullptr, usual.model.context},
-          {"[model] vocabulary", &Config::Model::vocabulary, nullptr, 256},
-          {"[pipeline] microbatch", nullptr, &Config::Pipeline::microbatch, usual.pipeline.microbatch}};
+  return {{"[model] layers", &ModelSettings::layers, nullptr, usual.model.layers},
+          {"[model] width", &ModelSettings::width, nullptr, usual.model.width},
+          {"[model] mlp_width", &ModelSettings::mlp_width, nullptr, usual.model.mlp_width},
+          {"[model] context", &ModelSettings::context, nullptr, usual.model.context},
+          {"[model] vocabulary", &ModelSettings::vocabulary, nullptr, 256},
+          {"[pipeline] microbatch", nullptr, &PipelineSettings::microbatch, usual.pipeline.microbatch}};
 }
 
 struct Costliest {
@@ -109,7 +109,7 @@ Costliest costliest_key(const Config& config, double least, Work work) {
     if (given <= key.usual) continue;
     value = key.usual;
     // Heads must divide the width, whatever it is.
-    if (key.model == &Config::Model::width)
+    if (key.model == &ModelSettings::width)
       value = (key.usual + other.model.heads - 1) / other.model.heads * other.model.heads;
     const double total = least_memory(other, work).total();
     if (value < given && total < costliest.otherwise) costliest = {key.name, given, value, total};

@@ -30,7 +30,7 @@ class Saver {
   using Clock = std::chrono::steady_clock;
 
   const RunDirectory& run_;
-  Config::Run settings_;
+  RunSettings settings_;
   FileSystem& files_;
   int64_t saved_;
   Clock::time_point since_ = Clock::now();

@@ -4,19 +4,10 @@ import torch
 
 from gyre import _core
 
-_CHOICES = {
-    "source": ("second", "first"),
-    "geometry": ("bilateral", "unilateral"),
-    "refresh": ("fixed", "stage-aware", "adaptive"),
-    "long_sides": ("thin", "whole"),
-    "products": ("fp32", "bf16"),
-    "covariance_products": ("fp32", "bf16"),
-    "iteration_products": ("fp32", "bf16"),
-}
-# What the C++ side is built with, besides the shape.
-_SETTINGS = ("frequency", "source", "geometry", "refresh", "drift", "refresh_lag", "covariance_beta", "covariance_every",
-             "long_sides", "max_dimension", "sketch", "transport", "look_ahead", "products", "covariance_products",
-             "iteration_products")
+# What gyre's own [optimizer.basis-rotation] can be told: (key, default, meaning), as the C++ side declares it.
+_OPTIONS = _core.options()
+_BETAS, _EPSILON, _WEIGHT_DECAY = _core.adam()
+_DEFAULTS = {key: default for key, default, _ in _OPTIONS}
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -25,24 +16,7 @@ class BasisRotation(torch.optim.Optimizer):
     2-D parameters are rotated, all others get AdamW. Put embeddings and the output head into a group with
     ``rotate=False``: they are usually left to AdamW.
 
-    Per group, besides AdamW's ``lr, betas, eps, weight_decay``:
-      frequency      updates between refreshes of the bases
-      source         "second" (gradient covariances) or "first" (the momentum)
-      geometry       "bilateral" or "unilateral" (the smaller side alone)
-      refresh        "fixed", "stage-aware" (needs ``delay`` and ``mean_delay``) or "adaptive" (by ``drift``)
-      long_sides     "thin": of a side twice the other or longer, as many directions are rotated as that has; "whole": all
-      max_dimension  longer sides stay unrotated, or have a sketch; 0: none do
-      sketch         directions rotated of sides longer than max_dimension; 0: none
-      refresh_lag    steps that a refresh may take on a thread of its own; 0: it is made at once
-      covariance_beta   decay of the covariances; 0: betas[1]
-      covariance_every  every so many gradients go into the covariances
-      transport      turn the second moment with the basis instead of reordering it
-      look_ahead     share of each side's directions, those of least curvature, along which weights are moved ahead by
-                     ``delay`` updates; 0: none
-      products       "fp32" or "bf16": type of the products that turn gradients and directions, of those large enough to
-                     be faster so; likewise:
-      covariance_products  of those that add a gradient to the covariances
-      iteration_products   of a refresh's, a covariance times a basis
+    Per group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
       row_blocks     the parameter is so many matrices stacked by rows (a fused q, k, v: 3)
       rotate         False: AdamW for the whole group
       delay          updates by which the group's gradients are late, once the pipeline is full
@@ -52,18 +26,13 @@ class BasisRotation(torch.optim.Optimizer):
     row the next one raises FloatingPointError. None: gradients are not looked at.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, frequency=10, source="second",
-                 geometry="bilateral", refresh="fixed", drift=0.1, long_sides="thin", max_dimension=0,
-                 sketch=0, refresh_lag=0, covariance_beta=0.0, covariance_every=1, transport=False, look_ahead=0.0,
-                 products="bf16", covariance_products="fp32", iteration_products="fp32", row_blocks=1, rotate=True,
-                 delay=0, mean_delay=0.0, max_skipped=10):
-        defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, frequency=frequency,
-                        source=source, geometry=geometry, refresh=refresh, drift=drift, long_sides=long_sides,
-                        max_dimension=max_dimension, sketch=sketch, refresh_lag=refresh_lag,
-                        covariance_beta=covariance_beta, covariance_every=covariance_every, transport=transport,
-                        look_ahead=look_ahead, products=products, covariance_products=covariance_products,
-                        iteration_products=iteration_products, row_blocks=row_blocks, rotate=rotate, delay=delay,
-                        mean_delay=mean_delay)
+    def __init__(self, params, lr=1e-3, betas=tuple(_BETAS), eps=_EPSILON, weight_decay=_WEIGHT_DECAY, row_blocks=1, rotate=True,
+                 delay=0, mean_delay=0.0, max_skipped=10, **options):
+        unknown = sorted(set(options) - set(_DEFAULTS))
+        if unknown:
+            raise TypeError(f"BasisRotation: unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
+        defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, **{**_DEFAULTS, **options},
+                        row_blocks=row_blocks, rotate=rotate, delay=delay, mean_delay=mean_delay)
         self._cores = {}
         self.max_skipped = max_skipped
         self.skipped = 0
@@ -111,10 +80,7 @@ class BasisRotation(torch.optim.Optimizer):
             blocks = group["row_blocks"] if rotate else 1
             if p.shape and p.shape[0] % blocks != 0:
                 raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
-            config = _core.Config()
-            for key in _SETTINGS:
-                setattr(config, key, group[key])
-            self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, config)
+            self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, _settings(group))
             self.state[p] = {"step": 0, **self._cores[p].state()}
         return self._cores[p]
 
@@ -169,18 +135,16 @@ def _check(group):
     require(len(group["betas"]) == 2 and all(0 <= b < 1 for b in group["betas"]), "betas", "two numbers in [0, 1)")
     require(group["eps"] > 0, "eps", "more than 0")
     require(group["weight_decay"] >= 0, "weight_decay", "0 or more")
-    require(int(group["frequency"]) >= 1, "frequency", "1 or more")
-    require(group["drift"] > 0, "drift", "more than 0")
-    require(group["max_dimension"] >= 0, "max_dimension", "0 or more")
-    require(group["sketch"] >= 0 and (group["sketch"] == 0 or group["max_dimension"] > 0), "sketch",
-            "0, or a number of directions together with max_dimension")
-    require(0 <= group["refresh_lag"] < group["frequency"], "refresh_lag", "0 or more and less than frequency")
-    require(0 <= group["covariance_beta"] < 1, "covariance_beta", "0 (as betas[1]), or more and less than 1")
-    require(1 <= group["covariance_every"] <= group["frequency"], "covariance_every", "1 to frequency")
-    require(0 <= group["look_ahead"] <= 1, "look_ahead", "0 to 1")
     require(group["row_blocks"] >= 1, "row_blocks", "1 or more")
     require(group["delay"] >= 0, "delay", "0 or more")
     require(group["mean_delay"] > 0 or group["refresh"] != "stage-aware" or group["delay"] == 0, "mean_delay",
             "the mean delay of the pipeline's stages, which stage-aware refresh needs: (P - 1) / 2 for PipeDream's P")
-    for key, choices in _CHOICES.items():
-        require(group[key] in choices, key, " or ".join(repr(c) for c in choices))
+    _settings(group)
+
+
+def _settings(group):
+    return _core.settings({key: group[key] for key in _DEFAULTS})
+
+
+BasisRotation.__doc__ += "\n    Options, as those of gyre's [optimizer.basis-rotation]:\n" + "".join(
+    f"      {key:<20} {meaning} (default {default!r})\n" for key, default, meaning in _OPTIONS)

@@ -1,4 +1,5 @@
 // The plug-in's C++ side: one parameter's optimizer state and its step, by the same code as gyre's own runs.
+#include <fmt/format.h>
 #include <torch/extension.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/core/option_range.h"
 #include "gyre/optim/adamw.h"
 #include "gyre/optim/basis_rotation.h"
 
@@ -17,8 +19,8 @@ namespace {
 class Parameter {
  public:
   Parameter(const std::vector<int64_t>& shape, const std::string& device, bool rotate, int row_blocks,
-            const gyre::OptimizerConfig& config)
-      : config_(config) {
+            const gyre::BasisRotationSettings& settings)
+      : config_{{}, settings} {
     if (!rotate) {
       gyre::ParameterSpec spec;
       spec.shape = shape;
@@ -27,7 +29,7 @@ class Parameter {
       return;
     }
     for (int block = 0; block < row_blocks; ++block) {
-      blocks_.emplace_back(config, row_blocks == 1 ? "" : "[" + std::to_string(block) + "]", shape[0] / row_blocks,
+      blocks_.emplace_back(config_, row_blocks == 1 ? "" : "[" + std::to_string(block) + "]", shape[0] / row_blocks,
                            shape[1], true, at::Device(device));
     }
   }
@@ -79,35 +81,59 @@ class Parameter {
   }
 
  private:
-  gyre::OptimizerConfig config_;
+  gyre::RotationConfig config_;
   std::unique_ptr<gyre::AdamMoments> moments_;
   std::vector<gyre::RotatedMatrix> blocks_;
 };
+
+pybind11::list described(gyre::BasisRotationSettings settings) {
+  pybind11::list options;
+  gyre::BasisRotationSettings::each_option(settings,
+                                           [&](const char* key, auto& field, const gyre::Range&, const char* meaning) {
+                                             options.append(pybind11::make_tuple(key, field, meaning));
+                                           });
+  return options;
+}
+
+// Settings with the values of a dict of all options.
+gyre::BasisRotationSettings settings_of(const pybind11::dict& values) {
+  gyre::BasisRotationSettings settings;
+  gyre::BasisRotationSettings::each_option(
+      settings, [&](const char* key, auto& field, const gyre::Range& range, const char*) {
+        const pybind11::object value = values[key];
+        try {
+          field = value.cast<std::remove_cvref_t<decltype(field)>>();
+        } catch (const pybind11::cast_error&) {
+          throw gyre::InputError(fmt::format("BasisRotation: {}={} is not what it must be: {}", key,
+                                             pybind11::repr(value).cast<std::string>(),
+                                             gyre::type_name<std::remove_cvref_t<decltype(field)>>()));
+        }
+        gyre::check_range(fmt::format("BasisRotation: {}", key), field, range);
+      });
+  for (const gyre::OptionFault& fault : gyre::faults_of(settings)) {
+    throw gyre::InputError(fmt::format("BasisRotation: {} {}", fault.keys[0], fault.what));
+  }
+  return settings;
+}
 
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::register_exception<gyre::InputError>(module, "InputError", PyExc_ValueError);
-  pybind11::class_<gyre::OptimizerConfig>(module, "Config")
-      .def(pybind11::init<>())
-      .def_readwrite("frequency", &gyre::OptimizerConfig::frequency)
-      .def_readwrite("source", &gyre::OptimizerConfig::source)
-      .def_readwrite("geometry", &gyre::OptimizerConfig::geometry)
-      .def_readwrite("refresh", &gyre::OptimizerConfig::refresh)
-      .def_readwrite("drift", &gyre::OptimizerConfig::drift)
-      .def_readwrite("refresh_lag", &gyre::OptimizerConfig::refresh_lag)
-      .def_readwrite("covariance_beta", &gyre::OptimizerConfig::covariance_beta)
-      .def_readwrite("covariance_every", &gyre::OptimizerConfig::covariance_every)
-      .def_readwrite("long_sides", &gyre::OptimizerConfig::long_sides)
-      .def_readwrite("sketch", &gyre::OptimizerConfig::sketch)
-      .def_readwrite("max_dimension", &gyre::OptimizerConfig::max_dimension)
-      .def_readwrite("transport", &gyre::OptimizerConfig::transport)
-      .def_readwrite("look_ahead", &gyre::OptimizerConfig::look_ahead)
-      .def_readwrite("products", &gyre::OptimizerConfig::products)
-      .def_readwrite("covariance_products", &gyre::OptimizerConfig::covariance_products)
-      .def_readwrite("iteration_products", &gyre::OptimizerConfig::iteration_products);
+  // The declared options: a list of (key, default, meaning).
+  module.def("options", [] { return described(gyre::BasisRotationSettings()); });
+  // (betas, epsilon, weight decay) where none are given.
+  module.def("adam", [] {
+    const gyre::OptimizerKind& kind = gyre::optimizer_kinds().at("basis-rotation");
+    const gyre::AdamSettings adam;
+    return pybind11::make_tuple(kind.betas, adam.epsilon, adam.weight_decay);
+  });
+  // InputError for a value out of range, and for values that do not go together.
+  module.def("settings", &settings_of);
+  pybind11::class_<gyre::BasisRotationSettings>(module, "Settings");
   pybind11::class_<Parameter>(module, "Parameter")
-      .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, int, const gyre::OptimizerConfig&>())
+      .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, int,
+                          const gyre::BasisRotationSettings&>())
       .def("step", &Parameter::step)
       .def("state", &Parameter::state)
       .def("load", &Parameter::load);

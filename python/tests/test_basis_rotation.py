@@ -4,15 +4,16 @@ Run with the interpreter that scripts/install-python names: python3 -m unittest 
 """
 
 import copy
-import inspect
 import io
+import json
 import os
 import subprocess
 import sys
 import unittest
+from pathlib import Path
 
 import torch
-from gyre import _core, optim
+from gyre import _core
 from gyre.optim import BasisRotation
 
 
@@ -218,9 +219,13 @@ class AsATorchOptimizer(unittest.TestCase):
         self.assertTrue(torch.isfinite(p).all())
 
     def test_defaults_are_those_of_the_runs(self):
-        ours, theirs = inspect.signature(BasisRotation).parameters, _core.Config()
-        for key in optim._SETTINGS:
-            self.assertEqual(ours[key].default, getattr(theirs, key), key)
+        reference = (Path(__file__).resolve().parents[2] / "docs/configuration.md").read_text()
+        table = reference.split("## [optimizer.basis-rotation]")[1].split("## [")[0]
+        rows = [[cell.strip(" `") for cell in line.split("|")] for line in table.splitlines() if line.startswith("| `")]
+        group = BasisRotation([torch.nn.Parameter(torch.ones(2, 2))]).param_groups[0]
+        self.assertEqual([key for _, key, *_ in rows], [key for key, *_ in _core.options()])
+        for _, key, default, *_ in rows:
+            self.assertEqual(group[key], json.loads(default), key)
 
     # LAPACK's own number of threads must not count, not even before torch's has been asked for.
     def test_the_first_basis_is_that_of_the_number_of_threads_torch_says(self):
@@ -242,16 +247,20 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_bad_settings_are_named(self):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
-        for settings, words in (({"source": "third"}, "source='third'"), ({"frequency": 0}, "frequency=0"),
+        for settings, words in (({"source": "third"}, 'source is "third"'), ({"frequency": 0}, "frequency is 0"),
                                 ({"betas": (0.9, 1.0)}, "betas"), ({"delay": -1}, "delay=-1"),
                                 ({"refresh": "stage-aware", "delay": 3}, "mean_delay=0.0"),
-                                ({"covariance_beta": 1.0}, "covariance_beta=1.0"),
-                                ({"iteration_products": "fp8"}, "iteration_products='fp8'"),
-                                ({"products": "fp8"}, "products='fp8'"), ({"long_sides": "long"}, "long_sides='long'"),
-                                ({"look_ahead": 2}, "look_ahead=2")):
+                                ({"covariance_beta": 1.0}, "covariance_beta is 1"),
+                                ({"iteration_products": "fp8"}, 'iteration_products is "fp8"'),
+                                ({"products": "fp8"}, 'products is "fp8"'), ({"long_sides": "long"}, 'long_sides is "long"'),
+                                ({"transport": "yes"}, "transport='yes' is not what it must be"),
+                                ({"refresh_lag": 10}, "refresh_lag is 10; give less than frequency, 10"),
+                                ({"look_ahead": 2}, "look_ahead is 2")):
             with self.assertRaises(ValueError) as raised:
                 BasisRotation(p, **settings)
             self.assertIn(words, str(raised.exception))
+        with self.assertRaisesRegex(TypeError, "unknown option 'freqency'"):
+            BasisRotation(p, freqency=3)
         optimizer = BasisRotation([torch.nn.Parameter(torch.ones(4, 4))], row_blocks=3)
         optimizer.param_groups[0]["params"][0].grad = torch.ones(4, 4)
         with self.assertRaises(ValueError):

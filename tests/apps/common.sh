@@ -28,6 +28,8 @@ microbatch = 4
 accumulate = 2
 [optimizer]
 lr = 3e-3
+
+[optimizer.basis-rotation]
 frequency = 5
 [run]
 updates = 120

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "gyre/config/config.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
@@ -54,8 +56,8 @@ void draw_model(Drawer& draw) {
   draw.word("model.activation");
   draw.flag("model.bias", 0.8);
   draw.of<double>("model.dropout", {0, 0.1, 0.5});
-  draw.of<std::string>("model.norm", {"auto", "auto", "pre", "pre", "post"});
-  draw.flag("model.sentence_order", 0.25);
+  draw.of<std::string>("model.bert.norm", {"pre", "pre", "post"});
+  draw.flag("model.bert.sentence_order", 0.25);
 }
 
 void draw_pipeline(Drawer& draw) {
@@ -65,9 +67,10 @@ void draw_pipeline(Drawer& draw) {
   draw.whole("pipeline.stages", 1, 6);
   draw.whole("pipeline.microbatch", 1, 3);
   draw.whole("pipeline.accumulate", 1, 8);
-  draw.whole("pipeline.chunks", 1, 3);
-  draw.of<int64_t>("pipeline.pipelines", {0, 0, 1, 2, 3});
-  draw.whole("pipeline.intake", 1, 3);
+  draw.whole("pipeline.interleaved-1f1b.chunks", 1, 3);
+  draw.of<int64_t>("pipeline.amdp.pipelines", {0, 0, 1, 2, 3});
+  draw.whole("pipeline.amdp.intake", 1, 3);
+  draw.of<int64_t>("pipeline.amdp.preload", {-1, -1, -1, 0, 1, 2});
   draw.of<double>("pipeline.tb_over_tf", {0.5, 1, 2, 2, 3.5});
   draw.word("pipeline.weights");
   draw.flag("pipeline.recompute", 0.5);
@@ -90,26 +93,26 @@ void draw_optimizer(Drawer& draw) {
   draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
   draw.word("optimizer.clip_scope");
   draw.of<int64_t>("optimizer.max_skipped", {0, 1, 10});
-  draw.whole("optimizer.frequency", 1, 7);
-  draw.word("optimizer.source");
-  draw.word("optimizer.geometry");
-  draw.word("optimizer.refresh");
-  draw.of<double>("optimizer.drift", {0.001, 0.1, 0.9});
-  draw.of<int64_t>("optimizer.refresh_lag", {0, 0, 1, 2, 4});
-  draw.of<double>("optimizer.covariance_beta", {0, 0, 0.5, 0.99});
-  draw.of<int64_t>("optimizer.covariance_every", {1, 1, 2, 3});
-  draw.word("optimizer.long_sides");
-  draw.of<int64_t>("optimizer.max_dimension", {0, 6, 30, 100});
-  draw.of<int64_t>("optimizer.sketch", {0, 0, 3, 20});
-  draw.flag("optimizer.transport", 0.5);
-  draw.of<double>("optimizer.look_ahead", {0, 0, 0.3, 1});
-  draw.word("optimizer.products");
-  draw.word("optimizer.covariance_products");
-  draw.word("optimizer.iteration_products");
+  draw.whole("optimizer.basis-rotation.frequency", 1, 7);
+  draw.word("optimizer.basis-rotation.source");
+  draw.word("optimizer.basis-rotation.geometry");
+  draw.word("optimizer.basis-rotation.refresh");
+  draw.of<double>("optimizer.basis-rotation.drift", {0.001, 0.1, 0.9});
+  draw.of<int64_t>("optimizer.basis-rotation.refresh_lag", {0, 0, 1, 2, 4});
+  draw.of<double>("optimizer.basis-rotation.covariance_beta", {0, 0, 0.5, 0.99});
+  draw.of<int64_t>("optimizer.basis-rotation.covariance_every", {1, 1, 2, 3});
+  draw.word("optimizer.basis-rotation.long_sides");
+  draw.of<int64_t>("optimizer.basis-rotation.max_dimension", {0, 6, 30, 100});
+  draw.of<int64_t>("optimizer.basis-rotation.sketch", {0, 0, 3, 20});
+  draw.flag("optimizer.basis-rotation.transport", 0.5);
+  draw.of<double>("optimizer.basis-rotation.look_ahead", {0, 0, 0.3, 1});
+  draw.word("optimizer.basis-rotation.products");
+  draw.word("optimizer.basis-rotation.covariance_products");
+  draw.word("optimizer.basis-rotation.iteration_products");
   draw.of<int64_t>("optimizer.delay_warmup", {0, 0, 3, 20});
   draw.of<double>("optimizer.discrepancy", {0.01, 0.135, 0.9});
-  draw.of<double>("optimizer.lambda", {0, 0.04, 1});
-  draw.of<double>("optimizer.matrix_lr_ratio", {0, 1, 20});
+  draw.of<double>("optimizer.delay-compensated.lambda", {0, 0.04, 1});
+  draw.of<double>("optimizer.muon.matrix_lr_ratio", {0, 1, 20});
 }
 
 void draw_run(Drawer& draw) {
@@ -140,7 +143,7 @@ std::string schedule_file(const std::string& name, const Config& config, RandomS
 std::string DrawnConfiguration::toml() const {
   std::string text, table;
   for (const auto& [key, value] : values) {
-    const size_t dot = key.find('.');
+    const size_t dot = key.rfind('.');
     if (key.substr(0, dot) != table) text += fmt::format("[{}]\n", table = key.substr(0, dot));
     text += fmt::format("{} = {}\n", key.substr(dot + 1), value);
   }
@@ -184,9 +187,10 @@ std::map<std::string, std::vector<std::string>> enumerated_values() {
   for (const std::string& key : config_keys()) {
     for (const std::string& word : config_choices(key)) all[key].push_back(toml_value(word));
   }
-  for (const auto& [table, keys] : parse_toml(to_toml(Config()), "defaults")) {
-    for (const auto& [key, value] : *keys.as_table()) {
-      if (value.is_boolean()) all[fmt::format("{}.{}", table.str(), key.str())] = {"true", "false"};
+  const nlohmann::ordered_json defaults = to_json(Config());
+  for (const auto& [table, keys] : defaults.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      if (value.is_boolean()) all[fmt::format("{}.{}", table, key)] = {"true", "false"};
     }
   }
   for (const std::string& name : schedule_names()) all["pipeline.schedule"].push_back(toml_value(name));

@@ -28,8 +28,8 @@ TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
     const int64_t m = 12, n = 7;
     const at::Tensor u = identity ? at::eye(m) : random_orthogonal(m), v = identity ? at::eye(n) : random_orthogonal(n);
     OptimizerConfig config = config_of("basis-rotation");
-    config.long_sides = "whole";
-    config.frequency = 1000;
+    rotation(config).long_sides = "whole";
+    rotation(config).frequency = 1000;
     auto rotated = make_optimizer(config, {matrix("w", m, n, true)});
     rotated->load_state(frozen_state(u, v));
     auto adamw = make_optimizer(config_of("adamw"), {matrix("w", m, n, true)});
@@ -68,9 +68,9 @@ TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {
     const int64_t held = longest >= 2 * least ? least : longest;  // of the long side
     OptimizerConfig config = config_of("basis-rotation");
     auto thin = make_optimizer(config, {matrix("w", rows, columns, true)});
-    config.long_sides = "whole";
+    rotation(config).long_sides = "whole";
     auto whole = make_optimizer(config, {matrix("w", rows, columns, true)});
-    if (held < longest) config.max_dimension = config.sketch = least;
+    if (held < longest) rotation(config).max_dimension = rotation(config).sketch = least;
     auto sketched = make_optimizer(config, {matrix("w", rows, columns, true)});
     at::Tensor a = at::randn({rows, columns}), b = a.clone();
     for (int64_t t = 1; t <= 25; ++t) {
@@ -93,8 +93,8 @@ TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
   const at::Tensor flips = at::where(at::rand({m}) < 0.5, at::full({}, -1.0f), at::ones({}));
   const at::Tensor order = at::randperm(m);
   OptimizerConfig config = config_of("basis-rotation");
-  config.long_sides = "whole";
-  config.frequency = 1000;
+  rotation(config).long_sides = "whole";
+  rotation(config).frequency = 1000;
   auto a = make_optimizer(config, {matrix("w", m, n, true)}), b = make_optimizer(config, {matrix("w", m, n, true)});
   a->load_state(frozen_state(u, v));
   b->load_state(frozen_state((u * flips).index_select(1, order), v));
@@ -138,18 +138,18 @@ TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {
        {"plain", "bf16", "first", "sketch", "sketch of the momentum", "lag", "ahead", "all at once"}) {
     configs[name] = plain;
   }
-  for (auto* type :
-       {&configs["bf16"].products, &configs["bf16"].covariance_products, &configs["bf16"].iteration_products}) {
+  for (auto* type : {&rotation(configs["bf16"]).products, &rotation(configs["bf16"]).covariance_products,
+                     &rotation(configs["bf16"]).iteration_products}) {
     *type = "bf16";
   }
-  configs["first"].source = configs["sketch of the momentum"].source = "first";
+  rotation(configs["first"]).source = rotation(configs["sketch of the momentum"]).source = "first";
   for (const char* name : {"sketch", "sketch of the momentum", "all at once"}) {
-    configs[name].max_dimension = 6;  // of (8, 6): the left side
-    configs[name].sketch = 3;
+    rotation(configs[name]).max_dimension = 6;  // of (8, 6): the left side
+    rotation(configs[name]).sketch = 3;
   }
-  configs["lag"].refresh_lag = configs["all at once"].refresh_lag = 4;
-  configs["ahead"].look_ahead = configs["all at once"].look_ahead = 0.7;
-  configs["all at once"].covariance_every = 3;
+  rotation(configs["lag"]).refresh_lag = rotation(configs["all at once"]).refresh_lag = 4;
+  rotation(configs["ahead"]).look_ahead = rotation(configs["all at once"]).look_ahead = 0.7;
+  rotation(configs["all at once"]).covariance_every = 3;
   for (const auto& [name, config] : configs) {
     const auto run = [&](Optimizer& optimizer, at::Tensor& w, int64_t from, int64_t to) {
       for (int64_t t = from; t <= to; ++t) {
@@ -178,10 +178,10 @@ TEST(BasisRotation, LooksAheadAlongTheDirectionsOfLeastCurvature) {
   at::manual_seed(26);
   for (const double share : {1.0, 0.5, 0.0}) {
     OptimizerConfig config = config_of("basis-rotation");
-    config.long_sides = "whole";
+    rotation(config).long_sides = "whole";
     config.weight_decay = 0;
     auto plain = make_optimizer(config, {matrix("w", 8, 6, true)});
-    config.look_ahead = share;
+    rotation(config).look_ahead = share;
     auto ahead = make_optimizer(config, {matrix("w", 8, 6, true)});
     at::Tensor w = at::randn({8, 6}), moved = w.clone();
     for (int64_t t = 1; t <= 35; ++t) {
@@ -218,7 +218,7 @@ int64_t columns_lost(const OptimizerConfig& config, double span) {
   auto optimizer = make_optimizer(config, {matrix("w", kSize, kSize, true)});
   optimizer->load_state(frozen_state(u, v));
   optimizer->step(std::vector<at::Tensor>{at::zeros({kSize, kSize})}, std::vector<at::Tensor>{g},
-                  context_of(config.frequency, 1e-3));
+                  context_of(rotation(config).frequency, 1e-3));
   const NamedTensors state = optimizer->state();
   const auto lost = [](const at::Tensor& before, const at::Tensor& after) {
     return (before * after).sum(0).abs().lt(0.9).sum().item<int64_t>();
@@ -231,7 +231,8 @@ TEST(BasisRotation, ARefreshKeepsAnExactBasis) {
     EXPECT_EQ(columns_lost(config_of("basis-rotation"), span), 0) << span;
     for (const char* which : {"covariance", "iteration"}) {
       OptimizerConfig config = config_of("basis-rotation");
-      (which == std::string("covariance") ? config.covariance_products : config.iteration_products) = "bf16";
+      (which == std::string("covariance") ? rotation(config).covariance_products
+                                          : rotation(config).iteration_products) = "bf16";
       EXPECT_GT(columns_lost(config, span), 10) << which << " " << span << ": why these are fp32";
     }
   }
@@ -243,7 +244,7 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
   for (const double beta : {0.0, 0.5}) {
     OptimizerConfig config = config_of("basis-rotation");
     config.beta2 = 0.9;
-    config.covariance_beta = beta;
+    rotation(config).covariance_beta = beta;
     auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
     optimizer->step(std::vector<at::Tensor>{at::zeros({4, 4})}, std::vector<at::Tensor>{g.clone()},
                     context_of(1, 1e-3));
@@ -256,10 +257,10 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
 // The left basis after 40 updates.
 at::Tensor basis_after(const std::string& source, double beta2, double covariance_beta) {
   OptimizerConfig config = config_of("basis-rotation");
-  config.source = source;
-  config.frequency = 2;
+  rotation(config).source = source;
+  rotation(config).frequency = 2;
   config.beta2 = beta2;
-  config.covariance_beta = covariance_beta;
+  rotation(config).covariance_beta = covariance_beta;
   auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
   at::manual_seed(19);
   for (int64_t update = 1; update <= 40; ++update) {
@@ -279,12 +280,12 @@ TEST(BasisRotation, WhereTheCovariancesHaveAMemoryThatOfSecondMomentsMovesNoBasi
 TEST(BasisRotation, ASketchOfEverythingIsTheWholeBasis) {
   at::manual_seed(12);
   OptimizerConfig config = config_of("basis-rotation");
-  config.long_sides = "whole";
-  config.frequency = 5;
+  rotation(config).long_sides = "whole";
+  rotation(config).frequency = 5;
   auto whole = make_optimizer(config, {matrix("w", 8, 5, true)});
-  config.max_dimension = 5;
+  rotation(config).max_dimension = 5;
   auto unrotated = make_optimizer(config, {matrix("w", 8, 5, true)});  // its long side, that is
-  config.sketch = 8;
+  rotation(config).sketch = 8;
   auto sketched = make_optimizer(config, {matrix("w", 8, 5, true)});
   at::Tensor a = at::randn({8, 5}), b = a.clone(), c = a.clone();
   const at::Tensor scales = at::logspace(0, -1.5, 8, 10, at::kFloat).unsqueeze(1);
@@ -302,9 +303,9 @@ TEST(BasisRotation, ASketchOfEverythingIsTheWholeBasis) {
 TEST(BasisRotation, ARefreshInTheBackgroundComesAtItsUpdate) {
   at::manual_seed(13);
   OptimizerConfig config = config_of("basis-rotation");
-  config.frequency = 5;
+  rotation(config).frequency = 5;
   auto at_once = make_optimizer(config, {matrix("w", 6, 4, true)});
-  config.refresh_lag = 2;
+  rotation(config).refresh_lag = 2;
   auto lagging = make_optimizer(config, {matrix("w", 6, 4, true)});
   auto again = make_optimizer(config, {matrix("w", 6, 4, true)});
   auto adamw = make_optimizer(config_of("adamw"), {matrix("w", 6, 4, true)});
@@ -325,12 +326,12 @@ TEST(BasisRotation, DegenerateGradientsStayFinite) {
   for (const char* products : {"fp32", "bf16", "sketch"}) {
     OptimizerConfig config = config_of("basis-rotation");
     if (std::string(products) == "sketch") {
-      config.max_dimension = 5;
-      config.sketch = 2;
+      rotation(config).max_dimension = 5;
+      rotation(config).sketch = 2;
     } else {
-      config.products = config.covariance_products = config.iteration_products = products;
+      rotation(config).products = rotation(config).covariance_products = rotation(config).iteration_products = products;
     }
-    config.frequency = 3;
+    rotation(config).frequency = 3;
     auto optimizer = make_optimizer(config, {matrix("w", 8, 6, true)});
     at::Tensor w = at::ones({8, 6});
     for (int64_t t = 1; t <= 40; ++t) {
@@ -353,8 +354,8 @@ int64_t updates_to_converge(double angle, int64_t delay, bool rotated) {
   ParameterSpec spec = matrix("w", 2, 1, rotated);
   spec.decay = false;
   OptimizerConfig config = config_of(rotated ? "basis-rotation" : "adamw");
-  config.long_sides = "whole";
-  config.frequency = 1'000'000;
+  rotation(config).long_sides = "whole";
+  rotation(config).frequency = 1'000'000;
   auto optimizer = make_optimizer(config, {spec});
   if (rotated) optimizer->load_state(frozen_state(q, at::eye(1)));
   at::Tensor w = q.mm(at::ones({2, 1}));

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "gyre/optim/config.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 
 namespace gyre::testing_support {
 
@@ -25,6 +26,14 @@ inline OptimizerConfig config_of(const std::string& kind) {
   OptimizerConfig config;
   config.kind = kind;
   return config;
+}
+
+// What basis rotation is told.
+inline BasisRotationSettings& rotation(OptimizerConfig& config) {
+  return config.own.edit<BasisRotationSettings>();
+}
+inline BasisRotationSettings rotation(const OptimizerConfig& config) {
+  return config.own.get<BasisRotationSettings>();
 }
 
 inline UpdateContext context_of(int64_t update, double rate) {

@@ -85,16 +85,19 @@ TEST(Config, BadValuesNameTheirKey) {
   EXPECT_THAT(complaint([](auto& c) { c.kind = "adamv"; }), ::testing::HasSubstr("did you mean 'adamw'?"));
   EXPECT_THAT(complaint([](auto& c) { c.beta2 = 1; }), ::testing::HasSubstr("[optimizer] betas[1]"));
   EXPECT_THAT(complaint([](auto& c) { c.epsilon = 0; }), ::testing::HasSubstr("epsilon"));
-  EXPECT_THAT(complaint([](auto& c) { c.frequency = 0; }), ::testing::HasSubstr("frequency"));
-  EXPECT_THAT(complaint([](auto& c) { c.source = "third"; }), ::testing::HasSubstr("source"));
-  EXPECT_THAT(complaint([](auto& c) { c.refresh_lag = 10; }), ::testing::HasSubstr("refresh_lag"));
-  EXPECT_THAT(complaint([](auto& c) { c.sketch = 8; }), ::testing::HasSubstr("max_dimension"));
-  EXPECT_THAT(complaint([](auto& c) { c.long_sides = "long"; }), ::testing::HasSubstr("long_sides"));
-  EXPECT_THAT(complaint([](auto& c) { c.covariance_every = 0; }), ::testing::HasSubstr("covariance_every"));
-  EXPECT_THAT(complaint([](auto& c) { c.covariance_beta = 1; }), ::testing::HasSubstr("covariance_beta is 1"));
-  EXPECT_THAT(complaint([](auto& c) { c.products = "fp8"; }), ::testing::HasSubstr("products is \"fp8\""));
-  EXPECT_THAT(complaint([](auto& c) { c.covariance_products = "fp8"; }), ::testing::HasSubstr("covariance_products"));
-  EXPECT_THAT(complaint([](auto& c) { c.iteration_products = "fp8"; }), ::testing::HasSubstr("iteration_products"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).frequency = 0; }), ::testing::HasSubstr("frequency"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).source = "third"; }), ::testing::HasSubstr("source"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).refresh_lag = 10; }), ::testing::HasSubstr("refresh_lag"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).sketch = 8; }), ::testing::HasSubstr("max_dimension"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).long_sides = "long"; }), ::testing::HasSubstr("long_sides"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).covariance_every = 0; }), ::testing::HasSubstr("covariance_every"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).covariance_beta = 1; }),
+              ::testing::HasSubstr("covariance_beta is 1"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).products = "fp8"; }), ::testing::HasSubstr("products is \"fp8\""));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).covariance_products = "fp8"; }),
+              ::testing::HasSubstr("covariance_products"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).iteration_products = "fp8"; }),
+              ::testing::HasSubstr("iteration_products"));
 }
 
 TEST(State, MissingOrMisshapenIsNamed) {

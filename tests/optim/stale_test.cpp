@@ -10,6 +10,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/settings/stale_settings.h"
 
 namespace gyre {
 namespace {
@@ -61,7 +62,7 @@ TEST(DelayDiscount, DividesByThePowerOfTheDelayThatFades) {
 
 TEST(DelayCompensated, AddsTheCurvatureTerm) {
   OptimizerConfig config;
-  config.lambda = 0.5;
+  config.own.edit<DelayCompensatedSettings>().lambda = 0.5;
   auto compensated = make("delay-compensated", matrix(4, 2), config), plain = make("adamw", matrix(4, 2));
   at::manual_seed(1);
   at::Tensor a = at::randn({4, 2}), b = a.clone();
@@ -147,12 +148,13 @@ TEST(ErrorFeedback, WithoutDelayIsAdamW) {
 }
 
 TEST(Every, SavedStateContinuesToTheBit) {
-  for (const std::string& kind : optimizer_names()) {
+  for (const std::string& kind : optimizer_kinds().names()) {
     for (const char* source : {"second", "first"}) {
       OptimizerConfig config;
-      config.frequency = 4;
-      config.source = source;
-      config.geometry = source == std::string("first") ? "unilateral" : "bilateral";
+      if (kind == "basis-rotation") {
+        const char* geometry = source == std::string("first") ? "unilateral" : "bilateral";
+        config.own = BasisRotationSettings{.frequency = 4, .source = source, .geometry = geometry};
+      }
       config.delay_warmup = 30;
       auto whole = make(kind, matrix(6, 4, true), config);
       at::manual_seed(1);
@@ -215,20 +217,20 @@ double slowdown(const std::string& kind, const OptimizerConfig& config = {}, boo
 }
 
 TEST(Kronecker, RotationBearsDelayAndTheOthersInTheKnownOrder) {
-  OptimizerConfig rotation;
-  rotation.weight_decay = 0;
+  OptimizerConfig usual;
+  usual.weight_decay = 0;
   const auto rotated = [&](const char* source, const char* geometry) {
-    OptimizerConfig config = rotation;
-    config.source = source;
-    config.geometry = geometry;
+    OptimizerConfig config = usual;
+    config.own.edit<BasisRotationSettings>().source = source;
+    config.own.edit<BasisRotationSettings>().geometry = geometry;
     return slowdown("basis-rotation", config);
   };
-  const double misaligned = slowdown("adamw", rotation), aligned = slowdown("adamw", rotation, true);
+  const double misaligned = slowdown("adamw", usual), aligned = slowdown("adamw", usual, true);
   const double second_both = rotated("second", "bilateral"), second_one = rotated("second", "unilateral");
   const double first_both = rotated("first", "bilateral");
-  OptimizerConfig nesterov = rotation, orthogonal = rotation;
+  OptimizerConfig nesterov = usual, orthogonal = usual;
   nesterov.beta1 = 0.99;
-  orthogonal.matrix_lr_ratio = 1;
+  orthogonal.own = MuonSettings{.matrix_lr_ratio = 1};
   const double lookahead = slowdown("nesterov-async", nesterov), muon = slowdown("muon", orthogonal);
   SCOPED_TRACE(::testing::Message() << "aligned " << aligned << " misaligned " << misaligned << " second/both "
                                     << second_both << " second/one " << second_one << " first/both " << first_both
@@ -249,7 +251,7 @@ TEST(Refresh, StageAwareSpendsTheSameBudgetWhereDelaysAreLong) {
   std::vector<int> refreshes;
   for (int stage = 0; stage < 8; ++stage) {
     OptimizerConfig config;
-    config.refresh = "stage-aware";
+    config.own.edit<BasisRotationSettings>().refresh = "stage-aware";
     auto optimizer = make("basis-rotation", matrix(5, 5), config);
     at::manual_seed(1);
     at::Tensor w = at::zeros({5, 5}), basis = at::zeros({5, 5});
@@ -273,7 +275,7 @@ TEST(Refresh, StageAwareSpendsTheSameBudgetWhereDelaysAreLong) {
 // The updates at which the left basis changed, of 400, after the first basis.
 std::vector<int64_t> refreshes(MeanDelays mean_delay, int64_t delay) {
   OptimizerConfig config;
-  config.refresh = "stage-aware";
+  config.own.edit<BasisRotationSettings>().refresh = "stage-aware";
   auto optimizer = make("basis-rotation", matrix(5, 5), config);
   at::manual_seed(1);
   at::Tensor w = at::zeros({5, 5}), basis = at::zeros({5, 5});
@@ -308,8 +310,8 @@ TEST(Refresh, StageAwareTakesTheDelaysThereAre) {
 
 TEST(Refresh, AdaptiveComesWithDriftAlone) {
   OptimizerConfig config;
-  config.refresh = "adaptive";
-  config.drift = 0.3;
+  config.own.edit<BasisRotationSettings>().refresh = "adaptive";
+  config.own.edit<BasisRotationSettings>().drift = 0.3;
   auto optimizer = make("basis-rotation", matrix(6, 6), config);
   at::manual_seed(1);
   at::Tensor w = at::zeros({6, 6}), basis;
@@ -330,8 +332,8 @@ TEST(Refresh, AdaptiveComesWithDriftAlone) {
 
 TEST(Geometry, LongSidesStayAsTheyAre) {
   OptimizerConfig config;
-  config.max_dimension = 8;
-  config.frequency = 2;
+  config.own.edit<BasisRotationSettings>().max_dimension = 8;
+  config.own.edit<BasisRotationSettings>().frequency = 2;
   auto optimizer = make("basis-rotation", matrix(6, 20), config);
   at::manual_seed(1);
   at::Tensor w = at::zeros({6, 20});
@@ -339,7 +341,7 @@ TEST(Geometry, LongSidesStayAsTheyAre) {
   EXPECT_EQ(optimizer->state().count("w/left_basis"), 1u);
   EXPECT_EQ(optimizer->state().count("w/right_basis"), 0u);
   // Both sides too long: AdamW to the bit.
-  config.max_dimension = 4;
+  config.own.edit<BasisRotationSettings>().max_dimension = 4;
   auto unrotated = make("basis-rotation", matrix(6, 20), config), plain = make("adamw", matrix(6, 20));
   at::Tensor a = at::zeros({6, 20}), b = at::zeros({6, 20});
   for (int64_t t = 1; t <= 20; ++t) {

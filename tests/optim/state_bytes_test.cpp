@@ -6,6 +6,7 @@
 
 #include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 
 namespace gyre {
 namespace {
@@ -29,7 +30,7 @@ double state_bytes(const OptimizerConfig& config) {
 }
 
 TEST(StateBytes, OfEveryOptimizer) {
-  for (const std::string& kind : optimizer_names()) {
+  for (const std::string& kind : optimizer_kinds().names()) {
     OptimizerConfig config;
     config.kind = kind;
     const double predicted = optimizer_state_bytes(config, parameters()), kept = state_bytes(config);
@@ -47,12 +48,12 @@ TEST(StateBytes, OfEveryWayToRotate) {
           for (const int64_t sketch : {0, 4}) {
             if (sketch > 0 && max_dimension == 0) continue;
             OptimizerConfig config;
-            config.source = source;
-            config.geometry = geometry;
-            config.long_sides = long_sides;
-            config.max_dimension = max_dimension;
-            config.sketch = sketch;
-            config.look_ahead = 0.5;
+            config.own.edit<BasisRotationSettings>().source = source;
+            config.own.edit<BasisRotationSettings>().geometry = geometry;
+            config.own.edit<BasisRotationSettings>().long_sides = long_sides;
+            config.own.edit<BasisRotationSettings>().max_dimension = max_dimension;
+            config.own.edit<BasisRotationSettings>().sketch = sketch;
+            config.own.edit<BasisRotationSettings>().look_ahead = 0.5;
             const double predicted = optimizer_state_bytes(config, parameters()), kept = state_bytes(config);
             EXPECT_LE(predicted, 1.2 * kept) << source << geometry << long_sides << max_dimension << sketch;
             EXPECT_GE(predicted, 0.97 * kept) << source << geometry << long_sides << max_dimension << sketch;

@@ -112,7 +112,7 @@ std::map<int64_t, double> emulate(const Experiment& e, int64_t microbatches) {
 }
 
 TEST(Emulation, EqualsExecutionForEveryOptimizer) {
-  for (const std::string& optimizer : optimizer_names()) {
+  for (const std::string& optimizer : optimizer_kinds().names()) {
     Experiment e;
     e.stages = 5;
     e.optimizer = optimizer;

@@ -10,6 +10,7 @@
 
 #include "gyre/core/random.h"
 #include "gyre/model/gpt.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
@@ -86,8 +87,9 @@ inline Pipeline make_pipeline(const Experiment& e) {
   options.stall_seconds = e.stall_seconds;
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
-  optimizer.refresh = e.refresh;
-  optimizer.frequency = e.frequency;
+  if (e.optimizer == "basis-rotation") {
+    optimizer.own = BasisRotationSettings{.frequency = e.frequency, .refresh = e.refresh};
+  }
   return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
                   optimizer);
 }

@@ -9,6 +9,7 @@
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
 
@@ -37,8 +38,8 @@ TEST(Published, BubblesOfFlushSchedules) {
         EXPECT_NEAR(bubble(make_schedule({"gpipe", d, n}), n, tb), expected, 1e-9) << d << " " << n;
         EXPECT_NEAR(bubble(make_schedule({"1f1b", d, n}), n, tb), expected, 1e-9) << d << " " << n;
         for (const int v : {2, 3}) {
-          const Schedule interleaved =
-              make_schedule({.name = "interleaved-1f1b", .stages = v * d, .window = n, .chunks = v});
+          const Schedule interleaved = make_schedule(
+              {.name = "interleaved-1f1b", .stages = v * d, .window = n, .own = InterleavedSettings{.chunks = v}});
           EXPECT_NEAR(bubble(interleaved, n, tb), (d - 1.0) / (v * static_cast<double>(n) + d - 1), 1e-9);
         }
       }
@@ -113,7 +114,11 @@ std::string computations(const Schedule& schedule, int worker, int64_t microbatc
 }
 
 Schedule amdp(int stages, int64_t window, double ratio = 2, int preload = -1) {
-  return make_schedule({.name = "amdp", .stages = stages, .window = window, .tb_over_tf = ratio, .preload = preload});
+  return make_schedule({.name = "amdp",
+                        .stages = stages,
+                        .window = window,
+                        .tb_over_tf = ratio,
+                        .own = AmdpSettings{.preload = preload}});
 }
 
 TEST(Amdp, DepthFourIsThePublishedTable) {
@@ -227,7 +232,8 @@ TEST(Amdp, EveryNumberOfPipelinesIsServed) {
   for (int d = 1; d <= 12; ++d) {
     double last = 0;
     for (int k = 1; k <= (d + 1) / 2; ++k) {
-      const Schedule schedule = make_schedule({.name = "amdp", .stages = d, .window = 2 * k, .pipelines = k});
+      const Schedule schedule =
+          make_schedule({.name = "amdp", .stages = d, .window = 2 * k, .own = AmdpSettings{.pipelines = k}});
       EXPECT_NO_THROW(validate(schedule)) << d << " " << k;
       EXPECT_LE(analyse_delays(schedule, 6 * schedule.shift).max_mismatch, 1);
       const double utilisation = steady_utilisation(schedule, 2);
@@ -236,7 +242,8 @@ TEST(Amdp, EveryNumberOfPipelinesIsServed) {
     }
   }
   for (int intake = 1; intake <= 4; ++intake) {
-    const Schedule schedule = make_schedule({.name = "amdp", .stages = 6, .window = 12, .intake = intake});
+    const Schedule schedule =
+        make_schedule({.name = "amdp", .stages = 6, .window = 12, .own = AmdpSettings{.intake = intake}});
     EXPECT_NO_THROW(validate(schedule)) << intake;
   }
 }
@@ -250,7 +257,7 @@ TEST(Errors, SayWhatWouldWork) {
     }
     return "no error";
   };
-  EXPECT_THAT(message({"amdp", 8, 4}), ::testing::HasSubstr("make the window at least 8, or the pipelines at most 2"));
+  EXPECT_THAT(message({"amdp", 8, 4}), ::testing::HasSubstr("make the window at least 8, or pipelines at most 2"));
   EXPECT_THAT(message({"pipedream-2bw", 4, 3}), ::testing::HasSubstr("make the window at least 4"));
   EXPECT_THAT(message({"interleaved-1f1b", 5, 4}), ::testing::HasSubstr("make stages a multiple of chunks"));
   EXPECT_THAT(message({"interleaved-1f1b", 8, 6}), ::testing::HasSubstr("make the window a multiple of 4"));

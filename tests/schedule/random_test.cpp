@@ -17,6 +17,7 @@
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
@@ -179,15 +180,18 @@ void draw_options(int draws, uint64_t seed) {
       options.name = name;
       options.stages = static_cast<int>(from(0, 3) == 0 ? from(1, 64) : from(1, 12));
       options.window = from(0, 2) == 0 ? from(1, 6) * options.stages : from(0, 100);
-      options.chunks = static_cast<int>(from(0, 4));
-      options.pipelines = static_cast<int>(from(-1, 10));
-      options.intake = static_cast<int>(from(0, 4));
-      options.preload = static_cast<int>(from(0, 2) == 0 ? -1 : from(0, 9) == 0 ? 1'000'000 : from(-10, 20));
+      options.own = schedule_kinds().at(name).own;
+      std::string own;
+      options.own.each_option([&](const char* key, auto& field, const Range&, const char*) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, int64_t>) {
+          if (from(0, 2) > 0) field = from(0, 19) == 0 ? 1'000'000 : from(-1, from(0, 3) == 0 ? 20 : 4);
+          own += fmt::format(" {} {}", key, field);
+        }
+      });
       constexpr double kRatios[] = {1, 2, 2.5, 0.3, 7, 1000, 0, -1, 1e-9, std::numeric_limits<double>::infinity()};
       options.tb_over_tf = from(0, 20) == 0 ? std::nan("") : kRatios[from(0, from(0, 3) == 0 ? 9 : 4)];
-      const std::string what = fmt::format(
-          "{} stages {} window {} chunks {} pipelines {} intake {} preload {} ratio {}", name, options.stages,
-          options.window, options.chunks, options.pipelines, options.intake, options.preload, options.tb_over_tf);
+      const std::string what = fmt::format("{} stages {} window {} ratio {}{}", name, options.stages, options.window,
+                                           options.tb_over_tf, own);
       Schedule schedule;
       try {
         schedule = make_schedule(options);
@@ -208,8 +212,11 @@ TEST(Options, GiveAValidScheduleOrAreRefused) {
 }
 // Found by the slow test: without updates nobody waits, with them everybody does.
 TEST(Options, PreloadsThatDeadlockAreRefused) {
-  const ScheduleOptions options{
-      .name = "amdp", .stages = 12, .window = 24, .pipelines = 4, .intake = 2, .tb_over_tf = 1, .preload = 12};
+  const ScheduleOptions options{.name = "amdp",
+                                .stages = 12,
+                                .window = 24,
+                                .tb_over_tf = 1,
+                                .own = AmdpSettings{.pipelines = 4, .intake = 2, .preload = 12}};
   try {
     make_schedule(options);
     FAIL();
@@ -246,16 +253,29 @@ TEST(Bounds, SizesWithoutSenseAreRefusedBeforeAnythingIsBuilt) {
     EXPECT_THAT(refusal({name, 4, 1'000'000'000}), HasSubstr("the window is 1000000000; give 1 to 134217728"));
     EXPECT_THAT(refusal({name, 4, 100'000'000}), HasSubstr("; make the window ")) << name;
     EXPECT_THAT(refusal({name, 65'536, 65'536}), HasSubstr("actions")) << name;
-    EXPECT_THAT(refusal({.name = name, .stages = 4, .window = 8, .chunks = kMost}), HasSubstr("chunks is"));
-    EXPECT_THAT(refusal({.name = name, .stages = 4, .window = 8, .pipelines = kMost}), HasSubstr("pipelines is"));
-    EXPECT_THAT(refusal({.name = name, .stages = 4, .window = 8, .intake = kMost}), HasSubstr("intake is"));
+    // Every option of the schedule's own, one at a time.
+    for (size_t chosen = 0, count = 1; chosen < count; ++chosen) {
+      ScheduleOptions options{.name = name, .stages = 4, .window = 8, .own = schedule_kinds().at(name).own};
+      std::string wrong;
+      count = 0;
+      options.own.each_option([&](const char* key, auto& field, const Range&, const char*) {
+        if (count++ != chosen) return;
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, int64_t>) {
+          field = kMost;
+          wrong = key;
+        }
+      });
+      if (wrong.empty()) continue;
+      EXPECT_THAT(refusal(options), HasSubstr(wrong + " is 2147483647; give"));
+    }
   }
-  EXPECT_THAT(refusal({.name = "amdp", .stages = 4, .window = 8, .preload = 1'000'000}),
+  EXPECT_THAT(refusal({.name = "amdp", .stages = 4, .window = 8, .own = AmdpSettings{.preload = 1'000'000}}),
               HasSubstr("preload is 1000000; give 0 to 7, or -1"));
-  EXPECT_THAT(refusal({.name = "amdp", .stages = 4, .window = 8, .preload = -5}), HasSubstr("preload is -5"));
+  EXPECT_THAT(refusal({.name = "amdp", .stages = 4, .window = 8, .own = AmdpSettings{.preload = -5}}),
+              HasSubstr("preload is -5"));
   EXPECT_THAT(refusal({.name = "amdp", .stages = 4096, .window = 4097}), HasSubstr("make the window 4096"));
-  EXPECT_THAT(refusal({.name = "amdp", .stages = 64, .window = 100'000'000, .intake = 65'536}),
-              HasSubstr("make intake, the pipelines or stages smaller"));
+  EXPECT_THAT(refusal({.name = "amdp", .stages = 64, .window = 100'000'000, .own = AmdpSettings{.intake = 65'536}}),
+              HasSubstr("make intake, pipelines or stages smaller"));
   EXPECT_THAT(refusal({.name = "1f1b", .stages = 4, .window = 100'000'000, .names = {.window = "--window"}}),
               HasSubstr("make --window at most 16777215"));
   EXPECT_LT(peak_kilobytes() - before, 64 * 1024);

@@ -16,6 +16,7 @@
 #include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
 #include "gyre/simulate/grid.h"
@@ -131,7 +132,7 @@ TEST(Memory, FollowsThePublishedTable) {
     }
     // Fewer pipelines, less memory.
     for (int k = 1; k <= d / 2; ++k) {
-      const auto fewer = memory({.name = "amdp", .stages = d, .window = 2 * k, .pipelines = k});
+      const auto fewer = memory({.name = "amdp", .stages = d, .window = 2 * k, .own = AmdpSettings{.pipelines = k}});
       for (const WorkerMemory& worker : fewer) EXPECT_LE(worker.weights, 1000 * k);
     }
   }
@@ -204,9 +205,8 @@ TEST(Property, RandomSizesEndWithAllWorkDone) {
     options.name = names[static_cast<size_t>(between(0, static_cast<int>(names.size()) - 1))];
     options.stages = between(1, 12);
     options.window = between(1, 64);
-    options.chunks = between(1, 3);
-    options.pipelines = between(0, 4);
-    options.intake = between(1, 3);
+    if (options.name == "interleaved-1f1b") options.own = InterleavedSettings{.chunks = between(1, 3)};
+    if (options.name == "amdp") options.own = AmdpSettings{.pipelines = between(0, 4), .intake = between(1, 3)};
     options.tb_over_tf = 0.5 + 0.25 * between(0, 12);
     Schedule schedule;
     try {

@@ -69,7 +69,7 @@ std::vector<Case> options() {
   const auto add = [&](const Settings& set) {
     std::string name;
     for (const std::string& setting : set) {
-      name += fmt::format("{}{}", name.empty() ? "" : " ", setting.substr(setting.find('.') + 1));
+      name += fmt::format("{}{}", name.empty() ? "" : " ", setting.substr(setting.rfind('.', setting.find('=')) + 1));
     }
     cases.push_back({name, set});
   };
@@ -85,11 +85,11 @@ std::vector<Case> options() {
     add({kind, "optimizer.clip=0.1"});
   }
   add({"model.bias=false"});
-  add({"model.kind=bert", "model.norm=pre"});
-  add({"model.kind=bert", "model.sentence_order=true"});
-  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.pipelines=2"});
-  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.intake=3"});
-  add({"pipeline.schedule=interleaved-1f1b", "pipeline.stages=6", "pipeline.chunks=3"});
+  add({"model.kind=bert", "model.bert.norm=pre"});
+  add({"model.kind=bert", "model.bert.sentence_order=true"});
+  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.amdp.pipelines=2"});
+  add({"pipeline.schedule=amdp", "pipeline.accumulate=16", "pipeline.stages=4", "pipeline.amdp.intake=3"});
+  add({"pipeline.schedule=interleaved-1f1b", "pipeline.stages=6", "pipeline.interleaved-1f1b.chunks=3"});
   add({"pipeline.stages=1"});
   add({"pipeline.stages=8"});
   add({"pipeline.microbatch=1", "pipeline.accumulate=3"});
@@ -100,26 +100,29 @@ std::vector<Case> options() {
     set.insert(set.begin(), "optimizer.kind=basis-rotation");
     add(set);
   };
-  rotation({"optimizer.frequency=2", "optimizer.products=fp32"});
-  rotation({"optimizer.frequency=2", "optimizer.source=first"});
-  rotation({"optimizer.frequency=2", "optimizer.geometry=unilateral"});
-  rotation({"optimizer.frequency=2", "optimizer.refresh=stage-aware"});
-  rotation({"optimizer.frequency=2", "optimizer.refresh=adaptive", "optimizer.drift=0.01"});
-  rotation({"optimizer.frequency=3", "optimizer.refresh_lag=2"});
-  rotation({"optimizer.frequency=2", "optimizer.covariance_beta=0.9", "optimizer.covariance_every=2"});
-  rotation({"optimizer.frequency=2", "optimizer.long_sides=whole"});
-  rotation({"optimizer.frequency=2", "optimizer.max_dimension=20", "optimizer.sketch=8"});
-  rotation({"optimizer.frequency=2", "optimizer.max_dimension=20"});
-  rotation({"optimizer.frequency=2", "optimizer.transport=true"});
-  rotation({"optimizer.frequency=2", "optimizer.look_ahead=0.7"});
-  rotation({"optimizer.frequency=2", "optimizer.delay_warmup=4"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.products=fp32"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.source=first"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.geometry=unilateral"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.refresh=stage-aware"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.refresh=adaptive",
+            "optimizer.basis-rotation.drift=0.01"});
+  rotation({"optimizer.basis-rotation.frequency=3", "optimizer.basis-rotation.refresh_lag=2"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.covariance_beta=0.9",
+            "optimizer.basis-rotation.covariance_every=2"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.long_sides=whole"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.max_dimension=20",
+            "optimizer.basis-rotation.sketch=8"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.max_dimension=20"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.transport=true"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.look_ahead=0.7"});
+  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.delay_warmup=4"});
   // Wide enough for products in bf16.
-  const Settings wide = {"model.width=256", "model.layers=2", "pipeline.stages=2", "optimizer.frequency=2",
-                         "run.precision=bf16"};
+  const Settings wide = {"model.width=256", "model.layers=2", "pipeline.stages=2",
+                         "optimizer.basis-rotation.frequency=2", "run.precision=bf16"};
   for (const std::string products : {"products", "covariance_products", "iteration_products"}) {
     Settings set = wide;
     for (const std::string other : {"products", "covariance_products", "iteration_products"}) {
-      set.push_back(fmt::format("optimizer.{}={}", other, other == products ? "bf16" : "fp32"));
+      set.push_back(fmt::format("optimizer.basis-rotation.{}={}", other, other == products ? "bf16" : "fp32"));
     }
     rotation(set);
   }

@@ -1,0 +1,68 @@
+#include "gyre/build/model_maker.h"
+
+#include <utility>
+
+#include "gyre/batches/masked_batches.h"
+#include "gyre/model/bert.h"
+#include "gyre/model/gpt.h"
+
+namespace gyre {
+namespace {
+
+Layers gpt_layers(const ModelSettings& model) {
+  GptConfig gpt;
+  gpt.layers = static_cast<int>(model.layers);
+  gpt.width = model.width;
+  gpt.heads = model.heads;
+  gpt.context = model.context;
+  gpt.vocabulary = model.vocabulary;
+  gpt.mlp_width = model.mlp_width;
+  gpt.activation = model.activation;
+  gpt.bias = model.bias;
+  gpt.dropout = model.dropout;
+  return build_gpt(gpt);
+}
+
+BertSettings bert_settings(const ModelSettings& model) {
+  return model.own.of_kind(model.kind).get<BertSettings>();
+}
+
+Layers bert_layers(const ModelSettings& model) {
+  BertConfig bert;
+  bert.layers = static_cast<int>(model.layers);
+  bert.width = model.width;
+  bert.heads = model.heads;
+  bert.context = model.context;
+  bert.vocabulary = model.vocabulary;
+  bert.separator = SpecialTokens(model.vocabulary - SpecialTokens::kCount).separator;
+  bert.mlp_width = model.mlp_width;
+  bert.activation = model.activation;
+  bert.dropout = model.dropout;
+  bert.post_norm = bert_settings(model).norm == "post";
+  bert.sentence_order = bert_settings(model).sentence_order;
+  return build_bert(bert);
+}
+
+std::unique_ptr<BatchSource> bert_batches(const ModelSettings& model, std::unique_ptr<BatchSource> text, int64_t seed) {
+  return std::make_unique<MaskedBatches>(std::move(text), model.vocabulary - SpecialTokens::kCount, seed,
+                                         bert_settings(model).sentence_order);
+}
+
+}  // namespace
+
+Registry<ModelMaker>& model_makers() {
+  static Registry<ModelMaker> makers("[model] kind", {{"gpt", gpt_layers, nullptr}, {"bert", bert_layers, bert_batches}});
+  return makers;
+}
+
+int64_t text_context(const ModelSettings& settings) {
+  return settings.context - model_kinds().at(settings.kind).tokens_around_text;
+}
+
+std::unique_ptr<BatchSource> model_batches(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
+                                           int64_t seed) {
+  const auto& batches = model_makers().at(settings.kind).batches;
+  return batches == nullptr ? std::move(text) : batches(settings, std::move(text), seed);
+}
+
+}  // namespace gyre

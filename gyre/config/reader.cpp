@@ -1,0 +1,245 @@
+// Reading a configuration: a file and overrides, with every fault at once.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "gyre/config/config.h"
+#include "gyre/config/tables.h"
+#include "gyre/core/files.h"
+#include "gyre/core/toml_fields.h"
+
+namespace gyre {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The names that a file may use: tables, and keys by table.
+class Names {
+ public:
+  Names() {
+    Config config;
+    for_each_field(config, [&](const std::string& table, const char* key, auto&&...) {
+      if (tables_.empty() || tables_.back() != table) tables_.push_back(table);
+      keys_[table].emplace_back(key);
+    });
+  }
+
+  bool has_table(const std::string& table) const { return contains(tables_, table); }
+  bool has_key(const std::string& table, const std::string& key) const { return contains(keys_.at(table), key); }
+  // Tables that stand by themselves: "optimizer".
+  std::vector<std::string> sorts() const {
+    std::vector<std::string> sorts;
+    std::copy_if(tables_.begin(), tables_.end(), std::back_inserter(sorts),
+                 [](const std::string& table) { return table.find('.') == std::string::npos; });
+    return sorts;
+  }
+  // Kinds of a sort that have tables of their own: "muon".
+  std::vector<std::string> kinds(const std::string& sort) const {
+    std::vector<std::string> kinds;
+    for (const std::string& table : tables_) {
+      if (table.rfind(sort + ".", 0) == 0) kinds.push_back(table.substr(sort.size() + 1));
+    }
+    return kinds;
+  }
+
+  std::string no_table(const std::string& table) const {
+    const size_t dot = table.find('.');
+    const std::string sort = table.substr(0, dot);
+    if (dot == std::string::npos || !has_table(sort)) {
+      return fmt::format("unknown table [{}]{}", printable(table), suggestion(sort, sorts()));
+    }
+    if (kinds(sort).empty()) return fmt::format("unknown table [{}]; [{}] has no tables", printable(table), sort);
+    return fmt::format("unknown table [{}]{}", printable(table), suggestion(table.substr(dot + 1), kinds(sort)));
+  }
+  std::string no_key(const std::string& table, const std::string& key) const {
+    const std::string what = fmt::format("unknown key '{}' in [{}]", printable(key), table);
+    for (const std::string& other : tables_) {
+      const bool related = other.rfind(table + ".", 0) == 0 || table.rfind(other + ".", 0) == 0;
+      if (related && has_key(other, key)) return fmt::format("{}; it is a key of [{}]", what, other);
+    }
+    return what + suggestion(key, keys_.at(table));
+  }
+
+ private:
+  std::vector<std::string> tables_;
+  std::map<std::string, std::vector<std::string>> keys_;  // by table
+};
+
+// Reads a file and overrides into a configuration, and notes every fault rather than stopping at the first.
+class Reader {
+ public:
+  // Tables in `others` are somebody else's.
+  void read(const toml::table& root, const std::string& origin, const std::vector<std::string>& others = {}) {
+    for (const auto& [name, node] : root) {
+      const std::string table(name.str());
+      if (contains(others, table)) continue;
+      if (!contains(names_.sorts(), table)) {
+        add(origin, node, names_.no_table(table));
+      } else if (!node.is_table()) {
+        add(origin, node, fmt::format("[{}] must be a table", table));
+      } else {
+        read_sort(*node.as_table(), table, origin);
+      }
+    }
+  }
+
+  // "table.key=value" as a document. A value that is not TOML by itself is taken as a string.
+  void read_override(const std::string& text) {
+    const std::string origin = fmt::format("--set {}", printable(text));
+    faults_.collect([&] { read(override_document(text, origin), origin); });
+  }
+
+  // What involves more than one key, where all of them could be read.
+  void check() {
+    faults_in("model", "model", faults_of(config_.model));
+    faults_in("optimizer", "optimizer", faults_of(config_.optimizer));
+    const OptimizerKind& kind = optimizer_kinds().at(config_.optimizer.kind);
+    if (kind.faults != nullptr) {
+      const std::string table = fmt::format("optimizer.{}", kind.name);
+      faults_in(table, "optimizer", kind.faults(config_.optimizer.own.of_kind(kind.name)));
+    }
+    if (config_.data.tokens.empty()) {
+      faults_in("data", "data", {{{"tokens"}, "is missing; give the directory that gyre prepare made"}});
+    }
+  }
+
+  Config finish(const std::string& origin) {
+    origin_ = origin;
+    check();
+    faults_.raise();
+    return config_;
+  }
+
+ private:
+  // Where a key was given last.
+  struct Given {
+    std::string place;
+    int64_t line = Faults::kNoLine;
+    bool taken = true;
+  };
+
+  static bool is_override(const std::string& origin) { return origin.rfind("--set ", 0) == 0; }
+
+  void add(const std::string& origin, const toml::node& node, const std::string& what) {
+    faults_.add(fmt::format("{}: {}", place(origin, node), what),
+                is_override(origin) ? Faults::kNoLine : line_of(node));
+  }
+
+  // A table with those of its kinds.
+  void read_sort(const toml::table& keys, const std::string& sort, const std::string& origin) {
+    for (const auto& [name, node] : keys) {
+      const std::string kind(name.str());
+      if (!is_inner(sort, kind, node)) continue;
+      const std::string table = fmt::format("{}.{}", sort, kind);
+      if (names_.has_table(table)) {
+        read_keys(*node.as_table(), table, origin);
+      } else {
+        add(origin, node, names_.no_table(table));
+      }
+    }
+    read_keys(keys, sort, origin);
+  }
+
+  // Whether it is meant as the table of a kind.
+  bool is_inner(const std::string& table, const std::string& key, const toml::node& node) const {
+    return node.is_table() && table.find('.') == std::string::npos && !names_.has_key(table, key);
+  }
+
+  void read_keys(const toml::table& keys, const std::string& table, const std::string& origin) {
+    std::vector<std::string> others;
+    for (const auto& [name, node] : keys) {
+      const std::string key(name.str());
+      if (names_.has_key(table, key)) continue;
+      if (!is_inner(table, key, node)) add(origin, node, names_.no_key(table, key));
+      others.push_back(key);
+    }
+    const auto fields = [&](auto&& visit) {
+      for_each_field(config_, [&](const std::string& of_table, const char* key, auto& field, const Range& range,
+                                  const char* meaning) {
+        if (table == of_table) visit(key, field, range, meaning);
+      });
+    };
+    const auto refused = read_table(keys, table, origin, faults_, fields, others);
+    for (const auto& [key, node] : keys) {
+      const std::string name(key.str());
+      if (contains(others, name)) continue;
+      given_[fmt::format("{}.{}", table, name)] = {
+          place(origin, node), is_override(origin) ? Faults::kNoLine : line_of(node), !contains(refused, name)};
+    }
+  }
+
+  toml::table override_document(const std::string& text, const std::string& origin) const {
+    const size_t equals = text.find('=');
+    const size_t dot = equals == std::string::npos ? equals : text.rfind('.', equals);
+    if (dot == std::string::npos) {
+      throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4", origin));
+    }
+    const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
+                      value = text.substr(equals + 1);
+    if (!names_.has_table(table)) throw InputError(fmt::format("{}: {}", origin, names_.no_table(table)));
+    if (!names_.has_key(table, key)) throw InputError(fmt::format("{}: {}", origin, names_.no_key(table, key)));
+    bool is_string = false;
+    const char* wanted = "";
+    Config described;
+    for_each_field(described, [&](const std::string& t, const char* k, auto& field, auto&&...) {
+      if (table != t || key != k) return;
+      using T = std::remove_cvref_t<decltype(field)>;
+      is_string = std::is_same_v<T, std::string>;
+      wanted = type_name<T>();
+    });
+    const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
+    const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);
+    try {
+      return parse_toml(document, origin);
+    } catch (const InputError&) {
+      throw InputError(fmt::format("{}: [{}] {} is {}; give {}", origin, table, key, printable(value), wanted));
+    }
+  }
+
+  // Tells each where the first of its keys that was given stands, unless one of them could not be read. Keys are those of
+  // `table`, or of the `sort` around it.
+  void faults_in(const std::string& table, const std::string& sort, const std::vector<OptionFault>& faults) {
+    for (const OptionFault& fault : faults) {
+      std::optional<Given> where;
+      bool all_read = true;
+      for (const std::string& key : fault.keys) {
+        auto found = given_.find(fmt::format("{}.{}", table, key));
+        if (found == given_.end()) found = given_.find(fmt::format("{}.{}", sort, key));
+        if (found == given_.end()) continue;
+        all_read = all_read && found->second.taken;
+        if (!where) where = found->second;
+      }
+      if (!all_read) continue;
+      faults_.add(fmt::format("{}: [{}] {} {}", where ? where->place : origin_, table, fault.keys[0], fault.what),
+                  where ? where->line : Faults::kNoLine);
+    }
+  }
+
+  Names names_;
+  Config config_;
+  std::string origin_;
+  std::map<std::string, Given> given_;  // by "table.key"
+  Faults faults_;
+};
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
+                    const std::vector<std::string>& other_tables) {
+  Reader reader;
+  reader.read(parse_toml(text, origin), origin, other_tables);
+  for (const std::string& text_override : overrides) reader.read_override(text_override);
+  return reader.finish(origin);
+}
+
+Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
+  Config config = parse_config(read_file(path), path.string(), overrides);
+  make_paths_absolute(config);
+  return config;
+}
+
+}  // namespace gyre

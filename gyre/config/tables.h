@@ -1,0 +1,43 @@
+// Walks over all options of a configuration, table by table, in the order of the file.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "gyre/config/config.h"
+
+namespace gyre {
+
+// Calls visit(table, kinds, chosen) for the tables that have kinds with tables of their own: "optimizer", those tables,
+// and the kind that the configuration names.
+template <typename SomeConfig, typename Visit>
+void for_each_sort(SomeConfig& c, Visit&& visit) {
+  visit("model", c.model.own, c.model.kind);
+  visit("pipeline", c.pipeline.own, c.pipeline.schedule);
+  visit("optimizer", c.optimizer.own, c.optimizer.kind);
+}
+
+// Calls visit(table, key, field, range, meaning) for every option; the tables of single kinds are "optimizer.muon".
+template <typename SomeConfig, typename Visit>
+void for_each_field(SomeConfig& c, Visit&& visit) {
+  const auto common = [&](const std::string& table, auto& settings) {
+    std::remove_cvref_t<decltype(settings)>::each_option(
+        settings, [&](const char* key, auto& field, const Range& range, const char* meaning) {
+          visit(table, key, field, range, meaning);
+        });
+  };
+  const auto with_kinds = [&](const std::string& table, auto& settings) {
+    common(table, settings);
+    for (auto& [kind, own] : settings.own.tables()) {
+      own.each_option([&, name = table + "." + kind](const char* key, auto& field, const Range& range,
+                                                     const char* meaning) { visit(name, key, field, range, meaning); });
+    }
+  };
+  with_kinds("model", c.model);
+  common("data", c.data);
+  with_kinds("pipeline", c.pipeline);
+  with_kinds("optimizer", c.optimizer);
+  common("run", c.run);
+}
+
+}  // namespace gyre

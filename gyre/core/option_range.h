@@ -1,0 +1,65 @@
+// What an option's type is called, and whether a value is in its range.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/options.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+
+template <typename T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return "a whole number";
+  else if constexpr (std::is_same_v<T, double>)
+    return "a number";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a string";
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return "a list of numbers";
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return "a list of strings";
+  else
+    return "a list of whole numbers";
+}
+
+// InputError that begins with `where` and says what to give instead.
+template <typename T>
+void check_range(const std::string& where, const T& value, const Range& range) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (value.find('\0') != std::string::npos) {
+      throw InputError(fmt::format("{} is \"{}\", which holds a NUL character; leave it out", where, printable(value)));
+    }
+    if (range.choices.empty() || std::find(range.choices.begin(), range.choices.end(), value) != range.choices.end())
+      return;
+    const std::string nearest = suggestion(value, range.choices);
+    throw InputError(fmt::format("{} is \"{}\"; give one of: {}{}", where, printable(value), join(range.choices, ", "),
+                                 nearest.find("did you mean") == std::string::npos ? "" : nearest));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return;
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    const auto number = static_cast<double>(value);
+    if (number >= range.least && number <= range.most) return;
+    if (range.most >= 1e300) {
+      const bool finite = std::isfinite(number);
+      throw InputError(fmt::format("{} is {}; give {} {}", where, value,
+                                   finite ? "at least" : "a finite number, at least", range.least));
+    }
+    throw InputError(fmt::format("{} is {}; give {} to {}", where, value, range.least, range.most));
+  } else {
+    for (const auto& item : value) check_range(where, item, range);
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,54 @@
+// What there is of one sort of component: schedules, optimizers, models. Whoever needs to know something of one asks its
+// entry, and nobody asks for a name.
+#pragma once
+
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+
+// Entries have a `name`. They stand in the order in which they were added. To be added to before anything is made of
+// its entries, by one thread: a program does it first thing in main.
+template <typename Entry>
+class Registry {
+ public:
+  Registry(std::string sort, std::vector<Entry> builtins) : sort_(std::move(sort)) {
+    for (Entry& entry : builtins) add(std::move(entry));
+  }
+
+  void add(Entry entry) {
+    if (find(entry.name) != nullptr) throw std::logic_error(sort_ + " " + entry.name + " is registered twice");
+    entries_.push_back(std::move(entry));
+  }
+
+  const Entry* find(const std::string& name) const {
+    for (const Entry& entry : entries_) {
+      if (entry.name == name) return &entry;
+    }
+    return nullptr;
+  }
+  // InputError for a name that nobody has, with the nearest that somebody has.
+  const Entry& at(const std::string& name) const {
+    if (const Entry* entry = find(name)) return *entry;
+    throw InputError(sort_ + " '" + printable(name) + "' is unknown" + suggestion(name, names()));
+  }
+
+  const std::deque<Entry>& all() const { return entries_; }  // a deque: entries stay where they are
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : entries_) names.push_back(entry.name);
+    return names;
+  }
+
+ private:
+  std::string sort_;
+  std::deque<Entry> entries_;
+};
+
+}  // namespace gyre

@@ -1,0 +1,29 @@
+// What others need to know of a model before it is built. Free of torch. What builds one is in build/model_maker.h, under
+// the same name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gyre/core/options.h"
+#include "gyre/core/registry.h"
+
+namespace gyre {
+
+struct ModelSettings;
+
+struct ModelKind {
+  std::string name;
+  std::string meaning;
+  OptionTable own = {};            // its own options, at their defaults
+  int64_t special_tokens = 0;      // that its vocabulary has behind the tokenizer's
+  int64_t tokens_around_text = 0;  // of a sequence, those that are not text
+  bool continues_text = false;     // whether it can be asked for the next token
+  std::vector<OptionFault> (*faults)(const ModelSettings& settings) = nullptr;  // null: there are none
+};
+
+// The builtin ones, and what a program has added.
+Registry<ModelKind>& model_kinds();
+
+}  // namespace gyre

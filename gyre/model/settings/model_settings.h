@@ -1,0 +1,64 @@
+// The table [model]: what every transformer can be told. What one kind alone understands stands in a table of its own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/core/options.h"
+#include "gyre/model/settings/model_kind.h"
+
+namespace gyre {
+
+struct ModelSettings {
+  std::string kind = "gpt";
+  int64_t layers = 8;
+  int64_t width = 256;
+  int64_t heads = 8;
+  int64_t context = 128;
+  int64_t vocabulary = 0;
+  int64_t mlp_width = 0;
+  std::string activation = "gelu";
+  bool bias = true;
+  double dropout = 0;
+  KindTables own = KindTables::of(model_kinds());
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("kind", self.kind, one_of(model_kinds().names()), "kind of model");
+    visit("layers", self.layers, between(1, 100000), "transformer blocks");
+    visit("width", self.width, between(1, 1 << 20), "size of the residual stream");
+    visit("heads", self.heads, between(1, 1 << 20), "attention heads; must divide width");
+    visit("context", self.context, between(1, 1 << 24), "tokens in one sequence");
+    visit("vocabulary", self.vocabulary, between(0, 1 << 30),
+          "size of the vocabulary; 0 takes the data's (bert: and three special tokens)");
+    visit("mlp_width", self.mlp_width, between(0, 1 << 24), "hidden size of the MLP; 0 is 4 * width");
+    visit("activation", self.activation, one_of({"gelu", "gelu-tanh", "relu"}), "non-linearity of the MLP");
+    visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
+    visit("dropout", self.dropout, between(0, 0.999),
+          "probability of dropping, after the embedding and on both branches");
+  }
+  // Whether another value makes another model, which a checkpoint does not fit; so do all options of single kinds.
+  static bool is_identity(std::string_view key) { return key != "dropout"; }
+  bool operator==(const ModelSettings&) const = default;
+};
+
+// [model.bert]
+struct BertSettings {
+  std::string norm = "post";
+  bool sentence_order = false;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("norm", self.norm, one_of({"post", "pre"}), "where a block's norms are: after its branches, or before");
+    visit("sentence_order", self.sentence_order, Range{},
+          "exchange the two segments of half the sequences, and learn to tell");
+  }
+  bool operator==(const BertSettings&) const = default;
+};
+
+// What does not go together, whatever the kind, and for the kind.
+std::vector<OptionFault> faults_of(const ModelSettings& settings);
+
+}  // namespace gyre

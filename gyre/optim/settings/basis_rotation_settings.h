@@ -1,0 +1,69 @@
+// [optimizer.basis-rotation], Adam in the eigenbasis of the gradients' covariances; optim/basis_rotation.h says what
+// each of these does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gyre/core/options.h"
+
+namespace gyre {
+
+struct BasisRotationSettings {
+  int64_t frequency = 10;
+  std::string source = "second";
+  std::string geometry = "bilateral";
+  std::string refresh = "fixed";
+  double drift = 0.1;
+  int64_t refresh_lag = 0;
+  double covariance_beta = 0;
+  int64_t covariance_every = 1;
+  std::string long_sides = "thin";
+  int64_t max_dimension = 0;
+  int64_t sketch = 0;
+  bool transport = false;
+  double look_ahead = 0;
+  std::string products = "bf16";
+  std::string covariance_products = "fp32";
+  std::string iteration_products = "fp32";
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("frequency", self.frequency, at_least(1), "updates between refreshes of the bases");
+    visit("source", self.source, one_of({"second", "first"}),
+          "what the bases come from, gradient covariances or the momentum");
+    visit("geometry", self.geometry, one_of({"bilateral", "unilateral"}),
+          "which sides are rotated, both or the smaller");
+    visit("refresh", self.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
+          "every `frequency` updates, as often in all but more where delays are long, or when drifted");
+    visit("drift", self.drift, between(1e-9, 1), "threshold of adaptive refresh");
+    visit("refresh_lag", self.refresh_lag, at_least(0),
+          "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
+    visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
+          "decay of the covariances; 0: as that of the second moments");
+    visit("covariance_every", self.covariance_every, at_least(1),
+          "every so many gradients go into the covariances");
+    visit("long_sides", self.long_sides, one_of({"thin", "whole"}),
+          "directions rotated of a side twice as long as its matrix's other or longer, as many as that has or all");
+    visit("max_dimension", self.max_dimension, at_least(0),
+          "longer sides stay unrotated, or have a sketch; 0: none do");
+    visit("sketch", self.sketch, at_least(0), "directions rotated of sides longer than max_dimension; 0: none");
+    visit("transport", self.transport, Range{},
+          "turn the second moment with the basis instead of reordering it alone");
+    visit("look_ahead", self.look_ahead, between(0, 1),
+          "share of each side's directions, those of least curvature, along which weights are moved ahead by the "
+          "delay; 0: none");
+    visit("products", self.products, one_of({"fp32", "bf16"}),
+          "type of the products that turn gradients and directions; bf16: where large enough to be faster");
+    visit("covariance_products", self.covariance_products, one_of({"fp32", "bf16"}),
+          "type of the products that add a gradient to the covariances");
+    visit("iteration_products", self.iteration_products, one_of({"fp32", "bf16"}),
+          "type of a refresh's products, a covariance times a basis");
+  }
+  bool operator==(const BasisRotationSettings&) const = default;
+};
+
+std::vector<OptionFault> faults_of(const BasisRotationSettings& settings);
+
+}  // namespace gyre

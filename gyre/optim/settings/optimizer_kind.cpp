@@ -1,0 +1,87 @@
+#include "gyre/optim/settings/optimizer_kind.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/optim/settings/basis_rotation_settings.h"
+#include "gyre/optim/settings/optimizer_settings.h"
+#include "gyre/optim/settings/stale_settings.h"
+
+namespace gyre {
+namespace {
+
+constexpr double kPipeDreamLrWarmup = 7.0 / 250;  // PipeMare's paper: 7k of 250k updates
+
+}  // namespace
+
+Registry<OptimizerKind>& optimizer_kinds() {
+  static Registry<OptimizerKind> kinds(
+      "[optimizer] kind",
+      {
+          {.name = "basis-rotation",
+           .meaning = "Adam in the eigenbasis of the gradients' covariances",
+           .own = BasisRotationSettings(),
+           .period = [](const OptionTable& own) { return own.get<BasisRotationSettings>().frequency; },
+           .faults = [](const OptionTable& own) { return faults_of(own.get<BasisRotationSettings>()); }},
+          {.name = "adamw", .meaning = "Adam with decoupled weight decay"},
+          {.name = "nesterov-async",
+           .meaning = "NAdam as asynchronous pipelines need it",
+           .betas = {0.99, AdamSettings().beta2}},
+          {.name = "pipedream-lr",
+           .meaning = "AdamW, slower at first where gradients are late",
+           .delay_warmup = kPipeDreamLrWarmup},
+          {.name = "pipemare",
+           .meaning = "PipeDream-LR, and backwards that read corrected weights",
+           .weights = WeightPolicy::Corrected,
+           .delay_warmup = kPipeDreamLrWarmup},
+          {.name = "prediction",
+           .meaning = "AdamW on weights predicted for when the gradient arrives",
+           .weights = WeightPolicy::Predict},
+          {.name = "delay-compensated",
+           .meaning = "AdamW on gradients corrected to first order for what the weights did since",
+           .own = DelayCompensatedSettings()},
+          {.name = "muon", .meaning = "steps of matrices made orthogonal, AdamW for the rest", .own = MuonSettings()},
+          {.name = "error-feedback", .meaning = "AdamW, and the difference to the step before"},
+      });
+  return kinds;
+}
+
+AdamSettings adam_settings(const OptimizerSettings& settings) {
+  const std::vector<double>& betas =
+      settings.betas.empty() ? optimizer_kinds().at(settings.kind).betas : settings.betas;
+  return {betas[0], betas[1], settings.epsilon, settings.weight_decay};
+}
+
+std::vector<OptionFault> faults_of(const BasisRotationSettings& settings) {
+  std::vector<OptionFault> faults;
+  if (settings.refresh_lag >= settings.frequency) {
+    faults.push_back({{"refresh_lag", "frequency"},
+                      fmt::format("is {}; give less than frequency, {}", settings.refresh_lag, settings.frequency)});
+  }
+  if (settings.covariance_every > settings.frequency) {
+    faults.push_back({{"covariance_every", "frequency"},
+                      fmt::format("is {}; give frequency, {}, or less", settings.covariance_every, settings.frequency)});
+  }
+  if (settings.sketch > 0 && settings.max_dimension == 0) {
+    faults.push_back({{"sketch", "max_dimension"},
+                      fmt::format("is {}; give max_dimension too, the length from which sides are sketched",
+                                  settings.sketch)});
+  }
+  return faults;
+}
+
+std::vector<OptionFault> faults_of(const OptimizerSettings& settings) {
+  std::vector<OptionFault> faults;
+  const std::vector<double>& betas = settings.betas;
+  if (!betas.empty() && betas.size() != 2) {
+    faults.push_back(
+        {{"betas"}, fmt::format("has {} numbers; give two, such as [0.9, 0.999], or none", betas.size())});
+  }
+  if (std::find(betas.begin(), betas.end(), 1.0) != betas.end()) {
+    faults.push_back({{"betas"}, "has a 1, with which nothing is ever taken in; give less"});
+  }
+  return faults;
+}
+
+}  // namespace gyre

@@ -1,0 +1,39 @@
+// What others need to know of an optimizer before it is made. Free of torch: a run can be planned, simulated and checked
+// without it. What makes one is in optim/config.h, under the same name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/core/options.h"
+#include "gyre/core/registry.h"
+#include "gyre/schedule/schedule.h"
+
+namespace gyre {
+
+// What Adam is told, and all that are made of it.
+struct AdamSettings {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  bool operator==(const AdamSettings&) const = default;
+};
+
+struct OptimizerKind {
+  std::string name;
+  std::string meaning;
+  OptionTable own = {};                                    // its own options, at their defaults
+  std::vector<double> betas = {AdamSettings().beta1, AdamSettings().beta2};  // where none are given
+  std::optional<WeightPolicy> weights = {};                // what it was made for, whatever the schedule
+  double delay_warmup = 0;                                 // share of the run, where none is given
+  int64_t (*period)(const OptionTable& own) = nullptr;     // updates after which their costs repeat; null: every one is alike
+  std::vector<OptionFault> (*faults)(const OptionTable& own) = nullptr;  // in more than one option; null: there are none
+};
+
+// The builtin ones, and what a program has added.
+Registry<OptimizerKind>& optimizer_kinds();
+
+}  // namespace gyre

@@ -1,0 +1,18 @@
+// The builtin schedules: each file declares here what builders.cpp lists.
+#pragma once
+
+#include "gyre/schedule/builders.h"
+
+namespace gyre {
+
+ScheduleKind gpipe();            // gpipe.cpp
+ScheduleKind one_f_one_b();      // one_f_one_b.cpp
+ScheduleKind interleaved();      // interleaved.cpp
+ScheduleKind zb_h1();            // zb_h1.cpp
+ScheduleKind chimera();          // chimera.cpp
+ScheduleKind pipedream();        // pipedream.cpp
+ScheduleKind pipedream_2bw();    // pipedream_2bw.cpp
+ScheduleKind paci();             // paci.cpp
+ScheduleKind amdp();             // amdp.cpp
+
+}  // namespace gyre

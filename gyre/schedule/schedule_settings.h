@@ -1,0 +1,38 @@
+// The options that single schedules have of their own: the tables [pipeline.amdp] and so on, and flags of the same names.
+#pragma once
+
+#include <cstdint>
+
+#include "gyre/core/options.h"
+#include "gyre/schedule/limits.h"
+
+namespace gyre {
+
+struct InterleavedSettings {
+  int64_t chunks = 2;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("chunks", self.chunks, between(1, kMostStages), "stages on each worker");
+  }
+  bool operator==(const InterleavedSettings&) const = default;
+};
+
+struct AmdpSettings {
+  int64_t pipelines = 0;
+  int64_t intake = 2;
+  int64_t preload = -1;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("pipelines", self.pipelines, between(0, kMostStages),
+          "pipelines; 0 takes what the depth calls for, fewer cost speed and save memory");
+    visit("intake", self.intake, between(1, kMostStages),
+          "microbatches that a pipeline takes in before the first is through");
+    visit("preload", self.preload, between(-1, kMostWindow),
+          "forwards of the next block before the last backward of this one; -1: what suits tb_over_tf");
+  }
+  bool operator==(const AmdpSettings&) const = default;
+};
+
+}  // namespace gyre
