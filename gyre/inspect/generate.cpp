@@ -62,7 +62,7 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write) {
   if (!model_kinds().at(model.config.model.kind).continues_text) {
     throw InputError(fmt::format(
-        "a {} cannot continue a text ({}); gyre generate needs a model that learns the next token, such as gpt",
+        "a {} cannot continue a text ({}); gyre generate needs a gpt, or another that can",
         model.config.model.kind, model_kinds().at(model.config.model.kind).meaning));
   }
   check(options);

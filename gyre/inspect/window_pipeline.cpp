@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "gyre/build/build.h"
-#include "gyre/schedule/builders.h"
+#include "gyre/schedule/builtins.h"
 
 namespace gyre {
 namespace {
 
 // 1F1B: no delay, whatever the window.
 Schedule one_window(int stages, int64_t microbatches) {
-  return build_one_f_one_b({.name = "1f1b", .stages = stages, .window = microbatches});
+  return one_f_one_b().build({.name = "1f1b", .stages = stages, .window = microbatches});
 }
 
 RuntimeOptions exact(RuntimeOptions options) {

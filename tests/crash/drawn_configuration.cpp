@@ -141,12 +141,13 @@ std::string schedule_file(const std::string& name, const Config& config, RandomS
 }  // namespace
 
 std::string DrawnConfiguration::toml() const {
-  std::string text, table;
+  std::map<std::string, std::string> tables;
   for (const auto& [key, value] : values) {
     const size_t dot = key.rfind('.');
-    if (key.substr(0, dot) != table) text += fmt::format("[{}]\n", table = key.substr(0, dot));
-    text += fmt::format("{} = {}\n", key.substr(dot + 1), value);
+    tables[key.substr(0, dot)] += fmt::format("{} = {}\n", key.substr(dot + 1), value);
   }
+  std::string text;
+  for (const auto& [table, keys] : tables) text += fmt::format("[{}]\n{}", table, keys);
   return text;
 }
 

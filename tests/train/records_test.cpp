@@ -277,8 +277,8 @@ TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
                                     "run.updates 12 -> 16"));
   const auto resumed = lines("changed", "resume");
   ASSERT_EQ(resumed.size(), 1u);
-  EXPECT_EQ(resumed[0].dump(), R"({"event":"resume","step":12,"changed":{"optimizer.betas":[[],[0.8,0.9]],)"
-                               R"("optimizer.lr":[0.003,0.0001],"run.updates":[12,16]}})");
+  EXPECT_EQ(resumed[0].dump(), R"({"event":"resume","step":12,"changed":{"optimizer.lr":[0.003,0.0001],)"
+                               R"("optimizer.betas":[[],[0.8,0.9]],"run.updates":[12,16]}})");
   // Without a configuration of its own the checkpoint still knows.
   fs::remove(path("changed") / "config.toml");
   EXPECT_THAT(complaint("changed", {.set = {"run.updates=20", "run.seed=7"}, .resume = true}),
