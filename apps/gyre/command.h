@@ -11,6 +11,11 @@
 
 namespace gyre::app {
 
+// The two programs. One of your own that calls them after it has added to the registries (core/registry.h) is gyre with
+// your schedules, optimizers and models.
+int run_gyre(int argc, char** argv);    // gyre.cpp
+int run_engine(int argc, char** argv);  // engine.cpp
+
 // Of gyre itself.
 void add_init(CLI::App& app);      // init.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp

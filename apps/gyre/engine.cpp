@@ -57,8 +57,12 @@ void add_commands(CLI::App& app) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  gyre::app::open_standard_streams();
+namespace gyre::app {
+
+int run_engine(int argc, char** argv) {
+  open_standard_streams();
   keep_large_blocks_in_the_heap();
-  return gyre::app::run_command_line(argc, argv, add_commands, explain);
+  return run_command_line(argc, argv, add_commands, ::explain);
 }
+
+}  // namespace gyre::app

@@ -51,7 +51,8 @@ std::unique_ptr<BatchSource> bert_batches(const ModelSettings& model, std::uniqu
 }  // namespace
 
 Registry<ModelMaker>& model_makers() {
-  static Registry<ModelMaker> makers("[model] kind", {{"gpt", gpt_layers, nullptr}, {"bert", bert_layers, bert_batches}});
+  static Registry<ModelMaker> makers("[model] kind",
+                                     {{"gpt", gpt_layers, nullptr}, {"bert", bert_layers, bert_batches}});
   return makers;
 }
 

@@ -18,13 +18,15 @@ struct ModelMaker {
   Layers (*layers)(const ModelSettings& settings);
   // Its inputs and targets made of plain text, sequences of context - tokens_around_text tokens whose targets are the
   // next ones. Null: that is what it learns from.
-  std::unique_ptr<BatchSource> (*batches)(const ModelSettings& settings, std::unique_ptr<BatchSource> text, int64_t seed);
+  std::unique_ptr<BatchSource> (*batches)(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
+                                          int64_t seed);
 };
 // The builtin ones, and what a program has added.
 Registry<ModelMaker>& model_makers();
 
 // Sequences of text that the model takes, and what it makes of them.
 int64_t text_context(const ModelSettings& settings);
-std::unique_ptr<BatchSource> model_batches(const ModelSettings& settings, std::unique_ptr<BatchSource> text, int64_t seed);
+std::unique_ptr<BatchSource> model_batches(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
+                                           int64_t seed);
 
 }  // namespace gyre

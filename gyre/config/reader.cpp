@@ -200,8 +200,8 @@ class Reader {
     }
   }
 
-  // Tells each where the first of its keys that was given stands, unless one of them could not be read. Keys are those of
-  // `table`, or of the `sort` around it.
+  // Tells each where the first of its keys that was given stands, unless one of them could not be read. Keys are those
+  // of `table`, or of the `sort` around it.
   void faults_in(const std::string& table, const std::string& sort, const std::vector<OptionFault>& faults) {
     for (const OptionFault& fault : faults) {
       std::optional<Given> where;

@@ -56,16 +56,16 @@ std::string describe_config() {
       "overrides one on\nthe command line.\n";
   std::string open_table;
   Config config;
-  for_each_field(
-      config, [&](const std::string& table, const char* key, const auto& field, const Range& range, const char* meaning) {
-        if (open_table != table) {
-          text += kinds_in(open_table);
-          text += fmt::format("\n## [{}]\n\n| key | default | meaning |\n|---|---|---|\n", table);
-          open_table = table;
-        }
-        const std::string choices = range.choices.size() > 1 ? fmt::format(" ({})", join(range.choices, ", ")) : "";
-        text += fmt::format("| `{}` | `{}` | {}{} |\n", key, toml_value(field), meaning, choices);
-      });
+  for_each_field(config, [&](const std::string& table, const char* key, const auto& field, const Range& range,
+                             const char* meaning) {
+    if (open_table != table) {
+      text += kinds_in(open_table);
+      text += fmt::format("\n## [{}]\n\n| key | default | meaning |\n|---|---|---|\n", table);
+      open_table = table;
+    }
+    const std::string choices = range.choices.size() > 1 ? fmt::format(" ({})", join(range.choices, ", ")) : "";
+    text += fmt::format("| `{}` | `{}` | {}{} |\n", key, toml_value(field), meaning, choices);
+  });
   return text;
 }
 
@@ -76,15 +76,15 @@ std::string config_template() {
       "# Give [data] tokens, the directory that gyre prepare made; the rest can stay as it is.\n";
   std::string open_table;
   Config config;
-  for_each_field(config,
-                 [&](const std::string& table, const char* key, const auto& field, const Range& range, const char* meaning) {
-                   if (open_table != table) text += fmt::format("\n[{}]\n", table);
-                   open_table = table;
-                   using T = std::remove_cvref_t<decltype(field)>;
-                   const std::string value = toml_value(field);
-                   text += wrapped(fmt::format("{} ({}; default {})", meaning, allowed<T>(range), value), "# ", kWidth);
-                   text += fmt::format("{} = {}\n", key, value);
-                 });
+  for_each_field(config, [&](const std::string& table, const char* key, const auto& field, const Range& range,
+                             const char* meaning) {
+    if (open_table != table) text += fmt::format("\n[{}]\n", table);
+    open_table = table;
+    using T = std::remove_cvref_t<decltype(field)>;
+    const std::string value = toml_value(field);
+    text += wrapped(fmt::format("{} ({}; default {})", meaning, allowed<T>(range), value), "# ", kWidth);
+    text += fmt::format("{} = {}\n", key, value);
+  });
   return text;
 }
 

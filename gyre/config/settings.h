@@ -42,16 +42,27 @@ struct PipelineSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("schedule", self.schedule, Range{}, fmt::format("{}, or the path of a file", join(schedule_names(), ", ")).c_str());
-    visit("stages", self.stages, between(1, kMostStages), "stages; at most layers + 2. One worker each (interleaved-1f1b: one for every `chunks` stages)");
+    visit("schedule", self.schedule, Range{},
+          fmt::format("{}, or the path of a file", join(schedule_names(), ", ")).c_str());
+    visit("stages", self.stages, between(1, kMostStages),
+          "stages; at most layers + 2. One worker each (interleaved-1f1b: one for every `chunks` stages)");
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow), "microbatches in one update's window");
-    visit("tb_over_tf", self.tb_over_tf, between(1e-3, 1000), "time of a backward in forwards, for which amdp and chimera make their order");
-    visit("weights", self.weights, one_of({"auto", "stash", "latest", "predict", "corrected"}), "what is read: a version by a forward and its backward; the newest by each; one predicted for when the gradient " "arrives; the newest, corrected for the backward. auto: what the schedule or the optimizer was made for");
-    visit("recompute", self.recompute, Range{}, "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
+    visit("tb_over_tf", self.tb_over_tf, between(1e-3, 1000),
+          "time of a backward in forwards, for which amdp and chimera make their order");
+    visit("weights", self.weights, one_of({"auto", "stash", "latest", "predict", "corrected"}),
+          "what is read: a version by a forward and its backward; the newest by each; one predicted for when the "
+          "gradient "
+          "arrives; the newest, corrected for the backward. auto: what the schedule or the optimizer was made for");
+    visit("recompute", self.recompute, Range{},
+          "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
     visit("executor", self.executor, one_of({"replay", "threads"}), "all workers in one thread, or a thread each");
-    visit("threads", self.threads, between(1, 1024), "threads inside each worker's operations; part of what fixes the bits");
-    visit("stall_seconds", self.stall_seconds, between(0.01, 1e9), "all workers waiting for so long ends the run; one inside an action for so long is told, and waited for. " "A drain after a signal is given up when nothing has finished for " "ten times as long (executor threads)");
+    visit("threads", self.threads, between(1, 1024),
+          "threads inside each worker's operations; part of what fixes the bits");
+    visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),
+          "all workers waiting for so long ends the run; one inside an action for so long is told, and waited for. "
+          "A drain after a signal is given up when nothing has finished for "
+          "ten times as long (executor threads)");
   }
   bool operator==(const PipelineSettings&) const = default;
 };
@@ -74,10 +85,16 @@ struct RunSettings {
     visit("precision", self.precision, one_of({"fp32", "bf16"}), "type of compute; masters are fp32");
     visit("eval_every", self.eval_every, between(0, kMostUpdates), "updates between evaluations; 0: none");
     visit("eval_batches", self.eval_batches, between(1, kMostUpdates), "microbatches of one evaluation, at most");
-    visit("checkpoint_every", self.checkpoint_every, between(0, kMostUpdates), "updates between checkpoints; 0: only at the end, and by time");
-    visit("checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6), "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock " "drained the pipeline is recorded: see drains");
+    visit("checkpoint_every", self.checkpoint_every, between(0, kMostUpdates),
+          "updates between checkpoints; 0: only at the end, and by time");
+    visit(
+        "checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6),
+        "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock "
+        "drained the pipeline is recorded: see drains");
     visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
-    visit("drains", self.drains, between(1, kMostUpdates), "further updates after which the pipeline drains: with those that a run's metrics record, and " "checkpoint_minutes = 0, it is repeated to the bit");
+    visit("drains", self.drains, between(1, kMostUpdates),
+          "further updates after which the pipeline drains: with those that a run's metrics record, and "
+          "checkpoint_minutes = 0, it is repeated to the bit");
   }
   bool operator==(const RunSettings&) const = default;
 };

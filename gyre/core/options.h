@@ -9,8 +9,8 @@
 //     bool operator==(const MuonSettings&) const = default;
 //   };
 //
-// Key, type, default, range and meaning stand there and nowhere else: files, overrides, help, the reference in docs/ and
-// the Python package are made from it.
+// Key, type, default, range and meaning stand there and nowhere else: files, overrides, help, the reference in docs/
+// and the Python package are made from it.
 #pragma once
 
 #include <concepts>
@@ -56,9 +56,10 @@ class OptionTable {
  public:
   OptionTable() = default;  // no options
   template <typename Settings>
-    requires(!std::same_as<std::remove_cvref_t<Settings>, OptionTable>)
-  // NOLINTNEXTLINE(google-explicit-constructor): whoever takes a table takes any settings
-  OptionTable(Settings settings) : held_(std::make_unique<Held<Settings>>(std::move(settings))) {}
+  requires(!std::same_as<std::remove_cvref_t<Settings>, OptionTable>)
+      // NOLINTNEXTLINE(google-explicit-constructor): whoever takes a table takes any settings
+      OptionTable(Settings settings)
+      : held_(std::make_unique<Held<Settings>>(std::move(settings))) {}
   OptionTable(const OptionTable& other) : held_(other.held_ ? other.held_->clone() : nullptr) {}
   OptionTable(OptionTable&&) noexcept = default;
   OptionTable& operator=(OptionTable other) noexcept {
@@ -139,7 +140,8 @@ class OptionTable {
   std::unique_ptr<HeldBase> held_;
 };
 
-// The options that single kinds of one sort have for themselves: the tables [optimizer.muon], [optimizer.basis-rotation].
+// The options that single kinds of one sort have for themselves: the tables [optimizer.muon],
+// [optimizer.basis-rotation].
 class KindTables {
  public:
   KindTables() = default;

@@ -1,5 +1,5 @@
-// What there is of one sort of component: schedules, optimizers, models. Whoever needs to know something of one asks its
-// entry, and nobody asks for a name.
+// What there is of one sort of component: schedules, optimizers, models. Whoever needs to know something of one asks
+// its entry, and nobody asks for a name.
 #pragma once
 
 #include <deque>

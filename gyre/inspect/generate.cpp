@@ -61,9 +61,8 @@ int64_t sample(const at::Tensor& logits, const GenerateOptions& options, RandomS
 void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write) {
   if (!model_kinds().at(model.config.model.kind).continues_text) {
-    throw InputError(fmt::format(
-        "a {} cannot continue a text ({}); gyre generate needs a gpt, or another that can",
-        model.config.model.kind, model_kinds().at(model.config.model.kind).meaning));
+    throw InputError(fmt::format("a {} cannot continue a text ({}); gyre generate needs a gpt, or another that can",
+                                 model.config.model.kind, model_kinds().at(model.config.model.kind).meaning));
   }
   check(options);
   const c10::NoGradGuard no_grad;

@@ -5,14 +5,14 @@
 
 namespace gyre {
 
-ScheduleKind gpipe();            // gpipe.cpp
-ScheduleKind one_f_one_b();      // one_f_one_b.cpp
-ScheduleKind interleaved();      // interleaved.cpp
-ScheduleKind zb_h1();            // zb_h1.cpp
-ScheduleKind chimera();          // chimera.cpp
-ScheduleKind pipedream();        // pipedream.cpp
-ScheduleKind pipedream_2bw();    // pipedream_2bw.cpp
-ScheduleKind paci();             // paci.cpp
-ScheduleKind amdp();             // amdp.cpp
+ScheduleKind gpipe();          // gpipe.cpp
+ScheduleKind one_f_one_b();    // one_f_one_b.cpp
+ScheduleKind interleaved();    // interleaved.cpp
+ScheduleKind zb_h1();          // zb_h1.cpp
+ScheduleKind chimera();        // chimera.cpp
+ScheduleKind pipedream();      // pipedream.cpp
+ScheduleKind pipedream_2bw();  // pipedream_2bw.cpp
+ScheduleKind paci();           // paci.cpp
+ScheduleKind amdp();           // amdp.cpp
 
 }  // namespace gyre

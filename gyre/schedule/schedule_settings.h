@@ -1,4 +1,5 @@
-// The options that single schedules have of their own: the tables [pipeline.amdp] and so on, and flags of the same names.
+// The options that single schedules have of their own: the tables [pipeline.amdp] and so on, and flags of the same
+// names.
 #pragma once
 
 #include <cstdint>

@@ -35,9 +35,13 @@ std::string complaint(const std::string& toml, const std::vector<std::string>& o
 }
 
 TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
-  const OptimizerConfig config = optimizer_config(parse_config(kMinimal, "x", {}));
-  EXPECT_TRUE(static_cast<const AdamSettings&>(config) == AdamSettings());
-  EXPECT_TRUE(config.own == OptionTable(BasisRotationSettings()));
+  const OptimizerConfig adamw = optimizer_config(parse_config(kMinimal, "x", {"optimizer.kind=adamw"}));
+  EXPECT_TRUE(static_cast<const AdamSettings&>(adamw) == AdamSettings());
+  const OptimizerConfig rotation = optimizer_config(parse_config(kMinimal, "x", {"optimizer.kind=basis-rotation"}));
+  EXPECT_EQ(rotation.beta2, 0.99);
+  EXPECT_TRUE(rotation.own == OptionTable(BasisRotationSettings()));
+  EXPECT_EQ(optimizer_config(parse_config(kMinimal, "x", {"optimizer.kind=nesterov-async"})).beta1, 0.99);
+  EXPECT_EQ(optimizer_config(parse_config(kMinimal, "x", {"optimizer.betas=[0.8, 0.7]"})).beta2, 0.7);
 }
 
 // Another value that may be.

@@ -273,7 +273,7 @@ TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
   refuses("model.dropout=0.5", "[model] dropout is 0.5, but the run was begun with 0.1");
   refuses("model.activation=relu", "[model] activation is \"relu\", but the run was begun with \"gelu\"");
   resume("changed", {"run.updates=16", "optimizer.lr=1e-4", "optimizer.betas=[0.8, 0.9]"});
-  EXPECT_THAT(messages(), HasSubstr("changed: optimizer.betas [] -> [0.8,0.9], optimizer.lr 0.003 -> 0.0001, "
+  EXPECT_THAT(messages(), HasSubstr("changed: optimizer.lr 0.003 -> 0.0001, optimizer.betas [] -> [0.8,0.9], "
                                     "run.updates 12 -> 16"));
   const auto resumed = lines("changed", "resume");
   ASSERT_EQ(resumed.size(), 1u);

@@ -23,27 +23,26 @@ std::vector<OptionFault> bert_faults(const ModelSettings& settings) {
 }  // namespace
 
 Registry<ModelKind>& model_kinds() {
-  static Registry<ModelKind> kinds("[model] kind",
-                                   {
-                                       {.name = "gpt",
-                                        .meaning = "pre-norm decoder that learns the next token",
-                                        .continues_text = true},
-                                       {.name = "bert",
-                                        .meaning = "encoder that learns to fill masked tokens",
-                                        .own = BertSettings(),
-                                        .special_tokens = kBertTokens,
-                                        .tokens_around_text = kBertTokens,
-                                        .faults = bert_faults},
-                                   });
+  static Registry<ModelKind> kinds(
+      "[model] kind",
+      {
+          {.name = "gpt", .meaning = "pre-norm decoder that learns the next token", .continues_text = true},
+          {.name = "bert",
+           .meaning = "encoder that learns to fill masked tokens",
+           .own = BertSettings(),
+           .special_tokens = kBertTokens,
+           .tokens_around_text = kBertTokens,
+           .faults = bert_faults},
+      });
   return kinds;
 }
 
 std::vector<OptionFault> faults_of(const ModelSettings& settings) {
   std::vector<OptionFault> faults;
   if (settings.width % settings.heads != 0) {
-    faults.push_back({{"heads", "width"},
-                      fmt::format("is {}, which does not divide width {}; choose heads that do", settings.heads,
-                                  settings.width)});
+    faults.push_back(
+        {{"heads", "width"},
+         fmt::format("is {}, which does not divide width {}; choose heads that do", settings.heads, settings.width)});
   }
   const ModelKind& kind = model_kinds().at(settings.kind);
   if (kind.faults != nullptr) {

@@ -1,5 +1,5 @@
-// What others need to know of a model before it is built. Free of torch. What builds one is in build/model_maker.h, under
-// the same name.
+// What others need to know of a model before it is built. Free of torch. What builds one is in build/model_maker.h,
+// under the same name.
 #pragma once
 
 #include <cstdint>

@@ -60,8 +60,7 @@ double Attention::cost() const {
 }
 
 double Attention::kept_bytes(const MicrobatchShape& shape) const {
-  const double of_token =
-      3 * static_cast<double>(options_.width) + static_cast<double>(options_.heads) * shape.context;
+  const double of_token = 3 * static_cast<double>(options_.width) + static_cast<double>(options_.heads) * shape.context;
   return qkv_.kept_bytes(shape) + shape.tokens() * of_token * shape.element_bytes + projection_.kept_bytes(shape);
 }
 

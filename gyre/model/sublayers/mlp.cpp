@@ -29,8 +29,7 @@ Mlp::Mlp(ParameterList& parameters, const std::string& name, const MlpOptions& o
       in_(parameters, name + ".in", in_options(options)),
       out_(parameters, name + ".out", out_options(options)) {}
 
-at::Tensor Mlp::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
-                        Kept& kept) const {
+at::Tensor Mlp::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const {
   kept.hidden = in_.forward(weights, x, context, kept.in);
   return out_.forward(weights, activate(kept.hidden, options_.activation), context, kept.out);
 }

@@ -7,8 +7,7 @@
 namespace gyre {
 
 Norm::Norm(ParameterList& parameters, const std::string& name, const NormOptions& options)
-    : options_(options),
-      weight_(parameters.add_vector(name + ".weight", options.width, Initialization::Kind::Ones)) {
+    : options_(options), weight_(parameters.add_vector(name + ".weight", options.width, Initialization::Kind::Ones)) {
   if (options.bias) bias_ = parameters.add_vector(name + ".bias", options.width, Initialization::Kind::Zeros);
 }
 

@@ -42,15 +42,13 @@ struct BasisRotationSettings {
           "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
           "decay of the covariances; 0: as that of the second moments");
-    visit("covariance_every", self.covariance_every, at_least(1),
-          "every so many gradients go into the covariances");
+    visit("covariance_every", self.covariance_every, at_least(1), "every so many gradients go into the covariances");
     visit("long_sides", self.long_sides, one_of({"thin", "whole"}),
           "directions rotated of a side twice as long as its matrix's other or longer, as many as that has or all");
     visit("max_dimension", self.max_dimension, at_least(0),
           "longer sides stay unrotated, or have a sketch; 0: none do");
     visit("sketch", self.sketch, at_least(0), "directions rotated of sides longer than max_dimension; 0: none");
-    visit("transport", self.transport, Range{},
-          "turn the second moment with the basis instead of reordering it alone");
+    visit("transport", self.transport, Range{}, "turn the second moment with the basis instead of reordering it alone");
     visit("look_ahead", self.look_ahead, between(0, 1),
           "share of each side's directions, those of least curvature, along which weights are moved ahead by the "
           "delay; 0: none");

@@ -22,6 +22,7 @@ Registry<OptimizerKind>& optimizer_kinds() {
           {.name = "basis-rotation",
            .meaning = "Adam in the eigenbasis of the gradients' covariances",
            .own = BasisRotationSettings(),
+           .betas = {AdamSettings().beta1, 0.99},  // the memory that holds under delay: docs/studies.md
            .period = [](const OptionTable& own) { return own.get<BasisRotationSettings>().frequency; },
            .faults = [](const OptionTable& own) { return faults_of(own.get<BasisRotationSettings>()); }},
           {.name = "adamw", .meaning = "Adam with decoupled weight decay"},
@@ -47,6 +48,15 @@ Registry<OptimizerKind>& optimizer_kinds() {
   return kinds;
 }
 
+std::string betas_of_kinds() {
+  std::string text;
+  const std::vector<double> usual = {AdamSettings().beta1, AdamSettings().beta2};
+  for (const OptimizerKind& kind : optimizer_kinds().all()) {
+    if (kind.betas != usual) text += fmt::format("{} [{}, {}], ", kind.name, kind.betas[0], kind.betas[1]);
+  }
+  return fmt::format("{}the others [{}, {}]", text, usual[0], usual[1]);
+}
+
 AdamSettings adam_settings(const OptimizerSettings& settings) {
   const std::vector<double>& betas =
       settings.betas.empty() ? optimizer_kinds().at(settings.kind).betas : settings.betas;
@@ -60,13 +70,14 @@ std::vector<OptionFault> faults_of(const BasisRotationSettings& settings) {
                       fmt::format("is {}; give less than frequency, {}", settings.refresh_lag, settings.frequency)});
   }
   if (settings.covariance_every > settings.frequency) {
-    faults.push_back({{"covariance_every", "frequency"},
-                      fmt::format("is {}; give frequency, {}, or less", settings.covariance_every, settings.frequency)});
+    faults.push_back(
+        {{"covariance_every", "frequency"},
+         fmt::format("is {}; give frequency, {}, or less", settings.covariance_every, settings.frequency)});
   }
   if (settings.sketch > 0 && settings.max_dimension == 0) {
-    faults.push_back({{"sketch", "max_dimension"},
-                      fmt::format("is {}; give max_dimension too, the length from which sides are sketched",
-                                  settings.sketch)});
+    faults.push_back(
+        {{"sketch", "max_dimension"},
+         fmt::format("is {}; give max_dimension too, the length from which sides are sketched", settings.sketch)});
   }
   return faults;
 }
@@ -75,8 +86,7 @@ std::vector<OptionFault> faults_of(const OptimizerSettings& settings) {
   std::vector<OptionFault> faults;
   const std::vector<double>& betas = settings.betas;
   if (!betas.empty() && betas.size() != 2) {
-    faults.push_back(
-        {{"betas"}, fmt::format("has {} numbers; give two, such as [0.9, 0.999], or none", betas.size())});
+    faults.push_back({{"betas"}, fmt::format("has {} numbers; give two, such as [0.9, 0.999], or none", betas.size())});
   }
   if (std::find(betas.begin(), betas.end(), 1.0) != betas.end()) {
     faults.push_back({{"betas"}, "has a 1, with which nothing is ever taken in; give less"});

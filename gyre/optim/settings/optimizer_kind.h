@@ -1,5 +1,5 @@
-// What others need to know of an optimizer before it is made. Free of torch: a run can be planned, simulated and checked
-// without it. What makes one is in optim/config.h, under the same name.
+// What others need to know of an optimizer before it is made. Free of torch: a run can be planned, simulated and
+// checked without it. What makes one is in optim/config.h, under the same name.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,19 @@ struct AdamSettings {
 struct OptimizerKind {
   std::string name;
   std::string meaning;
-  OptionTable own = {};                                    // its own options, at their defaults
+  OptionTable own = {};                                                      // its own options, at their defaults
   std::vector<double> betas = {AdamSettings().beta1, AdamSettings().beta2};  // where none are given
-  std::optional<WeightPolicy> weights = {};                // what it was made for, whatever the schedule
-  double delay_warmup = 0;                                 // share of the run, where none is given
-  int64_t (*period)(const OptionTable& own) = nullptr;     // updates after which their costs repeat; null: every one is alike
-  std::vector<OptionFault> (*faults)(const OptionTable& own) = nullptr;  // in more than one option; null: there are none
+  std::optional<WeightPolicy> weights = {};  // what it was made for, whatever the schedule
+  double delay_warmup = 0;                   // share of the run, where none is given
+  int64_t (*period)(const OptionTable& own) =
+      nullptr;  // updates after which their costs repeat; null: every one is alike
+  std::vector<OptionFault> (*faults)(const OptionTable& own) =
+      nullptr;  // in more than one option; null: there are none
 };
 
 // The builtin ones, and what a program has added.
 Registry<OptimizerKind>& optimizer_kinds();
+// "nesterov-async [0.99, 0.999], the others [0.9, 0.999]".
+std::string betas_of_kinds();
 
 }  // namespace gyre

@@ -30,7 +30,8 @@ struct OptimizerSettings {
   static void each_option(Self& self, Visit&& visit) {
     visit("kind", self.kind, one_of(optimizer_kinds().names()), "what makes updates of gradients");
     visit("lr", self.lr, between(0, 1e6), "peak learning rate");
-    visit("betas", self.betas, between(0, 1), "decay of the first and second moments; empty: the optimizer's own");
+    const std::string betas = "decay of the first and second moments; empty: the optimizer's own, " + betas_of_kinds();
+    visit("betas", self.betas, between(0, 1), betas.c_str());
     visit("epsilon", self.epsilon, between(1e-300, 1), "added to the root of the second moment");
     visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled decay of matrices and embeddings");
     visit("warmup", self.warmup, at_least(0), "updates of linear warm-up");

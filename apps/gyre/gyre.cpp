@@ -46,8 +46,12 @@ int become_engine(char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  gyre::app::open_standard_streams();
+namespace gyre::app {
+
+int run_gyre(int argc, char** argv) {
+  open_standard_streams();
   if (argc > 1 && is_engine_command(argv[1])) return become_engine(argv);
-  return gyre::app::run_command_line(argc, argv, add_commands);
+  return run_command_line(argc, argv, add_commands);
 }
+
+}  // namespace gyre::app

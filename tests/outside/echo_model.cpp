@@ -1,0 +1,48 @@
+// "echo": a decoder of ReLU blocks that learns to repeat each token instead of finding the next: layers and an objective
+// of its own.
+#include <utility>
+
+#include "gyre/build/model_maker.h"
+#include "gyre/model/gpt.h"
+#include "outside/components.h"
+#include "outside/settings.h"
+
+namespace gyre::outside {
+namespace {
+
+Layers layers(const ModelSettings& settings) {
+  GptConfig gpt;
+  gpt.layers = static_cast<int>(settings.layers);
+  gpt.width = settings.width;
+  gpt.heads = settings.heads;
+  gpt.context = settings.context;
+  gpt.vocabulary = settings.vocabulary;
+  gpt.mlp_width = settings.own.of_kind("echo").get<EchoSettings>().ratio * settings.width;
+  gpt.activation = "relu";
+  return build_gpt(gpt);
+}
+
+class Repeated final : public BatchSource {
+ public:
+  explicit Repeated(std::unique_ptr<BatchSource> text) : text_(std::move(text)) {}
+  Batch batch(int64_t index) const override {
+    Batch batch = text_->batch(index);
+    batch.targets = batch.inputs;
+    return batch;
+  }
+  int64_t tokens_per_batch() const override { return text_->tokens_per_batch(); }
+
+ private:
+  std::unique_ptr<BatchSource> text_;
+};
+
+}  // namespace
+
+void add_echo_maker() {
+  model_makers().add({"echo", layers, [](const ModelSettings&, std::unique_ptr<BatchSource> text, int64_t)
+                                          -> std::unique_ptr<BatchSource> {
+                        return std::make_unique<Repeated>(std::move(text));
+                      }});
+}
+
+}  // namespace gyre::outside

@@ -1,0 +1,53 @@
+// "signum": W <- W - lr sign(M), M the mean of gradients.
+#include <ATen/ATen.h>
+
+#include "gyre/optim/config.h"
+#include "gyre/optim/state.h"
+#include "outside/components.h"
+#include "outside/settings.h"
+
+namespace gyre::outside {
+namespace {
+
+class Signum final : public Optimizer {
+ public:
+  Signum(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+      : momentum_(config.own.get<SignumSettings>().momentum), specs_(specs) {
+    for (const ParameterSpec& spec : specs) means_.push_back(at::zeros(spec.shape, at::kFloat));
+  }
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override {
+    for (size_t i = 0; i < means_.size(); ++i) {
+      means_[i].mul_(momentum_).add_(gradients[i], 1 - momentum_);
+      weights[i].sub_(means_[i].sign(), context.learning_rate);
+    }
+  }
+  NamedTensors state() const override {
+    NamedTensors state;
+    for (size_t i = 0; i < means_.size(); ++i) state[specs_[i].name + "/momentum"] = means_[i];
+    return state;
+  }
+  void load_state(const NamedTensors& state) override {
+    for (size_t i = 0; i < means_.size(); ++i) load_tensor(state, specs_[i].name + "/momentum", means_[i]);
+  }
+
+ private:
+  double momentum_;
+  std::vector<ParameterSpec> specs_;
+  std::vector<at::Tensor> means_;
+};
+
+}  // namespace
+
+void add_signum_maker() {
+  optimizer_makers().add({"signum",
+                          [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+                              -> std::unique_ptr<Optimizer> { return std::make_unique<Signum>(config, specs); },
+                          [](const OptimizerConfig&, const ParameterSpec& spec) {
+                            double bytes = 4;
+                            for (const int64_t size : spec.shape) bytes *= static_cast<double>(size);
+                            return bytes;
+                          }});
+}
+
+}  // namespace gyre::outside
