@@ -21,6 +21,11 @@ enum class StreamPurpose : uint32_t {
   Test = 99
 };
 
+// Constants of the generator, for devices that compute it by themselves.
+inline constexpr int kPhiloxRounds = 10;
+inline constexpr std::array<uint32_t, 2> kPhiloxFactors = {0xD2511F53u, 0xCD9E8D57u};
+inline constexpr std::array<uint32_t, 2> kPhiloxKeySteps = {0x9E3779B9u, 0xBB67AE85u};
+
 // One block of the generator, as published: ten rounds over the counter.
 std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
@@ -32,6 +37,9 @@ class RandomStream {
 
   // The four 32-bit numbers of one block of the counter: random access, for generators that run in parallel.
   std::array<uint32_t, 4> block(uint32_t number) const;
+  // What a block is computed from.
+  std::array<uint32_t, 4> counter(uint32_t number) const;
+  std::array<uint32_t, 2> key() const { return key_; }
 
   uint32_t next_u32();
   uint64_t next_u64();

@@ -1,20 +1,37 @@
-// Multi-head attention over a fused projection (Vaswani et al., 2017, section 3.2).
+// Multi-head attention over a fused projection (Vaswani et al., 2017, section 3.2). Several heads of queries may share
+// one of keys and values (grouped queries; Ainslie et al., 2023).
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace gyre {
 
-struct AttentionResult {
-  at::Tensor output;         // (batch, context, width)
-  at::Tensor heads;          // (3, batch * heads, context, width / heads): q, k, v
-  at::Tensor probabilities;  // (batch * heads, context, context); causal: zero above the diagonal
+struct AttentionHeads {
+  int64_t query = 1, key_value = 1;  // the second divides the first
+  bool operator==(const AttentionHeads&) const = default;
 };
-// qkv: (batch, context, 3 * width), q before k before v. softmax(q k^T / sqrt(width / heads)) v per head; causal: a
-// position sees itself and those before it.
-AttentionResult attention(const at::Tensor& qkv, int64_t heads, bool causal);
-// grad: by the output. Returns the gradient by qkv.
-at::Tensor attention_backward(const at::Tensor& grad, const at::Tensor& heads, const at::Tensor& probabilities,
-                              bool causal);
+
+// Queries, keys and values by head.
+struct HeadTensors {
+  at::Tensor query;       // (batch * query heads, context, size)
+  at::Tensor key, value;  // (batch * key-value heads, context, size)
+};
+
+// qkv: (batch, context, (query + 2 key_value) * size): all heads' queries before their keys before their values.
+HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);
+// The gradient by qkv.
+at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads);
+
+struct AttentionResult {
+  at::Tensor output;         // (batch, context, query heads * size)
+  at::Tensor probabilities;  // (batch * query heads, context, context); causal: zero above the diagonal
+};
+// softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it.
+AttentionResult attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
+// grad: by the output.
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& probabilities,
+                               const AttentionHeads& heads, bool causal);
 
 }  // namespace gyre

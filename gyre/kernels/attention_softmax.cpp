@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <limits>
+#include <vector>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/portable.h"
 
 namespace gyre {
 namespace {
@@ -69,26 +71,38 @@ void cpu_backward(at::Tensor& grad, const at::Tensor& probabilities, double scal
 }  // namespace
 
 void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
-  if (scores.device().is_cpu() && scores.scalar_type() == at::kFloat) return cpu_forward<float>(scores, scale, causal);
-  if (scores.device().is_cpu() && scores.scalar_type() == at::kBFloat16)
+  if (scores.is_cpu() && scores.scalar_type() == at::kFloat) return cpu_forward<float>(scores, scale, causal);
+  if (scores.is_cpu() && scores.scalar_type() == at::kBFloat16)
     return cpu_forward<c10::BFloat16>(scores, scale, causal);
-  const int64_t context = scores.size(-1);
-  scores.mul_(scale);
-  if (causal) {
-    const at::Tensor hidden = at::ones({context, context}, scores.options().dtype(at::kBool)).triu_(1);
-    scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  }
-  scores.copy_(at::softmax(scores, -1));
+  portable::attention_softmax_in_place(scores, scale, causal);
 }
 
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal) {
-  if (grad.device().is_cpu() && grad.scalar_type() == at::kFloat)
-    return cpu_backward<float>(grad, probabilities, scale, causal);
-  if (grad.device().is_cpu() && grad.scalar_type() == at::kBFloat16) {
+  if (grad.is_cpu() && grad.scalar_type() == at::kFloat) return cpu_backward<float>(grad, probabilities, scale, causal);
+  if (grad.is_cpu() && grad.scalar_type() == at::kBFloat16) {
     return cpu_backward<c10::BFloat16>(grad, probabilities, scale, causal);
   }
-  const at::Tensor dot = (grad * probabilities).sum(-1, /*keepdim=*/true);
-  grad.sub_(dot).mul_(probabilities).mul_(scale);
+  portable::attention_softmax_backward_in_place(grad, probabilities, scale, causal);
 }
+
+namespace portable {
+
+void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
+  const int64_t context = scores.size(-1);
+  at::Tensor visible = scores.to(wide_type(scores)) * scale;
+  if (causal) {
+    const at::Tensor hidden = at::ones({context, context}, scores.options().dtype(at::kBool)).triu_(1);
+    visible.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  }
+  scores.copy_(at::softmax(visible, -1));
+}
+
+void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool) {
+  // Probabilities are zero where nothing is seen.
+  const at::Tensor g = grad.to(wide_type(grad)), p = probabilities.to(wide_type(grad));
+  grad.copy_((g - (g * p).sum(-1, /*keepdim=*/true)) * p * scale);
+}
+
+}  // namespace portable
 
 }  // namespace gyre

@@ -11,4 +11,9 @@ void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
 // grad: by the probabilities, contiguous; becomes the gradient by the scores, scale * P * (grad - sum(grad * P)).
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);
 
+namespace portable {
+void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
+void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);
+}  // namespace portable
+
 }  // namespace gyre

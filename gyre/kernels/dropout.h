@@ -11,4 +11,8 @@ namespace gyre {
 // alone.
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream);
 
+namespace portable {
+at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream);
+}  // namespace portable
+
 }  // namespace gyre

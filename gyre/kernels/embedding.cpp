@@ -2,40 +2,49 @@
 
 #include <ATen/ATen.h>
 
+#include "gyre/kernels/portable.h"
+
 namespace gyre {
 namespace {
 
 // index_add_ costs an iterator a row on the CPU; this costs an addition.
 template <typename Element>
-void add_rows(const at::Tensor& grad, const at::Tensor& tokens, at::Tensor& table_gradient) {
-  const int64_t width = grad.size(1);
-  const auto* from = grad.data_ptr<Element>();
-  const auto* token = tokens.data_ptr<int64_t>();
+void add_rows(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient) {
+  const at::Tensor rows = portable::rows_of(grad).contiguous(), flat = indices.reshape({-1}).contiguous();
+  const int64_t width = rows.size(1);
+  const auto* from = rows.data_ptr<Element>();
+  const auto* index = flat.data_ptr<int64_t>();
   auto* table = table_gradient.data_ptr<float>();
-  for (int64_t row = 0; row < grad.size(0); ++row) {
-    float* to = table + token[row] * width;
+  for (int64_t row = 0; row < rows.size(0); ++row) {
+    float* to = table + index[row] * width;
     for (int64_t i = 0; i < width; ++i) to[i] += static_cast<float>(from[row * width + i]);
   }
 }
 
 }  // namespace
 
-at::Tensor embed(const at::Tensor& table, const at::Tensor& tokens) {
-  return at::embedding(table, tokens);
+at::Tensor embed(const at::Tensor& table, const at::Tensor& indices) {
+  if (table.is_cpu()) return at::embedding(table, indices);  // copies whole rows
+  return portable::embed(table, indices);
 }
 
-void embed_backward(const at::Tensor& grad, const at::Tensor& tokens, at::Tensor& table_gradient) {
-  const at::Tensor rows = grad.reshape({-1, grad.size(-1)}).contiguous();
-  const at::Tensor flat = tokens.reshape({-1}).contiguous();
-  const bool fast =
-      rows.device().is_cpu() && table_gradient.is_contiguous() && table_gradient.scalar_type() == at::kFloat;
-  if (fast && rows.scalar_type() == at::kFloat) {
-    add_rows<float>(rows, flat, table_gradient);
-  } else if (fast && rows.scalar_type() == at::kBFloat16) {
-    add_rows<at::BFloat16>(rows, flat, table_gradient);
-  } else {
-    table_gradient.index_add_(0, flat, rows.to(table_gradient.scalar_type()));
-  }
+void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient) {
+  const bool fast = grad.is_cpu() && table_gradient.is_contiguous() && table_gradient.scalar_type() == at::kFloat;
+  if (fast && grad.scalar_type() == at::kFloat) return add_rows<float>(grad, indices, table_gradient);
+  if (fast && grad.scalar_type() == at::kBFloat16) return add_rows<at::BFloat16>(grad, indices, table_gradient);
+  portable::embed_backward(grad, indices, table_gradient);
 }
+
+namespace portable {
+
+at::Tensor embed(const at::Tensor& table, const at::Tensor& indices) {
+  return table.index({indices});
+}
+
+void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient) {
+  table_gradient.index_add_(0, indices.reshape({-1}), rows_of(grad).to(table_gradient.scalar_type()));
+}
+
+}  // namespace portable
 
 }  // namespace gyre

@@ -5,9 +5,14 @@
 
 namespace gyre {
 
-// table: (vocabulary, width); tokens: (batch, context) int64. Returns (batch, context, width).
-at::Tensor embed(const at::Tensor& table, const at::Tensor& tokens);
-// table_gradient (vocabulary, width) += grad at the tokens' rows, in the order of the tokens.
-void embed_backward(const at::Tensor& grad, const at::Tensor& tokens, at::Tensor& table_gradient);
+// table: (rows, width); indices: int64 of any shape. Returns (..., width).
+at::Tensor embed(const at::Tensor& table, const at::Tensor& indices);
+// table_gradient (rows, width) += grad at the indices' rows, in the order of the indices.
+void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient);
+
+namespace portable {
+at::Tensor embed(const at::Tensor& table, const at::Tensor& indices);
+void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient);
+}  // namespace portable
 
 }  // namespace gyre

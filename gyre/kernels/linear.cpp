@@ -2,15 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "gyre/kernels/portable.h"
+
 namespace gyre {
-namespace {
-
-at::Tensor rows(const at::Tensor& x) {
-  return x.reshape({-1, x.size(-1)});
-}
-
-}  // namespace
-
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
@@ -20,8 +14,8 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient) {
-  const at::Tensor grad_rows = rows(grad);
-  const at::Tensor x_rows = rows(x);
+  const at::Tensor grad_rows = portable::rows_of(grad);
+  const at::Tensor x_rows = portable::rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(grad_rows.t(), x_rows);
   } else {
@@ -30,7 +24,7 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 }
 
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
-  bias_gradient.add_(at::sum(rows(grad), {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
+  bias_gradient.add_(at::sum(portable::rows_of(grad), {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
 }
 
 }  // namespace gyre

@@ -19,7 +19,7 @@ Layers build_bert(const BertConfig& config) {
   BlockConfig block;
   block.layers = resolved.post_norm ? 1 : resolved.layers;  // post-norm keeps the residual stream's size by itself
   block.width = resolved.width;
-  block.heads = resolved.heads;
+  block.heads = {resolved.heads, resolved.heads};
   block.context = resolved.context;
   block.mlp_width = resolved.mlp_width;
   block.activation = activation_by_name(resolved.activation);

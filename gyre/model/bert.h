@@ -24,8 +24,8 @@ struct BertConfig {
 };
 
 // The layers: "embedding", "blocks.0" ..., "head". Targets are (batch, context) int64: the token to be found, or -1
-// where none is asked for; column 0 has the order of the segments (0 or 1) for the sentence-order head, or -1. Errors:
-// InputError for sizes that do not fit.
+// where there is nothing to predict; column 0 has the order of the segments (0 or 1) for the sentence-order head, or
+// -1. Errors: InputError for sizes that do not fit.
 Layers build_bert(const BertConfig& config);
 
 }  // namespace gyre

@@ -29,7 +29,7 @@ class BertEmbedding {
         tokens_(parameters, "token", config.vocabulary, config.width),
         positions_(parameters, "position", config.context, config.width),
         types_(parameters, "type", 2, config.width),
-        norm_(parameters, "norm", {config.width, true, kBertNormEpsilon}),
+        norm_(parameters, "norm", {NormKind::LayerNorm, config.width, true, kBertNormEpsilon}),
         dropout_({config.dropout, config.width, 0}) {}
 
   // input: (batch, context) int64 tokens. Returns (batch, context, width).

@@ -1,5 +1,5 @@
-// The last layer of a BERT: the masked-token head on the positions that are asked for, and optionally the
-// sentence-order head on the first position. Its loss is the sum of both means.
+// The last layer of a BERT: the masked-token head on the masked positions, and optionally the sentence-order head on
+// the first position. Its loss is the sum of both means.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/cross_entropy.h"
+#include "gyre/kernels/embedding.h"
 #include "gyre/model/bert_layers.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/linear.h"
@@ -19,8 +20,8 @@
 namespace gyre {
 namespace {
 
-constexpr double kAskedFor = 0.15;    // of the tokens
-constexpr double kNeverAskedFor = 3;  // of a sequence: classify and two separators
+constexpr double kMaskedShare = 0.15;  // of the tokens
+constexpr double kNeverMasked = 3;     // of a sequence: classify and two separators
 
 LinearOptions matrix_options(int64_t out, int64_t in) {
   LinearOptions options;
@@ -30,7 +31,7 @@ LinearOptions matrix_options(int64_t out, int64_t in) {
 }
 
 NormOptions norm_options(const BertConfig& config) {
-  return {config.width, true, kBertNormEpsilon};
+  return {NormKind::LayerNorm, config.width, true, kBertNormEpsilon};
 }
 
 // Dense, activation, norm and output matrix: logits of the whole vocabulary for each row.
@@ -136,7 +137,7 @@ class BertHead {
  public:
   struct Kept {
     Norm::Kept norm;
-    at::Tensor rows;  // the positions asked for, in (batch * context)
+    at::Tensor rows;  // masked positions, in (batch * context)
     MaskedTokenHead::Kept tokens;
     SentenceOrderHead::Kept order;
     int64_t batch = 0, context = 0;
@@ -158,17 +159,19 @@ class BertHead {
       return tokens_.logits(weights, flat, context, kept.tokens).view({kept.batch, kept.context, config_.vocabulary});
     }
 
-    // The first position is never masked: its column is the sentence order's.
+    // The first position is never masked: its column is the sentence order's. Positions are found on the host, where
+    // their number is known at once.
     const at::Tensor wanted = context.targets.clone();
     wanted.select(1, 0).fill_(-1);
     const at::Tensor targets = wanted.reshape({-1});
-    kept.rows = at::nonzero(targets.ge(0)).reshape({-1});
-    if (kept.rows.numel() == 0) throw RunError("a microbatch has no masked token");
-    at::Tensor loss = tokens_.loss(weights, flat.index_select(0, kept.rows), targets.index_select(0, kept.rows),
+    const at::Tensor rows = at::nonzero(targets.ge(0)).reshape({-1});
+    if (rows.numel() == 0) throw RunError("a microbatch has no masked token");
+    kept.rows = rows.to(input.device());
+    at::Tensor loss = tokens_.loss(weights, embed(flat, kept.rows), targets.index_select(0, rows).to(input.device()),
                                    context, kept.tokens);
     if (order_) {
-      loss.add_(order_->loss(weights, x.select(1, 0).contiguous(), context.targets.select(1, 0).contiguous(), context,
-                             kept.order));
+      loss.add_(order_->loss(weights, x.select(1, 0).contiguous(),
+                             context.targets.select(1, 0).contiguous().to(input.device()), context, kept.order));
     }
     return loss;
   }
@@ -190,12 +193,12 @@ class BertHead {
     if (order_) order_->backward_weights(kept.order, gradients);
   }
 
-  double cost() const { return kAskedFor * tokens_.cost(); }
+  double cost() const { return kMaskedShare * tokens_.cost(); }
   // What the sentence-order head keeps of a sequence is next to nothing.
   double kept_bytes(const MicrobatchShape& shape) const {
     constexpr double kRowNumber = 8;
     MicrobatchShape rows = shape;
-    rows.context = std::max(1.0, std::floor(kAskedFor * (shape.context - kNeverAskedFor)));
+    rows.context = std::max(1.0, std::floor(kMaskedShare * (shape.context - kNeverMasked)));
     return (norm_ ? norm_->kept_bytes(shape) : 0) + tokens_.kept_bytes(rows) + rows.tokens() * kRowNumber;
   }
 

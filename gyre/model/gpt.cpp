@@ -4,11 +4,14 @@
 
 #include "gyre/core/error.h"
 #include "gyre/kernels/activation.h"
-#include "gyre/model/gpt_layers.h"
+#include "gyre/model/gpt_embedding.h"
+#include "gyre/model/language_model_head.h"
 #include "gyre/model/transformer_block.h"
 
 namespace gyre {
 namespace {
+
+constexpr double kNormEpsilon = 1e-5;
 
 void check(const GptConfig& config) {
   const auto at_least_one = [](const char* key, int64_t value) {
@@ -39,15 +42,18 @@ Layers build_gpt(const GptConfig& config) {
   BlockConfig block;
   block.layers = resolved.layers;
   block.width = resolved.width;
-  block.heads = resolved.heads;
+  block.heads = {resolved.heads, resolved.heads};
   block.context = resolved.context;
   block.mlp_width = resolved.mlp_width;
   block.activation = activation_by_name(resolved.activation);
   block.bias = resolved.bias;
   block.dropout = resolved.dropout;
-  block.epsilon = kGptNormEpsilon;
+  block.epsilon = kNormEpsilon;
   for (int number = 0; number < resolved.layers; ++number) layers.push_back(make_transformer_block(block, number));
-  layers.push_back(make_gpt_head(resolved));
+  LanguageModelHeadConfig head;
+  head.norm = {NormKind::LayerNorm, resolved.width, resolved.bias, kNormEpsilon};
+  head.vocabulary = resolved.vocabulary;
+  layers.push_back(make_language_model_head(head));
   return layers;
 }
 

@@ -1,7 +1,7 @@
-// The first layer of a GPT: token embedding plus learned position, with dropout.
+#include "gyre/model/gpt_embedding.h"
+
 #include <tuple>
 
-#include "gyre/model/gpt_layers.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/dropout.h"
 #include "gyre/model/sublayers/embedding.h"

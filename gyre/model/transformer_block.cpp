@@ -22,6 +22,7 @@ AttentionOptions attention_options(const BlockConfig& config) {
   AttentionOptions attention;
   attention.width = config.width;
   attention.heads = config.heads;
+  attention.rotary_base = config.rotary_base;
   attention.context = config.context;
   attention.causal = config.causal;
   attention.bias = config.bias;
@@ -34,6 +35,7 @@ MlpOptions mlp_options(const BlockConfig& config) {
   mlp.width = config.width;
   mlp.hidden = config.mlp_width;
   mlp.activation = config.activation;
+  mlp.gated = config.gated;
   mlp.bias = config.bias;
   mlp.out_deviation = residual_deviation(config);
   return mlp;
@@ -44,7 +46,7 @@ ResidualOptions residual_options(const BlockConfig& config, uint32_t number, con
   ResidualOptions residual;
   residual.norm_name = fmt::format("norm{}", number);
   residual.branch_name = branch;
-  residual.norm = {config.width, config.bias, config.epsilon};
+  residual.norm = {config.norm, config.width, config.bias, config.epsilon};
   residual.post_norm = config.post_norm;
   residual.dropout = {config.dropout, config.width, number - 1};
   return residual;

@@ -5,20 +5,25 @@
 #include <memory>
 
 #include "gyre/kernels/activation.h"
+#include "gyre/kernels/attention.h"
 #include "gyre/model/layer.h"
+#include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
 
 struct BlockConfig {
   int layers = 1;  // blocks of the whole model: the residual matrices start smaller the more there are
   int64_t width = 0;
-  int64_t heads = 1;
+  AttentionHeads heads;
+  double rotary_base = 0;  // of rotary positions; 0: there are none
   int64_t context = 0;
   int64_t mlp_width = 0;
   Activation activation = Activation::Gelu;
+  bool gated = false;  // the MLP
   bool bias = true;
   double dropout = 0;
   bool causal = true;
+  NormKind norm = NormKind::LayerNorm;
   bool post_norm = false;
   double epsilon = 1e-5;  // of the norms
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gyre/optim/basis_rotation.h"
+#include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
 namespace {
@@ -40,10 +41,6 @@ double elements_of(const ParameterSpec& spec) {
   return elements;
 }
 
-bool is_rotated(const ParameterSpec& spec) {
-  return spec.rotate && spec.shape.size() == 2;
-}
-
 }  // namespace
 
 double adam_bytes(const OptimizerConfig&, const ParameterSpec& spec) {
@@ -51,13 +48,16 @@ double adam_bytes(const OptimizerConfig&, const ParameterSpec& spec) {
 }
 
 double rotation_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
-  if (!is_rotated(spec)) return adam_bytes(config, spec);
+  const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
+  if (blocks.empty()) return adam_bytes(config, spec);
   const auto settings = config.own.get<BasisRotationSettings>();
-  return spec.row_blocks * rotated_block(settings, spec.shape[0] / spec.row_blocks, spec.shape[1]);
+  double bytes = 0;
+  for (const MatrixBlock& block : blocks) bytes += rotated_block(settings, block.rows, block.columns);
+  return bytes;
 }
 
 double muon_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
-  return is_rotated(spec) ? elements_of(spec) * kFloat : adam_bytes(config, spec);  // the momentum
+  return matrix_blocks(spec).empty() ? adam_bytes(config, spec) : elements_of(spec) * kFloat;  // the momentum
 }
 
 double error_feedback_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {

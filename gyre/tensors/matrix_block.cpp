@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+
 namespace gyre {
 
 std::vector<MatrixBlock> matrix_blocks(const ParameterSpec& spec) {
   std::vector<MatrixBlock> blocks;
   if (!spec.rotate || spec.shape.size() != 2) return blocks;
-  const int64_t rows = spec.shape[0] / spec.row_blocks;
-  for (int block = 0; block < spec.row_blocks; ++block) {
-    blocks.push_back({spec.row_blocks == 1 ? spec.name : fmt::format("{}[{}]", spec.name, block), block * rows, rows,
-                      spec.shape[1]});
+  const int64_t columns = spec.shape[1];
+  if (spec.row_blocks.empty()) return {{spec.name, 0, spec.shape[0], columns}};
+  int64_t first_row = 0;
+  for (const int64_t rows : spec.row_blocks) {
+    blocks.push_back({fmt::format("{}[{}]", spec.name, blocks.size()), first_row, rows, columns});
+    first_row += rows;
   }
+  assert(first_row == spec.shape[0]);
   return blocks;
 }
 

@@ -24,7 +24,9 @@ struct ParameterSpec {
   Initialization initialization;
   bool decay = false;   // weight decay applies (matrices and embeddings; not norms and biases)
   bool rotate = false;  // basis rotation applies: matrices of attention and MLP. Embeddings, norms and head have AdamW
-  int row_blocks = 1;   // a fused matrix is this many separate matrices stacked by rows (q, k, v: 3)
+  // A fused matrix is several that are stacked by rows: how many rows each has (queries, keys, values). Empty: it is
+  // one.
+  std::vector<int64_t> row_blocks = {};
 };
 
 // Sorted by name, so that equal contents are written as equal bytes.

@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gyre/model/bert.h"
-#include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
+#include "model/families.h"
 
 namespace gyre {
 namespace {
 
-constexpr int64_t kSequences = 3, kContext = 43, kVocabulary = 50;
+using namespace testing_support;
+
+constexpr int64_t kSequences = 3, kContext = 43;
 
 // Every layer by itself, so that what two share is in both.
-void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what) {
+void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what, bool is_masked = false) {
   const MicrobatchShape shape{kSequences, kContext, static_cast<double>(at::elementSize(type))};
   at::Tensor x = at::ones({kSequences, kContext}, at::kLong);
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -23,9 +24,9 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
     LayerContext context;
     if (i + 1 == layers.size()) {
       context.targets = at::full({kSequences, kContext}, -1, at::kLong);
-      // As masked batches ask: 15% of what is not around the segments; a GPT asks for all.
-      context.targets.narrow(1, 2, layers[0]->parameters().size() > 2 ? 6 : kContext - 2).fill_(1);
-      if (layers[0]->parameters().size() == 2) context.targets.fill_(1);
+      // As masked batches ask: 15% of what is not around the segments; others ask for all.
+      context.targets.narrow(1, 2, 6).fill_(1);
+      if (!is_masked) context.targets.fill_(1);
     }
     StageSaved saved;
     x = stage.forward(weights, x, context, saved);
@@ -39,12 +40,7 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
 TEST(KeptBytes, OfGpt) {
   for (const double dropout : {0.0, 0.1}) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
-      GptConfig config;
-      config.layers = 1;
-      config.width = 24;
-      config.heads = 4;
-      config.context = kContext;
-      config.vocabulary = kVocabulary;
+      GptConfig config = tiny_gpt();
       config.dropout = dropout;
       expect_kept(build_gpt(config), type, fmt::format("gpt, dropout {}, {}", dropout, at::toString(type)));
     }
@@ -54,18 +50,19 @@ TEST(KeptBytes, OfGpt) {
 TEST(KeptBytes, OfBert) {
   for (const double dropout : {0.0, 0.1}) {
     for (const bool post_norm : {false, true}) {
-      BertConfig config;
-      config.layers = 1;
-      config.width = 24;
-      config.heads = 4;
-      config.context = kContext;
-      config.vocabulary = kVocabulary;
-      config.separator = kVocabulary - 1;
+      BertConfig config = tiny_bert();
       config.dropout = dropout;
       config.post_norm = post_norm;
-      expect_kept(build_bert(config), at::kFloat, fmt::format("bert, dropout {}, post-norm {}", dropout, post_norm));
+      const std::string what = fmt::format("bert, dropout {}, post-norm {}", dropout, post_norm);
+      expect_kept(build_bert(config), at::kFloat, what, true);
     }
   }
+}
+
+TEST(KeptBytes, OfLlama) {
+  LlamaConfig config;
+  config.context = kContext;
+  for (const auto type : {at::kFloat, at::kBFloat16}) expect_kept(build_llama(config), type, "llama");
 }
 
 TEST(KeptBytes, OfSizesThatFitNoInteger) {

@@ -8,6 +8,7 @@
 #include "fixture.h"
 #include "gyre/core/error.h"
 #include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/state_bytes.h"
 
 namespace gyre {
 namespace {
@@ -107,22 +108,30 @@ TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
   EXPECT_LT((wa - wb).abs().max().item<double>(), 1e-5);
 }
 
+// Of equal and of different sizes, as heads that share keys and values have them; Muon too.
 TEST(BasisRotation, RowBlocksAreSeparateMatrices) {
   at::manual_seed(5);
-  auto fused = make_optimizer(config_of("basis-rotation"), {matrix("w", 12, 5, true, 3)});
-  auto separate = make_optimizer(config_of("basis-rotation"),
-                                 {matrix("q", 4, 5, true), matrix("k", 4, 5, true), matrix("v", 4, 5, true)});
-  at::Tensor w = at::randn({12, 5});
-  std::vector<at::Tensor> parts;
-  for (const auto& part : w.split(4)) parts.push_back(part.clone());
-  for (int64_t t = 1; t <= 35; ++t) {
-    const at::Tensor g = at::randn({12, 5});
-    std::vector<at::Tensor> g_parts;
-    for (const auto& part : g.split(4)) g_parts.push_back(part.clone());
-    fused->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
-    separate->step(parts, g_parts, context_of(t, 1e-2));
+  for (const char* kind : {"basis-rotation", "muon"}) {
+    for (const std::vector<int64_t>& rows : {std::vector<int64_t>{4, 4, 4}, {8, 1, 3}}) {
+      auto fused = make_optimizer(config_of(kind), {matrix("w", 12, 5, true, rows)});
+      std::vector<ParameterSpec> specs;
+      for (const int64_t count : rows) specs.push_back(matrix(std::string(1, "qkv"[specs.size()]), count, 5, true));
+      auto separate = make_optimizer(config_of(kind), specs);
+      at::Tensor w = at::randn({12, 5});
+      std::vector<at::Tensor> parts;
+      for (const auto& part : w.split_with_sizes(rows)) parts.push_back(part.clone());
+      for (int64_t t = 1; t <= 35; ++t) {
+        const at::Tensor g = at::randn({12, 5});
+        std::vector<at::Tensor> g_parts;
+        for (const auto& part : g.split_with_sizes(rows)) g_parts.push_back(part.clone());
+        fused->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context_of(t, 1e-2));
+        separate->step(parts, g_parts, context_of(t, 1e-2));
+      }
+      EXPECT_TRUE(w.equal(at::cat(parts))) << kind;
+      EXPECT_DOUBLE_EQ(optimizer_state_bytes(config_of(kind), {matrix("w", 12, 5, true, rows)}),
+                       optimizer_state_bytes(config_of(kind), specs));
+    }
   }
-  EXPECT_TRUE(w.equal(at::cat(parts)));
 }
 
 TEST(BasisRotation, SavedStateContinuesToTheBitAtAnyPhase) {

@@ -6,19 +6,22 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 
 namespace gyre::testing_support {
 
-inline ParameterSpec matrix(const std::string& name, int64_t rows, int64_t columns, bool rotate, int row_blocks = 1) {
+inline ParameterSpec matrix(const std::string& name, int64_t rows, int64_t columns, bool rotate,
+                            std::vector<int64_t> row_blocks = {}) {
   ParameterSpec spec;
   spec.name = name;
   spec.shape = {rows, columns};
   spec.decay = true;
   spec.rotate = rotate;
-  spec.row_blocks = row_blocks;
+  spec.row_blocks = std::move(row_blocks);
   return spec;
 }
 

@@ -2,18 +2,20 @@
 
 #include <utility>
 
-#include "gyre/kernels/attention.h"
+#include "gyre/kernels/rotary.h"
 
 namespace gyre {
 namespace {
 
 LinearOptions qkv_options(const AttentionOptions& options) {
+  const int64_t size = options.width / options.heads.query;
+  const int64_t keys = options.heads.key_value * size;
   LinearOptions linear;
-  linear.out = 3 * options.width;
+  linear.out = options.width + 2 * keys;
   linear.in = options.width;
   linear.bias = options.bias;
   linear.rotate = true;
-  linear.row_blocks = 3;
+  linear.row_blocks = {options.width, keys, keys};
   return linear;
 }
 
@@ -35,18 +37,27 @@ Attention::Attention(ParameterList& parameters, const std::string& name, const A
 
 at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
                               Kept& kept) const {
-  auto attended = attention(qkv_.forward(weights, x, context, kept.qkv), options_.heads, options_.causal);
-  kept.heads = std::move(attended.heads);
+  kept.heads = split_heads(qkv_.forward(weights, x, context, kept.qkv), options_.heads);
+  if (options_.rotary_base > 0) {
+    const RotaryAngles angles = rotary_angles(x.size(1), head_size(), options_.rotary_base, x);
+    rotate_in_place(kept.heads.query, angles);
+    rotate_in_place(kept.heads.key, angles);
+  }
+  auto attended = attention(kept.heads, options_.heads, options_.causal);
   kept.probabilities = std::move(attended.probabilities);
   return projection_.forward(weights, attended.output, context, kept.projection);
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  const at::Tensor grad_qkv = attention_backward(grad_attended, kept.heads, kept.probabilities, options_.causal);
-  kept.heads.reset();
-  kept.probabilities.reset();
-  return qkv_.backward_input(weights, grad_qkv, kept.qkv);
+  HeadTensors grad_heads = attention_backward(grad_attended, std::exchange(kept.heads, {}),
+                                              std::exchange(kept.probabilities, {}), options_.heads, options_.causal);
+  if (options_.rotary_base > 0) {
+    const RotaryAngles angles = rotary_angles(grad.size(1), head_size(), options_.rotary_base, grad);
+    rotate_back_in_place(grad_heads.query, angles);
+    rotate_back_in_place(grad_heads.key, angles);
+  }
+  return qkv_.backward_input(weights, merge_heads(grad_heads, options_.heads), kept.qkv);
 }
 
 void Attention::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
@@ -60,7 +71,10 @@ double Attention::cost() const {
 }
 
 double Attention::kept_bytes(const MicrobatchShape& shape) const {
-  const double of_token = 3 * static_cast<double>(options_.width) + static_cast<double>(options_.heads) * shape.context;
+  const auto size = static_cast<double>(head_size());
+  const double heads = static_cast<double>(options_.heads.query),
+               shared = static_cast<double>(options_.heads.key_value);
+  const double of_token = (heads + 2 * shared) * size + heads * shape.context;
   return qkv_.kept_bytes(shape) + shape.tokens() * of_token * shape.element_bytes + projection_.kept_bytes(shape);
 }
 

@@ -1,18 +1,20 @@
-// Multi-head self-attention: a fused projection to queries, keys and values, the attention of every head, and a
-// projection back to the residual stream.
+// Multi-head self-attention: a fused projection to queries, keys and values, perhaps rotary positions, the attention of
+// every head, and a projection back to the residual stream. Heads of queries may share keys and values.
 #pragma once
 
 #include <string>
 #include <tuple>
 
+#include "gyre/kernels/attention.h"
 #include "gyre/model/sublayers/linear.h"
 
 namespace gyre {
 
 struct AttentionOptions {
   int64_t width = 0;
-  int64_t heads = 1;
-  int64_t context = 0;  // the longest, for the cost
+  AttentionHeads heads;
+  double rotary_base = 0;  // of rotary positions; 0: there are none
+  int64_t context = 0;     // the longest, for the cost
   bool causal = true;
   bool bias = true;
   float projection_deviation = kInitialDeviation;
@@ -23,10 +25,10 @@ class Attention {
   using Options = AttentionOptions;
   struct Kept {
     Linear::Kept qkv;
-    at::Tensor heads;          // q, k, v per head
-    at::Tensor probabilities;  // (batch * heads, context, context)
+    HeadTensors heads;         // with rotary positions: turned by them
+    at::Tensor probabilities;  // (batch * query heads, context, context)
     Linear::Kept projection;
-    auto members() const { return std::tie(qkv, heads, probabilities, projection); }
+    auto members() const { return std::tie(qkv, heads.query, heads.key, heads.value, probabilities, projection); }
   };
 
   // Declares NAME.qkv and NAME.projection.
@@ -40,6 +42,8 @@ class Attention {
   double kept_bytes(const MicrobatchShape& shape) const;
 
  private:
+  int64_t head_size() const { return options_.width / options_.heads.query; }
+
   AttentionOptions options_;
   Linear qkv_, projection_;
 };

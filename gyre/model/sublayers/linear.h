@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "gyre/model/sublayers/parameters.h"
 #include "gyre/model/sublayers/sublayer.h"
@@ -13,9 +14,9 @@ namespace gyre {
 struct LinearOptions {
   int64_t out = 0, in = 0;
   bool bias = true;
-  float deviation = kInitialDeviation;  // of the initial weights
-  bool rotate = false;                  // see ParameterSpec
-  int row_blocks = 1;                   // see ParameterSpec
+  float deviation = kInitialDeviation;   // of the initial weights
+  bool rotate = false;                   // see ParameterSpec
+  std::vector<int64_t> row_blocks = {};  // see ParameterSpec
 };
 
 class Linear {

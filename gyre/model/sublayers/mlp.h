@@ -1,4 +1,4 @@
-// The MLP of a transformer block: a wider hidden layer between two matrices.
+// The MLP of a transformer block: a wider hidden layer between two matrices, plain or gated.
 #pragma once
 
 #include <string>
@@ -12,6 +12,8 @@ namespace gyre {
 struct MlpOptions {
   int64_t width = 0, hidden = 0;
   Activation activation = Activation::Gelu;
+  bool gated =
+      false;  // the first matrix makes two hidden layers: a gate, and what the activated gate is multiplied with
   bool bias = true;
   float out_deviation = kInitialDeviation;
 };
@@ -21,7 +23,7 @@ class Mlp {
   using Options = MlpOptions;
   struct Kept {
     Linear::Kept in;
-    at::Tensor hidden;  // (..., hidden), before the activation
+    at::Tensor hidden;  // (..., hidden), gated (..., 2 hidden), before the activation
     Linear::Kept out;
     auto members() const { return std::tie(in, hidden, out); }
   };
@@ -37,6 +39,8 @@ class Mlp {
   double kept_bytes(const MicrobatchShape& shape) const;
 
  private:
+  double layers() const { return options_.gated ? 2 : 1; }
+
   MlpOptions options_;
   Linear in_, out_;
 };

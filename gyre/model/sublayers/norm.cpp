@@ -2,28 +2,41 @@
 
 #include <utility>
 
-#include "gyre/kernels/normalization.h"
+#include "gyre/kernels/layer_norm.h"
+#include "gyre/kernels/rms_norm.h"
 
 namespace gyre {
 
 Norm::Norm(ParameterList& parameters, const std::string& name, const NormOptions& options)
     : options_(options), weight_(parameters.add_vector(name + ".weight", options.width, Initialization::Kind::Ones)) {
-  if (options.bias) bias_ = parameters.add_vector(name + ".bias", options.width, Initialization::Kind::Zeros);
+  if (options.kind == NormKind::LayerNorm && options.bias) {
+    bias_ = parameters.add_vector(name + ".bias", options.width, Initialization::Kind::Zeros);
+  }
 }
 
 at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const LayerContext&, Kept& kept) const {
-  auto norm = layer_norm(x, weights[weight_], bias(weights), options_.epsilon);
   kept.input = x;
+  if (options_.kind == NormKind::RmsNorm) {
+    auto norm = rms_norm(x, weights[weight_], options_.epsilon);
+    kept.rstd = std::move(norm.rstd);
+    return norm.output;
+  }
+  auto norm = layer_norm(x, weights[weight_], bias_ ? weights[*bias_] : at::Tensor(), options_.epsilon);
   kept.mean = std::move(norm.mean);
   kept.rstd = std::move(norm.rstd);
   return norm.output;
 }
 
 at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
-  auto norm = layer_norm_backward(grad, kept.input, kept.mean, kept.rstd, weights[weight_], bias(weights));
-  kept = {};
+  const Kept forward = std::exchange(kept, {});
+  if (options_.kind == NormKind::RmsNorm) {
+    auto norm = rms_norm_backward(grad, forward.input, forward.rstd, weights[weight_]);
+    kept.grad_weight = std::move(norm.weight);
+    return norm.input;
+  }
+  auto norm = layer_norm_backward(grad, forward.input, forward.mean, forward.rstd, weights[weight_]);
   kept.grad_weight = std::move(norm.weight);
-  kept.grad_bias = std::move(norm.bias);
+  if (bias_) kept.grad_bias = std::move(norm.bias);
   return norm.input;
 }
 
@@ -31,6 +44,11 @@ void Norm::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
   gradients[weight_].add_(kept.grad_weight);
   if (bias_) gradients[*bias_].add_(kept.grad_bias);
   kept = {};
+}
+
+double Norm::kept_bytes(const MicrobatchShape& shape) const {
+  const double statistics = 4 * (options_.kind == NormKind::RmsNorm ? 1 : 2);  // of a token, fp32
+  return shape.tokens() * (static_cast<double>(options_.width) * shape.element_bytes + statistics);
 }
 
 }  // namespace gyre

@@ -1,11 +1,11 @@
-#include "gyre/kernels/normalization.h"
+#include "gyre/kernels/layer_norm.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 
-#include "gyre/kernels/compat.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/portable.h"
 
 namespace gyre {
 namespace {
@@ -17,54 +17,54 @@ using cpu::store;
 // Statistics are fp32 whatever the type of x. ATen's CPU kernel for bf16 rounds them to bf16 in some versions, and is
 // slow.
 template <typename T>
-GYRE_INLINE void forward_rows(const T* x, const T* weight, const T* bias, T* y, float* means, float* deviations,
+GYRE_INLINE void forward_rows(const T* x, const T* weight, const T* bias, T* y, float* means, float* rstds,
                               int64_t rows, int64_t width, float epsilon) {
   for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
     const float mean = lane_sum(width, [x](int64_t i) { return load(x + i); }) / static_cast<float>(width);
     const float variance =
         lane_sum(width, [x, mean](int64_t i) { return (load(x + i) - mean) * (load(x + i) - mean); }) /
         static_cast<float>(width);
-    const float deviation = 1.0f / std::sqrt(variance + epsilon);
+    const float rstd = 1.0f / std::sqrt(variance + epsilon);
     means[row] = mean;
-    deviations[row] = deviation;
+    rstds[row] = rstd;
     if (bias != nullptr) {
       for (int64_t i = 0; i < width; ++i) {
-        store(y + i, (load(x + i) - mean) * deviation * load(weight + i) + load(bias + i));
+        store(y + i, (load(x + i) - mean) * rstd * load(weight + i) + load(bias + i));
       }
     } else {
-      for (int64_t i = 0; i < width; ++i) store(y + i, (load(x + i) - mean) * deviation * load(weight + i));
+      for (int64_t i = 0; i < width; ++i) store(y + i, (load(x + i) - mean) * rstd * load(weight + i));
     }
   }
 }
 
-// With n = (x - mean) * deviation and h = grad * weight: dx = deviation (h - mean(h) - n mean(h n)); the gradients by
+// With n = (x - mean) * rstd and h = grad * weight: dx = rstd (h - mean(h) - n mean(h n)); the gradients by
 // weight and bias are the sums over rows of grad * n and grad.
 template <typename T>
-GYRE_INLINE void backward_rows(const T* grad, const T* x, const float* means, const float* deviations, const T* weight,
+GYRE_INLINE void backward_rows(const T* grad, const T* x, const float* means, const float* rstds, const T* weight,
                                T* grad_x, float* grad_weight, float* grad_bias, int64_t rows, int64_t width) {
   for (int64_t row = 0; row < rows; ++row, grad += width, x += width, grad_x += width) {
-    const float mean = means[row], deviation = deviations[row];
-    const auto normed = [=](int64_t i) { return (load(x + i) - mean) * deviation; };
+    const float mean = means[row], rstd = rstds[row];
+    const auto normed = [=](int64_t i) { return (load(x + i) - mean) * rstd; };
     const auto h = [=](int64_t i) { return load(grad + i) * load(weight + i); };
     const float mean_h = lane_sum(width, h) / static_cast<float>(width);
     const float mean_hn = lane_sum(width, [=](int64_t i) { return h(i) * normed(i); }) / static_cast<float>(width);
     for (int64_t i = 0; i < width; ++i) {
       grad_weight[i] += load(grad + i) * normed(i);
       grad_bias[i] += load(grad + i);
-      store(grad_x + i, deviation * (h(i) - mean_h - normed(i) * mean_hn));
+      store(grad_x + i, rstd * (h(i) - mean_h - normed(i) * mean_hn));
     }
   }
 }
 
 #define GYRE_LAYER_NORM(T)                                                                                             \
-  GYRE_CPU_KERNEL void forward_kernel(const T* x, const T* weight, const T* bias, T* y, float* means,                  \
-                                      float* deviations, int64_t rows, int64_t width, float epsilon) {                 \
-    forward_rows(x, weight, bias, y, means, deviations, rows, width, epsilon);                                         \
+  GYRE_CPU_KERNEL void forward_kernel(const T* x, const T* weight, const T* bias, T* y, float* means, float* rstds,    \
+                                      int64_t rows, int64_t width, float epsilon) {                                    \
+    forward_rows(x, weight, bias, y, means, rstds, rows, width, epsilon);                                              \
   }                                                                                                                    \
-  GYRE_CPU_KERNEL void backward_kernel(const T* grad, const T* x, const float* means, const float* deviations,         \
+  GYRE_CPU_KERNEL void backward_kernel(const T* grad, const T* x, const float* means, const float* rstds,              \
                                        const T* weight, T* grad_x, float* grad_weight, float* grad_bias, int64_t rows, \
                                        int64_t width) {                                                                \
-    backward_rows(grad, x, means, deviations, weight, grad_x, grad_weight, grad_bias, rows, width);                    \
+    backward_rows(grad, x, means, rstds, weight, grad_x, grad_weight, grad_bias, rows, width);                         \
   }
 GYRE_LAYER_NORM(float)
 GYRE_LAYER_NORM(c10::BFloat16)
@@ -83,11 +83,11 @@ LayerNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, const
 
 template <typename T>
 LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
-                                const at::Tensor& deviation, const at::Tensor& weight) {
+                                const at::Tensor& rstd, const at::Tensor& weight) {
   const int64_t width = x.size(-1);
   const auto wide = x.options().dtype(at::kFloat);
   LayerNormGradients result{at::empty(x.sizes(), x.options()), at::zeros({width}, wide), at::zeros({width}, wide)};
-  backward_kernel(grad.data_ptr<T>(), x.data_ptr<T>(), mean.data_ptr<float>(), deviation.data_ptr<float>(),
+  backward_kernel(grad.data_ptr<T>(), x.data_ptr<T>(), mean.data_ptr<float>(), rstd.data_ptr<float>(),
                   weight.data_ptr<T>(), result.input.data_ptr<T>(), result.weight.data_ptr<float>(),
                   result.bias.data_ptr<float>(), x.numel() / width, width);
   return result;
@@ -96,28 +96,47 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
 }  // namespace
 
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
-  if (x.device().is_cpu() && x.scalar_type() == at::kFloat)
-    return cpu_forward<float>(x.contiguous(), weight, bias, epsilon);
-  if (x.device().is_cpu() && x.scalar_type() == at::kBFloat16) {
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, bias, epsilon);
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
     return cpu_forward<c10::BFloat16>(x.contiguous(), weight, bias, epsilon);
   }
-  auto [output, mean, deviation] =
-      at::native_layer_norm(x, {x.size(-1)}, compat::optional(weight), compat::optional(bias), epsilon);
-  return {output, mean, deviation};
+  return portable::layer_norm(x, weight, bias, epsilon);
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
-                                       const at::Tensor& rstd, const at::Tensor& weight, const at::Tensor& bias) {
-  if (x.device().is_cpu() && x.scalar_type() == at::kFloat) {
+                                       const at::Tensor& rstd, const at::Tensor& weight) {
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
     return cpu_backward<float>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
   }
-  if (x.device().is_cpu() && x.scalar_type() == at::kBFloat16) {
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
     return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
   }
-  auto [input, weight_gradient, bias_gradient] =
-      at::native_layer_norm_backward(grad, x, {x.size(-1)}, mean, rstd, compat::optional(weight),
-                                     compat::optional(bias), {true, true, bias.defined()});
-  return {input, weight_gradient, bias_gradient};
+  return portable::layer_norm_backward(grad, x, mean, rstd, weight);
 }
+
+namespace portable {
+
+LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
+  const at::Tensor rows = rows_of(x).to(wide_type(x));
+  const at::Tensor mean = rows.mean(-1);
+  const at::Tensor centred = rows - mean.unsqueeze(-1);
+  const at::Tensor rstd = centred.square().mean(-1).add_(epsilon).rsqrt_();
+  at::Tensor y = centred * rstd.unsqueeze(-1) * weight;
+  if (bias.defined()) y.add_(bias);
+  return {y.to(x.scalar_type()).view(x.sizes()), mean, rstd};
+}
+
+LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
+                                       const at::Tensor& rstd, const at::Tensor& weight) {
+  const auto wide = wide_type(x);
+  const at::Tensor g = rows_of(grad).to(wide), r = rstd.unsqueeze(-1);
+  const at::Tensor normed = (rows_of(x).to(wide) - mean.unsqueeze(-1)) * r;
+  const at::Tensor h = g * weight;
+  const at::Tensor mean_h = h.mean(-1, /*keepdim=*/true), mean_hn = (h * normed).mean(-1, /*keepdim=*/true);
+  const at::Tensor grad_x = (h - mean_h - normed * mean_hn) * r;
+  return {grad_x.to(x.scalar_type()).view(x.sizes()), (g * normed).sum(0), g.sum(0)};
+}
+
+}  // namespace portable
 
 }  // namespace gyre

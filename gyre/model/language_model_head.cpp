@@ -1,27 +1,26 @@
-// The last layer of a GPT: final norm, output matrix (not tied to the embedding), mean cross-entropy.
+#include "gyre/model/language_model_head.h"
+
 #include <ATen/ATen.h>
 
 #include <tuple>
 #include <utility>
 
 #include "gyre/kernels/cross_entropy.h"
-#include "gyre/model/gpt_layers.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/linear.h"
-#include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
 namespace {
 
-LinearOptions output_options(const GptConfig& config) {
+LinearOptions output_options(const LanguageModelHeadConfig& config) {
   LinearOptions output;
   output.out = config.vocabulary;
-  output.in = config.width;
+  output.in = config.norm.width;
   output.bias = false;
   return output;
 }
 
-class GptHead {
+class LanguageModelHead {
  public:
   struct Kept {
     Norm::Kept norm;
@@ -30,9 +29,9 @@ class GptHead {
     auto members() const { return std::tie(norm, output, grad_logits); }
   };
 
-  GptHead(ParameterList& parameters, const GptConfig& config)
+  LanguageModelHead(ParameterList& parameters, const LanguageModelHeadConfig& config)
       : vocabulary_(config.vocabulary),
-        norm_(parameters, "norm", {config.width, config.bias, kGptNormEpsilon}),
+        norm_(parameters, "norm", config.norm),
         output_(parameters, "output", output_options(config)) {}
 
   // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets.
@@ -42,7 +41,7 @@ class GptHead {
     at::Tensor logits = output_.forward(weights, normed, context, kept.output);
     if (!context.targets.defined()) return logits;
     at::Tensor rows = logits.view({-1, vocabulary_});
-    at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}));
+    at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}).to(input.device()));
     kept.grad_logits = std::move(logits);
     return loss;
   }
@@ -70,8 +69,8 @@ class GptHead {
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_gpt_head(const GptConfig& config) {
-  return std::make_shared<LayerOf<GptHead>>("head", config);
+std::shared_ptr<const Layer> make_language_model_head(const LanguageModelHeadConfig& config) {
+  return std::make_shared<LayerOf<LanguageModelHead>>("head", config);
 }
 
 }  // namespace gyre

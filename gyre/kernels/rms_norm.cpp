@@ -1,0 +1,118 @@
+#include "gyre/kernels/rms_norm.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/portable.h"
+
+namespace gyre {
+namespace {
+
+using cpu::lane_sum;
+using cpu::load;
+using cpu::store;
+
+template <typename T>
+GYRE_INLINE void forward_rows(const T* x, const T* weight, T* y, float* rstds, int64_t rows, int64_t width,
+                              float epsilon) {
+  for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
+    const float square = lane_sum(width, [x](int64_t i) { return load(x + i) * load(x + i); });
+    const float rstd = 1.0f / std::sqrt(square / static_cast<float>(width) + epsilon);
+    rstds[row] = rstd;
+    for (int64_t i = 0; i < width; ++i) store(y + i, load(x + i) * rstd * load(weight + i));
+  }
+}
+
+// With n = x * rstd and h = grad * weight: dx = rstd (h - n mean(h n)); the gradient by the weight is the sum over rows
+// of grad * n.
+template <typename T>
+GYRE_INLINE void backward_rows(const T* grad, const T* x, const float* rstds, const T* weight, T* grad_x,
+                               float* grad_weight, int64_t rows, int64_t width) {
+  for (int64_t row = 0; row < rows; ++row, grad += width, x += width, grad_x += width) {
+    const float rstd = rstds[row];
+    const auto normed = [=](int64_t i) { return load(x + i) * rstd; };
+    const auto h = [=](int64_t i) { return load(grad + i) * load(weight + i); };
+    const float mean_hn = lane_sum(width, [=](int64_t i) { return h(i) * normed(i); }) / static_cast<float>(width);
+    for (int64_t i = 0; i < width; ++i) {
+      grad_weight[i] += load(grad + i) * normed(i);
+      store(grad_x + i, rstd * (h(i) - normed(i) * mean_hn));
+    }
+  }
+}
+
+#define GYRE_RMS_NORM(T)                                                                                            \
+  GYRE_CPU_KERNEL void forward_kernel(const T* x, const T* weight, T* y, float* rstds, int64_t rows, int64_t width, \
+                                      float epsilon) {                                                              \
+    forward_rows(x, weight, y, rstds, rows, width, epsilon);                                                        \
+  }                                                                                                                 \
+  GYRE_CPU_KERNEL void backward_kernel(const T* grad, const T* x, const float* rstds, const T* weight, T* grad_x,   \
+                                       float* grad_weight, int64_t rows, int64_t width) {                           \
+    backward_rows(grad, x, rstds, weight, grad_x, grad_weight, rows, width);                                        \
+  }
+GYRE_RMS_NORM(float)
+GYRE_RMS_NORM(c10::BFloat16)
+#undef GYRE_RMS_NORM
+
+template <typename T>
+RmsNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  const int64_t width = x.size(-1), rows = x.numel() / width;
+  RmsNormResult result{at::empty(x.sizes(), x.options()), at::empty({rows}, x.options().dtype(at::kFloat))};
+  forward_kernel(x.data_ptr<T>(), weight.data_ptr<T>(), result.output.data_ptr<T>(), result.rstd.data_ptr<float>(),
+                 rows, width, static_cast<float>(epsilon));
+  return result;
+}
+
+template <typename T>
+RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
+                              const at::Tensor& weight) {
+  const int64_t width = x.size(-1);
+  RmsNormGradients result{at::empty(x.sizes(), x.options()), at::zeros({width}, x.options().dtype(at::kFloat))};
+  backward_kernel(grad.data_ptr<T>(), x.data_ptr<T>(), rstd.data_ptr<float>(), weight.data_ptr<T>(),
+                  result.input.data_ptr<T>(), result.weight.data_ptr<float>(), x.numel() / width, width);
+  return result;
+}
+
+}  // namespace
+
+RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, epsilon);
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
+    return cpu_forward<c10::BFloat16>(x.contiguous(), weight, epsilon);
+  }
+  return portable::rms_norm(x, weight, epsilon);
+}
+
+RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
+                                   const at::Tensor& weight) {
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
+    return cpu_backward<float>(grad.contiguous(), x.contiguous(), rstd, weight);
+  }
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
+    return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), rstd, weight);
+  }
+  return portable::rms_norm_backward(grad, x, rstd, weight);
+}
+
+namespace portable {
+
+RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  const at::Tensor rows = rows_of(x).to(wide_type(x));
+  const at::Tensor rstd = rows.square().mean(-1).add_(epsilon).rsqrt_();
+  return {(rows * rstd.unsqueeze(-1) * weight).to(x.scalar_type()).view(x.sizes()), rstd};
+}
+
+RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
+                                   const at::Tensor& weight) {
+  const auto wide = wide_type(x);
+  const at::Tensor g = rows_of(grad).to(wide), r = rstd.unsqueeze(-1);
+  const at::Tensor normed = rows_of(x).to(wide) * r;
+  const at::Tensor h = g * weight;
+  const at::Tensor grad_x = (h - normed * (h * normed).mean(-1, /*keepdim=*/true)) * r;
+  return {grad_x.to(x.scalar_type()).view(x.sizes()), (g * normed).sum(0)};
+}
+
+}  // namespace portable
+
+}  // namespace gyre

@@ -1,0 +1,13 @@
+// The first layer of a GPT: token embedding plus learned position, with dropout. Users go through build_gpt() in gpt.h.
+#pragma once
+
+#include <memory>
+
+#include "gyre/model/gpt.h"
+
+namespace gyre {
+
+// The layer "embedding".
+std::shared_ptr<const Layer> make_gpt_embedding(const GptConfig& config);
+
+}  // namespace gyre

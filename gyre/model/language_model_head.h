@@ -1,0 +1,21 @@
+// The last layer of models that predict the next token: final norm, output matrix (not tied to the embedding), mean
+// cross-entropy.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "gyre/model/layer.h"
+#include "gyre/model/sublayers/norm.h"
+
+namespace gyre {
+
+struct LanguageModelHeadConfig {
+  NormOptions norm;
+  int64_t vocabulary = 0;
+};
+
+// The layer "head".
+std::shared_ptr<const Layer> make_language_model_head(const LanguageModelHeadConfig& config);
+
+}  // namespace gyre

@@ -1,0 +1,192 @@
+// Portable paths: their values against the fast paths on the CPU, and every kernel on libtorch's `meta` device, which
+// has shapes and types but no data: whoever touches a pointer or makes a tensor on another device fails there.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "gyre/kernels/activation.h"
+#include "gyre/kernels/attention.h"
+#include "gyre/kernels/attention_softmax.h"
+#include "gyre/kernels/cross_entropy.h"
+#include "gyre/kernels/dropout.h"
+#include "gyre/kernels/embedding.h"
+#include "gyre/kernels/layer_norm.h"
+#include "gyre/kernels/linear.h"
+#include "gyre/kernels/rms_norm.h"
+#include "gyre/kernels/rotary.h"
+
+namespace gyre {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using Kernel = std::function<Tensors(Tensors)>;  // may change what it is given
+
+Tensors clones(const Tensors& tensors) {
+  Tensors result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.clone());
+  return result;
+}
+
+// Of fp32 inputs, in fp32 and bf16: what the fast path gives, the portable one gives too, but for rounding.
+void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    Tensors given;
+    for (const at::Tensor& input : inputs) given.push_back(input.is_floating_point() ? input.to(type) : input);
+    const Tensors a = fast(clones(given)), b = portable(clones(given));
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].scalar_type(), b[i].scalar_type()) << i;
+      ASSERT_EQ(a[i].sizes(), b[i].sizes()) << i;
+      const at::Tensor difference = (a[i].to(at::kDouble) - b[i].to(at::kDouble)).abs();
+      const double size = b[i].to(at::kDouble).abs().max().item<double>();
+      const double tolerance = a[i].scalar_type() == at::kBFloat16 ? 1e-2 : 5e-6;
+      EXPECT_LT(difference.max().item<double>(), tolerance * std::max(1.0, size)) << i << ", " << at::toString(type);
+    }
+  }
+}
+
+// In fp32 and bf16: shapes and types on `meta` are those on the CPU.
+void expect_same_on_meta(const Tensors& inputs, const Kernel& kernel) {
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    Tensors given, meta;
+    for (const at::Tensor& input : inputs) {
+      given.push_back(input.is_floating_point() ? input.to(type) : input.clone());
+      meta.push_back(given.back().to(at::kMeta));
+    }
+    const Tensors a = kernel(given), b = kernel(meta);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_TRUE(b[i].is_meta()) << i;
+      EXPECT_EQ(a[i].scalar_type(), b[i].scalar_type()) << i << ", " << at::toString(type);
+      EXPECT_EQ(a[i].sizes(), b[i].sizes()) << i;
+    }
+  }
+}
+
+void expect_both(const Tensors& inputs, const Kernel& fast, const Kernel& portable) {
+  at::manual_seed(1);
+  expect_same_values(inputs, fast, portable);
+  expect_same_on_meta(inputs, fast);
+}
+
+TEST(Portable, LayerNorm) {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({3, 5, 40}) * 2 + 1, grad = at::randn({3, 5, 40});
+  for (const bool bias : {false, true}) {
+    const auto kernel = [bias](auto&& forward, auto&& backward) {
+      return [=](const Tensors& in) {
+        const auto norm = forward(in[0], in[1], bias ? in[2] : at::Tensor(), 1e-5);
+        const auto gradients = backward(in[3], in[0], norm.mean, norm.rstd, in[1]);
+        return Tensors{norm.output, norm.mean, norm.rstd, gradients.input, gradients.weight, gradients.bias};
+      };
+    };
+    expect_both({x, at::randn({40}), at::randn({40}), grad}, kernel(layer_norm, layer_norm_backward),
+                kernel(portable::layer_norm, portable::layer_norm_backward));
+  }
+}
+
+TEST(Portable, RmsNorm) {
+  at::manual_seed(2);
+  const auto kernel = [](auto&& forward, auto&& backward) {
+    return [=](const Tensors& in) {
+      const auto norm = forward(in[0], in[1], 1e-5);
+      const auto gradients = backward(in[2], in[0], norm.rstd, in[1]);
+      return Tensors{norm.output, norm.rstd, gradients.input, gradients.weight};
+    };
+  };
+  for (const int64_t width : {1, 7, 40}) {
+    expect_both({at::randn({3, 5, width}) * 2 + 1, at::randn({width}), at::randn({3, 5, width})},
+                kernel(rms_norm, rms_norm_backward), kernel(portable::rms_norm, portable::rms_norm_backward));
+  }
+}
+
+TEST(Portable, AttentionSoftmax) {
+  at::manual_seed(3);
+  for (const bool causal : {false, true}) {
+    const auto kernel = [causal](auto&& forward, auto&& backward) {
+      return [=](Tensors in) {
+        forward(in[0], 0.3, causal);
+        backward(in[1], in[0], 0.3, causal);
+        return in;
+      };
+    };
+    // Causal: gradients by what nobody sees do not matter.
+    expect_both({at::randn({6, 9, 9}) * 3, at::randn({6, 9, 9})},
+                kernel(attention_softmax_in_place, attention_softmax_backward_in_place),
+                kernel(portable::attention_softmax_in_place, portable::attention_softmax_backward_in_place));
+  }
+}
+
+TEST(Portable, Embedding) {
+  at::manual_seed(4);
+  const auto kernel = [](auto&& forward, auto&& backward) {
+    return [=](const Tensors& in) {
+      at::Tensor gradient = at::zeros({7, 6}, in[0].options().dtype(at::kFloat));
+      backward(in[1], in[2], gradient);
+      return Tensors{forward(in[0], in[2]), gradient};
+    };
+  };
+  expect_both({at::randn({7, 6}), at::randn({3, 5, 6}), at::randint(7, {3, 5}, at::kLong)},
+              kernel(embed, embed_backward), kernel(portable::embed, portable::embed_backward));
+}
+
+TEST(Portable, DropoutMasksAreEqualToTheBit) {
+  const RandomStream stream(3, StreamPurpose::Dropout, (uint64_t{1} << 33) + 5, 7);
+  for (const int64_t count : {1, 2, 5, 4096}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor x = at::empty({count, 3}, type);
+      EXPECT_TRUE(dropout_mask(x, 0.3, stream).equal(portable::dropout_mask(x, 0.3, stream)));
+    }
+  }
+  expect_same_on_meta({at::randn({3, 5})},
+                      [&](const Tensors& in) { return Tensors{dropout_mask(in[0], 0.3, stream)}; });
+}
+
+TEST(Meta, Linear) {
+  expect_same_on_meta({at::randn({3, 5, 4}), at::randn({6, 4}), at::randn({6}), at::randn({3, 5, 6})},
+                      [](const Tensors& in) {
+                        const auto wide = in[0].options().dtype(at::kFloat);
+                        at::Tensor weight = at::zeros({6, 4}, wide), bias = at::zeros({6}, wide);
+                        linear_backward_weight(in[0], in[3], weight);
+                        linear_backward_bias(in[3], bias);
+                        return Tensors{gyre::linear(in[0], in[1], in[2]), gyre::linear(in[0], in[1], {}),
+                                       linear_backward_input(in[3], in[1]), weight, bias};
+                      });
+}
+
+TEST(Meta, Activations) {
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    expect_same_on_meta({at::randn({3, 8}), at::randn({3, 8}), at::randn({3, 4})}, [=](const Tensors& in) {
+      return Tensors{activate(in[0], activation), activate_backward(in[1], in[0], activation),
+                     gated_activate(in[0], activation), gated_activate_backward(in[2], in[0], activation)};
+    });
+  }
+}
+
+TEST(Meta, Attention) {
+  const AttentionHeads heads{4, 2};
+  expect_same_on_meta({at::randn({3, 5, 8 * 6}), at::randn({3, 5, 4 * 6})}, [=](const Tensors& in) {
+    HeadTensors of = split_heads(in[0], heads);
+    const RotaryAngles angles = rotary_angles(5, 6, 1e4, in[0]);
+    rotate_in_place(of.query, angles);
+    rotate_back_in_place(of.key, angles);
+    const auto attended = attention(of, heads, true);
+    const HeadTensors grad = attention_backward(in[1], of, attended.probabilities, heads, true);
+    return Tensors{of.query,   of.key,   of.value,   attended.output,         attended.probabilities,
+                   grad.query, grad.key, grad.value, merge_heads(grad, heads)};
+  });
+}
+
+TEST(Meta, CrossEntropy) {
+  expect_same_on_meta({at::randn({6, 11}), at::randint(11, {6}, at::kLong)}, [](Tensors in) {
+    const at::Tensor loss = cross_entropy_in_place(in[0], in[1]);
+    cross_entropy_backward_in_place(in[0], at::full({}, 0.5, loss.options()));  // on the device
+    cross_entropy_backward_in_place(in[0], at::scalar_tensor(0.5));             // on the host
+    return Tensors{loss, in[0]};
+  });
+}
+
+}  // namespace
+}  // namespace gyre
