@@ -132,8 +132,10 @@ class Measurement {
   // Eigenvectors of G G^T and G^T G, summed over fresh microbatches.
   void estimate_bases(std::vector<HessianBlock>& blocks) {
     std::vector<std::pair<at::Tensor, at::Tensor>> covariances;
-    for (const HessianBlock& block : blocks) {
-      covariances.emplace_back(at::zeros({block.rows, block.rows}), at::zeros({block.columns, block.columns}));
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const auto options = turned_[i].of(weights_).options();
+      covariances.emplace_back(at::zeros({blocks[i].rows, blocks[i].rows}, options),
+                               at::zeros({blocks[i].columns, blocks[i].columns}, options));
     }
     for (int64_t m = 0; m < kBasisMicrobatches; ++m) {
       const auto& gradients = gradient(weights_, options_.first_microbatch + options_.microbatches + m, 1);

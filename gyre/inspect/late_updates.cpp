@@ -80,7 +80,7 @@ class LateOptimizer final : public Optimizer {
 
   // What the optimizer would make of `gradient` now, by a copy of it.
   StageTensors change(std::span<const at::Tensor> gradient, const UpdateContext& context) const {
-    const auto copy = make_optimizer(config_, specs_);
+    const auto copy = make_optimizer(config_, specs_, current_weights()[0].device());
     copy->load_state(optimizer_->state());
     const StageTensors scratch = copy_of(gradient);
     StageTensors weights = copy_of(current_weights());

@@ -13,6 +13,7 @@
 #include "gyre/kernels/thread_count.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/flat_buffer.h"
 
 namespace gyre {
@@ -56,8 +57,8 @@ class LayerProfiler {
       : config_(config),
         stage_({layer}, number),
         compute_(config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat),
-        masters_(make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU)),
-        gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU)) {
+        masters_(make_flat_buffer(stage_.parameters(), at::kFloat, host())),
+        gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, host())) {
     for (size_t i = 0; i < masters_.tensors.size(); ++i) {
       masters_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
       weights_.push_back(masters_.tensors[i].to(compute_));

@@ -30,8 +30,8 @@ void AdamMoments::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
 }
 
-AdamW::AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs) : config_(config) {
-  for (const ParameterSpec& spec : specs) moments_.emplace_back(spec);
+AdamW::AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device) : config_(config) {
+  for (const ParameterSpec& spec : specs) moments_.emplace_back(spec, device);
 }
 
 void AdamW::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,

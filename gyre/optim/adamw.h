@@ -11,7 +11,7 @@ namespace gyre {
 // Moments of one parameter, and a step with them.
 class AdamMoments {
  public:
-  explicit AdamMoments(const ParameterSpec& spec, at::Device device = at::kCPU);
+  AdamMoments(const ParameterSpec& spec, at::Device device);
   void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
@@ -25,7 +25,7 @@ class AdamMoments {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
+  AdamW(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;

@@ -196,15 +196,15 @@ void RotatedMatrix::load(const NamedTensors& state) {
   if (right_) right_->load(name_ + "/right", state);
 }
 
-BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
     : config_{config, config.own.get<BasisRotationSettings>()} {
   for (const ParameterSpec& spec : specs) {
     Parameter parameter;
     parameter.matrices = matrix_blocks(spec);
     for (const MatrixBlock& matrix : parameter.matrices) {
-      parameter.rotated.emplace_back(config_, matrix.name, matrix.rows, matrix.columns, spec.decay);
+      parameter.rotated.emplace_back(config_, matrix.name, matrix.rows, matrix.columns, spec.decay, device);
     }
-    if (parameter.matrices.empty()) parameter.moments.emplace_back(spec);
+    if (parameter.matrices.empty()) parameter.moments.emplace_back(spec, device);
     parameters_.push_back(std::move(parameter));
   }
 }

@@ -48,7 +48,7 @@ int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, in
 class RotatedMatrix {
  public:
   RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
-                at::Device device = at::kCPU);
+                at::Device device);
   void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
@@ -89,7 +89,7 @@ class RotatedMatrix {
 
 class BasisRotation final : public Optimizer {
  public:
-  BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;

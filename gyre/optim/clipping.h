@@ -1,20 +1,19 @@
-// Gradient norms and clipping, in a summation order that no partition changes.
+// Gradient norms and clipping, in a summation order that no partition changes. Norms are tensors on the gradients'
+// device, so that nobody waits for a number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <span>
-#include <vector>
 
 namespace gyre {
 
-// One sum of squares per tensor, in fp64. A function of the tensor alone.
-std::vector<double> squared_norms(std::span<const at::Tensor> gradients);
-// Their sum, from first to last. The square root of it is the norm.
-double combine(std::span<const double> squared_norms);
-// What to multiply gradients of norm `norm` with so that it is at most `most`: 1 if it is already, else
-// most / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
-double clip_factor(double norm, double most);
-void scale(std::span<const at::Tensor> gradients, double factor);
+// (n) fp64: one sum of squares per tensor, each a function of the tensor alone.
+at::Tensor squared_norms(std::span<const at::Tensor> gradients);
+// 0-dim fp64: the norm of what several such vectors are of. The sum runs from the first number to the last.
+at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
+// Makes gradients of norm `norm` at most `most` long: times 1 if they are already, else most / (norm + 1e-6), as
+// torch.nn.utils.clip_grad_norm_.
+void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
 
 }  // namespace gyre

@@ -17,8 +17,9 @@ void require(bool holds, const char* key, double value, const char* wanted) {
 }
 
 template <typename SomeOptimizer>
-std::unique_ptr<Optimizer> make(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) {
-  return std::make_unique<SomeOptimizer>(config, specs);
+std::unique_ptr<Optimizer> make(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                                at::Device device) {
+  return std::make_unique<SomeOptimizer>(config, specs, device);
 }
 
 }  // namespace
@@ -55,9 +56,10 @@ Registry<OptimizerMaker>& optimizer_makers() {
   return makers;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs) {
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs,
+                                          at::Device device) {
   check_optimizer(config);
-  auto optimizer = optimizer_makers().at(config.kind).make(config, specs);
+  auto optimizer = optimizer_makers().at(config.kind).make(config, specs, device);
   if (config.delay_warmup == 0) return optimizer;
   return std::make_unique<DelayDiscount>(std::move(optimizer), config.delay_warmup);
 }

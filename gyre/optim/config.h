@@ -21,7 +21,7 @@ struct OptimizerConfig : AdamSettings {
 // How an optimizer is made, and what it keeps, under the name of its OptimizerKind.
 struct OptimizerMaker {
   std::string name;
-  std::unique_ptr<Optimizer> (*make)(const OptimizerConfig&, const std::vector<ParameterSpec>&);
+  std::unique_ptr<Optimizer> (*make)(const OptimizerConfig&, const std::vector<ParameterSpec>&, at::Device);
   // Bytes that it keeps for one parameter; a double, since a wrong configuration's sizes fit no integer.
   double (*state_bytes)(const OptimizerConfig&, const ParameterSpec&);
 };
@@ -30,7 +30,8 @@ Registry<OptimizerMaker>& optimizer_makers();
 
 // `specs`: the parameters of the stage under their full names.
 // Errors: InputError for an unknown kind (suggests the nearest) or a value out of range, naming key and value.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs);
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs,
+                                          at::Device device = at::kCPU);
 // InputError for a value out of range.
 void check_optimizer(const OptimizerConfig& config);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
 
-// LAPACK takes as many threads as OpenMP has, and OpenMP hears of ATen's number only when ATen is first asked for it.
+// LAPACK takes as many threads as OpenMP has, and OpenMP learns ATen's number only when ATen is first asked for it.
 void settle_number_of_threads() {
   at::get_num_threads();
 }
@@ -30,8 +31,8 @@ struct Orthonormalised {
 Orthonormalised orthonormalised(const at::Tensor& matrix) {
   settle_number_of_threads();
   auto [q, r] = at::linalg_qr(matrix);
-  const at::Tensor signs = at::where(r.diagonal() < 0, at::full({}, -1.0, r.options()), at::ones({}, r.options()));
-  return {q * signs, r.diagonal().abs()};
+  const at::Tensor signs = (r.diagonal() < 0).to(r.scalar_type()).mul_(-2).add_(1);
+  return {q * signs, r.diagonal() * signs};
 }
 
 at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) {
@@ -46,6 +47,18 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
   const bool large = std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
   if (bf16 && large) return at::mm(to_bf16(a), to_bf16(b));
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+}
+
+// The trace of a square matrix, 0-dim. Not every device has one of its own.
+at::Tensor diagonal_sum(const at::Tensor& matrix) {
+  return matrix.is_cpu() ? matrix.trace() : matrix.diagonal().sum();
+}
+
+// Slices of x along `side`, in the order given (int64). gather, because index_select is not on every device.
+at::Tensor reordered(const at::Tensor& x, int64_t side, const at::Tensor& order) {
+  if (x.dim() == 1) return x.gather(0, order);
+  const at::Tensor index = side == 0 ? order.unsqueeze(1) : order.unsqueeze(0);
+  return x.gather(side, side == 0 ? index.expand({-1, x.size(1)}) : index.expand({x.size(0), -1}));
 }
 
 // a x for side 0, x a^T for side 1.
@@ -113,12 +126,13 @@ void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
   average_into(covariance_, image(x, side), beta);
 }
 
-RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const at::Tensor& vectors, double size) {
+RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const at::Tensor& vectors,
+                                                const at::Tensor& size) {
   const at::Tensor rayleigh = (vectors * moved).sum(0);
-  const at::Tensor order = at::argsort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true);
+  const at::Tensor order = std::get<1>(at::sort(rayleigh, /*stable=*/true, /*dim=*/0, /*descending=*/true));
   // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
-  const at::Tensor anchor = vectors.index_select(1, order) * (size * 1e-7 + 1e-30);
-  const auto [q, scales] = orthonormalised(moved.index_select(1, order) + anchor);
+  const at::Tensor anchor = reordered(vectors, 1, order) * (size.to(at::kDouble) * 1e-7 + 1e-30);
+  const auto [q, scales] = orthonormalised(reordered(moved, 1, order) + anchor);
   return {order, q, scales};
 }
 
@@ -126,7 +140,7 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   const at::Tensor& of = from.of;
   const bool sketch = from.probe.defined();
   // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
-  const double size = sketch ? of.norm().item<double>() : of.trace().item<double>();
+  const at::Tensor size = sketch ? of.norm() : diagonal_sum(of);
   if (from.ready) {
     at::Tensor moved = sketch ? of : product(of, from.vectors, from.bf16).to(at::kFloat);
     if (from.eigenvalues.defined()) {
@@ -134,8 +148,8 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
     }
     return iterated(moved, from.vectors, size);
   }
-  // A zero matrix gives the standard basis.
-  const at::Tensor scaled = size > 0 ? of / size : of;
+  // A zero matrix stays one, and gives the standard basis.
+  const at::Tensor scaled = of / size.clamp_min(std::numeric_limits<float>::min());
   if (sketch) {
     const auto [q, scales] = orthonormalised(scaled + from.probe * 1e-7);
     return {{}, q, scales * size};
@@ -143,11 +157,12 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   if (of.size(0) <= from.largest_decomposition) {
     settle_number_of_threads();
     const auto [values, vectors] = at::linalg_eigh(scaled);
-    return {{}, vectors.flip({1}), values.flip({0}) * size};
+    const at::Tensor falling = at::arange(of.size(0) - 1, -1, -1, of.options().dtype(at::kLong));
+    return {{}, reordered(vectors, 1, falling), reordered(values, 0, falling) * size};
   }
   Prepared step{{}, at::eye(of.size(0), of.options()), {}};
   for (int i = 0; i < kColdSteps; ++i) {
-    step = iterated(product(scaled, step.vectors, from.bf16).to(at::kFloat), step.vectors, 1);
+    step = iterated(product(scaled, step.vectors, from.bf16).to(at::kFloat), step.vectors, at::ones_like(size));
   }
   return {{}, step.vectors, step.eigenvalues * size};
 }
@@ -190,15 +205,15 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
   if (is_sketch()) {
     const at::Tensor others = rest(v, side);
     if (!change.cold) {
-      return at::cat({v.narrow(side, 0, options_.rank).index_select(side, change.order), others}, side);
+      return at::cat({reordered(v.narrow(side, 0, options_.rank), side, change.order), others}, side);
     }
     const at::Tensor outside = (1 - vectors_.square().sum(1)).clamp_min(0);
     return at::cat({mixed(vectors_, others), others * (side == 0 ? outside.unsqueeze(1) : outside)}, side);
   }
   if (change.cold) return mixed(vectors_, v);
-  const at::Tensor reordered = v.index_select(side, change.order);
-  if (!change.old_vectors.defined()) return reordered;
-  return mixed(at::mm(change.old_vectors.index_select(1, change.order).t(), vectors_), reordered);
+  const at::Tensor followed = reordered(v, side, change.order);
+  if (!change.old_vectors.defined()) return followed;
+  return mixed(at::mm(reordered(change.old_vectors, 1, change.order).t(), vectors_), followed);
 }
 
 double RotationBasis::drift(const at::Tensor& of) const {

@@ -81,7 +81,8 @@ class RotationBasis {
   // (A*A)^T v with A = old^T new. A sketch is reordered alone once it is there.
   at::Tensor carry_variances(const at::Tensor& v, int64_t side, const Change& change) const;
 
-  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
+  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal. A
+  // number that decides what comes next, so this waits for the device.
   double drift(const at::Tensor& of) const;
 
   // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
@@ -103,7 +104,7 @@ class RotationBasis {
   };
   static Prepared next_basis(const NextBasis& from);
   // One step of orthogonal iteration; moved: C Q.
-  static Prepared iterated(const at::Tensor& moved, const at::Tensor& vectors, double size);
+  static Prepared iterated(const at::Tensor& moved, const at::Tensor& vectors, const at::Tensor& size);
   void set_vectors(const at::Tensor& vectors);
   const at::Tensor& operand(int64_t other) const;
 

@@ -13,11 +13,13 @@
 namespace gyre {
 namespace {
 
-std::vector<at::Tensor> zeros_like_all(const std::vector<ParameterSpec>& specs) {
+at::Tensor zeros(const ParameterSpec& spec, at::Device device) {
+  return at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device));
+}
+
+std::vector<at::Tensor> zeros(const std::vector<ParameterSpec>& specs, at::Device device) {
   std::vector<at::Tensor> tensors;
-  for (const ParameterSpec& spec : specs) {
-    tensors.push_back(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat)));
-  }
+  for (const ParameterSpec& spec : specs) tensors.push_back(zeros(spec, device));
   return tensors;
 }
 
@@ -49,8 +51,9 @@ void DelayDiscount::step(std::span<const at::Tensor> weights, std::span<const at
   optimizer_->step(weights, gradients, slowed);
 }
 
-DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-    : lambda_(config.own.get<DelayCompensatedSettings>().lambda), adamw_(config, specs) {}
+DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                                   at::Device device)
+    : lambda_(config.own.get<DelayCompensatedSettings>().lambda), adamw_(config, specs, device) {}
 
 void DelayCompensated::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                             const UpdateContext& context) {
@@ -79,8 +82,8 @@ void DelayCompensated::load_state(const NamedTensors& state) {
   adamw_.load_state(state);
 }
 
-NesterovAsync::NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs)
-    : config_(config), specs_(specs), exp_avg_(zeros_like_all(specs)), exp_avg_sq_(zeros_like_all(specs)) {}
+NesterovAsync::NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device)
+    : config_(config), specs_(specs), exp_avg_(zeros(specs, device)), exp_avg_sq_(zeros(specs, device)) {}
 
 namespace {
 double nesterov_momentum(double beta1, int64_t update) {
@@ -132,14 +135,14 @@ void NesterovAsync::load_state(const NamedTensors& state) {
   }
 }
 
-Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+Muon::Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
     : config_(config), matrix_lr_ratio_(config.own.get<MuonSettings>().matrix_lr_ratio) {
   for (const ParameterSpec& spec : specs) {
     Parameter parameter{spec, matrix_blocks(spec), {}, {}};
     if (parameter.matrices.empty()) {
-      parameter.moments.emplace_back(spec);
+      parameter.moments.emplace_back(spec, device);
     } else {
-      parameter.momentum = at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat));
+      parameter.momentum = zeros(spec, device);
     }
     parameters_.push_back(std::move(parameter));
   }
@@ -185,8 +188,8 @@ void Muon::load_state(const NamedTensors& state) {
   }
 }
 
-ErrorFeedback::ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs)
-    : adamw_(config, specs), specs_(specs), last_step_(zeros_like_all(specs)) {}
+ErrorFeedback::ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device)
+    : adamw_(config, specs, device), specs_(specs), last_step_(zeros(specs, device)) {}
 
 void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                          const UpdateContext& context) {
@@ -195,7 +198,7 @@ void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at
   adamw_.step(weights, gradients, context);
   for (size_t i = 0; i < weights.size(); ++i) {
     steps[i].sub_(weights[i]);
-    if (context.delay > 0 && last_step_[i].any().item<bool>()) weights[i].sub_(steps[i] - last_step_[i]);
+    if (context.delay > 0) weights[i].sub_((steps[i] - last_step_[i]).mul_(last_step_[i].any()));
     last_step_[i].copy_(steps[i]);
   }
 }

@@ -35,7 +35,7 @@ class DelayDiscount final : public Optimizer {
 // the gradient was computed with, as many updates ago as the delay says.
 class DelayCompensated final : public Optimizer {
  public:
-  DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   // The weights of the last updates belong to the pipeline's filling, not to the state: after a drain there is no
@@ -54,7 +54,7 @@ class DelayCompensated final : public Optimizer {
 //   step = [(1 - mu_t) / (1 - P_t) g + mu_{t+1} / (1 - P_t mu_{t+1}) m] / (sqrt(v / (1 - b2^t)) + eps)
 class NesterovAsync final : public Optimizer {
  public:
-  NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
+  NesterovAsync(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;
@@ -74,7 +74,7 @@ class NesterovAsync final : public Optimizer {
 // the rest. Matrices learn at lr times `matrix_lr_ratio`.
 class Muon final : public Optimizer {
  public:
-  Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+  Muon(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;
@@ -99,7 +99,7 @@ class Muon final : public Optimizer {
 // in it; W <- W - u where the gradient is not late, and where there is no previous step. Made for a delay of one.
 class ErrorFeedback final : public Optimizer {
  public:
-  ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs);
+  ErrorFeedback(const AdamSettings& config, const std::vector<ParameterSpec>& specs, at::Device device);
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   NamedTensors state() const override;

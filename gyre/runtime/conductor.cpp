@@ -1,7 +1,13 @@
 #include "gyre/runtime/conductor.h"
 
+#include <ATen/core/Tensor.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <utility>
+
+#include "gyre/core/error.h"
 
 namespace gyre {
 namespace {
@@ -15,14 +21,19 @@ std::vector<bool> takes_in(const Schedule& schedule) {
 
 }  // namespace
 
-Conductor::Conductor(const Segment& segment, Transport& transport, SegmentObserver& observer)
-    : segment_(segment),
+Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segment& segment, Transport& transport,
+                     SegmentObserver& observer)
+    : plan_(plan),
+      state_(state),
+      segment_(segment),
       observer_(observer),
       links_(*segment.schedule, transport),
       seen_(links_.reports.size()),
+      skipped_(static_cast<size_t>(segment.schedule->stages)),
       holds_(takes_in(*segment.schedule)),
       limit_(segment.microbatches) {
   holds_.flip();
+  state_.skipped_in_a_row.resize(skipped_.size());
 }
 
 void Conductor::attend() {
@@ -32,10 +43,11 @@ void Conductor::attend() {
     if (drain_ == Drain::None && !finished()) ask_to_hold();
     observer_.on_interrupt();
   }
-  for (size_t worker = 0; worker < links_.reports.size(); ++worker) {
-    while (const auto message = links_.reports[worker]->try_receive()) {
-      hear(worker, to_report(*message));
-    }
+  hear_all();
+  if (!bad_loss_.empty() || !bad_gradient_.empty()) {
+    // A loss was told before any gradient that it spoiled, but perhaps by a worker that was heard before.
+    hear_all();
+    throw Divergence(bad_loss_.empty() ? bad_gradient_ : bad_loss_);
   }
   if (drain_ == Drain::None && !finished() && segment_.stop && segment_.stop()) ask_to_hold();
   if (drain_ == Drain::Holding && std::all_of(holds_.begin(), holds_.end(), [](bool held) { return held; }))
@@ -44,21 +56,79 @@ void Conductor::attend() {
   if (interrupted_ && drain_ == Drain::Limited && !std::exchange(told_, true)) observer_.on_drain(limit_);
 }
 
+void Conductor::hear_all() {
+  for (size_t worker = 0; worker < links_.reports.size(); ++worker) {
+    while (const auto message = arrived_on(host(), links_.reports[worker]->try_receive())) {
+      hear(worker, to_report(*message));
+    }
+  }
+}
+
 void Conductor::hear(size_t worker, Report report) {
   if (const auto* loss = std::get_if<LossReport>(&report)) {
-    observer_.on_loss(segment_.first_microbatch + loss->microbatch, loss->loss);
+    hear(*loss);
   } else if (const auto* update = std::get_if<UpdateReport>(&report)) {
-    observer_.on_update(update->stage, segment_.first_update + update->window + 1, update->squared_norms);
+    hear(*update);
   } else if (const auto* held = std::get_if<HeldReport>(&report)) {
-    holds_[worker] = true;
-    admitted_ = std::max(admitted_, held->admitted);
-  } else if (auto* end = std::get_if<FinalReport>(&report)) {
-    // Whoever has ended has taken in all that there was.
-    if (!holds_[worker]) admitted_ = limit_;
-    holds_[worker] = true;
-    seen_[worker] = std::move(*end);
-    ++ended_;
+    hear(worker, *held);
+  } else {
+    hear(worker, std::get<FinalReport>(std::move(report)));
   }
+}
+
+void Conductor::hear(const LossReport& report) {
+  const int64_t microbatch = segment_.first_microbatch + report.microbatch;
+  const auto loss = report.loss.item<double>();
+  if (std::isfinite(loss) || plan_.options.max_skipped > 0) {
+    if (bad_loss_.empty() && bad_gradient_.empty()) observer_.on_loss(microbatch, loss);
+  } else if (bad_loss_.empty()) {
+    bad_loss_ =
+        fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup", microbatch, loss);
+  }
+}
+
+void Conductor::hear(const UpdateReport& report) {
+  const auto stage = static_cast<size_t>(report.stage);
+  int64_t& in_a_row = state_.skipped_in_a_row[stage];
+  if (std::isfinite(report.norm.item<double>())) {
+    in_a_row = 0;
+  } else {
+    ++skipped_[stage];
+    ++in_a_row;
+  }
+  if (in_a_row > plan_.options.max_skipped) {
+    if (bad_gradient_.empty()) bad_gradient_ = describe_skip(report, in_a_row);
+  } else if (bad_loss_.empty() && bad_gradient_.empty()) {
+    const at::Tensor norms = report.squared_norms.contiguous();
+    const auto* values = norms.data_ptr<double>();
+    observer_.on_update(report.stage, segment_.first_update + report.window + 1, {values, values + norms.numel()});
+  }
+}
+
+std::string Conductor::describe_skip(const UpdateReport& report, int64_t in_a_row) const {
+  const at::Tensor norms = report.squared_norms.contiguous();
+  const auto* begin = norms.data_ptr<double>();
+  const auto* end = begin + norms.numel();
+  const auto* bad = std::find_if(begin, end, [](double squared) { return !std::isfinite(squared); });
+  const std::string what =
+      bad == end ? "the norm of the model's gradient"
+                 : fmt::format("the gradient of '{}'", plan_.stages[report.stage].parameters()[bad - begin].name);
+  return fmt::format("update {} of stage {}: {} is not finite{}; lower [optimizer] lr, or lengthen its warmup",
+                     segment_.first_update + report.window + 1, report.stage, what,
+                     in_a_row > 1 ? fmt::format(", {} times in a row", in_a_row) : "");
+}
+
+void Conductor::hear(size_t worker, const HeldReport& report) {
+  holds_[worker] = true;
+  admitted_ = std::max(admitted_, report.admitted);
+}
+
+void Conductor::hear(size_t worker, FinalReport report) {
+  // Whoever has ended has taken in all that there was.
+  if (!holds_[worker]) admitted_ = limit_;
+  holds_[worker] = true;
+  seen_[worker] = std::move(report);
+  ++ended_;
 }
 
 void Conductor::ask_to_hold() {
@@ -84,7 +154,7 @@ SegmentReport Conductor::report(double seconds) const {
   report.sizes.resize(stages);
   report.delay.resize(stages);
   report.mismatch.resize(stages);
-  report.skipped.resize(stages);
+  report.skipped = skipped_;
   report.peak_in_flight.resize(stages);
   report.peak_weight_buffers.resize(stages);
   for (const FinalReport& seen : seen_) {
@@ -108,7 +178,6 @@ SegmentReport Conductor::report(double seconds) const {
       report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], replica.peak_in_flight);
     }
     for (const FinalReport::Owner& owner : seen.owners) {
-      report.skipped[static_cast<size_t>(owner.stage)] = owner.skipped;
       report.peak_weight_buffers[static_cast<size_t>(owner.stage)] = owner.peak_weight_buffers;
     }
   }

@@ -1,23 +1,32 @@
-// The conductor: the part of a segment that belongs to no worker. It hears their reports, passes them on to the
-// observer, decides where the segment drains, and adds up what was seen. It acts only when it is asked to attend.
+// The conductor: the part of a segment that belongs to no worker. It hears their reports, reads the numbers in them and
+// passes them on to the observer, ends a run that diverges, decides where the segment drains, and adds up what was
+// seen. It acts only when it is asked to attend.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gyre/runtime/reports.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/runtime/worker_links.h"
+#include "gyre/runtime/worker_state.h"
 
 namespace gyre {
+
+// What the conductor keeps between segments.
+struct ConductorState {
+  std::vector<int64_t> skipped_in_a_row;  // [stage]: updates whose gradient was not finite
+};
 
 class Conductor {
  public:
   // All arguments outlive it.
-  Conductor(const Segment& segment, Transport& transport, SegmentObserver& observer);
+  Conductor(const PipelinePlan& plan, ConductorState& state, const Segment& segment, Transport& transport,
+            SegmentObserver& observer);
 
-  // Hears every report that has come, and answers.
+  // Hears every report that has come, and answers. Divergence: a loss, or too many gradients in a row, are not finite.
   void attend();
   // Whether every worker's program has ended.
   bool finished() const { return ended_ == links_.reports.size(); }
@@ -27,14 +36,25 @@ class Conductor {
   SegmentReport report(double seconds) const;
 
  private:
+  void hear_all();
   void hear(size_t worker, Report report);
+  void hear(const LossReport& report);
+  void hear(const UpdateReport& report);
+  void hear(size_t worker, const HeldReport& report);
+  void hear(size_t worker, FinalReport report);
+  std::string describe_skip(const UpdateReport& report, int64_t in_a_row) const;
   void ask_to_hold();
   void set_limit();
 
+  const PipelinePlan& plan_;
+  ConductorState& state_;
   const Segment& segment_;
   SegmentObserver& observer_;
   ConductorLinks links_;
   std::vector<FinalReport> seen_;  // [worker]
+  std::vector<int64_t> skipped_;   // [stage]
+  // Why the run cannot go on. A loss that is not finite says more than the gradients that it spoiled.
+  std::string bad_loss_, bad_gradient_;
   size_t ended_ = 0;
   // A drain. Every worker that takes microbatches in is asked to hold and to say what it has taken in; the window that
   // the latest of them is in is the last.

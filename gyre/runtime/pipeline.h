@@ -1,4 +1,4 @@
-// What persists between segments of a run: the plan, and the states of the workers.
+// What persists between segments of a run: the plan, and the states of the workers and of the conductor.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "gyre/runtime/conductor.h"
 #include "gyre/runtime/worker_state.h"
 
 namespace gyre {
@@ -21,6 +22,8 @@ class Pipeline {
 
   const Schedule& schedule() const { return plan_->schedule; }
   const RuntimeOptions& options() const { return plan_->options; }
+  const PipelinePlan& plan() const { return *plan_; }
+  ConductorState& conductor() { return conductor_; }
   WorkerState& worker(int number) { return *workers_[static_cast<size_t>(number)]; }
   // Between segments only.
   StageOwner& owner(int stage) const;
@@ -36,6 +39,7 @@ class Pipeline {
  private:
   std::unique_ptr<const PipelinePlan> plan_;
   std::vector<std::unique_ptr<WorkerState>> workers_;  // [worker]
+  ConductorState conductor_;
 };
 
 }  // namespace gyre

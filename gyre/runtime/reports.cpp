@@ -97,7 +97,6 @@ std::vector<at::Tensor> pack(const FinalReport& report) {
   packer.integer(static_cast<int64_t>(report.owners.size()));
   for (const FinalReport::Owner& owner : report.owners) {
     packer.integer(owner.stage);
-    packer.integer(owner.skipped);
     packer.integer(owner.peak_weight_buffers);
   }
   return packer.tensors();
@@ -135,7 +134,6 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
   report.owners.resize(static_cast<size_t>(packed.integer()));
   for (FinalReport::Owner& owner : report.owners) {
     owner.stage = static_cast<int>(packed.integer());
-    owner.skipped = packed.integer();
     owner.peak_weight_buffers = packed.integer();
   }
   return report;
@@ -143,12 +141,13 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
 
 struct ToMessage {
   Message operator()(const LossReport& report) const {
-    return {kLoss, {}, {static_cast<double>(report.microbatch), report.loss}, {}};
+    return {kLoss, {report.loss}, {static_cast<double>(report.microbatch)}, {}};
   }
   Message operator()(const UpdateReport& report) const {
-    Message message{kUpdate, {}, {static_cast<double>(report.stage), static_cast<double>(report.window)}, {}};
-    message.values.insert(message.values.end(), report.squared_norms.begin(), report.squared_norms.end());
-    return message;
+    return {kUpdate,
+            {report.squared_norms, report.norm},
+            {static_cast<double>(report.stage), static_cast<double>(report.window)},
+            {}};
   }
   Message operator()(const HeldReport& report) const { return {kHeld, {}, {static_cast<double>(report.admitted)}, {}}; }
   Message operator()(const FinalReport& report) const { return {kFinal, pack(report), {}, {}}; }
@@ -162,16 +161,17 @@ Message to_message(const Report& report) {
 
 Report to_report(const Message& message) {
   const auto& values = message.values;
+  const auto& tensors = message.tensors;
   switch (message.number) {
     case kLoss:
-      return LossReport{static_cast<int64_t>(values.at(0)), values.at(1)};
+      return LossReport{static_cast<int64_t>(values.at(0)), tensors.at(0)};
     case kUpdate:
-      return UpdateReport{
-          static_cast<int>(values.at(0)), static_cast<int64_t>(values.at(1)), {values.begin() + 2, values.end()}};
+      return UpdateReport{static_cast<int>(values.at(0)), static_cast<int64_t>(values.at(1)), tensors.at(0),
+                          tensors.at(1)};
     case kHeld:
       return HeldReport{static_cast<int64_t>(values.at(0))};
     default:
-      return unpack(message.tensors);
+      return unpack(tensors);
   }
 }
 

@@ -12,15 +12,16 @@
 
 namespace gyre {
 
-// Numbers count from the segment's start.
+// Numbers count from the segment's start. What was computed is a tensor where it was computed: the conductor reads it.
 struct LossReport {
   int64_t microbatch = 0;
-  double loss = 0;
+  at::Tensor loss;  // 0-dim
 };
 struct UpdateReport {
   int stage = 0;
   int64_t window = 0;
-  std::vector<double> squared_norms;  // of the gradients before clipping, one per parameter
+  at::Tensor squared_norms;  // (parameters) fp64, of the gradients before clipping
+  at::Tensor norm;           // 0-dim fp64, by which they were clipped; not finite: the update was left out
 };
 // The answer to `hold`: the worker takes in nothing until it hears the limit.
 struct HeldReport {
@@ -38,7 +39,6 @@ struct FinalReport {
   // And at one owner.
   struct Owner {
     int stage = 0;
-    int64_t skipped = 0;
     int64_t peak_weight_buffers = 0;
   };
   WorkerReport worker;

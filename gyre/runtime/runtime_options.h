@@ -1,10 +1,12 @@
 // How a pipeline runs, whatever its schedule, model and optimizer are.
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "gyre/schedule/schedule.h"
 
@@ -16,6 +18,7 @@ enum class ClipScope { None, Global, Stage };
 
 struct RuntimeOptions {
   at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
+  std::vector<at::Device> devices;         // [worker]: where all that it computes is; empty: the CPU for all
   WeightPolicy weights = WeightPolicy::Stash;
   double discrepancy = 0.135;  // WeightPolicy::Corrected: D
   bool recompute = false;      // keep a stage's input alone, and run its forward again before the backward
@@ -25,7 +28,11 @@ struct RuntimeOptions {
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;
   int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
-  double stall_seconds = 60;   // all workers waiting for so long is a stall; one action for so long is told
+  double stall_seconds = 60;   // all workers waiting for so long is a stall; one action for so long is reported
+
+  at::Device device_of(int worker) const {
+    return devices.empty() ? at::Device(at::kCPU) : devices[static_cast<size_t>(worker)];
+  }
 };
 
 }  // namespace gyre

@@ -23,7 +23,7 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentOb
       memory(bells),
       wrapped(wrap ? wrap(memory) : nullptr),
       numbers(*segment.schedule),
-      conductor(segment, transport(), observer) {
+      conductor(pipeline.plan(), pipeline.conductor(), segment, transport(), observer) {
   for (int worker = 0; worker < segment.schedule->workers; ++worker) {
     workers.push_back(
         std::make_unique<Worker>(pipeline.worker(worker), pipeline.options(), segment, numbers, transport()));

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "gyre/core/error.h"
 
@@ -23,6 +22,9 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
       links_(state.number, schedule(), options.clip_scope == ClipScope::Global, transport),
       cursor_(schedule(), state.number, segment.microbatches),
       analysis_(schedule(), numbers, state.number) {
+  const DeviceEvent before = DeviceEvent::record(state.device);
+  const StreamScope scope(state.stream);
+  before.block(state.device);
   seen_.costs.resize(schedule().stages);
   for (auto& [place, links] : links_.replicas) {
     RunningReplica& running = replicas_[place];
@@ -42,6 +44,7 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
 }
 
 Worker::Step Worker::try_step() {
+  const StreamScope scope(state_.stream);
   // What others wait for, whatever this worker's own program waits for.
   served_ = false;
   heed_control();
@@ -113,7 +116,7 @@ bool Worker::forward(const Action& action) {
 std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerContext& context) {
   std::optional<at::Tensor> input;
   if (action.stage > 0) {
-    auto message = running(action).links->inputs->try_receive(action.microbatch);
+    auto message = arrived_on(state_.device, running(action).links->inputs->try_receive(action.microbatch));
     if (!message) return std::nullopt;
     input = std::move(message->tensors[0]);
   } else {
@@ -125,8 +128,8 @@ std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerConte
   context.microbatch = segment_.first_microbatch + action.microbatch;
   if (action.stage == 0 || is_last(action)) {
     Batch batch = segment_.batches->batch(context.microbatch);
-    if (action.stage == 0) input = std::move(batch.inputs);
-    if (is_last(action)) context.targets = std::move(batch.targets);
+    if (action.stage == 0) input = on_device(batch.inputs, state_.device);
+    if (is_last(action)) context.targets = on_device(batch.targets, state_.device);
   }
   return input;
 }
@@ -136,15 +139,10 @@ void Worker::deliver_output(const Action& action, at::Tensor output) {
   RunningReplica& here = running(action);
   if (!is_last(action)) {
     here.seen.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
-    here.links->outputs->send({action.microbatch, {std::move(output)}, {}, {}});
+    send_from(state_.device, *here.links->outputs, {action.microbatch, {std::move(output)}, {}, {}});
     return;
   }
-  const double loss = output.item<double>();
-  if (!std::isfinite(loss) && options_.max_skipped == 0) {
-    throw Divergence(fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
-                                 segment_.first_microbatch + action.microbatch, loss));
-  }
-  links_.reports->send(to_message(LossReport{action.microbatch, loss}));
+  send_from(state_.device, *links_.reports, to_message(LossReport{action.microbatch, std::move(output)}));
 }
 
 // Keeps what the backward needs.
@@ -190,7 +188,9 @@ bool Worker::backward(const Action& action) {
     const auto accumulators = here.replica->gradients.accumulators(action.microbatch / schedule().window);
     grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, accumulators);
   }
-  if (action.stage > 0) here.links->grad_inputs->send({action.microbatch, {std::move(grad_input)}, {}, {}});
+  if (action.stage > 0) {
+    send_from(state_.device, *here.links->grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
+  }
   if (!split) {
     finish_gradient(action, microbatch);
     here.in_flight.erase(entry);
@@ -200,8 +200,10 @@ bool Worker::backward(const Action& action) {
 
 std::optional<at::Tensor> Worker::receive_grad_output(const Action& action) {
   // The loss of an update is the mean over its window.
-  if (is_last(action)) return at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
-  auto message = running(action).links->grad_outputs->try_receive(action.microbatch);
+  if (is_last(action)) {
+    return at::scalar_tensor(1.0 / static_cast<double>(schedule().window), at::TensorOptions().device(state_.device));
+  }
+  auto message = arrived_on(state_.device, running(action).links->grad_outputs->try_receive(action.microbatch));
   if (!message) return std::nullopt;
   return std::move(message->tensors[0]);
 }
@@ -227,13 +229,13 @@ void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
   const PooledBuffer sum = gradients.close(window);
   const auto first_delay = static_cast<double>(here.first_delay.extract(window).mapped());
-  here.links->reductions->send({window, {sum->flat}, {first_delay}, sum.lend()});
+  send_from(state_.device, *here.links->reductions, {window, {sum->flat}, {first_delay}, sum.lend()});
 }
 
 bool Worker::adopt(const Action& action) {
   RunningReplica& here = running(action);
   if (!has_first_version(here)) return false;
-  auto message = here.links->versions->try_receive(action.microbatch);
+  auto message = arrived_on(state_.device, here.links->versions->try_receive(action.microbatch));
   if (!message) return false;
   checked_version(action, version_of(here));
   here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
@@ -243,7 +245,7 @@ bool Worker::adopt(const Action& action) {
 // A segment's first version arrives like any other.
 bool Worker::has_first_version(RunningReplica& here) {
   if (here.replica->weights) return true;
-  auto message = here.links->versions->try_receive(kFirstVersion);
+  auto message = arrived_on(state_.device, here.links->versions->try_receive(kFirstVersion));
   if (!message) return false;
   here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
   return true;
@@ -280,6 +282,7 @@ void Worker::heed_control() {
 bool Worker::report_end() {
   if (ended_) return true;
   if (!links_.reports->has_room()) return false;
+  DeviceEvent::record(state_.device).wait();  // from here on any thread may read and end leases
   for (const auto& [place, running] : replicas_) seen_.replicas.push_back(running.seen);
   for (const auto& [stage, running] : owners_) seen_.owners.push_back(running.seen);
   links_.reports->send(to_message(std::move(seen_)));

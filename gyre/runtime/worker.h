@@ -28,8 +28,8 @@ class Worker {
   Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
          Transport& transport);
 
-  // Performs the next action if everything it needs is there; MustWait only if nothing at all was done. Errors:
-  // RunError (non-finite loss or gradient, a version that differs from the schedule's analysis).
+  // Performs the next action if everything it needs is there; MustWait only if nothing at all was done. On a device
+  // that has streams, "done" is given to the worker's stream. RunError: a version differs from the schedule's analysis.
   enum class Step { Done, MustWait, Finished };
   Step try_step();
 
@@ -69,7 +69,7 @@ class Worker {
     OwnerLinks* links = nullptr;
     std::vector<std::optional<ReducedGradient>> gathered;  // [pipeline]; once all are there, the first has their sum
     FlatBuffer gradient;                                   // that sum, once it is complete
-    std::optional<std::vector<double>> norms;              // squared, of its tensors
+    at::Tensor norms;                                      // squared, of its tensors; undefined: it is not complete
     FinalReport::Owner seen;
   };
 
@@ -95,10 +95,9 @@ class Worker {
   bool update(const Action& action);
   bool gather_gradient(RunningOwner& running, int64_t window);
   void add_up(RunningOwner& running, int64_t window);
-  std::optional<double> gradient_norm(const Action& action);
+  at::Tensor gradient_norm(const Action& action);
   void sum_norms();
-  void apply_update(const Action& action, double norm);
-  void count_skipped(const Action& action);
+  void apply_update(const Action& action, const at::Tensor& norm);
   void publish(RunningOwner& running, int64_t number);
 
   bool is_last(const Action& action) const { return action.stage + 1 == schedule().stages; }
@@ -118,7 +117,7 @@ class Worker {
   std::map<std::pair<int, int>, RunningReplica> replicas_;  // by (pipeline, stage)
   std::map<int, RunningOwner> owners_;                      // by stage
   // Norms being summed: by window, [stage].
-  std::map<int64_t, std::vector<std::optional<std::vector<double>>>> norms_;
+  std::map<int64_t, std::vector<at::Tensor>> norms_;
   int64_t admitted_ = 0;  // microbatches below this may have been taken in here
   bool holding_ = false;  // takes in nothing until the limit has come
   bool served_ = false;   // this step did something that others may wait for, besides the action

@@ -1,5 +1,6 @@
 #include "gyre/runtime/worker_state.h"
 
+#include <cassert>
 #include <utility>
 
 #include "gyre/schedule/delay.h"
@@ -39,25 +40,28 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       optimizer(std::move(config)),
       forecasts(forecasts_by_stage(schedule, options)),
       mean_delays(mean_delays_by_stage(schedule)) {
+  assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
   }
 }
 
-WorkerState::WorkerState(int worker, const PipelinePlan& plan) : number(worker) {
+WorkerState::WorkerState(int worker, const PipelinePlan& plan)
+    : number(worker), device(plan.options.device_of(worker)), stream(make_stream(device)) {
   for (int stage = 0; stage < plan.schedule.stages; ++stage) {
     for (int pipeline = 0; pipeline < plan.schedule.pipelines; ++pipeline) {
       if (plan.schedule.worker_of(pipeline, stage) != number) continue;
-      replicas.try_emplace({pipeline, stage}, plan.stages[stage]);
+      replicas.try_emplace({pipeline, stage}, plan.stages[stage], device);
     }
     if (plan.schedule.owner[stage] != number) continue;
     StageOwner& owner =
-        owners.try_emplace(stage, plan.stages[stage], plan.options.compute, plan.forecasts[stage]).first->second;
+        owners.try_emplace(stage, plan.stages[stage], plan.options.compute, device, plan.forecasts[stage])
+            .first->second;
     const auto& specs = owner.layers.parameters();
     const auto masters = owner.weights.begin_update();
     for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
     owner.weights.restart(0);
-    owner.optimizer = make_optimizer(plan.optimizer, specs);
+    owner.optimizer = make_optimizer(plan.optimizer, specs, device);
     owner.mean_delay = plan.mean_delays[stage];
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,19 +23,18 @@ namespace gyre {
 
 // A stage's owner: the one place of its masters, versions and optimizer.
 struct StageOwner {
-  StageOwner(Stage layers, at::ScalarType compute, const ForecastOptions& forecast)
-      : layers(std::move(layers)), weights(this->layers.parameters(), compute, at::kCPU, forecast) {}
+  StageOwner(Stage layers, at::ScalarType compute, at::Device device, const ForecastOptions& forecast)
+      : layers(std::move(layers)), weights(this->layers.parameters(), compute, device, forecast) {}
 
   Stage layers;
   WeightStore weights;
   std::unique_ptr<Optimizer> optimizer;
   MeanDelays mean_delay;
-  int64_t skipped_in_a_row = 0;  // updates whose gradient was not finite
 };
 
 // A stage as one pipeline runs it.
 struct Replica {
-  explicit Replica(Stage layers) : layers(std::move(layers)), gradients(this->layers.parameters(), at::kCPU) {}
+  Replica(Stage layers, at::Device device) : layers(std::move(layers)), gradients(this->layers.parameters(), device) {}
 
   Stage layers;
   WeightReader weights;  // the version it has now; none before a segment's first has come
@@ -64,6 +64,8 @@ struct WorkerState {
   WorkerState(int number, const PipelinePlan& plan);
 
   int number;
+  at::Device device;
+  std::optional<c10::Stream> stream;                // that its work goes to; null on the CPU
   std::map<int, StageOwner> owners;                 // by stage
   std::map<std::pair<int, int>, Replica> replicas;  // by (pipeline, stage)
 };

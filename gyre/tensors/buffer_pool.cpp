@@ -5,12 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/tensors/device.h"
+
 namespace gyre {
 
 struct PooledBuffer::Entry {
   FlatBuffer buffer;
   bool taken = false;
   int64_t leases = 0;
+  std::vector<DeviceEvent> uses = {};  // that have ended here, and perhaps not on the device
 };
 
 class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
@@ -30,10 +33,12 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     Entry* entry = free_.back();
     free_.pop_back();
     entry->taken = true;
+    come_after_uses(entry);
     return {PooledBuffer(shared_from_this(), entry), is_new};
   }
   void let_go(Entry* entry) {
     const std::lock_guard lock(mutex_);
+    end_use(entry);
     entry->taken = false;
     free_if_unused(entry);
   }
@@ -42,9 +47,11 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     ++entry->leases;
     return {entry, [pool = shared_from_this()](Entry* lent) { pool->end_lease(lent); }};
   }
-  bool is_lent(const Entry* entry) const {
+  bool is_lent(Entry* entry) {
     const std::lock_guard lock(mutex_);
-    return entry->leases > 0;
+    if (entry->leases > 0) return true;
+    come_after_uses(entry);
+    return false;
   }
   size_t live() const {
     const std::lock_guard lock(mutex_);
@@ -54,8 +61,16 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
  private:
   void end_lease(Entry* entry) {
     const std::lock_guard lock(mutex_);
+    end_use(entry);
     --entry->leases;
     free_if_unused(entry);
+  }
+  void end_use(Entry* entry) {
+    if (DeviceEvent event = DeviceEvent::record(device_)) entry->uses.push_back(std::move(event));
+  }
+  void come_after_uses(Entry* entry) {
+    for (const DeviceEvent& use : entry->uses) use.block(device_);
+    entry->uses.clear();
   }
   void free_if_unused(Entry* entry) {
     if (entry->taken || entry->leases > 0) return;

@@ -11,7 +11,8 @@
 namespace gyre {
 
 // A buffer taken from a pool. Its holder may write to it as long as it is not lent; the pool has it back once the
-// holder has let go and every lease has ended.
+// holder has let go and every lease has ended. Whoever ends a lease or lets go does so on the thread, and in the
+// stream, that used the buffer; the next holder's work on the device comes after theirs.
 class PooledBuffer {
  public:
   class Pool;
@@ -32,7 +33,8 @@ class PooledBuffer {
 
   // Others may read it until their lease ends.
   Lease lend() const;
-  // Whether a lease is out. Once the answer is no, what its holders read is behind them on every thread.
+  // Whether a lease is out. Once the answer is no, what its holders read is behind them on every thread, and this
+  // thread's work on the device comes after theirs.
   bool is_lent() const;
 
  private:

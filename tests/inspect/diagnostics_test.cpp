@@ -8,6 +8,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "gyre/build/batches.h"
@@ -116,6 +119,80 @@ TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
       EXPECT_NEAR(found.stages[stage].oscillation, expected[stage], 1e-4) << scope << ", stage " << stage;
       EXPECT_NEAR(found.stages[stage].cosine, 1, 1e-4) << scope << ", stage " << stage;
     }
+  }
+}
+
+// Adds up what an optimizer does to the weights, from one update on.
+class UpdateSum final : public Optimizer {
+ public:
+  UpdateSum(std::unique_ptr<Optimizer> optimizer, int64_t from) : optimizer_(std::move(optimizer)), from_(from) {}
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+            const UpdateContext& context) override {
+    std::vector<at::Tensor> before;
+    for (const at::Tensor& weight : weights) before.push_back(weight.clone());
+    optimizer_->step(weights, gradients, context);
+    if (context.update < from_) return;
+    double squared = 0;
+    sum_.resize(weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const at::Tensor change = weights[i] - before[i];
+      squared += change.square().sum(at::kDouble).item<double>();
+      sum_[i] = sum_[i].defined() ? sum_[i] + change : change;
+    }
+    lengths_ += std::sqrt(squared);
+  }
+  NamedTensors state() const override { return optimizer_->state(); }
+  void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
+  double oscillation() const {
+    double squared = 0;
+    for (const at::Tensor& tensor : sum_) squared += tensor.square().sum(at::kDouble).item<double>();
+    return 1 - std::sqrt(squared) / lengths_;
+  }
+
+ private:
+  std::unique_ptr<Optimizer> optimizer_;
+  int64_t from_;
+  std::vector<at::Tensor> sum_;
+  double lengths_ = 0;
+};
+
+// The delays that a diagnosis puts in are those that the schedule has: an asynchronous run makes the same updates.
+TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
+  TrainedModel model;
+  model.data = Dataset::open(directory_ / "tokens").meta().checksums;
+  model.config = config("stage");
+  model.config.pipeline.schedule = "pipedream";
+  model.config.pipeline.accumulate = 1;
+  model.config.optimizer.clip = 1;
+  model.config.model.dropout = 0.1;
+  model.checkpoint.weights = build_pipeline(model.config)->weights();
+  DiagnosticsOptions options;
+  options.draws = 0;
+  options.updates = 6;
+  const Diagnostics found = diagnose(model, options);
+
+  const auto pipeline = build_pipeline(model.config);
+  const Dataset dataset = Dataset::open(model.config.data.tokens);
+  const auto batches = train_batches(model.config, dataset);
+  const int64_t filling = 2;  // of three stages
+  std::vector<UpdateSum*> sums;
+  for (int stage = 0; stage < 3; ++stage) {
+    auto sum = std::make_unique<UpdateSum>(std::move(pipeline->owner(stage).optimizer), filling + 1);
+    sums.push_back(sum.get());
+    pipeline->owner(stage).optimizer = std::move(sum);
+  }
+  struct : SegmentObserver {
+    void on_loss(int64_t, double) override {}
+    void on_update(int, int64_t, const std::vector<double>&) override {}
+  } nobody;
+  Segment segment;
+  segment.schedule = &pipeline->schedule();
+  segment.batches = batches.get();
+  segment.microbatches = filling + options.updates;
+  make_executor("replay")->run(*pipeline, segment, nobody);
+  for (int stage = 0; stage < 3; ++stage) {
+    EXPECT_EQ(found.stages[stage].delay, filling - stage);
+    EXPECT_DOUBLE_EQ(found.stages[stage].oscillation, sums[stage]->oscillation()) << "stage " << stage;
   }
 }
 

@@ -11,9 +11,11 @@ namespace {
 
 class Signum final : public Optimizer {
  public:
-  Signum(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
+  Signum(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
       : momentum_(config.own.get<SignumSettings>().momentum), specs_(specs) {
-    for (const ParameterSpec& spec : specs) means_.push_back(at::zeros(spec.shape, at::kFloat));
+    for (const ParameterSpec& spec : specs) {
+      means_.push_back(at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device)));
+    }
   }
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override {
@@ -41,8 +43,8 @@ class Signum final : public Optimizer {
 
 void add_signum_maker() {
   optimizer_makers().add({"signum",
-                          [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs)
-                              -> std::unique_ptr<Optimizer> { return std::make_unique<Signum>(config, specs); },
+                          [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
+                              -> std::unique_ptr<Optimizer> { return std::make_unique<Signum>(config, specs, device); },
                           [](const OptimizerConfig&, const ParameterSpec& spec) {
                             double bytes = 4;
                             for (const int64_t size : spec.shape) bytes *= static_cast<double>(size);

@@ -54,9 +54,8 @@ class EmulatedStage {
   }
 
   void update(std::span<at::Tensor> gradients, int stages, int64_t t, const RuntimeOptions& options) {
-    const double norm = std::sqrt(combine(squared_norms(gradients)));
-    const double factor = clip_factor(norm, options.clip);
-    if (factor < 1) scale(gradients, factor);
+    const at::Tensor norms = squared_norms(gradients);
+    clip(gradients, whole_norm({&norms, 1}), options.clip);
     UpdateContext context;
     context.mean_delay = {static_cast<double>(delay_), static_cast<double>(stages - 1) / 2};
     context.update = t + 1;

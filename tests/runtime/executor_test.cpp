@@ -61,9 +61,8 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
       outcome.recorder.losses[m] = owner.layers.forward(weights, batch.inputs, context, saved).item<double>();
       owner.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved, gradients.tensors);
     }
-    const double norm = std::sqrt(combine(squared_norms(gradients.tensors)));
-    const double factor = clip_factor(norm, pipeline.options().clip);
-    if (factor < 1) scale(gradients.tensors, factor);
+    const at::Tensor norms = squared_norms(gradients.tensors);
+    clip(gradients.tensors, whole_norm({&norms, 1}), pipeline.options().clip);
     UpdateContext context;
     context.update = update;
     context.learning_rate = pipeline.options().learning_rate(update);

@@ -106,5 +106,26 @@ TEST(NonFinite, TooManyInARowEndTheRun) {
   }
 }
 
+// The conductor hears workers one after another; the loss is told, and not a gradient that it spoiled, whoever is heard
+// first.
+TEST(NonFinite, ALossEndsTheRunByItsOwnName) {
+  for (const char* executor : {"replay", "threads"}) {
+    Experiment e;
+    e.executor = executor;
+    e.stages = 3;
+    Pipeline pipeline = make_pipeline(e);
+    pipeline.owner(2).weights.begin_update()[0].fill_(std::numeric_limits<float>::quiet_NaN());
+    pipeline.owner(2).weights.restart(0);
+    Recorder recorder;
+    try {
+      run_segment(pipeline, e, 0, 30, recorder);
+      FAIL() << "it went on";
+    } catch (const Divergence& divergence) {
+      EXPECT_THAT(divergence.what(), ::testing::HasSubstr("the loss of microbatch 0 is")) << executor;
+    }
+    EXPECT_TRUE(recorder.losses.empty()) << "a loss that is none is nobody's to record";
+  }
+}
+
 }  // namespace
 }  // namespace gyre

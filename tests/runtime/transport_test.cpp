@@ -197,13 +197,15 @@ TEST(MemoryTransport, ALinkHasRoomForItsCapacityAndGivesMessagesByNumberOrInOrde
 }
 
 TEST(Reports, ComeOutOfMessagesAsTheyWentIn) {
-  const auto loss = std::get<LossReport>(to_report(to_message(LossReport{12, -0.1})));
+  const auto loss = std::get<LossReport>(to_report(to_message(LossReport{12, at::scalar_tensor(-0.25)})));
   EXPECT_EQ(loss.microbatch, 12);
-  EXPECT_EQ(loss.loss, -0.1);
-  const auto update = std::get<UpdateReport>(to_report(to_message(UpdateReport{3, 9, {0.5, 1e300}})));
+  EXPECT_EQ(loss.loss.item<double>(), -0.25);
+  const at::Tensor norms = at::tensor({0.5, 1e300}, at::kDouble);
+  const auto update = std::get<UpdateReport>(to_report(to_message(UpdateReport{3, 9, norms, norms.sum().sqrt()})));
   EXPECT_EQ(update.stage, 3);
   EXPECT_EQ(update.window, 9);
-  EXPECT_EQ(update.squared_norms, (std::vector<double>{0.5, 1e300}));
+  EXPECT_TRUE(update.squared_norms.equal(norms));
+  EXPECT_TRUE(update.norm.equal(norms.sum().sqrt()));
   EXPECT_EQ(std::get<HeldReport>(to_report(to_message(HeldReport{7}))).admitted, 7);
   EXPECT_EQ(to_limit(limit_message(44)), 44);
   EXPECT_FALSE(to_limit(hold_message()));
@@ -214,7 +216,7 @@ TEST(Reports, ComeOutOfMessagesAsTheyWentIn) {
   end.worker.trace = {{Action{ActionKind::Adopt, 2, 1, int64_t{1} << 60}, 0.25, 0.5}};
   end.costs = {{}, {{ActionKind::Forward, {3, 0.5, 0.25}}, {ActionKind::Update, {1, 0, 2}}}};
   end.replicas.push_back({1, {100, 200}, {{0, 5}, {3, 2}}, {{1, 7}}, 4});
-  end.owners.push_back({1, 2, 3});
+  end.owners.push_back({1, 3});
   const auto found = std::get<FinalReport>(to_report(to_message(end)));
   EXPECT_EQ(found.worker.busy_seconds, 1.25);
   EXPECT_EQ(found.worker.actions, 17);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/lease.h"
 
 namespace gyre {
@@ -21,7 +22,8 @@ struct Message {
   int64_t number = 0;  // of a microbatch or window, counted from the segment's start
   std::vector<at::Tensor> tensors;
   std::vector<double> values;
-  Lease lease;  // of the tensors' memory, when it is to go back to the sender
+  Lease lease;             // of the tensors' memory, when it is to go back to the sender
+  DeviceEvent ready = {};  // when the tensors' values are there
 };
 
 class Sender {
@@ -42,6 +44,11 @@ class Receiver {
   // The message that was sent first of those that have come.
   virtual std::optional<Message> try_receive() = 0;
 };
+
+// Sends what this thread's stream on `device` may still be computing.
+void send_from(at::Device device, Sender& link, Message message);
+// A message that has come, with its tensors on `device`, for this thread's work there.
+std::optional<Message> arrived_on(at::Device device, std::optional<Message> message);
 
 enum class LinkKind {
   Activation,  // into (pipeline, stage) from the stage below

@@ -1,0 +1,15 @@
+// An update that changes nothing where the gradient is not finite.
+#pragma once
+
+#include "gyre/optim/optimizer.h"
+
+namespace gyre {
+
+// optimizer.step, unless the gradients' `norm` (0-dim, on their device) is not finite: then weights and state stay what
+// they are, and no moment or basis hears of it. Nobody waits for the number. On the CPU it is at hand, and decides.
+// Other devices make the step from zeros and undo it, at the price of a copy of weights and state; there alone a basis
+// whose first refresh falls on such an update is without directions until the next.
+void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context);
+
+}  // namespace gyre

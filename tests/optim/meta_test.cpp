@@ -1,0 +1,93 @@
+// Optimizers make their tensors where they are told to, and ask no device for a number: every one takes its steps on
+// libtorch's meta device, which has shapes and no values, so that whatever reads one fails.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "fixture.h"
+#include "gyre/optim/clipping.h"
+#include "gyre/optim/finite_step.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+// A fused matrix, one with a long side, and what AdamW has.
+std::vector<ParameterSpec> specs() {
+  std::vector<ParameterSpec> specs = {matrix("qkv", 12, 4, true, 3), matrix("up", 16, 4, true),
+                                      matrix("embedding", 9, 4, false)};
+  specs.emplace_back();
+  specs.back().name = "bias";
+  specs.back().shape = {5};
+  return specs;
+}
+
+std::vector<at::Tensor> tensors(at::Device device) {
+  std::vector<at::Tensor> made;
+  for (const ParameterSpec& spec : specs()) made.push_back(at::ones(spec.shape, at::kFloat).to(device));
+  return made;
+}
+
+constexpr int64_t kFrequency = 3;
+
+OptimizerConfig basis_rotation() {
+  OptimizerConfig config = config_of("basis-rotation");
+  rotation(config).frequency = kFrequency;
+  return config;
+}
+
+// Clipped updates with delay, past three refreshes of a basis.
+void train(const OptimizerConfig& config, const std::string& what) {
+  const at::Device meta = at::kMeta;
+  const auto optimizer = make_optimizer(config, specs(), meta);
+  const std::vector<at::Tensor> weights = tensors(meta);
+  for (int64_t update = 1; update <= 3 * kFrequency + 1; ++update) {
+    const std::vector<at::Tensor> gradients = tensors(meta);
+    UpdateContext context = context_of(update, 1e-3);
+    context.delay = 2;
+    context.mean_delay = {2, 1};
+    const std::vector<at::Tensor> squared = {squared_norms(gradients)};
+    const at::Tensor norm = whole_norm(squared);
+    clip(gradients, norm, 0.5);
+    ASSERT_NO_THROW(step_if_finite(*optimizer, weights, gradients, norm, context)) << what << ", update " << update;
+  }
+  for (const auto& [name, tensor] : optimizer->state()) EXPECT_EQ(tensor.device(), meta) << what << ": " << name;
+}
+
+TEST(MetaDevice, EveryOptimizerTakesItsStepsWithoutAValue) {
+  for (const std::string& kind : optimizer_makers().names()) {
+    train(kind == "basis-rotation" ? basis_rotation() : config_of(kind), kind);
+  }
+}
+
+// Adaptive refresh is not here: what it looks at decides whether a decomposition is made, so it reads a number every
+// `frequency` updates.
+TEST(MetaDevice, EveryKindOfBasisIsRefreshedWithoutAValue) {
+  OptimizerConfig config = basis_rotation();
+  BasisRotationSettings& settings = rotation(config);
+  for (const char* source : {"second", "first"}) {
+    for (const char* refresh : {"fixed", "stage-aware"}) {
+      for (const int64_t sketch : {0, 2}) {
+        for (const bool every : {false, true}) {
+          settings.source = source;
+          settings.refresh = refresh;
+          settings.geometry = every ? "unilateral" : "bilateral";
+          settings.long_sides = every ? "whole" : "thin";
+          settings.sketch = sketch;
+          settings.max_dimension = sketch > 0 ? 3 : 0;
+          settings.refresh_lag = every ? 1 : 0;
+          settings.transport = every;
+          settings.look_ahead = every ? 0.5 : 0;
+          config.delay_warmup = every ? 5 : 0;
+          train(config, std::string(source) + " " + refresh + ", sketch " + std::to_string(sketch));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre
