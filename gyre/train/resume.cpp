@@ -37,11 +37,13 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
                     "what is missing, or start another run with --out",
                     place, run.metrics().string(), *record.last_checkpoint));
   }
-  if (record.newest_step > 0 && !is_there(run.checkpoints())) {
-    throw InputError(
-        fmt::format("{}: is missing, but {} has {} steps; mount or put back what is missing, make the "
-                    "directory if there never was a checkpoint in it, or start another run with --out",
-                    place, run.metrics().string(), record.newest_step));
+  // The first checkpoint may have been written and not noted yet, so that an empty place says nothing.
+  if (record.newest_step > 0 && !is_there(run.checkpoints_marker())) {
+    const std::string metrics = run.metrics().string();
+    throw InputError(fmt::format(
+        "{}: {}, but {} has {} steps; mount or put back what is missing, or remove {} to begin again", place,
+        is_there(run.checkpoints()) ? "has no checkpoint and is not the directory that the run made" : "is missing",
+        metrics, record.newest_step, metrics));
   }
 }
 

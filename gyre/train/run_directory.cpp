@@ -17,6 +17,9 @@ Config RunDirectory::load_config() const {
 
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
+  if (!is_there(checkpoints_marker())) {
+    write_file_atomic(checkpoints_marker(), "This directory is where a run of gyre keeps its checkpoints.\n", files_);
+  }
   make_directories(tokenizer(), files_);
   if (!is_there(tokenizer() / kMetaFile)) {
     copy_tokenizer(config_to_save.data.tokens, tokenizer(), files_);

@@ -23,14 +23,16 @@ class RunDirectory {
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
   std::filesystem::path costs() const { return root_ / "costs.json"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  // Says that checkpoints/ is the directory this run made, and not the empty one where a disk was mounted.
+  std::filesystem::path checkpoints_marker() const { return checkpoints() / ".of-a-run"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
 
   // Whether a run has begun here. InputError where that cannot be told.
   bool has_run() const { return is_there(config()); }
   // InputError unless a run is here.
   Config load_config() const;
-  // Creates the directory and writes configuration and tokenizer, each atomically. The tokenizer of a run that is here
-  // already stays: it is what its text was made with.
+  // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
+  // that is here already stays: it is what its text was made with.
   void create(const Config& config) const;
 
  private:

@@ -120,7 +120,46 @@ TEST_F(Records, ARunKilledBeforeItsFirstCheckpointBeginsAgainAndSaysSo) {
   FaultyFiles again(30, Fault::Kill);
   complaint("early", {.set = {"run.checkpoint_every=0"}, .files = &again});
   fs::remove_all(path("early") / "checkpoints");
-  EXPECT_THAT(complaint("early", {.resume = true}), HasSubstr("make the directory if there never was a checkpoint"));
+  const std::string way_out = "remove " + (path("early") / "metrics.jsonl").string() + " to begin again";
+  EXPECT_THAT(complaint("early", {.resume = true}), AllOf(HasSubstr("checkpoints: is missing"), HasSubstr(way_out)));
+  fs::remove(path("early") / "metrics.jsonl");
+  EXPECT_EQ(resume("early").step, 12);
+}
+
+TEST_F(Records, AnEmptyMountPointIsNoBeginningBeforeTheFirstCheckpointIsNotedEither) {
+  // Killed at every call after its first checkpoint has its name, before the metrics note it.
+  int64_t unnoted = 0;
+  for (int64_t at = 0;; ++at) {
+    fs::remove_all(path("first"));
+    FaultyFiles files(at, Fault::Kill);
+    complaint("first", {.set = {"run.updates=2", "run.checkpoint_every=2", "run.eval_every=0"}, .files = &files});
+    ASSERT_TRUE(files.struck());
+    const bool saved = !list_checkpoints(path("first") / "checkpoints").empty();
+    const bool noted = saved && read_record(path("first") / "metrics.jsonl", 2).last_checkpoint.has_value();
+    if (noted) break;
+    if (!saved) continue;
+    ++unnoted;
+    const auto metrics = read_file(path("first") / "metrics.jsonl");
+    fs::rename(path("first") / "checkpoints", path("unmounted"));
+    fs::create_directory(path("first") / "checkpoints");
+    EXPECT_THAT(complaint("first", {.resume = true}),
+                AllOf(HasSubstr("has no checkpoint and is not the directory that the run made"),
+                      HasSubstr("has 2 steps; mount or put back what is missing, or remove")));
+    EXPECT_EQ(read_file(path("first") / "metrics.jsonl"), metrics);
+    fs::remove(path("first") / "checkpoints");
+    fs::rename(path("unmounted"), path("first") / "checkpoints");
+    EXPECT_EQ(resume("first", {"run.updates=4"}).step, 4);
+  }
+  EXPECT_GT(unnoted, 0);
+}
+
+TEST_F(Records, RunsWithoutTheMarkOfTheirCheckpointsGoOn) {
+  run("unmarked", {.set = {"run.keep_checkpoints=1"}});
+  const fs::path marker = path("unmarked") / "checkpoints" / ".of-a-run";
+  ASSERT_TRUE(fs::exists(marker)) << "removing obsolete checkpoints leaves it";
+  fs::remove(marker);  // made by an earlier version
+  EXPECT_EQ(resume("unmarked", {"run.updates=16"}).step, 16);
+  EXPECT_TRUE(fs::exists(marker));
 }
 
 TEST_F(Records, ANewRunDoesNotTakeThePlaceOfWhatIsLeftOfOne) {
