@@ -17,7 +17,7 @@ using namespace testing_support;
 
 // A fused matrix, one with a long side, and what AdamW has.
 std::vector<ParameterSpec> specs() {
-  std::vector<ParameterSpec> specs = {matrix("qkv", 12, 4, true, 3), matrix("up", 16, 4, true),
+  std::vector<ParameterSpec> specs = {matrix("qkv", 12, 4, true, {4, 4, 4}), matrix("up", 16, 4, true),
                                       matrix("embedding", 9, 4, false)};
   specs.emplace_back();
   specs.back().name = "bias";

@@ -4,7 +4,7 @@
 
 namespace gyre::outside {
 
-void add_kinds();         // kinds.cpp: free of torch, as gyre is
+void add_kinds();          // kinds.cpp: free of torch, as gyre is
 void add_lifo_schedule();  // lifo_schedule.cpp
 void add_signum_maker();   // signum_optimizer.cpp
 void add_echo_maker();     // echo_model.cpp

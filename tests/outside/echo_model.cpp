@@ -1,5 +1,5 @@
-// "echo": a decoder of ReLU blocks that learns to repeat each token instead of finding the next: layers and an objective
-// of its own.
+// "echo": a decoder of ReLU blocks that learns to repeat each token instead of finding the next: layers and an
+// objective of its own.
 #include <utility>
 
 #include "gyre/build/model_maker.h"
@@ -39,10 +39,11 @@ class Repeated final : public BatchSource {
 }  // namespace
 
 void add_echo_maker() {
-  model_makers().add({"echo", layers, [](const ModelSettings&, std::unique_ptr<BatchSource> text, int64_t)
-                                          -> std::unique_ptr<BatchSource> {
-                        return std::make_unique<Repeated>(std::move(text));
-                      }});
+  model_makers().add(
+      {"echo", layers,
+       [](const ModelSettings&, std::unique_ptr<BatchSource> text, int64_t) -> std::unique_ptr<BatchSource> {
+         return std::make_unique<Repeated>(std::move(text));
+       }});
 }
 
 }  // namespace gyre::outside
