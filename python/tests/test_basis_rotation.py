@@ -67,16 +67,16 @@ class Rotation(unittest.TestCase):
 
     def test_follows_the_published_update(self):
         gradients = self.gradients(60, 7, 5)
-        ours, _ = self.run_on(gradients, frequency=10, long_sides="whole")
+        ours, _ = self.run_on(gradients, betas=(0.9, 0.999), frequency=10, long_sides="whole")
         expected = reference_rotation(torch.ones(7, 5), gradients, 1e-2, (0.9, 0.999), 1e-8, 0.01, 10)
         self.assertLess((ours - expected).abs().max().item(), 2e-4)
-        unrotated, _ = self.run_on(gradients, rotate=False)
+        unrotated, _ = self.run_on(gradients, betas=(0.9, 0.999), rotate=False)
         self.assertGreater((unrotated - expected).abs().max().item(), 1e-2)
 
     def test_without_rotation_is_adamw(self):
         for shape in ((6, 4), (5,), (2, 3, 4)):
             gradients = self.gradients(30, *shape)
-            ours, _ = self.run_on(gradients, rotate=False)
+            ours, _ = self.run_on(gradients, betas=(0.9, 0.999), rotate=False)
             p = torch.nn.Parameter(torch.ones(shape))
             adamw = torch.optim.AdamW([p], lr=1e-2, weight_decay=0.01)
             for g in gradients:
