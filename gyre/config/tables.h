@@ -1,6 +1,8 @@
 // Walks over all options of a configuration, table by table, in the order of the file.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <type_traits>
 
@@ -29,8 +31,10 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   const auto with_kinds = [&](const std::string& table, auto& settings) {
     common(table, settings);
     for (auto& [kind, own] : settings.own.tables()) {
-      own.each_option([&, name = table + "." + kind](const char* key, auto& field, const Range& range,
-                                                     const char* meaning) { visit(name, key, field, range, meaning); });
+      own.each_option([&, name = fmt::format("{}.{}", table, kind)](const char* key, auto& field, const Range& range,
+                                                                    const char* meaning) {
+        visit(name, key, field, range, meaning);
+      });
     }
   };
   with_kinds("model", c.model);
