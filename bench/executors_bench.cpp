@@ -42,7 +42,7 @@ struct Silent final : SegmentObserver {
 
 // Eight equal blocks; embedding and head are small beside them.
 Pipeline make_pipeline(int stages, const std::string& optimizer) {
-  GptConfig gpt;
+  ModelSettings gpt;
   gpt.vocabulary = kVocabulary;
   gpt.context = kContext;
   const Layers layers = build_gpt(gpt);

@@ -36,7 +36,7 @@ struct Ignore final : SegmentObserver {
 };
 
 void compare(const std::string& name, int64_t updates) {
-  GptConfig gpt;
+  ModelSettings gpt;
   gpt.layers = 6;
   gpt.vocabulary = kVocabulary;
   const Layers layers = build_gpt(gpt);

@@ -72,7 +72,7 @@ class Block {
 
  private:
   static Layers layers(int64_t width) {
-    GptConfig gpt;
+    ModelSettings gpt;
     gpt.layers = 1;
     gpt.width = width;
     gpt.heads = width / 64;

@@ -4,17 +4,9 @@
 #include <memory>
 
 #include "gyre/batches/batch.h"
+#include "gyre/model/settings/special_tokens.h"
 
 namespace gyre {
-
-// The special tokens, behind the tokenizer's own vocabulary.
-struct SpecialTokens {
-  explicit SpecialTokens(int64_t tokenizer_vocabulary)
-      : classify(tokenizer_vocabulary), separator(tokenizer_vocabulary + 1), mask(tokenizer_vocabulary + 2) {}
-  int64_t classify, separator, mask;
-  static constexpr int64_t kCount = 3;
-};
-inline constexpr int64_t kTokensAroundSegments = 3;  // of a sequence
 
 class MaskedBatches final : public BatchSource {
  public:

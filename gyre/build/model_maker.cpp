@@ -9,38 +9,12 @@
 namespace gyre {
 namespace {
 
-Layers gpt_layers(const ModelSettings& model) {
-  GptConfig gpt;
-  gpt.layers = static_cast<int>(model.layers);
-  gpt.width = model.width;
-  gpt.heads = model.heads;
-  gpt.context = model.context;
-  gpt.vocabulary = model.vocabulary;
-  gpt.mlp_width = model.mlp_width;
-  gpt.activation = model.activation;
-  gpt.bias = model.bias;
-  gpt.dropout = model.dropout;
-  return build_gpt(gpt);
-}
-
 BertSettings bert_settings(const ModelSettings& model) {
   return model.own.of_kind(model.kind).get<BertSettings>();
 }
 
 Layers bert_layers(const ModelSettings& model) {
-  BertConfig bert;
-  bert.layers = static_cast<int>(model.layers);
-  bert.width = model.width;
-  bert.heads = model.heads;
-  bert.context = model.context;
-  bert.vocabulary = model.vocabulary;
-  bert.separator = SpecialTokens(model.vocabulary - SpecialTokens::kCount).separator;
-  bert.mlp_width = model.mlp_width;
-  bert.activation = model.activation;
-  bert.dropout = model.dropout;
-  bert.post_norm = bert_settings(model).norm == "post";
-  bert.sentence_order = bert_settings(model).sentence_order;
-  return build_bert(bert);
+  return build_bert({model, bert_settings(model)});
 }
 
 std::unique_ptr<BatchSource> bert_batches(const ModelSettings& model, std::unique_ptr<BatchSource> text, int64_t seed) {
@@ -52,7 +26,7 @@ std::unique_ptr<BatchSource> bert_batches(const ModelSettings& model, std::uniqu
 
 Registry<ModelMaker>& model_makers() {
   static Registry<ModelMaker> makers("[model] kind",
-                                     {{"gpt", gpt_layers, nullptr}, {"bert", bert_layers, bert_batches}});
+                                     {{"gpt", build_gpt, nullptr}, {"bert", bert_layers, bert_batches}});
   return makers;
 }
 

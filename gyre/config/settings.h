@@ -28,11 +28,11 @@ struct DataSettings {
 };
 
 struct PipelineSettings {
-  std::string schedule = "pipedream";
-  int64_t stages = 1;
+  std::string schedule = ScheduleOptions().name;
+  int64_t stages = ScheduleOptions().stages;
   int64_t microbatch = 8;
-  int64_t accumulate = 1;
-  double tb_over_tf = 2;
+  int64_t accumulate = ScheduleOptions().window;
+  double tb_over_tf = ScheduleOptions().tb_over_tf;
   std::string weights = "auto";
   bool recompute = false;
   std::string executor = "threads";

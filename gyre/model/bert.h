@@ -2,25 +2,17 @@
 // segments are in their order (ALBERT's sentence order). Post-norm as published, or pre-norm.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "gyre/model/layer.h"
+#include "gyre/model/settings/model_settings.h"
+#include "gyre/model/settings/special_tokens.h"
 
 namespace gyre {
 
-struct BertConfig {
-  int layers = 8;  // transformer blocks
-  int64_t width = 256;
-  int64_t heads = 8;
-  int64_t context = 128;
-  int64_t vocabulary = 259;  // the special tokens included
-  int64_t separator = 257;   // the token that ends a segment: what comes after the first has token type 1
-  int64_t mlp_width = 0;     // 0: 4 * width
-  std::string activation = "gelu";
-  double dropout = 0;
-  bool post_norm = true;
-  bool sentence_order = false;
+// The vocabulary includes the special tokens.
+struct BertConfig : ModelSettings, BertSettings {
+  bool post_norm() const { return norm == "post"; }
+  // The token that ends a segment: what comes after the first has token type 1.
+  int64_t separator() const { return SpecialTokens(vocabulary - SpecialTokens::kCount).separator; }
 };
 
 // The layers: "embedding", "blocks.0" ..., "head". Targets are (batch, context) int64: the token to be found, or -1

@@ -24,7 +24,7 @@ class BertEmbedding {
   };
 
   BertEmbedding(ParameterList& parameters, const BertConfig& config)
-      : separator_(config.separator),
+      : separator_(config.separator()),
         width_(static_cast<double>(config.width)),
         tokens_(parameters, "token", config.vocabulary, config.width),
         positions_(parameters, "position", config.context, config.width),

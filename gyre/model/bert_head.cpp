@@ -205,7 +205,7 @@ class BertHead {
  private:
   // With pre-norm a final norm's parameters come first.
   MaskedTokenHead declare(ParameterList& parameters) {
-    if (!config_.post_norm) norm_.emplace(parameters, "norm", norm_options(config_));
+    if (!config_.post_norm()) norm_.emplace(parameters, "norm", norm_options(config_));
     return {parameters, config_};
   }
 

@@ -18,11 +18,11 @@ class GptEmbedding {
     auto members() const { return std::tie(tokens, positions, dropout); }
   };
 
-  GptEmbedding(ParameterList& parameters, const GptConfig& config)
-      : width_(static_cast<double>(config.width)),
-        tokens_(parameters, "token", config.vocabulary, config.width),
-        positions_(parameters, "position", config.context, config.width),
-        dropout_({config.dropout, config.width, 0}) {}
+  GptEmbedding(ParameterList& parameters, const ModelSettings& settings)
+      : width_(static_cast<double>(settings.width)),
+        tokens_(parameters, "token", settings.vocabulary, settings.width),
+        positions_(parameters, "position", settings.context, settings.width),
+        dropout_({settings.dropout, settings.width, 0}) {}
 
   // input: (batch, context) int64 tokens. Returns (batch, context, width).
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
@@ -55,8 +55,8 @@ class GptEmbedding {
 
 }  // namespace
 
-std::shared_ptr<const Layer> make_gpt_embedding(const GptConfig& config) {
-  return std::make_shared<LayerOf<GptEmbedding>>("embedding", config);
+std::shared_ptr<const Layer> make_gpt_embedding(const ModelSettings& settings) {
+  return std::make_shared<LayerOf<GptEmbedding>>("embedding", settings);
 }
 
 }  // namespace gyre

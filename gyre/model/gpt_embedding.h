@@ -3,11 +3,12 @@
 
 #include <memory>
 
-#include "gyre/model/gpt.h"
+#include "gyre/model/layer.h"
+#include "gyre/model/settings/model_settings.h"
 
 namespace gyre {
 
 // The layer "embedding".
-std::shared_ptr<const Layer> make_gpt_embedding(const GptConfig& config);
+std::shared_ptr<const Layer> make_gpt_embedding(const ModelSettings& settings);
 
 }  // namespace gyre

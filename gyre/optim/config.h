@@ -12,9 +12,9 @@
 namespace gyre {
 
 struct OptimizerConfig : AdamSettings {
-  std::string kind = "basis-rotation";  // a name in optimizer_kinds() and optimizer_makers()
-  int64_t delay_warmup = 0;             // updates over which the discount for a stage's delay fades; 0: there is none
-  OptionTable own = {};                 // of the kind; empty: its defaults
+  std::string kind = kUsualOptimizer;  // a name in optimizer_kinds() and optimizer_makers()
+  int64_t delay_warmup = 0;            // updates over which the discount for a stage's delay fades; 0: there is none
+  OptionTable own = {};                // of the kind; empty: its defaults
   bool operator==(const OptimizerConfig&) const = default;
 };
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gyre/build/build.h"
+#include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/optim/config.h"
@@ -135,6 +136,36 @@ TEST(Config, OverridesTakeTomlOrBareStrings) {
   EXPECT_EQ(config.run.drains, (std::vector<int64_t>{3, 7}));
   EXPECT_FALSE(config.model.bias);
   EXPECT_EQ(config.data.tokens, "a/b");
+}
+
+TEST(Config, AModelIsIdentifiedByEveryOptionButDropout) {
+  const Config bert = parse_config(kMinimal, "x", {"model.kind=bert"});
+  const nlohmann::ordered_json saved = model_identity(bert);
+  for (const std::string& key : config_keys()) {
+    const bool of_bert = key.starts_with("model.bert.");
+    if (!key.starts_with("model.") || key == "model.kind" || (key.find('.', 6) != std::string::npos && !of_bert))
+      continue;
+    const std::string other = key == "model.width" ? "264" : key == "model.heads" ? "4" : another(key);
+    const std::string name = key.substr(key.rfind('.') + 1);
+    Config changed = bert;
+    if (key == "model.bias") {  // a BERT that is not configured so, but identified
+      changed.model.bias = false;
+    } else {
+      changed = parse_config(kMinimal, "x", {"model.kind=bert", key + "=" + other});
+    }
+    const bool is_other = name != "dropout";
+    if (is_other) {
+      EXPECT_THROW(check_model_identity(saved, changed), InputError) << key;
+    } else {
+      EXPECT_NO_THROW(check_model_identity(saved, changed));
+      continue;
+    }
+    // A checkpoint from before the key was there has its default.
+    nlohmann::ordered_json older = saved;
+    older.erase(name);
+    EXPECT_NO_THROW(check_model_identity(older, bert)) << key;
+    EXPECT_THROW(check_model_identity(older, changed), InputError) << key;
+  }
 }
 
 TEST(Config, ErrorsSayWhereAndWhatInstead) {

@@ -9,9 +9,12 @@
 #include "gyre/core/error.h"
 #include "gyre/model/bert.h"
 #include "gyre/model/stage.h"
+#include "model/autograd.h"
 
 namespace gyre {
 namespace {
+
+using testing_support::expect_equal_to_autograd;
 
 constexpr int64_t kText = 11;  // tokenizer's vocabulary
 
@@ -22,8 +25,8 @@ BertConfig small(bool post_norm, bool order) {
   config.heads = 3;
   config.context = 9;
   config.vocabulary = kText + SpecialTokens::kCount;
-  config.separator = SpecialTokens(kText).separator;
-  config.post_norm = post_norm;
+  config.kind = "bert";
+  config.norm = post_norm ? "post" : "pre";
   config.sentence_order = order;
   return config;
 }
@@ -48,7 +51,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
     int64_t current = 0;
     for (int64_t t = 0; t < context; ++t) {
       type[s][t] = current;
-      if (tokens[s][t].item<int64_t>() == config.separator) current = 1;
+      if (tokens[s][t].item<int64_t>() == config.separator()) current = 1;
     }
   }
   const auto rows = [&](const at::Tensor& from, const at::Tensor& which) {
@@ -78,7 +81,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
     const auto mlp = [&](const at::Tensor& v) {
       return at_offset(8, [&] { return affine(at::gelu(affine(v), "none")); });
     };
-    if (config.post_norm) {
+    if (config.post_norm()) {
       x = norm1(x + attend(x));
       x = norm2(x + mlp(x));
     } else {
@@ -87,7 +90,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
     }
     next = first + 12;
   }
-  if (!config.post_norm) x = norm(x);
+  if (!config.post_norm()) x = norm(x);
   const at::Tensor transformed = norm(at::gelu(affine(x), "none"));
   const at::Tensor logits = affine(transformed);
   at::Tensor wanted = targets.clone();
@@ -122,39 +125,9 @@ TEST_P(BertLayers, EqualAutograd) {
   const Stage stage(build_bert(config), 0);
   const Batch batch = MaskedBatches(std::make_unique<CountingText>(4, config.context - 3), kText, 1, order).batch(3);
   at::manual_seed(1);
-  std::vector<at::Tensor> weights, leaves, gradients;
-  for (const ParameterSpec& spec : stage.parameters()) {
-    // Larger than the usual initial weights, so that every non-linearity matters.
-    weights.push_back(
-        initial_value(spec, 1).mul(spec.shape.size() == 2 ? 15.0 : 1.0).add(at::randn(spec.shape).mul(0.1)).to(type));
-    leaves.push_back(weights.back().clone().requires_grad_());
-    gradients.push_back(at::zeros(spec.shape, type));
-  }
-  const at::Tensor expected = reference_loss(config, leaves, batch.inputs, batch.targets);
-  expected.backward();
-
-  const at::NoGradGuard no_grad;
-  LayerContext context;
-  context.targets = batch.targets;
-  for (const bool split : {false, true}) {
-    for (at::Tensor& gradient : gradients) gradient.zero_();
-    StageSaved saved;
-    const at::Tensor loss = stage.forward(weights, batch.inputs, context, saved);
-    if (split) {
-      stage.backward_input(weights, at::scalar_tensor(1.0), saved);
-      stage.backward_weights(saved, gradients);
-    } else {
-      stage.backward(weights, at::scalar_tensor(1.0), saved, gradients);
-    }
-    const double tolerance = type == at::kDouble ? 1e-9 : 5e-5;
-    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), tolerance);
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const double error = (gradients[i] - leaves[i].grad()).abs().max().item<double>();
-      const double size = leaves[i].grad().abs().max().item<double>();
-      EXPECT_LT(error, tolerance * std::max(1.0, size)) << stage.parameters()[i].name;
-      EXPECT_GT(size, 0) << stage.parameters()[i].name;
-    }
-  }
+  expect_equal_to_autograd(stage, batch.inputs, batch.targets, type, [&](const std::vector<at::Tensor>& weights) {
+    return reference_loss(config, weights, batch.inputs, batch.targets);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BertLayers,

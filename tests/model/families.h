@@ -39,8 +39,8 @@ inline Layers build_llama(const LlamaConfig& config) {
   return layers;
 }
 
-inline GptConfig tiny_gpt() {
-  GptConfig config;
+inline ModelSettings tiny_gpt() {
+  ModelSettings config;
   config.layers = 1;
   config.width = 24;
   config.heads = 4;
@@ -56,7 +56,7 @@ inline BertConfig tiny_bert() {
   config.heads = 4;
   config.context = 43;
   config.vocabulary = 50;
-  config.separator = 49;
+  config.kind = "bert";
   return config;
 }
 

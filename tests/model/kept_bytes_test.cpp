@@ -40,7 +40,7 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
 TEST(KeptBytes, OfGpt) {
   for (const double dropout : {0.0, 0.1}) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
-      GptConfig config = tiny_gpt();
+      ModelSettings config = tiny_gpt();
       config.dropout = dropout;
       expect_kept(build_gpt(config), type, fmt::format("gpt, dropout {}, {}", dropout, at::toString(type)));
     }
@@ -52,7 +52,7 @@ TEST(KeptBytes, OfBert) {
     for (const bool post_norm : {false, true}) {
       BertConfig config = tiny_bert();
       config.dropout = dropout;
-      config.post_norm = post_norm;
+      config.norm = post_norm ? "post" : "pre";
       const std::string what = fmt::format("bert, dropout {}, post-norm {}", dropout, post_norm);
       expect_kept(build_bert(config), at::kFloat, what, true);
     }
@@ -66,7 +66,7 @@ TEST(KeptBytes, OfLlama) {
 }
 
 TEST(KeptBytes, OfSizesThatFitNoInteger) {
-  GptConfig config;
+  ModelSettings config;
   config.layers = 1;
   config.width = 1 << 20;
   config.heads = 1 << 20;

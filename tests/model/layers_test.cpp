@@ -12,8 +12,8 @@
 namespace gyre {
 namespace {
 
-GptConfig small(bool bias, const std::string& activation) {
-  GptConfig config;
+ModelSettings small(bool bias, const std::string& activation) {
+  ModelSettings config;
   config.layers = 2;
   config.width = 12;
   config.heads = 3;
@@ -25,7 +25,7 @@ GptConfig small(bool bias, const std::string& activation) {
 }
 
 // The same model written with operations that autograd understands, in the type of `weights`.
-at::Tensor reference_loss(const GptConfig& config, const std::vector<at::Tensor>& weights, const at::Tensor& tokens,
+at::Tensor reference_loss(const ModelSettings& config, const std::vector<at::Tensor>& weights, const at::Tensor& tokens,
                           const at::Tensor& targets) {
   size_t next = 0;
   const auto take = [&] { return weights[next++]; };
@@ -76,7 +76,7 @@ struct Problem {
   at::Tensor tokens, targets;
 };
 
-Problem make_problem(const GptConfig& config, at::ScalarType type) {
+Problem make_problem(const ModelSettings& config, at::ScalarType type) {
   Problem problem{Stage(build_gpt(config), 0), {}, {}, {}};
   at::manual_seed(1);
   // Larger than the usual initial weights, so that every non-linearity matters.
@@ -116,7 +116,7 @@ class GptLayers : public ::testing::TestWithParam<std::tuple<bool, std::string, 
 
 TEST_P(GptLayers, EqualAutograd) {
   const auto& [bias, activation, type] = GetParam();
-  const GptConfig config = small(bias, activation);
+  const ModelSettings config = small(bias, activation);
   const Problem problem = make_problem(config, type);
   const Result ours = run(problem, type);
 
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(All, GptLayers,
                                             ::testing::Values(at::kDouble, at::kFloat)));
 
 TEST(GptLayersBf16, StayNearFp32) {
-  const GptConfig config = small(true, "gelu");
+  const ModelSettings config = small(true, "gelu");
   const Problem exact = make_problem(config, at::kFloat);
   Problem rounded = exact;
   for (auto& weight : rounded.weights) weight = weight.to(at::kBFloat16);
@@ -168,7 +168,7 @@ TEST(GptLayersScale, TheLossWeightScalesGradients) {
 }
 
 // Runs the model cut into stages at the given layers.
-Result run_cut(const GptConfig& config, const Problem& problem, const std::vector<int>& cuts, double dropout_seed) {
+Result run_cut(const ModelSettings& config, const Problem& problem, const std::vector<int>& cuts, double dropout_seed) {
   const at::NoGradGuard no_grad;
   const Layers layers = build_gpt(config);
   std::vector<Stage> stages;
@@ -201,7 +201,7 @@ Result run_cut(const GptConfig& config, const Problem& problem, const std::vecto
 }
 
 TEST(Stages, AnyCutGivesTheSameBits) {
-  GptConfig config = small(true, "gelu");
+  ModelSettings config = small(true, "gelu");
   config.dropout = 0.3;
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Problem problem = make_problem(config, type);
@@ -217,7 +217,7 @@ TEST(Stages, AnyCutGivesTheSameBits) {
 
 TEST(Dropout, GradientsFollowTheForwardsMask) {
   // A finite difference along one direction, in fp64, with the mask that (seed, microbatch, layer) fixes.
-  GptConfig config = small(true, "gelu");
+  ModelSettings config = small(true, "gelu");
   config.dropout = 0.4;
   Problem problem = make_problem(config, at::kDouble);
   const Result at_point = run(problem, at::kDouble);
@@ -237,7 +237,7 @@ TEST(Dropout, GradientsFollowTheForwardsMask) {
 }
 
 TEST(Head, WithoutTargetsGivesLogitsThatMatchTheLoss) {
-  const GptConfig config = small(false, "relu");
+  const ModelSettings config = small(false, "relu");
   const Problem problem = make_problem(config, at::kDouble);
   const at::NoGradGuard no_grad;
   StageSaved saved;
@@ -266,7 +266,7 @@ TEST(Initialization, DependsOnSeedAndNameAlone) {
 }
 
 TEST(Gpt, RefusesSizesThatDoNotFit) {
-  GptConfig config = small(true, "gelu");
+  ModelSettings config = small(true, "gelu");
   config.heads = 5;
   EXPECT_THROW(build_gpt(config), InputError);
   config = small(true, "swish");

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gyre/model/stage.h"
+#include "model/autograd.h"
 #include "model/families.h"
 
 namespace gyre {
@@ -68,39 +69,9 @@ TEST_P(LlamaLayers, EqualAutograd) {
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(config.vocabulary, {batch, config.context}, at::kLong);
   const at::Tensor targets = at::randint(config.vocabulary, {batch, config.context}, at::kLong);
-  Tensors weights, leaves, gradients;
-  for (const ParameterSpec& spec : stage.parameters()) {
-    // Larger than the usual initial weights, so that every non-linearity matters.
-    weights.push_back(
-        initial_value(spec, 1).mul(spec.shape.size() == 2 ? 15.0 : 1.0).add(at::randn(spec.shape).mul(0.1)).to(type));
-    leaves.push_back(weights.back().clone().requires_grad_());
-    gradients.push_back(at::zeros(spec.shape, type));
-  }
-  const at::Tensor expected = reference_loss(config, leaves, tokens, targets);
-  expected.backward();
-
-  const at::NoGradGuard no_grad;
-  LayerContext context;
-  context.targets = targets;
-  for (const bool split : {false, true}) {
-    for (at::Tensor& gradient : gradients) gradient.zero_();
-    StageSaved saved;
-    const at::Tensor loss = stage.forward(weights, tokens, context, saved);
-    if (split) {
-      stage.backward_input(weights, at::scalar_tensor(1.0), saved);
-      stage.backward_weights(saved, gradients);
-    } else {
-      stage.backward(weights, at::scalar_tensor(1.0), saved, gradients);
-    }
-    const double tolerance = type == at::kDouble ? 1e-9 : 5e-5;
-    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), tolerance);
-    for (size_t i = 0; i < leaves.size(); ++i) {
-      const double error = (gradients[i] - leaves[i].grad()).abs().max().item<double>();
-      const double size = leaves[i].grad().abs().max().item<double>();
-      EXPECT_LT(error, tolerance * std::max(1.0, size)) << stage.parameters()[i].name;
-      EXPECT_GT(size, 0) << stage.parameters()[i].name;
-    }
-  }
+  expect_equal_to_autograd(stage, tokens, targets, type, [&](const std::vector<at::Tensor>& weights) {
+    return reference_loss(config, weights, tokens, targets);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LlamaLayers,

@@ -68,7 +68,7 @@ void expect_same_on_meta(const Layers& layers, const at::Tensor& tokens, const a
 
 TEST(Meta, Gpt) {
   for (const char* activation : {"gelu", "gelu-tanh", "relu"}) {
-    GptConfig config = tiny_gpt();
+    ModelSettings config = tiny_gpt();
     config.activation = activation;
     config.dropout = 0.1;
     config.bias = config.activation == "gelu";
@@ -81,7 +81,7 @@ TEST(Meta, Bert) {
   for (const bool post_norm : {false, true}) {
     BertConfig config = tiny_bert();
     config.dropout = 0.1;
-    config.post_norm = post_norm;
+    config.norm = post_norm ? "post" : "pre";
     config.sentence_order = true;
     at::Tensor targets = at::full({3, 43}, -1, at::kLong);
     targets.narrow(1, 2, 6).fill_(1);

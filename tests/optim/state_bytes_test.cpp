@@ -12,7 +12,7 @@ namespace gyre {
 namespace {
 
 std::vector<ParameterSpec> parameters() {
-  GptConfig model;
+  ModelSettings model;
   model.layers = 1;
   model.width = 12;
   model.heads = 2;

@@ -11,12 +11,7 @@ namespace gyre::outside {
 namespace {
 
 Layers layers(const ModelSettings& settings) {
-  GptConfig gpt;
-  gpt.layers = static_cast<int>(settings.layers);
-  gpt.width = settings.width;
-  gpt.heads = settings.heads;
-  gpt.context = settings.context;
-  gpt.vocabulary = settings.vocabulary;
+  ModelSettings gpt = settings;
   gpt.mlp_width = settings.own.of_kind("echo").get<EchoSettings>().ratio * settings.width;
   gpt.activation = "relu";
   return build_gpt(gpt);

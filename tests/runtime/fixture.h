@@ -58,8 +58,8 @@ struct Experiment {
   double learning_rate = 3e-3;
 };
 
-inline GptConfig tiny_gpt(double dropout = 0) {
-  GptConfig config;
+inline ModelSettings tiny_gpt(double dropout = 0) {
+  ModelSettings config;
   config.layers = 4;
   config.width = 32;
   config.heads = 4;

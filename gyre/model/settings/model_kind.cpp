@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "gyre/core/option_range.h"
 #include "gyre/model/settings/model_settings.h"
+#include "gyre/model/settings/special_tokens.h"
 
 namespace gyre {
 namespace {
 
-constexpr int64_t kBertTokens = 3;  // [CLS] A [SEP] B [SEP], and [MASK]
-constexpr int64_t kLeastBertContext = kBertTokens + 2;
+constexpr int64_t kLeastBertContext = kTokensAroundSegments + 2;
 
 std::vector<OptionFault> bert_faults(const ModelSettings& settings) {
   std::vector<OptionFault> faults;
@@ -30,11 +31,21 @@ Registry<ModelKind>& model_kinds() {
           {.name = "bert",
            .meaning = "encoder that learns to fill masked tokens",
            .own = BertSettings(),
-           .special_tokens = kBertTokens,
-           .tokens_around_text = kBertTokens,
+           .special_tokens = SpecialTokens::kCount,
+           .tokens_around_text = kTokensAroundSegments,
            .faults = bert_faults},
       });
   return kinds;
+}
+
+void check_model(const ModelSettings& settings) {
+  ModelSettings::each_option(settings, [](const char* key, const auto& value, const Range& range, const char*) {
+    check_range(fmt::format("[model] {}", key), value, range);
+  });
+  if (settings.vocabulary == 0) throw InputError("[model] vocabulary is 0; give that of the tokens");
+  for (const OptionFault& fault : faults_of(settings)) {
+    throw InputError(fmt::format("[model] {} {}", fault.keys[0], fault.what));
+  }
 }
 
 std::vector<OptionFault> faults_of(const ModelSettings& settings) {

@@ -58,7 +58,14 @@ struct BertSettings {
   bool operator==(const BertSettings&) const = default;
 };
 
+// mlp_width, or what it is where nobody gives it.
+inline int64_t mlp_width(const ModelSettings& settings) {
+  return settings.mlp_width > 0 ? settings.mlp_width : 4 * settings.width;
+}
+
 // What does not go together, whatever the kind, and for the kind.
 std::vector<OptionFault> faults_of(const ModelSettings& settings);
+// InputError for a value out of range, for what does not go together, and for a vocabulary that is not known.
+void check_model(const ModelSettings& settings);
 
 }  // namespace gyre

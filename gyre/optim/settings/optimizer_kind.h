@@ -22,6 +22,8 @@ struct AdamSettings {
   bool operator==(const AdamSettings&) const = default;
 };
 
+inline constexpr const char* kUsualOptimizer = "basis-rotation";
+
 struct OptimizerKind {
   std::string name;
   std::string meaning;

@@ -11,7 +11,7 @@
 namespace gyre {
 
 struct OptimizerSettings {
-  std::string kind = "basis-rotation";
+  std::string kind = kUsualOptimizer;
   double lr = 1e-3;
   std::vector<double> betas = {};
   double epsilon = AdamSettings().epsilon;

@@ -1,0 +1,55 @@
+// A model's loss and gradients against those that autograd finds for the same model written with ATen's operations.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "gyre/model/stage.h"
+
+namespace gyre::testing_support {
+
+// `reference`: the loss of the weights it is given, in the order of the stage's parameters. The backward is made whole
+// and in its two halves.
+inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& inputs, const at::Tensor& targets,
+                                     at::ScalarType type,
+                                     const std::function<at::Tensor(const std::vector<at::Tensor>&)>& reference) {
+  std::vector<at::Tensor> weights, leaves, gradients;
+  for (const ParameterSpec& spec : stage.parameters()) {
+    // Larger than the usual initial weights, so that every non-linearity matters.
+    weights.push_back(
+        initial_value(spec, 1).mul(spec.shape.size() == 2 ? 15.0 : 1.0).add(at::randn(spec.shape).mul(0.1)).to(type));
+    leaves.push_back(weights.back().clone().requires_grad_());
+    gradients.push_back(at::zeros(spec.shape, type));
+  }
+  const at::Tensor expected = reference(leaves);
+  expected.backward();
+
+  const at::NoGradGuard no_grad;
+  LayerContext context;
+  context.targets = targets;
+  for (const bool split : {false, true}) {
+    for (at::Tensor& gradient : gradients) gradient.zero_();
+    StageSaved saved;
+    const at::Tensor loss = stage.forward(weights, inputs, context, saved);
+    if (split) {
+      stage.backward_input(weights, at::scalar_tensor(1.0), saved);
+      stage.backward_weights(saved, gradients);
+    } else {
+      stage.backward(weights, at::scalar_tensor(1.0), saved, gradients);
+    }
+    const double tolerance = type == at::kDouble ? 1e-9 : 5e-5;
+    EXPECT_NEAR(loss.item<double>(), expected.item<double>(), tolerance);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const double error = (gradients[i] - leaves[i].grad()).abs().max().item<double>();
+      const double size = leaves[i].grad().abs().max().item<double>();
+      EXPECT_LT(error, tolerance * std::max(1.0, size)) << stage.parameters()[i].name;
+      EXPECT_GT(size, 0) << stage.parameters()[i].name;
+    }
+  }
+}
+
+}  // namespace gyre::testing_support
