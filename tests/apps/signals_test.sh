@@ -51,9 +51,9 @@ code_of $pid
 exec 9<&-
 "$gyre" eval twice --step 20 >/dev/null || fail "the earlier checkpoint is not whole"
 
-# Waits until the words are in err.txt, or the process has ended.
+# wait_for_words WORDS PID [FILE]: until the words are in FILE, err.txt, or the process has ended.
 wait_for_words() {
-  while kill -0 "$2" 2>/dev/null && ! grep -qE "$1" err.txt; do read -rt 0.02 <> <(:) || true; done
+  while kill -0 "$2" 2>/dev/null && ! grep -qsE "$1" "${3:-err.txt}"; do read -rt 0.02 <> <(:) || true; done
 }
 
 # wait_for_reads N PID: until the process has read so many times more, or has ended.
@@ -67,6 +67,7 @@ wait_for_reads() {
 }
 
 # It ends the run too where the first is answered and the drain takes for ever: a window of a million microbatches.
+: >err.txt  # of another run's words none may be there
 "$gyre" train run.toml --out long $endless --set pipeline.accumulate=1000000 >/dev/null 2>err.txt &
 pid=$!
 wait_for_words "^saves to" $pid
@@ -139,32 +140,48 @@ fi
 fails_for "cannot be written: File too large" prlimit --fsize=90000 "$gyre" train run.toml --out full
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
 
-kill_once() { kill -$1 $2; }
-
-# A study passes signals on: stopped once its runs save, stopped twice they end.
-cat run.toml - >study.toml <<'TOML'
+# start_study SETTINGS: a study of one run without end in the background: pid, its run and the run's process.
+start_study() {
+  cat run.toml - >study.toml <<TOML
 [study]
 stages = [3]
 learning_rates = [1e-3]
 smooth = 1
 [[study.method]]
 name = "AdamW"
-set = ["run.updates=100000", "optimizer.kind=adamw"]
+set = ["run.updates=100000", "optimizer.kind=adamw"$1]
 TOML
-for send in kill_once send_twice; do
   rm -rf study
   "$gyre" study study.toml --out study >out.txt 2>err.txt &
   pid=$!
-  while kill -0 $pid 2>/dev/null && [ ! -s "$(find study -name metrics.jsonl 2>/dev/null | head -n 1)" ]; do
+  while kill -0 $pid 2>/dev/null && ! log=$(grep -rl --include='*.log' "^saves to" study 2>/dev/null); do
     read -rt 0.05 <> <(:) || true
   done
-  run=$(dirname "$(find study -name metrics.jsonl | head -n 1)")
-  wait_for_step "$run" 3 $pid
-  $send TERM $pid
+  run=${log%.log}
+  trainer=$(cat /proc/$pid/task/*/children | tr -d ' ')
+}
+
+# ends_with_its_run: the study ends as SIGTERM has it, and nobody holds its run's directory any more.
+ends_with_its_run() {
   code_of $pid
-  [ "$code" -eq 143 ] || fail "exit $code of a study after $send TERM: $(cat err.txt)"
-  # Its run has ended too, whichever way: nobody holds its directory any more.
+  [ "$code" -eq 143 ] || fail "exit $code of a study after SIGTERM: $(cat err.txt)"
   exec 7<>"$run/.lock"
   flock -w 20 7 || fail "a run goes on without its study"
   exec 7<&-
-done
+}
+
+# A study passes signals on: the first lets its runs drain and save.
+start_study ''
+wait_for_step "$run" 3 $pid
+kill -TERM $pid
+ends_with_its_run
+grep -q '"status":"interrupted"' "$run/metrics.jsonl" || fail "the run of a study was not drained"
+
+# The second ends them, here amid a drain that takes for ever.
+start_study ', "pipeline.accumulate=1000000"'
+wait_for_reads 100 "$trainer"
+kill -TERM $pid
+wait_for_words "^draining: waiting for" $pid "$run.log"
+kill -TERM $pid
+ends_with_its_run
+! grep -q '"event":"end"' "$run/metrics.jsonl" || fail "the run's drain was waited for"
