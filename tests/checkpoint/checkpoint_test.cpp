@@ -16,18 +16,12 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "support/faulty_files.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path fresh_directory(const std::string& name) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-" + name + std::to_string(::getpid()));
-  fs::remove_all(path);
-  fs::create_directories(path);
-  return path;
-}
 
 CheckpointState make_state(int64_t step) {
   at::manual_seed(static_cast<uint64_t>(step));
@@ -54,7 +48,8 @@ bool same(const NamedTensors& a, const NamedTensors& b) {
 }
 
 TEST(Safetensors, RoundTripsEveryTypeAndIsReproducible) {
-  const fs::path directory = fresh_directory("types");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   NamedTensors tensors;
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble, at::kLong, at::kInt, at::kByte}) {
     tensors[at::toString(type)] = (at::rand({3, 4}) * 100).to(type);
@@ -80,7 +75,8 @@ std::string file_with_header(const std::string& header, size_t data) {
 }
 
 TEST(Safetensors, RefusesWhatTheFormatForbids) {
-  const fs::path directory = fresh_directory("bad");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   const auto complaint = [&](const std::string& content) {
     std::ofstream(directory / "file", std::ios::binary) << content;
     try {
@@ -154,7 +150,8 @@ std::string read_with_room(const fs::path& file, rlim_t room) {
 
 // Each of its tensors is said to be the whole file, or more than there is.
 TEST(Safetensors, AForgedHeaderAllocatesNoMoreThanTheFile) {
-  const fs::path directory = fresh_directory("forged");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   const size_t data = 4 << 20;
   const auto tensor = [](int number, size_t bytes, size_t end) {
     return fmt::format(R"("t{}":{{"dtype":"U8","shape":[{}],"data_offsets":[0,{}]}})", number, bytes, end);
@@ -174,7 +171,8 @@ TEST(Safetensors, AForgedHeaderAllocatesNoMoreThanTheFile) {
 }
 
 TEST(Checkpoint, RoundTripsAndKeepsTheNewest) {
-  const fs::path directory = fresh_directory("keep");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   for (const int64_t step : {10, 20, 30, 40}) save_checkpoint(directory, make_state(step), 2);
   EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{30, 40}));
   const CheckpointState state = load_checkpoint(directory, 40), expected = make_state(40);
@@ -190,7 +188,8 @@ TEST(Checkpoint, RoundTripsAndKeepsTheNewest) {
 }
 
 TEST(Checkpoint, EveryFlippedByteIsNoticed) {
-  const fs::path directory = fresh_directory("flip");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   save_checkpoint(directory, make_state(5), 0);
   save_checkpoint(directory, make_state(6), 0);
   for (const char* name : {"model.safetensors", "optimizer.safetensors", "manifest.json"}) {
@@ -243,7 +242,8 @@ bool save(const fs::path& directory, int64_t step, int keep, FileSystem& files) 
 }
 
 TEST(Checkpoint, ASaveThatGoesWrongAnywhereLeavesWholeCheckpoints) {
-  const fs::path directory = fresh_directory("faults");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   FaultyFiles sound;
   const int64_t faults = walk_faults(
       [&] {
@@ -268,7 +268,8 @@ TEST(Checkpoint, ASaveThatGoesWrongAnywhereLeavesWholeCheckpoints) {
 }
 
 TEST(Checkpoint, TheSameStepSavedAgainIsThereAtEveryMoment) {
-  const fs::path directory = fresh_directory("again");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   FaultyFiles sound;
   walk_faults([&] { save_checkpoint(directory, make_state(5), 0, sound); },
               [&](FileSystem& files) { return save(directory, 5, 0, files); },
@@ -276,7 +277,8 @@ TEST(Checkpoint, TheSameStepSavedAgainIsThereAtEveryMoment) {
 }
 
 TEST(Checkpoint, WhatCannotBeReadIsNotEmpty) {
-  const fs::path directory = fresh_directory("unread");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   const auto complaint = [&](const fs::path& path) {
     try {
       return list_checkpoints(path).empty() ? std::string("none") : std::string("some");
@@ -302,7 +304,8 @@ TEST(Checkpoint, WhatCannotBeReadIsNotEmpty) {
 }
 
 TEST(Checkpoint, RoomIsMadeButTheNewestStays) {
-  const fs::path directory = fresh_directory("room");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   EXPECT_EQ(room_to_make(directory / "absent", 2), 0);
   for (const int64_t step : {1, 2, 3}) save_checkpoint(directory, make_state(step), 0);
   fs::create_directories(directory / ".tmp-step-00000004");
@@ -330,7 +333,8 @@ TEST(Checkpoint, RoomIsMadeButTheNewestStays) {
 }
 
 TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {
-  const fs::path directory = fresh_directory("crash");
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
   save_checkpoint(directory, make_state(1), 0);
   fs::create_directories(directory / ".tmp-step-00000002");
   std::ofstream(directory / ".tmp-step-00000002" / "model.safetensors") << "torn";
@@ -338,7 +342,7 @@ TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {
   EXPECT_EQ(latest_checkpoint(directory), 1);
   save_checkpoint(directory, make_state(3), 0);
   EXPECT_FALSE(fs::exists(directory / ".tmp-step-00000002"));
-  EXPECT_EQ(latest_checkpoint(fresh_directory("none")), std::nullopt);
+  EXPECT_EQ(latest_checkpoint(testing_support::TemporaryDirectory().path()), std::nullopt);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "gyre/core/error.h"
 #include "support/faulty_files.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -18,11 +19,8 @@ namespace fs = std::filesystem;
 
 class Files : public ::testing::Test {
  protected:
-  Files() : root_(fs::path(::testing::TempDir()) / ("gyre_files_" + std::to_string(::getpid()))) {
-    fs::create_directories(root_);
-  }
-  ~Files() override { fs::remove_all(root_); }
-  fs::path root_;
+  const testing_support::TemporaryDirectory directory_;
+  const fs::path root_ = directory_.path();
   FaultyFiles sound_;
 };
 
@@ -194,13 +192,13 @@ TEST_F(Files, ChecksumIsThatOfTheWholeHoweverItIsCut) {
 }
 
 TEST(DirectoryLock, OneHolderAtATime) {
-  const auto directory = std::filesystem::temp_directory_path() / ("gyre-lock-" + std::to_string(::getpid()));
+  const testing_support::TemporaryDirectory place;
+  const auto directory = place / "locked";
   {
     const DirectoryLock lock(directory);
     EXPECT_THROW(DirectoryLock{directory}, InputError);
   }
   EXPECT_NO_THROW(DirectoryLock{directory});
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // How much memory there is, read from trees of files as Linux has them.
 #include "gyre/core/memory_limit.h"
+#include "support/temporary_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,19 +17,16 @@ using ::testing::HasSubstr;
 class MemoryLimits : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) /
-            ("memory-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
     write("proc/meminfo",
           "MemTotal:       32000 kB\nMemFree: 5 kB\nMemAvailable:   16000 kB\nSwapFree:        1000 kB\n");
   }
-  void TearDown() override { fs::remove_all(root_); }
   void write(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
 
-  fs::path root_;
+  const testing_support::TemporaryDirectory directory_;
+  const fs::path root_ = directory_.path();
 };
 
 TEST_F(MemoryLimits, TheMachinesIsWhatIsAvailableAndSwap) {

@@ -4,7 +4,6 @@
 // GYRE_CRASH_SEED=n draws others, GYRE_CRASH_DRAWS=n so many, and GYRE_CRASH_DRAW=n that one alone, to see it again.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +22,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
 #include "gyre/data/prepare.h"
+#include "support/temporary_directory.h"
 
 namespace gyre::crash {
 namespace {
@@ -280,12 +280,10 @@ class Draws : public ::testing::Test {
   void SetUp() override {
     if (!can_trace()) GTEST_SKIP() << "ptrace(2) is not permitted here, so no system call can be chosen";
     ::setenv("OMP_NUM_THREADS", "1", 1);  // as all tests have it, for speed; pipeline.threads is what counts
-    fs::remove_all(root_);
-    fs::create_directories(root_);
     for (const char* tokens : kTokens) prepare_tokens(root_ / fs::path(tokens).filename());
   }
   void TearDown() override {
-    if (!HasFailure()) fs::remove_all(root_);
+    if (HasFailure()) root_.keep();
   }
 
   Counts run(int64_t draws, unsigned side_by_side) {
@@ -298,7 +296,7 @@ class Draws : public ::testing::Test {
     Counts counts;
     const auto work = [&] {
       for (int64_t number = next++; number < end; number = next++) {
-        Trial trial(root_, seed, number);
+        Trial trial(root_.path(), seed, number);
         const std::string problem = trial.run();
         const std::lock_guard lock(mutex);
         counts.add(trial.counts);
@@ -326,7 +324,7 @@ class Draws : public ::testing::Test {
     prepare(options);
   }
 
-  const fs::path root_ = fs::path(::testing::TempDir()) / fmt::format("gyre-draws-{}", ::getpid());
+  testing_support::TemporaryDirectory root_;
 };
 
 void print(const Counts& counts) {

@@ -19,6 +19,7 @@
 #include "gyre/data/text_reader.h"
 #include "gyre/data/utf8.h"
 #include "support/faulty_files.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -29,13 +30,6 @@ namespace fs = std::filesystem;
 
 class DataTest : public ::testing::Test {
  protected:
-  DataTest() {
-    directory_ = fs::path(::testing::TempDir()) / ("gyre-data-" + std::to_string(::getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  ~DataTest() override { fs::remove_all(directory_); }
-
   std::string write(const std::string& name, const std::string& content) {
     std::ofstream(directory_ / name, std::ios::binary) << content;
     return (directory_ / name).string();
@@ -63,7 +57,8 @@ class DataTest : public ::testing::Test {
     return tokens;
   }
 
-  fs::path directory_;
+  const testing_support::TemporaryDirectory temporary_;
+  const fs::path directory_ = temporary_.path();
 };
 
 std::string utf8(uint32_t c) {

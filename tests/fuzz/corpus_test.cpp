@@ -14,6 +14,7 @@
 #include "fuzz/mutations.h"
 #include "fuzz/targets.h"
 #include "gyre/core/files.h"
+#include "support/temporary_directory.h"
 
 namespace gyre::fuzz {
 namespace {
@@ -35,15 +36,17 @@ class Corpus : public ::testing::TestWithParam<Target> {
 
   // The input is written down first, for the case that nothing comes back.
   void run(const std::string& input, const std::string& what) {
-    const fs::path copy = fs::path(::testing::TempDir()) / (std::string("gyre-fuzz-") + GetParam().name);
+    const fs::path copy = place_ / GetParam().name;
     std::ofstream(copy, std::ios::binary) << input;
     try {
       GetParam().run(input);
       fs::remove(copy);
     } catch (const std::exception& error) {
+      place_.keep();
       ADD_FAILURE() << what << ": " << error.what() << "; the input is in " << copy;
     }
   }
+
   static std::vector<std::string> inputs() {
     std::vector<fs::path> files;
     for (const auto& entry :
@@ -55,6 +58,8 @@ class Corpus : public ::testing::TestWithParam<Target> {
     for (const fs::path& file : files) inputs.push_back(read_file(file));
     return inputs;
   }
+
+  testing_support::TemporaryDirectory place_;
 };
 
 TEST_P(Corpus, IsReadOrRefused) {

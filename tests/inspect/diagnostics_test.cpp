@@ -18,6 +18,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
 #include "gyre/runtime/executor.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -25,9 +26,6 @@ namespace {
 class DiagnosticsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) / "gyre-diagnostics";
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
     std::ofstream text(directory_ / "text.txt");
     for (int i = 0; i < 400; ++i) text << "line " << i * 7919 % 1000 << " of so many\n";
     text.close();
@@ -36,7 +34,6 @@ class DiagnosticsTest : public ::testing::Test {
     options.out = directory_ / "tokens";
     prepare(options);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   Config config(const std::string& clip_scope) const {
     Config config;
@@ -60,7 +57,7 @@ class DiagnosticsTest : public ::testing::Test {
     return resolved;
   }
 
-  std::filesystem::path directory_;
+  const testing_support::TemporaryDirectory directory_;
 };
 
 // 1 - |sum of updates| / sum of |update| of every stage, from the run itself.

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -17,6 +16,7 @@
 #include "gyre/report/metrics_reader.h"
 #include "gyre/report/progress.h"
 #include "support/forwarding_files.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -62,8 +62,8 @@ TEST(Progress, WhatCannotBeWrittenIsLost) {
 }
 
 TEST(Metrics, NumbersComeBackToTheBit) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-metrics-" + std::to_string(::getpid()));
-  fs::remove(path);
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
   {
     MetricsWriter writer(path);
     MetricsStep step;
@@ -87,12 +87,11 @@ TEST(Metrics, NumbersComeBackToTheBit) {
   for (const auto& [key, value] : lines[0].items()) keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{"event", "step", "loss", "lr", "grad_norm", "tokens", "tokens_per_second",
                                             "seconds"}));
-  fs::remove(path);
 }
 
 TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-continue-" + std::to_string(::getpid()));
-  fs::remove(path);
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
   {
     MetricsWriter writer(path);
     for (int64_t step = 1; step <= 8; ++step) {
@@ -120,11 +119,11 @@ TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
   const std::string text = read_file(path);
   EXPECT_THROW(continue_metrics(path, 3, {}), InputError);
   EXPECT_EQ(read_file(path), text) << "what cannot be read is left as it is";
-  fs::remove(path);
 }
 
 TEST(Metrics, HalfALineOfAFullDiskIsNotGluedToTheNext) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-half-" + std::to_string(::getpid()));
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
   for (int64_t at = 0; at < 12; ++at) {
     fs::remove(path);
     int64_t written = 0;
@@ -145,7 +144,6 @@ TEST(Metrics, HalfALineOfAFullDiskIsNotGluedToTheNext) {
     for_each_metrics_line(read_file(path), path.string(), "", [&](const MetricsLine&) { ++whole; });
     EXPECT_EQ(whole, 11) << at;
   }
-  fs::remove(path);
 }
 
 // The text of a run: one line for each step, and `more` after them.
@@ -223,13 +221,15 @@ TEST(MetricsReader, NamesTheStepThatIsMissing) {
   EXPECT_EQ(complaint(begun, 9), "read");
   EXPECT_EQ(complaint(begun + steps(10, 12), 12), "read");
   EXPECT_THAT(complaint(begun + steps(11, 12), 12), StartsWith("metrics.jsonl:2: is of step 11"));
-  const fs::path absent = fs::path(::testing::TempDir()) / "gyre-no-such-metrics";
+  const testing_support::TemporaryDirectory directory;
+  const fs::path absent = directory / "metrics.jsonl";
   EXPECT_EQ(read_record(absent, 0).newest_step, 0);
   EXPECT_THROW(read_record(absent, 1), InputError);
 }
 
 TEST(Progress, PlainLinesWhenNotATerminal) {
-  const fs::path path = fs::path(::testing::TempDir()) / ("gyre-progress-" + std::to_string(::getpid()));
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "log";
   std::FILE* file = std::fopen(path.c_str(), "w");
   Progress progress(file, false);
   progress.start(3, 0);
@@ -241,7 +241,6 @@ TEST(Progress, PlainLinesWhenNotATerminal) {
   EXPECT_EQ(text.find('\r'), std::string::npos);
   EXPECT_NE(text.find("step 3/3  loss 2.5000"), std::string::npos);
   EXPECT_NE(text.find("done\n"), std::string::npos);
-  fs::remove(path);
 }
 
 }  // namespace

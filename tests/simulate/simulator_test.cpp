@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <map>
@@ -20,6 +19,7 @@
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
 #include "gyre/simulate/grid.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -247,10 +247,10 @@ TEST(Grid, DrawsATinySchedule) {
 TEST(Trace, IsWellFormedAndItsArrowsMeet) {
   const Schedule schedule = make_schedule({"amdp", 4, 4});
   const Simulation s = simulate(schedule, uniform_costs(2), {.microbatches = 12, .trace = true});
-  const auto path = std::filesystem::path(::testing::TempDir()) / fmt::format("gyre_trace_{}.json", ::getpid());
+  const testing_support::TemporaryDirectory directory;
+  const auto path = directory / "trace.json";
   write_trace(path, schedule, s.trace);
   const Json json = Json::parse(read_file(path));
-  std::filesystem::remove(path);
   std::map<int, double> end_of_track;
   std::map<std::string, int> starts, finishes;
   int slices = 0;

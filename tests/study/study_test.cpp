@@ -12,6 +12,7 @@
 #include "gyre/study/conduct.h"
 #include "gyre/study/launcher.h"
 #include "gyre/study/results.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -172,19 +173,13 @@ TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
 
 class StudyFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = std::filesystem::temp_directory_path() /
-            ("gyre-study-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()) +
-             std::to_string(::getpid()));
-    std::filesystem::create_directories(root_);
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((root_ / name).parent_path());
     write_file_atomic(root_ / name, text);
     return root_ / name;
   }
-  std::filesystem::path root_;
+  const testing_support::TemporaryDirectory directory_;
+  const std::filesystem::path root_ = directory_.path();
 };
 
 TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "gyre/core/files.h"
 #include "gyre/data/prepare.h"
 #include "gyre/train/trainer.h"
+#include "support/temporary_directory.h"
 
 namespace gyre::testing_support {
 
@@ -31,8 +31,7 @@ class Runs : public ::testing::Test {
  protected:
   // The text and its tokens are the same for all tests of a process.
   static void SetUpTestSuite() {
-    fs::remove_all(root());
-    fs::create_directories(root());
+    root_ = std::make_unique<TemporaryDirectory>();
     std::ofstream text(root() / "text");
     for (int i = 0; i < 300; ++i) text << "verse " << i << ": and the waters of " << i * 7919 % 1000 << "\n";
     text.close();
@@ -42,9 +41,10 @@ class Runs : public ::testing::Test {
     prepare(options);
     write_config("run.toml", 12);
   }
-  static void TearDownTestSuite() { fs::remove_all(root()); }
+  static void TearDownTestSuite() { root_.reset(); }
 
-  static fs::path root() { return fs::path(::testing::TempDir()) / ("gyre-runs-" + std::to_string(::getpid())); }
+  inline static std::unique_ptr<TemporaryDirectory> root_;
+  static const fs::path& root() { return root_->path(); }
   static fs::path path(const std::string& name) { return root() / name; }
 
   static void write_config(const std::string& name, int64_t updates) {

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "support/faulty_files.h"
+#include "support/temporary_directory.h"
 #include "train/fixture.h"
 
 namespace gyre {
@@ -154,8 +155,7 @@ std::string machine() {
 class Golden : public testing_support::Runs {
  protected:
   static void SetUpTestSuite() {
-    fs::remove_all(root());
-    fs::create_directories(root());
+    root_ = std::make_unique<testing_support::TemporaryDirectory>();
     std::ofstream text(root() / "text");
     for (int i = 0; i < 400; ++i)
       text << i << " ships sailed past " << i * i % 97 << " rocks and " << i * 31 % 53 << ".\n";
