@@ -83,7 +83,8 @@ void ScheduleFlags::add_to(CLI::App& command) {
   options.stages = 4;
   command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file");
   add_number(command, "--stages", options.stages, {1, kMostStages},
-             "Stages of the model, one worker each (interleaved: see --chunks)");
+             fmt::format("Stages of the model, one worker each; several on a worker under {}",
+                         schedules_with_stages_sharing_workers()));
   add_number(command, "--microbatches", microbatches, {0, kMostSteps}, "Microbatches of the run; 0: eight windows");
   add_number(command, "--window", options.window, {0, kMostWindow},
              "Microbatches of one update; 0: what suits the schedule");

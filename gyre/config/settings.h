@@ -45,7 +45,9 @@ struct PipelineSettings {
     visit("schedule", self.schedule, Range{},
           fmt::format("{}, or the path of a file", join(schedule_names(), ", ")).c_str());
     visit("stages", self.stages, between(1, kMostStages),
-          "stages; at most layers + 2. One worker each (interleaved-1f1b: one for every `chunks` stages)");
+          fmt::format("stages; at most layers + 2. One worker each; several on a worker under {}",
+                      schedules_with_stages_sharing_workers())
+              .c_str());
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow), "microbatches in one update's window");
     visit("tb_over_tf", self.tb_over_tf, between(1e-3, 1000),

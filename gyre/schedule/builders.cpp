@@ -24,6 +24,8 @@ Registry<ScheduleKind>& schedule_kinds() {
                                                       one_f_one_b(),
                                                       interleaved(),
                                                       zb_h1(),
+                                                      zb_v(),
+                                                      dualpipe_v(),
                                                       chimera(),
                                                       pipedream(),
                                                       pipedream_2bw(),
@@ -39,6 +41,14 @@ std::vector<std::string> schedule_names() {
 
 int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own) {
   return kind.stages_per_worker == nullptr ? 1 : kind.stages_per_worker(own);
+}
+
+std::string schedules_with_stages_sharing_workers() {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds().all()) {
+    if (kind.stages_per_worker != nullptr) names.push_back(kind.name);
+  }
+  return join(names, ", ");
 }
 
 std::string OptionNames::of(std::string_view key) const {

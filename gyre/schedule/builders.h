@@ -51,6 +51,8 @@ struct ScheduleKind {
 Registry<ScheduleKind>& schedule_kinds();
 // 1 but for schedules that place several stages on each worker.
 int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own);
+// Those that do, for texts that say so: "interleaved-1f1b, ...".
+std::string schedules_with_stages_sharing_workers();
 
 // Errors: InputError for an unknown name (suggests the nearest), for options the schedule cannot serve, and for
 // programs longer than kMostActions; all before anything is built.

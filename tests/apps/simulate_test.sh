@@ -1,5 +1,6 @@
 # gyre schedule, simulate and plan: output that programs read, files of the user's own, and what a run measured.
-source "$(dirname "$0")/common.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+source "$here/common.sh"
 
 # has WORDS FILE
 has() { grep -qF -- "$1" "$2" || fail "no '$1' in: $(head -c 2000 "$2")"; }
@@ -23,6 +24,18 @@ cmp builtin/checkpoints/step-00000006/model.safetensors mine/checkpoints/step-00
 [ "$(cat two.csv)" = "$(printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1')" ] || fail "CSV: $(cat two.csv)"
 "$gyre" simulate --schedule two.csv --microbatches 2 >/dev/null
 
+# DualPipeV as PyTorch writes it for two ranks and four microbatches trains to the bits of one stage, as the builtins do.
+short=(--set pipeline.accumulate=4 --set run.updates=6)
+cp "$here/../schedule/pytorch/dualpipe-v-2-4.csv" pytorch.csv
+"$gyre" train run.toml --out one "${short[@]}" --set pipeline.schedule=gpipe --set pipeline.stages=1 >/dev/null 2>&1
+for schedule in pytorch.csv dualpipe-v zb-v; do
+  "$gyre" train run.toml --out v-$schedule "${short[@]}" --set pipeline.schedule=$schedule --set pipeline.stages=4 >/dev/null 2>log || fail "$schedule: $(cat log)"
+  has " on 2 workers" log
+  diff <(losses one) <(losses v-$schedule) >difference || fail "$schedule: losses differ: $(head -n 3 difference)"
+  cmp {one,v-$schedule}/checkpoints/step-00000006/model.safetensors || fail "$schedule: weights differ"
+  cmp {one,v-$schedule}/checkpoints/step-00000006/optimizer.safetensors || fail "$schedule: optimizer states differ"
+done
+
 # What a run measured and traced comes back into the simulator.
 "$gyre" train run.toml --out traced --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=6 --trace trace.json >/dev/null 2>&1
 has '"traceEvents"' trace.json
@@ -31,6 +44,9 @@ has '"name":"0U5"' trace.json
 has '"tokens_per_time"' predicted.json
 "$gyre" plan run.toml --json >plan.json
 has '"schedule":"zb-h1"' plan.json
+"$gyre" plan run.toml --set pipeline.stages=2 --json >plan.json  # four stages, where there are two on each worker
+has '"schedule":"zb-v","stages":4' plan.json
+has '"schedule":"dualpipe-v","stages":4' plan.json
 
 # BERT goes through the same commands.
 "$gyre" train run.toml --out bert --set model.kind=bert --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=4 >/dev/null 2>&1
@@ -38,6 +54,10 @@ has '"schedule":"zb-h1"' plan.json
 
 refuses "make --window at least 8, or --pipelines at most 2" "$gyre" simulate --schedule amdp --stages 8 --window 4
 refuses "simulate 8 or 12" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 10
+refuses "every worker has two stages, and --stages is 5; give an even number" "$gyre" simulate --schedule zb-v --stages 5
+refuses "make --window at least 8" "$gyre" simulate --schedule dualpipe-v --stages 8 --microbatches 7
+refuses "[pipeline] (stages = 3, accumulate = 4): schedule zb-v: every worker has two stages" "$gyre" train run.toml --out x --set pipeline.schedule=zb-v --set pipeline.accumulate=4
+refuses "make accumulate at least 4" "$gyre" train run.toml --out x --set pipeline.schedule=dualpipe-v --set pipeline.stages=4
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"

@@ -131,7 +131,7 @@ std::string schedule_file(const std::string& name, const Config& config, RandomS
   ScheduleOptions options = schedule_options(config);
   const auto names = schedule_names();
   // CSV has one pipeline, and its windows end with a flush.
-  const std::vector<std::string> flushing = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1"};
+  const std::vector<std::string> flushing = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
   const std::vector<std::string>& fitting = name == kScheduleCsv ? flushing : names;
   options.name = fitting[random.below(fitting.size())];
   const Schedule schedule = make_schedule(options);

@@ -72,6 +72,27 @@ TEST(Flush, SplitAndInterleavedBackwardsEqual1F1B) {
   }
 }
 
+// The order of additions is that of microbatches, whoever adds them.
+TEST(Flush, VShapedSchedulesEqualOneStage) {
+  for (const Experiment& v : {experiment("zb-v", 4, 5), experiment("zb-v", 6, 3), experiment("dualpipe-v", 4, 5),
+                              experiment("dualpipe-v", 6, 6)}) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      Experiment one = experiment("gpipe", 1, v.window);
+      Experiment other = v;
+      one.compute = other.compute = compute;
+      one.clip_scope = other.clip_scope = ClipScope::Global;
+      one.dropout = other.dropout = 0.1;
+      const Outcome expected = run_experiment(one, 10);
+      for (const char* executor : {"replay", "threads"}) {
+        other.executor = executor;
+        const Outcome found = run_experiment(other, 10);
+        EXPECT_EQ(expected.recorder.losses, found.recorder.losses) << name_of(other) << " " << executor;
+        EXPECT_TRUE(same_bits(expected.weights, found.weights)) << name_of(other) << " " << executor;
+      }
+    }
+  }
+}
+
 // Two pipelines add the same gradients in another order.
 TEST(Flush, ChimeraIs1F1BButForRounding) {
   Experiment plain = experiment("1f1b", 4, 8);
@@ -88,7 +109,8 @@ TEST(Flush, ChimeraIs1F1BButForRounding) {
 
 // With the weights that the forward read, running it again changes no bit, dropout included.
 TEST(Recompute, ChangesNothingButMemory) {
-  for (Experiment e : {experiment("pipedream", 4, 1), experiment("zb-h1", 3, 4), experiment("amdp", 4, 4)}) {
+  for (Experiment e :
+       {experiment("pipedream", 4, 1), experiment("zb-h1", 3, 4), experiment("zb-v", 4, 3), experiment("amdp", 4, 4)}) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
       e.compute = compute;
       e.dropout = 0.1;
@@ -212,7 +234,8 @@ TEST(Property, TheSimulatorFinishesExactlyWhenTheExecutorDoes) {
   const SyntheticBatches batches = tiny_batches();
   int finished = 0, stalled = 0;
   for (const Experiment& e : {experiment("1f1b", 3, 3), experiment("zb-h1", 3, 3), experiment("amdp", 4, 4),
-                              experiment("interleaved-1f1b", 4, 2), experiment("chimera", 2, 4)}) {
+                              experiment("interleaved-1f1b", 4, 2), experiment("chimera", 2, 4),
+                              experiment("zb-v", 4, 3), experiment("dualpipe-v", 4, 4)}) {
     for (int trial = 0; trial < 40; ++trial) {
       Pipeline pipeline = make_pipeline(e);
       Schedule shuffled = pipeline.schedule();

@@ -265,7 +265,7 @@ TEST(Errors, SayWhatWouldWork) {
 }
 
 TEST(Csv, ComesBackTheSame) {
-  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1"}) {
+  for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"}) {
     const Schedule schedule = make_schedule({name, 4, 4});
     const std::string written = to_csv(schedule, 4);
     const Schedule read = parse_csv(written, "a.csv");

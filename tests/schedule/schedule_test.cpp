@@ -47,6 +47,8 @@ class EverySchedule : public ::testing::TestWithParam<std::string> {};
 bool serves(const std::string& name, int stages, int64_t window) {
   if (name == "chimera") return stages % 2 == 0 && window % 2 == 0;
   if (name == "interleaved-1f1b") return stages % 2 == 0 && window % (stages / 2) == 0;
+  if (name == "zb-v") return stages % 2 == 0;
+  if (name == "dualpipe-v") return stages % 2 == 0 && window >= stages;
   if (name == "pipedream-2bw") return window >= stages;
   if (name == "amdp") return window >= (stages + 1) / 2 * 2;
   return true;

@@ -27,8 +27,8 @@ struct Case {
   Settings set;
 };
 
-const std::vector<std::string> kSchedules = {
-    "gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "chimera", "pipedream", "pipedream-2bw", "paci", "amdp"};
+const std::vector<std::string> kSchedules = {"gpipe",   "1f1b",      "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v",
+                                             "chimera", "pipedream", "pipedream-2bw",    "paci",  "amdp"};
 const std::vector<std::string> kOptimizers = {"adamw",         "basis-rotation", "nesterov-async",    "pipedream-lr",
                                               "pipemare",      "prediction",     "delay-compensated", "muon",
                                               "error-feedback"};

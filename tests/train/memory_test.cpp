@@ -42,7 +42,8 @@ TEST(Memory, TheLeastIsWhatThePartsAre) {
 }
 
 TEST(Memory, TheLeastIsNoMoreThanAnySchedulePredicts) {
-  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "chimera", "pipedream", "pipedream-2bw", "paci", "amdp"}) {
+  for (const char* schedule :
+       {"gpipe", "1f1b", "zb-h1", "zb-v", "dualpipe-v", "chimera", "pipedream", "pipedream-2bw", "paci", "amdp"}) {
     for (const bool recompute : {false, true}) {
       Config config = small();
       config.pipeline.schedule = schedule;

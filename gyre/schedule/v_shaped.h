@@ -1,0 +1,52 @@
+// What V-shaped schedules share. Each worker has two stages: the pipeline goes down the workers and comes back up, so
+// that of 2p stages worker w has stage w, on the way down, and stage 2p - 1 - w, on the way up. The first worker has
+// both ends of the model, and every worker holds about as many activations as any other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gyre/schedule/builder_parts.h"
+
+namespace gyre {
+
+// What their kinds say under `stages_per_worker`.
+int64_t two_stages(const OptionTable& own);
+
+// One pipeline on half as many workers as stages; programs empty. InputError for an odd number of stages, and for
+// programs that would be too long.
+Schedule v_shaped_pipeline(const ScheduleOptions& options, int64_t least_window = 1);
+
+enum class Way { Down, Up };
+
+// Writes one worker's program. Of each stage, microbatches come in ascending order, so they are counted here; where a
+// kind of action has run for the whole window, asking for another adds nothing.
+class VShapedProgram {
+ public:
+  VShapedProgram(Schedule& schedule, int worker);
+
+  void run_forward(Way way);
+  void run_backward(Way way);
+  void run_backward_input(Way way);
+  // Of the earliest microbatch that has run its input half and not this one; nothing if none has.
+  void run_backward_weights(Way way);
+  void run_updates();
+
+  // Input halves whose weight halves are still to run.
+  int64_t pending_weights(Way way) const;
+  size_t actions() const { return program_.period.size(); }
+
+ private:
+  struct Half {
+    int stage = 0;
+    int64_t forwards = 0, input_halves = 0, weight_halves = 0;  // so far
+  };
+  Half& half(Way way) { return halves_[static_cast<size_t>(way)]; }
+  const Half& half(Way way) const { return halves_[static_cast<size_t>(way)]; }
+
+  Program& program_;
+  int64_t window_;
+  std::array<Half, 2> halves_;
+};
+
+}  // namespace gyre
