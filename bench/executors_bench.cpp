@@ -49,6 +49,8 @@ Pipeline make_pipeline(int stages, const std::string& optimizer) {
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(kSequences * kContext));
   RuntimeOptions options;
+  options.clip_scope = ClipScope::Stage;
+  options.clip = 1;
   options.learning_rate = [](int64_t) { return 1e-4; };
   OptimizerConfig config;
   config.kind = optimizer;

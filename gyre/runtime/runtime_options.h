@@ -16,19 +16,21 @@ namespace gyre {
 // each stage by itself.
 enum class ClipScope { None, Global, Stage };
 
+// Nothing is clipped, forecast or said to be slow unless it is asked for: what users get without asking is declared
+// with the configuration.
 struct RuntimeOptions {
   at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
   std::vector<at::Device> devices;         // [worker]: where all that it computes is; empty: the CPU for all
   WeightPolicy weights = WeightPolicy::Stash;
-  double discrepancy = 0.135;  // WeightPolicy::Corrected: D
-  bool recompute = false;      // keep a stage's input alone, and run its forward again before the backward
-  ClipScope clip_scope = ClipScope::Stage;
-  double clip = 1.0;                             // largest gradient norm
+  double discrepancy = 0;  // WeightPolicy::Corrected: D, between 0 and 1
+  bool recompute = false;  // keep a stage's input alone, and run its forward again before the backward
+  ClipScope clip_scope = ClipScope::None;
+  double clip = 0;                               // largest gradient norm within the scope
   int64_t max_skipped = 0;                       // updates in a row that may be left out for gradients not finite
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;
   int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
-  double stall_seconds = 60;   // all workers waiting for so long is a stall; one action for so long is reported
+  double stall_seconds = 1e6;  // all workers waiting for so long is a stall; one action for so long is reported
 
   at::Device device_of(int worker) const {
     return devices.empty() ? at::Device(at::kCPU) : devices[static_cast<size_t>(worker)];

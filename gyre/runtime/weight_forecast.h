@@ -13,8 +13,8 @@ namespace gyre {
 // What a stage's forecasts are made of.
 struct ForecastOptions {
   WeightPolicy policy = WeightPolicy::Stash;  // Predict or Corrected; others forecast nothing
-  int64_t steps = 0;           // updates ahead (Predict: the stage's delay) or back (Corrected: its mismatch)
-  double discrepancy = 0.135;  // Corrected: D
+  int64_t steps = 0;       // updates ahead (Predict: the stage's delay) or back (Corrected: its mismatch)
+  double discrepancy = 0;  // Corrected: D
 };
 
 // Predict (XPipe, SpecTrain): W + s (W_t - W_{t-1}). The last step of Adam is lr m / (sqrt(v) + eps), which is what the

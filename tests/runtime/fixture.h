@@ -81,7 +81,9 @@ inline Pipeline make_pipeline(const Experiment& e) {
   options.compute = e.compute;
   options.weights = e.weights;
   options.recompute = e.recompute;
+  options.discrepancy = 0.135;
   options.clip_scope = e.clip_scope;
+  options.clip = 1;
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;
   options.stall_seconds = e.stall_seconds;

@@ -39,6 +39,7 @@ Recorder train(const std::string& executor, const std::string& optimizer, Weight
   RuntimeOptions options;
   options.compute = at::kFloat;
   options.weights = weights;
+  options.stall_seconds = 60;
   options.learning_rate = [](int64_t) { return 1e-2; };
   OptimizerConfig config;
   config.kind = optimizer;

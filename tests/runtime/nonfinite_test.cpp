@@ -58,6 +58,7 @@ Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microba
   RuntimeOptions options;
   options.compute = at::kFloat;
   options.clip_scope = e.clip_scope;
+  options.clip = 1;
   options.max_skipped = max_skipped;
   options.learning_rate = [](int64_t) { return 1e-3; };
   OptimizerConfig optimizer;
