@@ -1,6 +1,7 @@
 #include "gyre/schedule/delay.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "gyre/schedule/ring_map.h"
 
@@ -13,23 +14,18 @@ VersionTracker::VersionTracker(const Schedule& schedule, const ReplicaNumbers& r
       first_(replicas.first(worker)),
       versions_(replicas.count(worker)),
       adopts_(versions_.size()) {
-  const Program& program = schedule.programs[worker];
-  for (const auto* actions : {&program.prologue, &program.period}) {
-    for (const Action& action : *actions) {
-      if (action.kind == ActionKind::Adopt) adopts_[index(action)] = true;
-    }
+  for (const Action& action : schedule.programs[worker].period) {
+    if (action.kind == ActionKind::Adopt) adopts_[index(action)] = true;
   }
 }
 
 int64_t VersionTracker::track(const Action& action) {
   if (action.kind == ActionKind::Update) {
-    // The owner's update is at once the new version of the replicas beside it, unless they wait for an adopt.
-    int64_t found = 0;
-    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      if (schedule_.worker_of(pipeline, action.stage) != worker_) continue;
-      const size_t replica = replicas_.of(pipeline, action.stage) - first_;
-      if (pipeline == action.pipeline) found = versions_[replica];
-      if (!adopts_[replica]) ++versions_[replica];
+    const bool is_here = replicas_.worker(action.pipeline, action.stage) == worker_;
+    const int64_t found = is_here ? versions_[index(action)] : 0;
+    // The update is at once the new version of the replicas beside it, unless they wait for an adopt.
+    for (size_t i = 0; i < versions_.size(); ++i) {
+      if (replicas_.stage(first_ + i) == action.stage && !adopts_[i]) ++versions_[i];
     }
     return found;
   }
@@ -37,45 +33,86 @@ int64_t VersionTracker::track(const Action& action) {
   return action.kind == ActionKind::Adopt ? version++ : version;
 }
 
+namespace {
+
+struct Delays {
+  int64_t delay, mismatch;
+};
+
+// Follows one worker's program action by action, as VersionTracker does.
+class DelayTracker {
+ public:
+  DelayTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker)
+      : schedule_(schedule),
+        replicas_(replicas),
+        first_(replicas.first(worker)),
+        versions_(schedule, replicas, worker),
+        read_(replicas.count(worker)) {}
+
+  // At a backward: those of its microbatch.
+  std::optional<Delays> track(const Action& action) {
+    const int64_t version = versions_.track(action);
+    if (action.is_per_window() || action.kind == ActionKind::BackwardWeights) return std::nullopt;
+    const size_t place = replicas_.of(action.pipeline, action.stage) - first_;
+    const int64_t number = action.microbatch / schedule_.pipelines;
+    if (action.kind == ActionKind::Forward) {
+      if (!schedule_.forward_only) read_.at(place, number) = version;
+      return std::nullopt;
+    }
+    const int64_t* read = read_.find(place, number);
+    if (read == nullptr) return std::nullopt;  // not a valid schedule; validate() says so
+    const Delays delays{delay_of(schedule_, action.microbatch, *read), version - *read};
+    read_.erase(place, number);
+    return delays;
+  }
+
+ private:
+  const Schedule& schedule_;
+  const ReplicaNumbers& replicas_;
+  size_t first_;  // the worker's first replica
+  VersionTracker versions_;
+  RingMap<int64_t> read_;  // by microbatch in flight: the version that its forward read
+};
+
+}  // namespace
+
 DelayAnalysis analyse_delays(const Schedule& schedule, int64_t microbatches) {
   DelayAnalysis analysis;
   analysis.delay.resize(schedule.stages);
   analysis.mismatch.resize(schedule.stages);
   const ReplicaNumbers replicas(schedule);
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    VersionTracker tracker(schedule, replicas, worker);
-    RingMap<int64_t> forward_versions(replicas.count(worker));  // of microbatches in flight
+    DelayTracker tracker(schedule, replicas, worker);
     for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
-      const Action action = *cursor.peek();
-      const int64_t version = tracker.track(action);
-      if (action.is_per_window()) continue;
-      const size_t place = replicas.of(action.pipeline, action.stage) - replicas.first(worker);
-      const int64_t number = action.microbatch / schedule.pipelines;
-      if (action.kind == ActionKind::Forward && !schedule.forward_only) forward_versions.at(place, number) = version;
-      if (action.kind != ActionKind::Backward && action.kind != ActionKind::BackwardInput) continue;
-      const int64_t* found = forward_versions.find(place, number);
-      if (found == nullptr) continue;  // not a valid schedule; validate() says so
-      const int64_t read = *found;
-      forward_versions.erase(place, number);
-      const int64_t delay = delay_of(schedule, action.microbatch, read);
-      const int64_t mismatch = version - read;
-      ++analysis.delay[action.stage][delay];
-      ++analysis.mismatch[action.stage][mismatch];
-      analysis.max_delay = std::max(analysis.max_delay, delay);
-      analysis.max_mismatch = std::max(analysis.max_mismatch, mismatch);
+      const auto found = tracker.track(*cursor.peek());
+      if (!found) continue;
+      const int stage = cursor.peek()->stage;
+      ++analysis.delay[stage][found->delay];
+      ++analysis.mismatch[stage][found->mismatch];
+      analysis.max_delay = std::max(analysis.max_delay, found->delay);
+      analysis.max_mismatch = std::max(analysis.max_mismatch, found->mismatch);
     }
   }
   return analysis;
 }
 
 LongestDelays longest_delays(const Schedule& schedule) {
-  const DelayAnalysis analysis = analyse_delays(schedule, representative_microbatches(schedule));
-  const auto longest = [](const std::vector<std::map<int64_t, int64_t>>& histograms) {
-    std::vector<int64_t> result;
-    for (const auto& histogram : histograms) result.push_back(histogram.empty() ? 0 : histogram.rbegin()->first);
-    return result;
-  };
-  return {longest(analysis.delay), longest(analysis.mismatch)};
+  const auto stages = static_cast<size_t>(schedule.stages);
+  LongestDelays longest{std::vector<int64_t>(stages), std::vector<int64_t>(stages)};
+  const ReplicaNumbers replicas(schedule);
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    DelayTracker tracker(schedule, replicas, worker);
+    int64_t left = representative_actions(schedule, worker);
+    for (ProgramCursor cursor(schedule, worker); left > 0; --left, cursor.advance()) {
+      const auto found = tracker.track(*cursor.peek());
+      if (!found) continue;
+      int64_t& delay = longest.delay[cursor.peek()->stage];
+      int64_t& mismatch = longest.mismatch[cursor.peek()->stage];
+      delay = std::max(delay, found->delay);
+      mismatch = std::max(mismatch, found->mismatch);
+    }
+  }
+  return longest;
 }
 
 std::vector<double> mean_delays(const Schedule& schedule) {

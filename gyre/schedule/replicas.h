@@ -1,6 +1,5 @@
 // Numbers the replicas, that is the pairs (pipeline, stage), so that those of one worker follow each other. Whatever
-// walks programs keeps what it knows of a replica under its number: a worker's turn then stays within a few kilobytes,
-// where numbers by pipeline would send each of its actions to another page (512 pipelines x 1024 stages).
+// walks one worker's program keeps what it knows of a replica under its number.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +16,7 @@ class ReplicaNumbers {
   explicit ReplicaNumbers(const Schedule& schedule)
       : stages_(static_cast<size_t>(schedule.stages)),
         places_(static_cast<size_t>(schedule.pipelines) * stages_),
+        stage_(places_.size()),
         first_(static_cast<size_t>(schedule.workers) + 1) {
     for (const auto& workers : schedule.placement) {
       for (const int worker : workers) ++first_[static_cast<size_t>(worker) + 1];
@@ -29,6 +29,7 @@ class ReplicaNumbers {
         const size_t p = place(action.pipeline, action.stage);
         if (action.kind == ActionKind::Update || numbered[p]) continue;
         numbered[p] = true;
+        stage_[next] = action.stage;
         places_[p] = {static_cast<unsigned>(next++), worker};
       }
     }
@@ -37,6 +38,7 @@ class ReplicaNumbers {
   size_t size() const { return places_.size(); }
   size_t of(int pipeline, int stage) const { return places_[place(pipeline, stage)].number; }
   int worker(int pipeline, int stage) const { return places_[place(pipeline, stage)].worker; }
+  int stage(size_t number) const { return stage_[number]; }
 
   // Those of `worker`: how many, and the first one's number.
   size_t count(int worker) const { return first_[static_cast<size_t>(worker) + 1] - first(worker); }
@@ -53,6 +55,7 @@ class ReplicaNumbers {
     int worker = 0;
   };
   std::vector<Place> places_;  // [pipeline * stages + stage]
+  std::vector<int> stage_;     // [number]
   std::vector<size_t> first_;  // [worker]; one more at the end
 };
 

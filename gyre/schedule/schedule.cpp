@@ -43,11 +43,11 @@ int64_t Schedule::microbatches_in_window(int pipeline, int64_t number) const {
 bool Schedule::has_flush() const {
   if (forward_only) return false;
   // A forward finds in every repetition what it finds in the first, relative to its own number.
-  const int64_t microbatches = representative_microbatches(*this);
   const ReplicaNumbers replicas(*this);
   for (int worker = 0; worker < workers; ++worker) {
     VersionTracker tracker(*this, replicas, worker);
-    for (ProgramCursor cursor(*this, worker, microbatches); cursor.peek(); cursor.advance()) {
+    size_t left = programs[worker].prologue.size() + programs[worker].period.size();
+    for (ProgramCursor cursor(*this, worker); left > 0; --left, cursor.advance()) {
       const Action& action = *cursor.peek();
       const int64_t version = tracker.track(action);
       if (action.kind == ActionKind::Forward && delay_of(*this, action.microbatch, version) > 0) return false;
@@ -67,6 +67,25 @@ int64_t representative_microbatches(const Schedule& schedule) {
   return repetitions * schedule.shift;
 }
 
+int64_t representative_actions(const Schedule& schedule, int worker) {
+  const Program& program = schedule.programs[worker];
+  int64_t last_forward = 0;
+  int64_t first_backward = kUnlimited;
+  for (const Action& action : program.period) {
+    if (action.kind == ActionKind::Forward) {
+      last_forward = std::max(last_forward, action.microbatch);
+    } else if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardInput) {
+      first_backward = std::min(first_backward, action.microbatch);
+    }
+  }
+  // A replica's period has every remainder by `shift` once in its forwards and once in its backwards, so that each
+  // repetition finds as many microbatches in flight as the one before, each `shift` later. What they read repeats too,
+  // once those that the prologue forwarded are gone: these lie below last_forward - shift + 1, and repetition n (from
+  // 0) has no backward below first_backward + n * shift.
+  const int64_t draining = std::max<int64_t>(0, last_forward - first_backward) / schedule.shift;
+  return std::ssize(program.prologue) + (draining + 1) * std::ssize(program.period);
+}
+
 int64_t count_actions(const Schedule& schedule, int64_t microbatches) {
   int64_t once = 0, repeated = 0;
   for (const Program& program : schedule.programs) {
@@ -79,7 +98,10 @@ int64_t count_actions(const Schedule& schedule, int64_t microbatches) {
 }
 
 ProgramCursor::ProgramCursor(const Schedule& schedule, int worker, int64_t limit)
-    : schedule_(schedule), program_(schedule.programs[worker]), limit_(limit) {
+    : position_(schedule.programs[worker].prologue.data()),
+      schedule_(schedule),
+      program_(schedule.programs[worker]),
+      limit_(limit) {
   period_first_ = kUnlimited;
   for (const Action& action : program_.period) {
     period_first_ = std::min(period_first_, last_microbatch(action, schedule_.window));
@@ -90,36 +112,36 @@ ProgramCursor::ProgramCursor(const Schedule& schedule, int worker, int64_t limit
 
 void ProgramCursor::restrict_to(int64_t limit) {
   limit_ = std::min(limit_, limit);
-  whole_repetition_ = false;
+  whole_end_ = nullptr;
   if (current_ && last_microbatch(*current_, schedule_.window) >= limit_) settle();
 }
 
 // Moves to the first action at or after the position that lies below the limit.
 void ProgramCursor::settle() {
   current_.reset();
-  for (; repetition_ < 0; ++position_) {
-    if (position_ == program_.prologue.size()) {
-      repetition_ = 0;
-      position_ = 0;
-      break;
-    }
-    const Action& action = program_.prologue[position_];
-    if (last_microbatch(action, schedule_.window) < limit_) {
-      current_ = action;
+  const Action* const begin = program_.period.data();
+  const Action* const end = begin + program_.period.size();
+  if (repetition_ < 0) {
+    for (const Action* prologue_end = program_.prologue.data() + program_.prologue.size(); position_ < prologue_end;
+         ++position_) {
+      if (last_microbatch(*position_, schedule_.window) >= limit_) continue;
+      current_ = *position_;
       return;
     }
+    repetition_ = 0;
+    position_ = begin;
   }
-  if (program_.period.empty()) return;
+  if (begin == end) return;
   for (;; ++position_) {
-    if (position_ == program_.period.size()) {
+    if (position_ == end) {
       ++repetition_;
-      position_ = 0;
+      position_ = begin;
     }
     microbatch_offset_ = repetition_ * schedule_.shift;
     window_offset_ = repetition_ * (schedule_.shift / schedule_.window);
     // A repetition whose earliest action is past the limit has nothing to give, nor has any later one.
-    if (position_ == 0 && period_first_ + microbatch_offset_ >= limit_) return;
-    whole_repetition_ = period_last_ + microbatch_offset_ < limit_;
+    if (position_ == begin && period_first_ + microbatch_offset_ >= limit_) return;
+    whole_end_ = period_last_ + microbatch_offset_ < limit_ ? end : nullptr;
     take_from_period();
     if (last_microbatch(*current_, schedule_.window) < limit_) return;
     current_.reset();

@@ -63,12 +63,17 @@ inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 // repetitions.
 int64_t representative_microbatches(const Schedule& schedule);
 
+// Actions of a worker's program after which nothing new comes: the prologue, repetitions until the last microbatch that
+// the prologue forwarded has gone backward, and one more, which all later ones repeat. Of a valid schedule.
+int64_t representative_actions(const Schedule& schedule, int worker);
+
 // Actions of the restriction to `microbatches`, all workers together; a few more where the last repetition is cut
 // short. kUnlimited if an int64 does not hold them.
 int64_t count_actions(const Schedule& schedule, int64_t microbatches);
 
 // Walks one worker's program, restricted to microbatches < limit. Constant memory. The schedule must outlive it.
-class ProgramCursor {
+// Aligned, since the timeline walks thousands of programs by turns: a step then touches one line of the cache.
+class alignas(64) ProgramCursor {
  public:
   ProgramCursor(const Schedule& schedule, int worker, int64_t limit = kUnlimited);
 
@@ -77,10 +82,10 @@ class ProgramCursor {
   void advance() {
     ++position_;
     // Most actions: further on in a repetition that lies below the limit as a whole.
-    if (whole_repetition_ && position_ < program_.period.size()) {
+    if (position_ < whole_end_) {
       take_from_period();
-      // Walking a thousand programs by turns, the caches hold none: ask for what the next turn needs.
-      __builtin_prefetch(program_.period.data() + std::min(position_ + kAhead, program_.period.size() - 1));
+      // The caches hold no program until the next turn: ask for what that needs.
+      __builtin_prefetch(std::min(position_ + kAhead, whole_end_ - 1));
     } else {
       settle();
     }
@@ -90,25 +95,27 @@ class ProgramCursor {
   int64_t limit() const { return limit_; }
 
  private:
-  static constexpr size_t kAhead = 5;  // actions; two lines of a cache
+  static constexpr int kAhead = 5;  // actions; two lines of a cache
 
   void settle();
   // current_ becomes the period's action at the position.
   void take_from_period() {
-    current_ = program_.period[position_];
+    current_ = *position_;
     current_->microbatch += current_->is_per_window() ? window_offset_ : microbatch_offset_;
   }
 
+  // What most steps need.
+  const Action* position_;             // in the prologue, or the period
+  const Action* whole_end_ = nullptr;  // of the period, in a repetition that lies below the limit as a whole
+  int64_t microbatch_offset_ = 0, window_offset_ = 0;  // of this repetition
+  std::optional<Action> current_;
+
+  int64_t repetition_ = -1;  // -1: in the prologue
   const Schedule& schedule_;
   const Program& program_;
   int64_t limit_;
   int64_t period_first_ = 0;  // the earliest microbatch that the first repetition completes an action of
   int64_t period_last_ = 0;   // the latest
-  int64_t repetition_ = -1;   // -1: in the prologue
-  int64_t microbatch_offset_ = 0, window_offset_ = 0;  // of this repetition
-  bool whole_repetition_ = false;                      // all of it lies below the limit
-  size_t position_ = 0;
-  std::optional<Action> current_;
 };
 
 // The most microbatches that (pipeline, stage) holds at once: forwarded, and not yet through the backward (through W,

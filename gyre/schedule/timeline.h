@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "gyre/core/error.h"
-#include "gyre/schedule/replicas.h"
 #include "gyre/schedule/ring_map.h"
 #include "gyre/schedule/schedule.h"
 
@@ -40,10 +39,8 @@ class Timeline {
       : schedule_(schedule),
         costs_(costs),
         visit_(visit),
-        replicas_(schedule),
-        activations_(replicas_.size()),
-        gradients_(replicas_.size()),
-        gradient_counts_(schedule.pipelines > 1 ? replicas_.size() : 0, 1),
+        messages_(1),
+        gradient_counts_(schedule.pipelines > 1 ? replicas() : 0, 1),
         reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
         adopters_(static_cast<size_t>(schedule.stages)),
         versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
@@ -78,7 +75,7 @@ class Timeline {
 
   // Fills adopters_; whether there are any.
   bool find_adopters() {
-    std::vector<bool> adopts(replicas_.size());
+    std::vector<bool> adopts(replicas());
     for (const Program& program : schedule_.programs) {
       for (const auto* actions : {&program.prologue, &program.period}) {
         for (const Action& action : *actions) {
@@ -90,20 +87,23 @@ class Timeline {
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
         if (!adopts[slot(pipeline, stage)]) continue;
-        adopters_[static_cast<size_t>(stage)].push_back({pipeline, replicas_.worker(pipeline, stage)});
+        adopters_[static_cast<size_t>(stage)].push_back({pipeline, schedule_.worker_of(pipeline, stage)});
         any = true;
       }
     }
     return any;
   }
 
-  size_t slot(int pipeline, int stage) const { return replicas_.of(pipeline, stage); }
-  int64_t index_of(const Action& action) const { return action.microbatch / schedule_.pipelines; }
+  size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }
+  // Who was woken last goes first, so that a microbatch is followed from stage to stage: neighbours lie side by side.
+  size_t slot(int pipeline, int stage) const {
+    return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
+  }
 
-  // What a worker waits for: messages of a kind to a replica (reductions: to a stage; broadcasts: of a stage).
+  // What a worker waits for: a microbatch's message of a kind (reductions, broadcasts: of a stage).
   struct Awaited {
     MessageKind kind;
-    size_t to;
+    int64_t of;
     bool operator==(const Awaited&) const = default;
   };
 
@@ -140,12 +140,10 @@ class Timeline {
   bool take_needs(int worker, const Action& action, double& ready) {
     switch (action.kind) {
       case ActionKind::Forward:
-        return action.stage == 0 ||
-               take(worker, MessageKind::Activation, activations_, action, index_of(action), ready);
+        return action.stage == 0 || take_message(worker, MessageKind::Activation, action, ready);
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
-        return action.stage + 1 == schedule_.stages ||
-               take(worker, MessageKind::Gradient, gradients_, action, index_of(action), ready);
+        return action.stage + 1 == schedule_.stages || take_message(worker, MessageKind::Gradient, action, ready);
       case ActionKind::BackwardWeights:
         return true;  // its input half stands before it in the same program
       case ActionKind::Update:
@@ -156,16 +154,14 @@ class Timeline {
     return true;
   }
 
-  bool take(int worker, MessageKind kind, RingMap<double>& messages, const Action& action, int64_t index,
-            double& ready) {
-    const size_t place = slot(action.pipeline, action.stage);
-    const double* arrival = messages.find(place, index);
-    if (arrival == nullptr) {
-      awaits_[worker] = {kind, place};
+  bool take_message(int worker, MessageKind kind, const Action& action, double& ready) {
+    const Message* message = messages_.find(kOneSlot, action.microbatch);
+    if (message == nullptr || message->kind != kind || message->stage != action.stage) {
+      awaits_[worker] = {kind, action.microbatch};
       return false;
     }
-    ready = std::max(ready, *arrival);
-    messages.erase(place, index);
+    ready = std::max(ready, message->arrival);
+    messages_.erase(kOneSlot, action.microbatch);
     return true;
   }
 
@@ -174,7 +170,7 @@ class Timeline {
     const auto stage = static_cast<size_t>(update.stage);
     const Reduction* reduction = reductions_.find(stage, update.microbatch);
     if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
-      awaits_[worker] = {MessageKind::Reduce, stage};
+      awaits_[worker] = {MessageKind::Reduce, update.stage};
       return false;
     }
     ready = std::max(ready, reduction->last_arrival);
@@ -186,7 +182,7 @@ class Timeline {
     const auto stage = static_cast<size_t>(adopt.stage);
     Version* version = versions_.find(stage, adopt.microbatch);
     if (version == nullptr) {
-      awaits_[worker] = {MessageKind::Broadcast, stage};
+      awaits_[worker] = {MessageKind::Broadcast, adopt.stage};
       return false;
     }
     ready = std::max(ready, version->arrival(adopt.pipeline));
@@ -195,37 +191,24 @@ class Timeline {
   }
 
   void give_results(int worker, const Action& action, double end) {
-    const auto [kind, pipeline, stage, microbatch] = action;
-    switch (kind) {
+    switch (action.kind) {
       case ActionKind::Forward:
-        if (stage + 1 < schedule_.stages) {
-          send(MessageKind::Activation, activations_, worker, stage, replica(pipeline, stage + 1), index_of(action),
-               end);
-        }
+        if (action.stage + 1 < schedule_.stages) send(MessageKind::Activation, worker, action, action.stage + 1, end);
         break;
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
-        if (stage > 0)
-          send(MessageKind::Gradient, gradients_, worker, stage, replica(pipeline, stage - 1), index_of(action), end);
-        if (kind == ActionKind::Backward) count_gradient(worker, action, end);
+        if (action.stage > 0) send(MessageKind::Gradient, worker, action, action.stage - 1, end);
+        if (action.kind == ActionKind::Backward) count_gradient(worker, action, end);
         break;
       case ActionKind::BackwardWeights:
         count_gradient(worker, action, end);
         break;
       case ActionKind::Update:
-        broadcast(worker, action, adopters_[static_cast<size_t>(stage)], end);
+        broadcast(worker, action, adopters_[static_cast<size_t>(action.stage)], end);
         break;
       case ActionKind::Adopt:
         break;
     }
-  }
-
-  struct Replica {
-    unsigned slot;
-    int worker;
-  };
-  Replica replica(int pipeline, int stage) const {
-    return {static_cast<unsigned>(slot(pipeline, stage)), replicas_.worker(pipeline, stage)};
   }
 
   struct Adopter {
@@ -242,15 +225,15 @@ class Timeline {
       if (to.worker == worker) continue;
       const double arrival = costs_.arrival(MessageKind::Broadcast, worker, to.worker, update.stage, at);
       if (arrival != at) version.set_arrival(to.pipeline, arrival, schedule_.pipelines);
-      wake(to.worker, {MessageKind::Broadcast, stage});
+      wake(to.worker, {MessageKind::Broadcast, update.stage});
     }
   }
 
-  void send(MessageKind kind, RingMap<double>& messages, int from, int sender_stage, const Replica& to, int64_t index,
-            double at) {
-    const bool stays = from == to.worker;
-    messages.at(to.slot, index) = stays ? at : costs_.arrival(kind, from, to.worker, sender_stage, at);
-    if (!stays) wake(to.worker, {kind, to.slot});
+  void send(MessageKind kind, int worker, const Action& action, int to_stage, double at) {
+    const int to = schedule_.worker_of(action.pipeline, to_stage);
+    const double arrival = to == worker ? at : costs_.arrival(kind, worker, to, action.stage, at);
+    messages_.at(kOneSlot, action.microbatch) = {kind, to_stage, arrival};
+    if (to != worker) wake(to, {kind, action.microbatch});
   }
 
   // The replica's last gradient of a window sends their sum to the owner.
@@ -266,15 +249,22 @@ class Timeline {
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
     reduction.last_arrival = std::max(reduction.last_arrival, arrival);
-    if (owner != worker) wake(owner, {MessageKind::Reduce, static_cast<size_t>(action.stage)});
+    if (owner != worker) wake(owner, {MessageKind::Reduce, action.stage});
   }
 
   const Schedule& schedule_;
   Costs& costs_;
   Visit& visit_;
-  ReplicaNumbers replicas_;
-  RingMap<double> activations_, gradients_;  // by replica that receives, and microbatch: arrival
-  RingMap<int64_t> gradient_counts_;         // by replica and window
+  // On its way to the stage that does the microbatch's next forward or backward. It is one at a time, so there are as
+  // many as microbatches in flight, however many replicas they pass.
+  struct Message {
+    MessageKind kind = MessageKind::Activation;
+    int stage = 0;  // that takes it
+    double arrival = 0;
+  };
+  static constexpr size_t kOneSlot = 0;
+  RingMap<Message> messages_;         // by microbatch
+  RingMap<int64_t> gradient_counts_;  // by replica and window
   struct Reduction {
     int64_t replicas = 0;  // whose gradients are under way to the owner, or there
     double last_arrival = 0;

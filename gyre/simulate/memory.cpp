@@ -1,7 +1,7 @@
 #include "gyre/simulate/memory.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/ring_map.h"
@@ -21,24 +21,24 @@ struct ReplicaState {
 
 class WorkerWalk {
  public:
-  // states: of the worker's replicas, in the order of their numbers.
   WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights,
-             const ReplicaNumbers& numbers, std::vector<ReplicaState> states)
+             const ReplicaNumbers& numbers)
       : schedule_(schedule),
         worker_(worker),
         costs_(costs),
         weights_(weights),
         numbers_(numbers),
-        replicas_(std::move(states)),
+        replicas_(numbers.count(worker)),
         tracker_(schedule, numbers, worker),
         holders_(replicas_.size()),
         held_version_(replicas_.size()),
-        gradients_(replicas_.size()) {}
+        gradients_(replicas_.size()) {
+    for (size_t i = 0; i < replicas_.size(); ++i) replicas_[i].stage = numbers.stage(numbers.first(worker) + i);
+  }
 
-  WorkerMemory run(int64_t microbatches) {
-    for (ProgramCursor cursor(schedule_, worker_, microbatches); cursor.peek(); cursor.advance()) {
-      step(*cursor.peek());
-    }
+  WorkerMemory run() {
+    int64_t left = representative_actions(schedule_, worker_);
+    for (ProgramCursor cursor(schedule_, worker_); left > 0; --left, cursor.advance()) step(*cursor.peek());
     for (const ReplicaState& replica : replicas_) {
       const StageCost& cost = costs_.stage(replica.stage);
       memory_.weights += replica.peak_versions * cost.weight_bytes;
@@ -129,20 +129,9 @@ class WorkerWalk {
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights) {
   check_costs(costs, schedule);
   const ReplicaNumbers numbers(schedule);
-  std::vector<std::vector<ReplicaState>> states(schedule.workers);
-  for (int worker = 0; worker < schedule.workers; ++worker) states[worker].resize(numbers.count(worker));
-  for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
-    for (int stage = 0; stage < schedule.stages; ++stage) {
-      const int worker = schedule.worker_of(pipeline, stage);
-      states[worker][numbers.of(pipeline, stage) - numbers.first(worker)].stage = stage;
-    }
-  }
-  // Twice, so that the microbatches in flight are all from after the start.
-  const int64_t microbatches = 2 * representative_microbatches(schedule);
   std::vector<WorkerMemory> memory;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    memory.push_back(
-        WorkerWalk(schedule, worker, costs, weights, numbers, std::move(states[worker])).run(microbatches));
+    memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers).run());
   }
   return memory;
 }

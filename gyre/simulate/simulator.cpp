@@ -43,9 +43,17 @@ class TimedCosts {
   std::vector<std::vector<Link>> links_;  // [from]
 };
 
-// A schedule's largest delay and mismatch show in its first repetitions; a short run may have less.
-int64_t analysed_microbatches(const Schedule& schedule, int64_t microbatches) {
-  return std::min(microbatches, representative_microbatches(schedule));
+// The largest delay and mismatch of any stage. They show in a schedule's first repetitions; a short run may have less.
+void find_delays(const Schedule& schedule, Simulation& simulation) {
+  if (simulation.microbatches < representative_microbatches(schedule)) {
+    const DelayAnalysis delays = analyse_delays(schedule, simulation.microbatches);
+    simulation.max_delay = delays.max_delay;
+    simulation.max_mismatch = delays.max_mismatch;
+  } else {
+    const LongestDelays longest = longest_delays(schedule);
+    simulation.max_delay = *std::max_element(longest.delay.begin(), longest.delay.end());
+    simulation.max_mismatch = *std::max_element(longest.mismatch.begin(), longest.mismatch.end());
+  }
 }
 
 // Linear in actions, and a trace keeps each: what nobody would wait for is refused at once.
@@ -92,11 +100,7 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   };
   simulation.makespan = Timeline(schedule, options.microbatches, timed, visit).run();
 
-  if (!schedule.forward_only) {
-    const DelayAnalysis delays = analyse_delays(schedule, analysed_microbatches(schedule, options.microbatches));
-    simulation.max_delay = delays.max_delay;
-    simulation.max_mismatch = delays.max_mismatch;
-  }
+  if (!schedule.forward_only) find_delays(schedule, simulation);
   simulation.memory = peak_memory(schedule, costs, schedule.weights);
   if (simulation.makespan > 0) {
     simulation.tokens_per_time = static_cast<double>(options.microbatches) *

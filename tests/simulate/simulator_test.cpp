@@ -15,6 +15,7 @@
 #include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/delay.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
@@ -150,6 +151,96 @@ TEST(Memory, EachOfAWorkersStagesHasItsOwnVersionsAndSizes) {
   costs.stages[0].weight_bytes = 100;
   costs.stages[1].weight_bytes = 1;
   EXPECT_EQ(peak_memory(schedule, costs, schedule.weights)[0].weights, 2 * 100 + 1);
+}
+
+// What a worker holds at most, counted one by one through a long run.
+WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
+  struct Replica {
+    std::map<int64_t, int64_t> read, gradients;  // by microbatch in flight: version; by open window: how many are in
+    int64_t most_versions = 1, most_windows = 0;
+  };
+  std::map<std::pair<int, int>, Replica> replicas;
+  const ReplicaNumbers numbers(schedule);
+  VersionTracker tracker(schedule, numbers, worker);
+  WorkerMemory memory;
+  int64_t activations = 0;
+  const int64_t microbatches = 2 * representative_microbatches(schedule);
+  for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
+    const auto [kind, pipeline, stage, number] = *cursor.peek();
+    int64_t version = tracker.track(*cursor.peek());
+    if (kind == ActionKind::Adopt) ++version;
+    if (kind == ActionKind::Update) {
+      memory.optimizer += number == 0 ? 1'000'000'000 : 0;
+      continue;
+    }
+    Replica& replica = replicas[{pipeline, stage}];
+    if (kind == ActionKind::Forward) {
+      if (!reads_latest(weights)) replica.read[number] = version;
+      memory.activations = std::max(memory.activations, ++activations);
+    }
+    if (kind == ActionKind::Backward || kind == ActionKind::BackwardInput) replica.read.erase(number);
+    if (kind == ActionKind::Backward || kind == ActionKind::BackwardWeights) {
+      --activations;
+      const int64_t window = number / schedule.window;
+      ++replica.gradients[window];
+      replica.most_windows = std::max(replica.most_windows, std::ssize(replica.gradients));
+      if (replica.gradients[window] == schedule.microbatches_in_window(pipeline, window))
+        replica.gradients.erase(window);
+    }
+    std::set<int64_t> versions{version};
+    for (const auto& [microbatch, read] : replica.read) versions.insert(read);
+    replica.most_versions = std::max(replica.most_versions, std::ssize(versions));
+  }
+  for (const auto& [place, replica] : replicas) {
+    memory.weights += 1000 * replica.most_versions;
+    memory.gradients += 1'000'000 * replica.most_windows;
+  }
+  return memory;
+}
+
+TEST(Memory, IsThatOfALongRun) {
+  for (const std::string& name : schedule_names()) {
+    for (const int stages : {2, 4, 8}) {
+      for (const int64_t window : {stages, 2 * stages, 6 * stages}) {
+        const Schedule schedule = make_schedule({name, stages, window});
+        for (const WeightPolicy weights : {WeightPolicy::Stash, WeightPolicy::Latest}) {
+          const std::vector<WorkerMemory> peak = peak_memory(schedule, memory_costs(), weights);
+          for (int worker = 0; worker < schedule.workers; ++worker) {
+            const WorkerMemory counted = count_memory(schedule, worker, weights);
+            const std::string what = fmt::format("{}, {} stages, window {}, worker {}", name, stages, window, worker);
+            EXPECT_EQ(peak[worker].weights, counted.weights) << what;
+            EXPECT_EQ(peak[worker].gradients, counted.gradients) << what;
+            EXPECT_EQ(peak[worker].optimizer, counted.optimizer) << what;
+            EXPECT_EQ(peak[worker].activations, counted.activations) << what;
+          }
+        }
+      }
+    }
+  }
+}
+
+// A minute and 3 GB for AMDP, less for the others.
+TEST(Simulate, SlowDepthOf4096) {
+  constexpr int kDepth = 4096;
+  for (const ScheduleKind& kind : schedule_kinds().all()) {
+    ScheduleOptions options;
+    options.name = kind.name;
+    options.stages = kDepth;
+    options.own = kind.own;
+    options.window = kind.windows(options).usual;
+    const Schedule schedule = make_schedule(options);
+    const bool has_flush = schedule.has_flush();
+    const int64_t microbatches = (has_flush ? 1 : 8) * schedule.window;
+    const Simulation simulation = simulate(schedule, uniform_costs(2), {.microbatches = microbatches});
+    EXPECT_EQ(simulation.stages, kDepth) << kind.name;
+    EXPECT_EQ(simulation.memory.size(), static_cast<size_t>(schedule.workers)) << kind.name;
+    // Every worker does what the microbatches need, 3 for each of its stages, and no worker can do more in the time.
+    for (const double busy : simulation.busy) {
+      EXPECT_EQ(busy, 3.0 * static_cast<double>(microbatches) * kDepth / schedule.workers) << kind.name;
+      EXPECT_LE(busy, simulation.makespan) << kind.name;
+    }
+    EXPECT_EQ(has_flush, simulation.max_delay == 0) << kind.name;
+  }
 }
 
 TEST(CostModel, JsonComesBackTheSame) {
