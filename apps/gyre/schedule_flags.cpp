@@ -103,7 +103,10 @@ Schedule ScheduleFlags::load() {
     if (!overrides.empty()) throw InputError("--set changes a CONFIG.toml, and none is given");
     options.names = kFlagNames;
     options.own = own_options(options.name, kFlagNames, own);
-    if (options.window == 0) options.window = default_window(options, microbatches);
+    if (options.window == 0) {
+      options.window = default_window(options, microbatches);
+      if (options.window == microbatches) options.names.window = "--microbatches";  // what there is to change
+    }
     schedule = load_schedule(options, false);
   }
   if (microbatches == 0) {

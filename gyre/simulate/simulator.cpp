@@ -79,10 +79,10 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   check_costs(costs, schedule);
   check_length(schedule, options);
   if (options.microbatches < 1 || options.microbatches % schedule.window != 0) {
-    throw InputError(fmt::format("{} microbatches are no multiple of the window, {}; simulate {} or {}",
-                                 options.microbatches, schedule.window,
-                                 std::max<int64_t>(1, options.microbatches / schedule.window) * schedule.window,
-                                 (std::max<int64_t>(0, options.microbatches) / schedule.window + 1) * schedule.window));
+    const int64_t below = std::max<int64_t>(0, options.microbatches) / schedule.window * schedule.window;
+    throw InputError(fmt::format("{} microbatches are no multiple of the window, {}; simulate {}{}",
+                                 options.microbatches, schedule.window, below > 0 ? fmt::format("{} or ", below) : "",
+                                 below + schedule.window));
   }
   Simulation simulation;
   simulation.schedule = schedule.name;

@@ -54,8 +54,10 @@ has '"schedule":"dualpipe-v","stages":4' plan.json
 
 refuses "make --window at least 8, or --pipelines at most 2" "$gyre" simulate --schedule amdp --stages 8 --window 4
 refuses "simulate 8 or 12" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 10
+refuses "no multiple of the window, 4; simulate 4" "$gyre" simulate --schedule 1f1b --stages 2 --window 4 --microbatches 3
 refuses "every worker has two stages, and --stages is 5; give an even number" "$gyre" simulate --schedule zb-v --stages 5
-refuses "make --window at least 8" "$gyre" simulate --schedule dualpipe-v --stages 8 --microbatches 7
+refuses "make --microbatches at least 8" "$gyre" simulate --schedule dualpipe-v --stages 8 --microbatches 7
+refuses "make --window at least 8" "$gyre" simulate --schedule dualpipe-v --stages 8 --microbatches 14 --window 7
 refuses "[pipeline] (stages = 3, accumulate = 4): schedule zb-v: every worker has two stages" "$gyre" train run.toml --out x --set pipeline.schedule=zb-v --set pipeline.accumulate=4
 refuses "make accumulate at least 4" "$gyre" train run.toml --out x --set pipeline.schedule=dualpipe-v --set pipeline.stages=4
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
