@@ -27,6 +27,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   target_compile_options(gyre_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)  # GCC 12 finds faults in std::string that are not there
 endif()
 
+if(GYRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(gyre_warnings INTERFACE -Wno-maybe-uninitialized)  # misled by the sanitizers' own code
+endif()
+
 # gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...]) declares the library gyre_NAME from this folder's sources.
 # ROOMS are the rooms below it that it may include; TORCH says that it touches tensors (and uses the precompiled header).
 function(gyre_room name)

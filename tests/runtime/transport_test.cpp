@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -38,7 +39,9 @@ std::string to_bytes(const Message& message) {
 
 Message from_bytes(int64_t number, const char* bytes) {
   Message message{number, {}, {}, {}};
-  const auto take = [&](void* data, size_t size) { std::memcpy(data, std::exchange(bytes, bytes + size), size); };
+  const auto take = [&](void* data, size_t size) {  // of nothing too, where memcpy wants an address
+    std::copy_n(std::exchange(bytes, bytes + size), size, static_cast<char*>(data));
+  };
   const auto next = [&] {
     int64_t value = 0;
     take(&value, sizeof value);
