@@ -87,6 +87,19 @@ class TransformerBlock {
 
 }  // namespace
 
+BlockConfig block_config(const ModelSettings& settings) {
+  BlockConfig block;
+  block.layers = static_cast<int>(settings.layers);
+  block.width = settings.width;
+  block.heads = {settings.heads, settings.heads};
+  block.context = settings.context;
+  block.mlp_width = mlp_width(settings);
+  block.activation = activation_by_name(settings.activation);
+  block.bias = settings.bias;
+  block.dropout = settings.dropout;
+  return block;
+}
+
 std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, int number) {
   return std::make_shared<LayerOf<TransformerBlock>>(fmt::format("blocks.{}", number), config);
 }

@@ -7,6 +7,7 @@
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
 #include "gyre/model/layer.h"
+#include "gyre/model/settings/model_settings.h"
 #include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
@@ -27,6 +28,9 @@ struct BlockConfig {
   bool post_norm = false;
   double epsilon = 1e-5;  // of the norms
 };
+
+// What every family takes of its settings alike; the rest is its own.
+BlockConfig block_config(const ModelSettings& settings);
 
 // The layer "blocks.NUMBER".
 std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, int number);

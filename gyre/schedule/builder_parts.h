@@ -19,8 +19,8 @@ inline int64_t flushed_actions(int64_t stages, int64_t window) {
   return stages * (2 * window + 1);
 }
 
-// Options in range, and programs no longer than kMostActions; else InputError says which size to lower, and to what.
-// Windows below `least_window` are none that the schedule could serve.
+// Options in range, windows of at least `least_window`, and programs no longer than kMostActions; else InputError says
+// which size to change, and to what.
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window = 1);
 
 // Placement and sizes filled in, programs empty, shift = window. Of options that have been checked.

@@ -86,6 +86,11 @@ SuitableWindows flushing_windows(const ScheduleOptions& options) {
 
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window) {
   check_options(options);
+  if (options.window < least_window) {
+    throw InputError(
+        fmt::format("schedule {}: a window of {} microbatches is too short for {} stages; make {} at least {}",
+                    options.name, options.window, options.stages, options.names.window, least_window));
+  }
   const int64_t actions = count(options.stages, options.window);
   if (actions <= kMostActions) return;
   int64_t fitting = 0;  // the longest window that does, by halving, since the count grows with it

@@ -1,22 +1,12 @@
 // PipeDream-2BW (Narayanan et al., 2021): PipeDream's order with windows of at least as many microbatches as stages,
 // and two versions of the weights. All microbatches of window w read the weights of w - 1 updates, at every stage: an
 // update's weights are adopted when the window after the next begins, so the delay is one everywhere.
-#include <fmt/format.h>
-
-#include "gyre/core/error.h"
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
 namespace {
 
 Schedule build(const ScheduleOptions& options) {
-  check_options(options);
-  if (options.window < options.stages) {
-    throw InputError(
-        fmt::format("schedule pipedream-2bw: a window of {} microbatches is shorter than {} stages; make {} at least "
-                    "{}",
-                    options.window, options.stages, options.names.window, options.stages));
-  }
   check_length(
       options,
       [](int64_t stages, int64_t window) {

@@ -26,12 +26,6 @@ Schedule v_shaped_pipeline(const ScheduleOptions& options, int64_t least_window)
     throw InputError(fmt::format("schedule {}: every worker has two stages, and {} is {}; give an even number",
                                  options.name, options.names.stages, options.stages));
   }
-  if (options.window < least_window) {
-    throw InputError(
-        fmt::format("schedule {}: a window of {} microbatches is shorter than {} stages; make {} at least "
-                    "{}",
-                    options.name, options.window, options.stages, options.names.window, least_window));
-  }
   check_length(options, split_actions, least_window);
   Schedule schedule = one_pipeline(options);
   schedule.workers = options.stages / 2;

@@ -6,15 +6,19 @@
 #include <cmath>
 
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
+#include "schedule/refusal.h"
 
 namespace gyre {
 namespace {
+
+using testing_support::refusal;
 
 double bubble(const Schedule& schedule, int64_t microbatches, double tb, double tb_input = -1) {
   const ComputeCosts costs{1, tb, tb_input < 0 ? tb / 2 : tb_input, tb_input < 0 ? tb / 2 : tb - tb_input};
@@ -249,19 +253,11 @@ TEST(Amdp, EveryNumberOfPipelinesIsServed) {
 }
 
 TEST(Errors, SayWhatWouldWork) {
-  const auto message = [](const ScheduleOptions& options) -> std::string {
-    try {
-      make_schedule(options);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
-  EXPECT_THAT(message({"amdp", 8, 4}), ::testing::HasSubstr("make the window at least 8, or pipelines at most 2"));
-  EXPECT_THAT(message({"pipedream-2bw", 4, 3}), ::testing::HasSubstr("make the window at least 4"));
-  EXPECT_THAT(message({"interleaved-1f1b", 5, 4}), ::testing::HasSubstr("make stages a multiple of chunks"));
-  EXPECT_THAT(message({"interleaved-1f1b", 8, 6}), ::testing::HasSubstr("make the window a multiple of 4"));
-  EXPECT_THAT(message({"chimera", 3, 4}), ::testing::HasSubstr("use 1f1b for odd ones"));
+  EXPECT_THAT(refusal({"amdp", 8, 4}), ::testing::HasSubstr("make the window at least 8, or pipelines at most 2"));
+  EXPECT_THAT(refusal({"pipedream-2bw", 4, 3}), ::testing::HasSubstr("make the window at least 4"));
+  EXPECT_THAT(refusal({"interleaved-1f1b", 5, 4}), ::testing::HasSubstr("make stages a multiple of chunks"));
+  EXPECT_THAT(refusal({"interleaved-1f1b", 8, 6}), ::testing::HasSubstr("make the window a multiple of 4"));
+  EXPECT_THAT(refusal({"chimera", 3, 4}), ::testing::HasSubstr("use 1f1b for odd ones"));
 }
 
 TEST(Csv, ComesBackTheSame) {
@@ -280,12 +276,8 @@ TEST(Csv, ComesBackTheSame) {
 
 // As PyTorch's ScheduleDualPipeV writes it for two ranks and four microbatches.
 TEST(Csv, ActionsThatRunAsOneFollowOneAnother) {
-  const Schedule read = parse_csv(
-      "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,"
-      "3B3,0I2,0W2,0I3,0W3\r\n"
-      "1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,(1F3;2B1)OVERLAP_F_B,(2F3;1B1)OVERLAP_F_B,2B2,1B2,"
-      "2I3,1I3,2W3,1W3\r\n",
-      "dualpipe-v.csv");
+  const std::string file = std::string(GYRE_SOURCE_DIR) + "/tests/schedule/pytorch/dualpipe-v-2-4.csv";
+  const Schedule read = parse_csv(read_file(file), file);
   EXPECT_NO_THROW(validate(read));
   EXPECT_TRUE(read.has_flush());
   EXPECT_EQ(read.placement[0], (std::vector{0, 1, 1, 0}));

@@ -15,9 +15,12 @@
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
+#include "schedule/refusal.h"
 
 namespace gyre {
 namespace {
+
+using testing_support::refusal;
 
 constexpr ComputeCosts kEqual{1, 2, 1, 1};  // a forward and both halves of a backward
 
@@ -123,20 +126,12 @@ TEST(VShaped, OrdersArePyTorchs) {
 }
 
 TEST(VShaped, SizesThatAreNotServedAreToldWithWhatWouldBe) {
-  const auto refusal = [](const ScheduleOptions& options) -> std::string {
-    try {
-      make_schedule(options);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "no error";
-  };
   EXPECT_EQ(refusal({"zb-v", 5, 8}),
             "schedule zb-v: every worker has two stages, and stages is 5; give an even number");
   EXPECT_EQ(refusal({.name = "dualpipe-v", .stages = 3, .window = 8, .names = {.stages = "--stages"}}),
             "schedule dualpipe-v: every worker has two stages, and --stages is 3; give an even number");
   EXPECT_EQ(refusal({"dualpipe-v", 8, 7}),
-            "schedule dualpipe-v: a window of 7 microbatches is shorter than 8 stages; make the window at least 8");
+            "schedule dualpipe-v: a window of 7 microbatches is too short for 8 stages; make the window at least 8");
   EXPECT_EQ(refusal({"zb-v", 8, 1}), "no error");
 }
 

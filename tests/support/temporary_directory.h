@@ -13,7 +13,8 @@ namespace gyre::testing_support {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = std::filesystem::temp_directory_path() / "gyre-test-XXXXXX";
+    std::string name = std::filesystem::temp_directory_path() / "gyre-test-";
+    name.append(6, 'X');  // which mkdtemp(3) replaces
     if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
     path_ = name;
   }

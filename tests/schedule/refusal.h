@@ -1,0 +1,20 @@
+// What make_schedule says of options that no schedule serves.
+#pragma once
+
+#include <string>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/builders.h"
+
+namespace gyre::testing_support {
+
+inline std::string refusal(const ScheduleOptions& options) {
+  try {
+    make_schedule(options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace gyre::testing_support
