@@ -109,7 +109,7 @@ std::vector<Method> methods(int64_t width) {
   whole.own.edit<Rotation>().long_sides = "whole";
   all.push_back({"whole bases", whole});
   OptimizerConfig background = whole;
-  background.own.edit<Rotation>().refresh_lag = background.own.edit<Rotation>().frequency - 1;
+  background.own.edit<Rotation>().refresh_lag = background.own.edit<Rotation>().interval - 1;
   all.push_back({"refreshed on another core", background});
   OptimizerConfig sketch;
   sketch.own.edit<Rotation>().max_dimension = width;
@@ -117,7 +117,7 @@ std::vector<Method> methods(int64_t width) {
   sketch.own.edit<Rotation>().covariance_every = 5;
   all.push_back({"MLP's long sides sketched", sketch});
   OptimizerConfig rare = sketch;
-  rare.own.edit<Rotation>().frequency = 50;
+  rare.own.edit<Rotation>().interval = 50;
   all.push_back({"and refreshed every 50", rare});
   return all;
 }
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     const double one = seconds_of([&] { block.pass(1024); });
     const double four = seconds_of([&] { block.pass(4096); });
     for (Method& method : all) {
-      const int64_t cycle = method.config.own.get<Rotation>().frequency;
+      const int64_t cycle = method.config.own.get<Rotation>().interval;
       const bool beside = method.config.own.get<Rotation>().refresh_lag > 0;
       const double all_updates = seconds_of([&] {
         for (int64_t i = 0; i < cycle; ++i) {

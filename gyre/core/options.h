@@ -48,7 +48,7 @@ using OptionField = std::variant<bool*, int64_t*, double*, std::string*, std::ve
 // Two options that do not go together, or one whose range depends on another.
 struct OptionFault {
   std::vector<std::string> keys;  // the first that was given is where the fault is
-  std::string what;               // "is 7; give less than frequency, 5": follows the first key
+  std::string what;               // "is 7; give less than interval, 5": follows the first key
 };
 
 // Any struct that declares options, behind one type: copied, compared, visited.

@@ -136,11 +136,11 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
 
 int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
-  const double mean = context.mean_delay.pipeline;
-  if (config.refresh != "stage-aware" || cold || mean == 0) return config.frequency;
+  const double mean = context.mean_delay.all_stages;
+  if (config.refresh != "stage-aware" || cold || mean == 0) return config.interval;
   // A stage without delay refreshes too: as if it had half an update's, or half the mean where that is less.
   const double delay = std::max(context.mean_delay.stage, 0.5 * std::min(1.0, mean));
-  const double interval = static_cast<double>(config.frequency) * mean / delay;
+  const double interval = static_cast<double>(config.interval) * mean / delay;
   return std::max<int64_t>(1, std::llround(interval));
 }
 

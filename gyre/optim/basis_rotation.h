@@ -30,7 +30,7 @@ int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, in
 //   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
 // The first moment is kept in rotated coordinates and moved at a refresh, which is exact, and one projection a step
 // less than projecting it anew. The second moment cannot be turned exactly: at a refresh it follows the reordering of
-// the columns. Until the first refresh, at update `frequency`, the basis is the identity (plain AdamW): a basis from a
+// the columns. Until the first refresh, at update `interval`, the basis is the identity (plain AdamW): a basis from a
 // single gradient would be arbitrary. There the second moment is carried over as that of a mixture of independent
 // coordinates; `transport` does so at every refresh.
 //

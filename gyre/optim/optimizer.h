@@ -15,8 +15,8 @@ namespace gyre {
 
 // Mean delays once the pipeline is full, the same for a whole run: for what must not depend on how it fills.
 struct MeanDelays {
-  double stage = 0;     // of the stage itself
-  double pipeline = 0;  // over all stages
+  double stage = 0;       // of the stage itself
+  double all_stages = 0;  // their mean
 };
 
 // One update's circumstances. `update` counts from 1 (Adam's t). `delay` is that of the window's first microbatch.

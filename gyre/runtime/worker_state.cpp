@@ -29,7 +29,7 @@ std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
     result.push_back({delay, 0});
     sum += delay;
   }
-  for (MeanDelays& delays : result) delays.pipeline = sum / schedule.stages;
+  for (MeanDelays& delays : result) delays.all_stages = sum / schedule.stages;
   return result;
 }
 

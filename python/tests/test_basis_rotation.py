@@ -17,7 +17,7 @@ from gyre import _core
 from gyre.optim import BasisRotation
 
 
-def reference_rotation(weight, gradients, lr, betas, eps, weight_decay, frequency):
+def reference_rotation(weight, gradients, lr, betas, eps, weight_decay, interval):
     """Source second, bilateral, fixed refresh: the rules of the facts, momentum kept unrotated."""
     b1, b2 = betas
     m, n = weight.shape
@@ -27,7 +27,7 @@ def reference_rotation(weight, gradients, lr, betas, eps, weight_decay, frequenc
     for t, g in enumerate(gradients, 1):
         left = b2 * left + (1 - b2) * g @ g.T
         right = b2 * right + (1 - b2) * g.T @ g
-        if t % frequency == 0:
+        if t % interval == 0:
             if u is None:  # cold start; the variances move with the basis
                 u = torch.linalg.eigh(left)[1].flip(1)
                 v = torch.linalg.eigh(right)[1].flip(1)
@@ -67,7 +67,7 @@ class Rotation(unittest.TestCase):
 
     def test_follows_the_published_update(self):
         gradients = self.gradients(60, 7, 5)
-        ours, _ = self.run_on(gradients, betas=(0.9, 0.999), frequency=10, long_sides="whole")
+        ours, _ = self.run_on(gradients, betas=(0.9, 0.999), interval=10, long_sides="whole")
         expected = reference_rotation(torch.ones(7, 5), gradients, 1e-2, (0.9, 0.999), 1e-8, 0.01, 10)
         self.assertLess((ours - expected).abs().max().item(), 2e-4)
         unrotated, _ = self.run_on(gradients, betas=(0.9, 0.999), rotate=False)
@@ -86,9 +86,9 @@ class Rotation(unittest.TestCase):
 
     def test_row_blocks_are_separate_matrices(self):
         gradients = self.gradients(25, 12, 5)
-        fused, _ = self.run_on(gradients, frequency=5, row_blocks=3)
+        fused, _ = self.run_on(gradients, interval=5, row_blocks=3)
         for block in range(3):
-            alone, _ = self.run_on([g[4 * block : 4 * block + 4] for g in gradients], frequency=5)
+            alone, _ = self.run_on([g[4 * block : 4 * block + 4] for g in gradients], interval=5)
             self.assertTrue(torch.equal(fused[4 * block : 4 * block + 4], alone))
 
     def test_every_variant_runs_and_keeps_bases_orthogonal(self):
@@ -96,7 +96,7 @@ class Rotation(unittest.TestCase):
         for source in ("second", "first"):
             for geometry in ("bilateral", "unilateral"):
                 for refresh in ("fixed", "stage-aware", "adaptive"):
-                    p, optimizer = self.run_on(gradients, frequency=4, source=source, geometry=geometry,
+                    p, optimizer = self.run_on(gradients, interval=4, source=source, geometry=geometry,
                                                refresh=refresh, delay=2, mean_delay=1.5)
                     self.assertTrue(torch.isfinite(p).all())
                     bases = [v for s in optimizer.state.values() for k, v in s.items() if k.endswith("basis")]
@@ -106,7 +106,7 @@ class Rotation(unittest.TestCase):
 
     def test_low_precision_parameters(self):
         p = torch.nn.Parameter(torch.ones(8, 8, dtype=torch.bfloat16))
-        optimizer = BasisRotation([p], lr=1e-1, frequency=3)
+        optimizer = BasisRotation([p], lr=1e-1, interval=3)
         for g in self.gradients(10, 8, 8):
             p.grad = g.to(torch.bfloat16)
             optimizer.step()
@@ -140,7 +140,7 @@ class AsATorchOptimizer(unittest.TestCase):
     def test_learns_with_closure_scheduler_and_groups(self):
         model = self.model()
         optimizer = BasisRotation([{"params": model[0].parameters()}, {"params": model[2].parameters(), "rotate": False}],
-                                  lr=1e-2, frequency=5)
+                                  lr=1e-2, interval=5)
         scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 300)
         losses = self.train(model, optimizer, 0, 300, scheduler)
         self.assertLess(sum(losses[-20:]), 0.5 * sum(losses[:20]))
@@ -159,9 +159,9 @@ class AsATorchOptimizer(unittest.TestCase):
         return other, resumed
 
     def test_state_dict_continues_to_the_bit(self):
-        plain = dict(lr=1e-2, frequency=4)
+        plain = dict(lr=1e-2, interval=4)
         # A refresh begins at every sixth step and is there four steps later.
-        under_way = dict(lr=1e-2, frequency=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3,
+        under_way = dict(lr=1e-2, interval=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3,
                          look_ahead=0.6, delay=3)
         for settings, stop in ((plain, 11), (under_way, 7), (under_way, 9), (under_way, 13)):
             model = self.model()
@@ -172,7 +172,7 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_state_of_low_precision_parameters_stays_fp32(self):
         p, q = (torch.nn.Parameter(torch.ones(6, 6, dtype=torch.bfloat16)) for _ in range(2))
-        a, b = BasisRotation([p], lr=1e-2, frequency=2), BasisRotation([q], lr=1e-2, frequency=2)
+        a, b = BasisRotation([p], lr=1e-2, interval=2), BasisRotation([q], lr=1e-2, interval=2)
         for _ in range(5):
             p.grad = torch.randn(6, 6).to(torch.bfloat16)
             a.step()
@@ -183,7 +183,7 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_non_finite_gradients_are_skipped_and_counted(self):
         p = torch.nn.Parameter(torch.ones(4, 4))
-        optimizer = BasisRotation([p], max_skipped=2, frequency=1)
+        optimizer = BasisRotation([p], max_skipped=2, interval=1)
         p.grad = torch.randn(4, 4)
         optimizer.step()
         before, state = p.detach().clone(), {k: copy.copy(v) for k, v in optimizer.state[p].items()}
@@ -210,7 +210,7 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_rank_deficient_gradients(self):
         p = torch.nn.Parameter(torch.ones(8, 6))
-        optimizer = BasisRotation([p], frequency=2)
+        optimizer = BasisRotation([p], interval=2)
         for t in range(20):
             p.grad = torch.zeros(8, 6)
             if t > 5:
@@ -235,7 +235,7 @@ class AsATorchOptimizer(unittest.TestCase):
             if sys.argv[1] == "asked":
                 torch.get_num_threads()
             p = torch.nn.Parameter(torch.zeros(256, 64))
-            optimizer = BasisRotation([p], frequency=1)
+            optimizer = BasisRotation([p], interval=1)
             p.grad = (torch.arange(256 * 64) % 1009 - 504.0).view(256, 64)
             optimizer.step()
             bases = [v for k, v in sorted(optimizer.state[p].items()) if k.endswith("basis")]
@@ -247,20 +247,20 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_bad_settings_are_named(self):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
-        for settings, words in (({"source": "third"}, 'source is "third"'), ({"frequency": 0}, "frequency is 0"),
+        for settings, words in (({"source": "third"}, 'source is "third"'), ({"interval": 0}, "interval is 0"),
                                 ({"betas": (0.9, 1.0)}, "betas"), ({"delay": -1}, "delay=-1"),
                                 ({"refresh": "stage-aware", "delay": 3}, "mean_delay=0.0"),
                                 ({"covariance_beta": 1.0}, "covariance_beta is 1"),
                                 ({"iteration_products": "fp8"}, 'iteration_products is "fp8"'),
                                 ({"products": "fp8"}, 'products is "fp8"'), ({"long_sides": "long"}, 'long_sides is "long"'),
                                 ({"transport": "yes"}, "transport='yes' is not what it must be"),
-                                ({"refresh_lag": 10}, "refresh_lag is 10; give less than frequency, 10"),
+                                ({"refresh_lag": 10}, "refresh_lag is 10; give less than interval, 10"),
                                 ({"look_ahead": 2}, "look_ahead is 2")):
             with self.assertRaises(ValueError) as raised:
                 BasisRotation(p, **settings)
             self.assertIn(words, str(raised.exception))
-        with self.assertRaisesRegex(TypeError, "unknown option 'freqency'"):
-            BasisRotation(p, freqency=3)
+        with self.assertRaisesRegex(TypeError, "unknown option 'intervall'"):
+            BasisRotation(p, intervall=3)
         optimizer = BasisRotation([torch.nn.Parameter(torch.ones(4, 4))], row_blocks=3)
         optimizer.param_groups[0]["params"][0].grad = torch.ones(4, 4)
         with self.assertRaises(ValueError):

@@ -30,7 +30,7 @@ accumulate = 2
 lr = 3e-3
 
 [optimizer.basis-rotation]
-frequency = 5
+interval = 5
 [run]
 updates = 120
 eval_every = 30

@@ -57,7 +57,7 @@ commands=(
   "prepare text.txt --out fresh"
   "schedule --stages 3" "simulate --stages 3"
   "study study.toml --out study"
-  "info" "plan run.toml --set optimizer.basis-rotation.frequency=1"
+  "info" "plan run.toml --set optimizer.basis-rotation.interval=1"
   "eval whole" "generate whole --prompt verse --tokens 3" "diagnose whole --draws 1 --updates 1"
 )
 for command in "${commands[@]}"; do

@@ -50,7 +50,7 @@ without_seconds() { sed '/^## Seconds/,/^## Last training/d' "$1"; }
 diff <(without_seconds whole.md) <(without_seconds parts.md) || fail "a continued study differs"
 
 # Bad input.
-sed 's/frequency = 5/frequency = 6/' study.toml >other.toml
+sed 's/interval = 5/interval = 6/' study.toml >other.toml
 refuses "made with other settings" "$gyre" study other.toml --out whole
 refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
 sed 's/smooth/smoth/' study.toml >other.toml

@@ -106,7 +106,7 @@ TEST(Config, SingleKindsHaveTablesOfTheirOwn) {
 
 TEST(Config, TablesOfOtherKindsAreWrittenWhereTheySaySomething) {
   Config config = parse_config(kMinimal, "x", {});
-  EXPECT_THAT(to_toml(config), HasSubstr("[optimizer.basis-rotation]\nfrequency = 10\n"));
+  EXPECT_THAT(to_toml(config), HasSubstr("[optimizer.basis-rotation]\ninterval = 10\n"));
   EXPECT_THAT(to_toml(config), ::testing::Not(HasSubstr("[optimizer.muon]")));
   config.optimizer.own.get<MuonSettings>().matrix_lr_ratio = 7;
   config.pipeline.own.get<AmdpSettings>().intake = 3;
@@ -231,9 +231,9 @@ TEST(Config, KeysThatContradictEachOtherAreToldWhereTheyStand) {
             "file.toml:4: [model] width is \"wide\"; give a whole number")
       << "what 7 should divide is not known";
   EXPECT_THAT(complaint(kMinimal, {"optimizer.basis-rotation.refresh_lag=10"}),
-              HasSubstr("give less than frequency, 10"));
+              HasSubstr("give less than interval, 10"));
   EXPECT_THAT(complaint(kMinimal, {"optimizer.basis-rotation.covariance_every=11"}),
-              HasSubstr("give frequency, 10, or less"));
+              HasSubstr("give interval, 10, or less"));
   EXPECT_THAT(complaint(kMinimal, {"optimizer.basis-rotation.sketch=11"}), HasSubstr("give max_dimension too"));
   EXPECT_THAT(complaint(kMinimal, {"optimizer.betas=[0.9, 1]"}), HasSubstr("give less"));
 }

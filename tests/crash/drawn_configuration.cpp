@@ -93,7 +93,7 @@ void draw_optimizer(Drawer& draw) {
   draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
   draw.word("optimizer.clip_scope");
   draw.of<int64_t>("optimizer.max_skipped", {0, 1, 10});
-  draw.whole("optimizer.basis-rotation.frequency", 1, 7);
+  draw.whole("optimizer.basis-rotation.interval", 1, 7);
   draw.word("optimizer.basis-rotation.source");
   draw.word("optimizer.basis-rotation.geometry");
   draw.word("optimizer.basis-rotation.refresh");

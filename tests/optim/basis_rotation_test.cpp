@@ -30,7 +30,7 @@ TEST(BasisRotation, FrozenBasesEqualAdamWInRotatedCoordinates) {
     const at::Tensor u = identity ? at::eye(m) : random_orthogonal(m), v = identity ? at::eye(n) : random_orthogonal(n);
     OptimizerConfig config = config_of("basis-rotation");
     rotation(config).long_sides = "whole";
-    rotation(config).frequency = 1000;
+    rotation(config).interval = 1000;
     auto rotated = make_optimizer(config, {matrix("w", m, n, true)});
     rotated->load_state(frozen_state(u, v));
     auto adamw = make_optimizer(config_of("adamw"), {matrix("w", m, n, true)});
@@ -95,7 +95,7 @@ TEST(BasisRotation, SignsAndOrderOfTheBasisDoNotMatter) {
   const at::Tensor order = at::randperm(m);
   OptimizerConfig config = config_of("basis-rotation");
   rotation(config).long_sides = "whole";
-  rotation(config).frequency = 1000;
+  rotation(config).interval = 1000;
   auto a = make_optimizer(config, {matrix("w", m, n, true)}), b = make_optimizer(config, {matrix("w", m, n, true)});
   a->load_state(frozen_state(u, v));
   b->load_state(frozen_state((u * flips).index_select(1, order), v));
@@ -227,7 +227,7 @@ int64_t columns_lost(const OptimizerConfig& config, double span) {
   auto optimizer = make_optimizer(config, {matrix("w", kSize, kSize, true)});
   optimizer->load_state(frozen_state(u, v));
   optimizer->step(std::vector<at::Tensor>{at::zeros({kSize, kSize})}, std::vector<at::Tensor>{g},
-                  context_of(rotation(config).frequency, 1e-3));
+                  context_of(rotation(config).interval, 1e-3));
   const NamedTensors state = optimizer->state();
   const auto lost = [](const at::Tensor& before, const at::Tensor& after) {
     return (before * after).sum(0).abs().lt(0.9).sum().item<int64_t>();
@@ -267,7 +267,7 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
 at::Tensor basis_after(const std::string& source, double beta2, double covariance_beta) {
   OptimizerConfig config = config_of("basis-rotation");
   rotation(config).source = source;
-  rotation(config).frequency = 2;
+  rotation(config).interval = 2;
   config.beta2 = beta2;
   rotation(config).covariance_beta = covariance_beta;
   auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
@@ -290,7 +290,7 @@ TEST(BasisRotation, ASketchOfEverythingIsTheWholeBasis) {
   at::manual_seed(12);
   OptimizerConfig config = config_of("basis-rotation");
   rotation(config).long_sides = "whole";
-  rotation(config).frequency = 5;
+  rotation(config).interval = 5;
   auto whole = make_optimizer(config, {matrix("w", 8, 5, true)});
   rotation(config).max_dimension = 5;
   auto unrotated = make_optimizer(config, {matrix("w", 8, 5, true)});  // its long side, that is
@@ -312,7 +312,7 @@ TEST(BasisRotation, ASketchOfEverythingIsTheWholeBasis) {
 TEST(BasisRotation, ARefreshInTheBackgroundComesAtItsUpdate) {
   at::manual_seed(13);
   OptimizerConfig config = config_of("basis-rotation");
-  rotation(config).frequency = 5;
+  rotation(config).interval = 5;
   auto at_once = make_optimizer(config, {matrix("w", 6, 4, true)});
   rotation(config).refresh_lag = 2;
   auto lagging = make_optimizer(config, {matrix("w", 6, 4, true)});
@@ -340,7 +340,7 @@ TEST(BasisRotation, DegenerateGradientsStayFinite) {
     } else {
       rotation(config).products = rotation(config).covariance_products = rotation(config).iteration_products = products;
     }
-    rotation(config).frequency = 3;
+    rotation(config).interval = 3;
     auto optimizer = make_optimizer(config, {matrix("w", 8, 6, true)});
     at::Tensor w = at::ones({8, 6});
     for (int64_t t = 1; t <= 40; ++t) {
@@ -364,7 +364,7 @@ int64_t updates_to_converge(double angle, int64_t delay, bool rotated) {
   spec.decay = false;
   OptimizerConfig config = config_of(rotated ? "basis-rotation" : "adamw");
   rotation(config).long_sides = "whole";
-  rotation(config).frequency = 1'000'000;
+  rotation(config).interval = 1'000'000;
   auto optimizer = make_optimizer(config, {spec});
   if (rotated) optimizer->load_state(frozen_state(q, at::eye(1)));
   at::Tensor w = q.mm(at::ones({2, 1}));

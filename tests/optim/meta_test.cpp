@@ -31,11 +31,11 @@ std::vector<at::Tensor> tensors(at::Device device) {
   return made;
 }
 
-constexpr int64_t kFrequency = 3;
+constexpr int64_t kInterval = 3;
 
 OptimizerConfig basis_rotation() {
   OptimizerConfig config = config_of("basis-rotation");
-  rotation(config).frequency = kFrequency;
+  rotation(config).interval = kInterval;
   return config;
 }
 
@@ -44,7 +44,7 @@ void train(const OptimizerConfig& config, const std::string& what) {
   const at::Device meta = at::kMeta;
   const auto optimizer = make_optimizer(config, specs(), meta);
   const std::vector<at::Tensor> weights = tensors(meta);
-  for (int64_t update = 1; update <= 3 * kFrequency + 1; ++update) {
+  for (int64_t update = 1; update <= 3 * kInterval + 1; ++update) {
     const std::vector<at::Tensor> gradients = tensors(meta);
     UpdateContext context = context_of(update, 1e-3);
     context.delay = 2;
@@ -64,7 +64,7 @@ TEST(MetaDevice, EveryOptimizerTakesItsStepsWithoutAValue) {
 }
 
 // Adaptive refresh is not here: what it looks at decides whether a decomposition is made, so it reads a number every
-// `frequency` updates.
+// `interval` updates.
 TEST(MetaDevice, EveryKindOfBasisIsRefreshedWithoutAValue) {
   OptimizerConfig config = basis_rotation();
   BasisRotationSettings& settings = rotation(config);

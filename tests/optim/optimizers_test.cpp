@@ -95,7 +95,7 @@ TEST(Config, BadValuesNameTheirKey) {
   EXPECT_THAT(complaint([](auto& c) { c.kind = "adamv"; }), ::testing::HasSubstr("did you mean 'adamw'?"));
   EXPECT_THAT(complaint([](auto& c) { c.beta2 = 1; }), ::testing::HasSubstr("[optimizer] betas[1]"));
   EXPECT_THAT(complaint([](auto& c) { c.epsilon = 0; }), ::testing::HasSubstr("epsilon"));
-  EXPECT_THAT(complaint([](auto& c) { rotation(c).frequency = 0; }), ::testing::HasSubstr("frequency"));
+  EXPECT_THAT(complaint([](auto& c) { rotation(c).interval = 0; }), ::testing::HasSubstr("interval"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).source = "third"; }), ::testing::HasSubstr("source"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).refresh_lag = 10; }), ::testing::HasSubstr("refresh_lag"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).sketch = 8; }), ::testing::HasSubstr("max_dimension"));

@@ -153,7 +153,7 @@ TEST(Every, SavedStateContinuesToTheBit) {
       OptimizerConfig config;
       if (kind == "basis-rotation") {
         const char* geometry = source == std::string("first") ? "unilateral" : "bilateral";
-        config.own = BasisRotationSettings{.frequency = 4, .source = source, .geometry = geometry};
+        config.own = BasisRotationSettings{.interval = 4, .source = source, .geometry = geometry};
       }
       config.delay_warmup = 30;
       auto whole = make(kind, matrix(6, 4, true), config);
@@ -333,7 +333,7 @@ TEST(Refresh, AdaptiveComesWithDriftAlone) {
 TEST(Geometry, LongSidesStayAsTheyAre) {
   OptimizerConfig config;
   config.own.edit<BasisRotationSettings>().max_dimension = 8;
-  config.own.edit<BasisRotationSettings>().frequency = 2;
+  config.own.edit<BasisRotationSettings>().interval = 2;
   auto optimizer = make("basis-rotation", matrix(6, 20), config);
   at::manual_seed(1);
   at::Tensor w = at::zeros({6, 20});

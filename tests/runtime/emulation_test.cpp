@@ -125,7 +125,7 @@ TEST(Emulation, EqualsExecutionOfStageAwareRefresh) {
   Experiment e;
   e.stages = 5;
   e.optimizer = "basis-rotation";
-  e.frequency = 4;
+  e.interval = 4;
   const auto fixed = run_experiment(e, 30).recorder.losses;
   e.refresh = "stage-aware";
   const auto executed = run_experiment(e, 30).recorder.losses;
@@ -140,7 +140,7 @@ TEST(Emulation, StageAwareRefreshTakesTheSchedulesDelays) {
     e.schedule = schedule;
     e.window = 4;
     e.optimizer = "basis-rotation";
-    e.frequency = 3;
+    e.interval = 3;
     const auto fixed = run_experiment(e, 16).recorder.losses;
     e.refresh = "stage-aware";
     EXPECT_EQ(run_experiment(e, 16).recorder.losses, fixed) << schedule;
@@ -160,7 +160,7 @@ TEST(MeanDelays, OfEveryStageAreTheSchedules) {
     for (int stage = 0; stage < e.stages; ++stage) {
       const MeanDelays& found = pipeline.owner(stage).mean_delay;
       EXPECT_EQ(found.stage, expected[stage]) << schedule << ", stage " << stage;
-      EXPECT_EQ(found.pipeline, sum / e.stages) << schedule;
+      EXPECT_EQ(found.all_stages, sum / e.stages) << schedule;
     }
   }
 }

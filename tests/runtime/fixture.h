@@ -52,7 +52,7 @@ struct Experiment {
   ClipScope clip_scope = ClipScope::Stage;
   std::string optimizer = "adamw";
   std::string refresh = "fixed";
-  int64_t frequency = 10;
+  int64_t interval = 10;
   double dropout = 0;
   double stall_seconds = 60;
   double learning_rate = 3e-3;
@@ -90,7 +90,7 @@ inline Pipeline make_pipeline(const Experiment& e) {
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
   if (e.optimizer == "basis-rotation") {
-    optimizer.own = BasisRotationSettings{.frequency = e.frequency, .refresh = e.refresh};
+    optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }
   return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
                   optimizer);

@@ -63,7 +63,7 @@ Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microba
   options.learning_rate = [](int64_t) { return 1e-3; };
   OptimizerConfig optimizer;
   optimizer.kind = "basis-rotation";
-  optimizer.own = BasisRotationSettings{.frequency = 4};
+  optimizer.own = BasisRotationSettings{.interval = 4};
   return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
                   optimizer);
 }

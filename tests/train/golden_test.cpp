@@ -101,25 +101,25 @@ std::vector<Case> options() {
     set.insert(set.begin(), "optimizer.kind=basis-rotation");
     add(set);
   };
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.products=fp32"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.source=first"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.geometry=unilateral"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.refresh=stage-aware"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.refresh=adaptive",
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.products=fp32"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.source=first"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.geometry=unilateral"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.refresh=stage-aware"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.refresh=adaptive",
             "optimizer.basis-rotation.drift=0.01"});
-  rotation({"optimizer.basis-rotation.frequency=3", "optimizer.basis-rotation.refresh_lag=2"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.covariance_beta=0.9",
+  rotation({"optimizer.basis-rotation.interval=3", "optimizer.basis-rotation.refresh_lag=2"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.covariance_beta=0.9",
             "optimizer.basis-rotation.covariance_every=2"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.long_sides=whole"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.max_dimension=20",
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.long_sides=whole"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.max_dimension=20",
             "optimizer.basis-rotation.sketch=8"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.max_dimension=20"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.transport=true"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.basis-rotation.look_ahead=0.7"});
-  rotation({"optimizer.basis-rotation.frequency=2", "optimizer.delay_warmup=4"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.max_dimension=20"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.transport=true"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.basis-rotation.look_ahead=0.7"});
+  rotation({"optimizer.basis-rotation.interval=2", "optimizer.delay_warmup=4"});
   // Wide enough for products in bf16.
   const Settings wide = {"model.width=256", "model.layers=2", "pipeline.stages=2",
-                         "optimizer.basis-rotation.frequency=2", "run.precision=bf16"};
+                         "optimizer.basis-rotation.interval=2", "run.precision=bf16"};
   for (const std::string products : {"products", "covariance_products", "iteration_products"}) {
     Settings set = wide;
     for (const std::string other : {"products", "covariance_products", "iteration_products"}) {

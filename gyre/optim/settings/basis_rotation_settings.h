@@ -11,7 +11,7 @@
 namespace gyre {
 
 struct BasisRotationSettings {
-  int64_t frequency = 10;
+  int64_t interval = 10;
   std::string source = "second";
   std::string geometry = "bilateral";
   std::string refresh = "fixed";
@@ -30,13 +30,13 @@ struct BasisRotationSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("frequency", self.frequency, at_least(1), "updates between refreshes of the bases");
+    visit("interval", self.interval, at_least(1), "updates between refreshes of the bases");
     visit("source", self.source, one_of({"second", "first"}),
           "what the bases come from, gradient covariances or the momentum");
     visit("geometry", self.geometry, one_of({"bilateral", "unilateral"}),
           "which sides are rotated, both or the smaller");
     visit("refresh", self.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
-          "every `frequency` updates, as often in all but more where delays are long, or when drifted");
+          "every `interval` updates, as often in all but more where delays are long, or when drifted");
     visit("drift", self.drift, between(1e-9, 1), "threshold of adaptive refresh");
     visit("refresh_lag", self.refresh_lag, at_least(0),
           "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");

@@ -23,7 +23,7 @@ Registry<OptimizerKind>& optimizer_kinds() {
            .meaning = "Adam in the eigenbasis of the gradients' covariances",
            .own = BasisRotationSettings(),
            .betas = {AdamSettings().beta1, 0.99},  // the memory that holds under delay: docs/studies.md
-           .period = [](const OptionTable& own) { return own.get<BasisRotationSettings>().frequency; },
+           .period = [](const OptionTable& own) { return own.get<BasisRotationSettings>().interval; },
            .faults = [](const OptionTable& own) { return faults_of(own.get<BasisRotationSettings>()); }},
           {.name = "adamw", .meaning = "Adam with decoupled weight decay"},
           {.name = "nesterov-async",
@@ -65,14 +65,13 @@ AdamSettings adam_settings(const OptimizerSettings& settings) {
 
 std::vector<OptionFault> faults_of(const BasisRotationSettings& settings) {
   std::vector<OptionFault> faults;
-  if (settings.refresh_lag >= settings.frequency) {
-    faults.push_back({{"refresh_lag", "frequency"},
-                      fmt::format("is {}; give less than frequency, {}", settings.refresh_lag, settings.frequency)});
+  if (settings.refresh_lag >= settings.interval) {
+    faults.push_back({{"refresh_lag", "interval"},
+                      fmt::format("is {}; give less than interval, {}", settings.refresh_lag, settings.interval)});
   }
-  if (settings.covariance_every > settings.frequency) {
-    faults.push_back(
-        {{"covariance_every", "frequency"},
-         fmt::format("is {}; give frequency, {}, or less", settings.covariance_every, settings.frequency)});
+  if (settings.covariance_every > settings.interval) {
+    faults.push_back({{"covariance_every", "interval"},
+                      fmt::format("is {}; give interval, {}, or less", settings.covariance_every, settings.interval)});
   }
   if (settings.sketch > 0 && settings.max_dimension == 0) {
     faults.push_back(
