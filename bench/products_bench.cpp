@@ -39,8 +39,9 @@ double final_loss(const OptimizerConfig& config, int64_t size, double span, int6
   spec.name = "w";
   spec.shape = {size, size};
   spec.rotate = true;
-  const auto optimizer = make_optimizer(config, {spec});
-  const LearningRateSchedule rate{1e-2, updates / 20, updates, "cosine", 0.1};
+  const auto optimizer = make_optimizer(config, {spec}, at::kCPU);
+  const LearningRateSchedule rate{
+      .peak = 1e-2, .warmup = updates / 20, .total = updates, .decay = "cosine", .floor = 0.1};
   const at::Tensor w = at::randn({size, size});
   const auto loss = [&] { return 0.5 * (w * a.matrix.mm(w).mm(b.matrix)).sum(at::kDouble).item<double>(); };
   const double start = loss();

@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   Block block(width);
   auto all = methods(width);
-  for (Method& method : all) method.optimizer = make_optimizer(method.config, block.parameters());
+  for (Method& method : all) method.optimizer = make_optimizer(method.config, block.parameters(), at::kCPU);
   std::vector<double> small, large;  // passes of 1024 and of 4096 tokens
   for (int round = 0; round <= rounds; ++round) {
     const double one = seconds_of([&] { block.pass(1024); });

@@ -24,12 +24,11 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
 }  // namespace
 
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
-  LearningRateSchedule rate;
-  rate.peak = config.optimizer.lr;
-  rate.warmup = config.optimizer.warmup;
-  rate.total = config.run.updates;
-  rate.decay = config.optimizer.decay;
-  rate.floor = config.optimizer.floor;
+  const LearningRateSchedule rate{.peak = config.optimizer.lr,
+                                  .warmup = config.optimizer.warmup,
+                                  .total = config.run.updates,
+                                  .decay = config.optimizer.decay,
+                                  .floor = config.optimizer.floor};
 
   RuntimeOptions options;
   options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;

@@ -1,4 +1,4 @@
-// What an option's type is called, and whether a value is in its range.
+// What an option's type is called, and whether its value may be what it is.
 #pragma once
 
 #include <fmt/format.h>
@@ -60,6 +60,17 @@ void check_range(const std::string& where, const T& value, const Range& range) {
   } else {
     for (const auto& item : value) check_range(where, item, range);
   }
+}
+
+// InputError for the first option that is out of its range. `table`: what stands before a key, "[optimizer.muon]".
+inline void check_ranges(const std::string& table, const OptionTable& options) {
+  options.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
+    check_range(fmt::format("{} {}", table, key), value, range);
+  });
+}
+// InputError for the first of what does not go together.
+inline void check_faults(const std::string& table, const std::vector<OptionFault>& faults) {
+  if (!faults.empty()) throw InputError(fmt::format("{} {} {}", table, faults[0].keys[0], faults[0].what));
 }
 
 }  // namespace gyre

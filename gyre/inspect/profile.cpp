@@ -96,7 +96,7 @@ class LayerProfiler {
   // The mean over one period of the optimizer's refresh, after one that warms up.
   void measure_update() {
     const OptimizerConfig made_with = optimizer_config(config_);
-    const auto optimizer = make_optimizer(made_with, stage_.parameters());
+    const auto optimizer = make_optimizer(made_with, stage_.parameters(), host());
     const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
     const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
     double seconds = 0;

@@ -8,11 +8,8 @@
 namespace gyre {
 
 struct AdamFactors {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double correction1 = 1;  // 1 - beta1^t
-  double correction2 = 1;  // 1 - beta2^t
+  double beta1, beta2, epsilon;
+  double correction1, correction2;  // 1 - beta1^t, 1 - beta2^t
 };
 AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t update);
 

@@ -2,18 +2,24 @@
 
 #include <fmt/format.h>
 
-#include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
 #include "gyre/optim/adamw.h"
 #include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/settings/optimizer_settings.h"
 #include "gyre/optim/stale.h"
 #include "gyre/optim/state_bytes.h"
 
 namespace gyre {
 namespace {
 
-void require(bool holds, const char* key, double value, const char* wanted) {
-  if (!holds) throw InputError(fmt::format("[optimizer] {} is {}; give {}", key, value, wanted));
+// What it shares with a run's table [optimizer], so that both have the same ranges.
+OptimizerSettings common_settings(const OptimizerConfig& config) {
+  OptimizerSettings settings;
+  settings.betas = {config.beta1, config.beta2};
+  settings.epsilon = config.epsilon;
+  settings.weight_decay = config.weight_decay;
+  settings.delay_warmup = config.delay_warmup;
+  return settings;
 }
 
 template <typename SomeOptimizer>
@@ -26,18 +32,12 @@ std::unique_ptr<Optimizer> make(const OptimizerConfig& config, const std::vector
 
 void check_optimizer(const OptimizerConfig& config) {
   const OptimizerKind& kind = optimizer_kinds().at(config.kind);
-  require(config.beta1 >= 0 && config.beta1 < 1, "betas[0]", config.beta1, "0 or more and less than 1");
-  require(config.beta2 >= 0 && config.beta2 < 1, "betas[1]", config.beta2, "0 or more and less than 1");
-  require(config.epsilon > 0, "epsilon", config.epsilon, "more than 0");
-  require(config.weight_decay >= 0, "weight_decay", config.weight_decay, "0 or more");
-  require(config.delay_warmup >= 0, "delay_warmup", static_cast<double>(config.delay_warmup), "0 or more");
-  config.own.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
-    check_range(fmt::format("[optimizer.{}] {}", config.kind, key), value, range);
-  });
-  if (kind.faults == nullptr) return;
-  for (const OptionFault& fault : kind.faults(config.own)) {
-    throw InputError(fmt::format("[optimizer.{}] {} {}", config.kind, fault.keys[0], fault.what));
-  }
+  const OptimizerSettings common = common_settings(config);
+  check_ranges("[optimizer]", common);
+  check_faults("[optimizer]", faults_of(common));
+  const std::string table = fmt::format("[optimizer.{}]", config.kind);
+  check_ranges(table, config.own);
+  if (kind.faults != nullptr) check_faults(table, kind.faults(config.own));
 }
 
 Registry<OptimizerMaker>& optimizer_makers() {

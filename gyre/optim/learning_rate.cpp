@@ -6,10 +6,6 @@
 
 namespace gyre {
 
-std::vector<std::string> decay_names() {
-  return {"cosine", "linear", "constant"};
-}
-
 double LearningRateSchedule::at(int64_t update) const {
   if (update < warmup) return peak * static_cast<double>(update) / static_cast<double>(warmup);
   if (decay == "constant") return peak;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace gyre {
 
@@ -13,15 +12,13 @@ namespace gyre {
 //   linear:    peak * (floor + (1 - floor) * (1 - p))
 //   constant:  peak
 struct LearningRateSchedule {
-  double peak = 1e-3;
-  int64_t warmup = 0;
-  int64_t total = 1;
-  std::string decay = "cosine";  // one of decay_names()
-  double floor = 0.1;            // what is left at the end, as a fraction of peak
+  double peak;
+  int64_t warmup;
+  int64_t total;
+  std::string decay;  // "cosine", "linear" or "constant"
+  double floor;       // what is left at the end, as a fraction of peak
 
   double at(int64_t update) const;
 };
-
-std::vector<std::string> decay_names();
 
 }  // namespace gyre

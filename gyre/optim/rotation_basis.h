@@ -37,7 +37,7 @@ struct RotationBasisOptions {
 // Before the first basis: T = 1, or [0; 1].
 class RotationBasis {
  public:
-  explicit RotationBasis(int64_t size, const RotationBasisOptions& options = {}, at::Device device = at::kCPU);
+  RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device);
 
   int64_t coordinates() const { return is_sketch() ? vectors_.size(1) + vectors_.size(0) : vectors_.size(0); }
   int64_t size() const { return vectors_.size(0); }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -29,6 +30,11 @@ inline OptimizerConfig config_of(const std::string& kind) {
   OptimizerConfig config;
   config.kind = kind;
   return config;
+}
+
+// On the CPU.
+inline std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs) {
+  return gyre::make_optimizer(config, std::move(specs), at::kCPU);
 }
 
 // What basis rotation is told.

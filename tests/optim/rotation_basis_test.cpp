@@ -19,7 +19,7 @@ void refresh(RotationBasis& basis) {
 
 TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
   at::manual_seed(7);
-  RotationBasis basis(6);
+  RotationBasis basis(6, {}, at::kCPU);
   for (int step = 0; step < 10000; ++step) {
     const at::Tensor g = at::randn({6, 3}) * (step % 100 == 0 ? 1e3 : 1e-3);
     basis.accumulate(g, 0, 0.99);
@@ -31,7 +31,7 @@ TEST(RotationBasis, StaysOrthogonalOverTenThousandRefreshes) {
 TEST(RotationBasis, FindsTheEigenvectors) {
   at::manual_seed(8);
   const at::Tensor q = random_orthogonal(8);
-  RotationBasis basis(8);
+  RotationBasis basis(8, {}, at::kCPU);
   basis.accumulate(at::eye(8), 0, 0);  // an uninformed start
   refresh(basis);
   basis.accumulate(q * at::pow(2.0, -at::arange(8, at::kFloat) / 2), 0, 0);  // x with x x^T = c
@@ -43,7 +43,7 @@ TEST(RotationBasis, LongSidesBeginByIteration) {
   at::manual_seed(15);
   RotationBasisOptions options;
   options.largest_decomposition = 4;
-  RotationBasis basis(12, options);
+  RotationBasis basis(12, options, at::kCPU);
   const at::Tensor q = random_orthogonal(12);
   basis.accumulate(q * at::logspace(0, -4, 12, 10, at::kFloat), 0, 0);
   refresh(basis);
@@ -56,7 +56,7 @@ TEST(RotationBasis, LongSidesBeginByIteration) {
 // Where LAPACK's own decomposition fails in fp32.
 TEST(RotationBasis, SlowSidesOfThreeThousand) {
   at::manual_seed(16);
-  RotationBasis basis(3072);
+  RotationBasis basis(3072, {}, at::kCPU);
   basis.accumulate(at::randn({3072, 64}), 0, 0);
   refresh(basis);
   refresh(basis);
@@ -67,7 +67,7 @@ TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
   at::manual_seed(11);
   RotationBasisOptions options;
   options.rank = 3;
-  RotationBasis basis(10, options);
+  RotationBasis basis(10, options, at::kCPU);
   const at::Tensor x = at::randn({10, 4});
   const auto expect_isometry = [&](const char* when) {
     const at::Tensor y = basis.to(x, 0);

@@ -38,7 +38,7 @@ void step(Optimizer& optimizer, const at::Tensor& w, const at::Tensor& g, const 
 
 std::unique_ptr<Optimizer> make(const std::string& kind, const ParameterSpec& spec, OptimizerConfig config = {}) {
   config.kind = kind;
-  return make_optimizer(config, {spec});
+  return make_optimizer(config, {spec}, at::kCPU);
 }
 
 TEST(DelayDiscount, DividesByThePowerOfTheDelayThatFades) {

@@ -23,7 +23,7 @@ std::vector<ParameterSpec> parameters() {
 
 double state_bytes(const OptimizerConfig& config) {
   double bytes = 0;
-  for (const auto& [name, tensor] : make_optimizer(config, parameters())->state()) {
+  for (const auto& [name, tensor] : make_optimizer(config, parameters(), at::kCPU)->state()) {
     bytes += static_cast<double>(tensor.nbytes());
   }
   return bytes;

@@ -39,13 +39,9 @@ Registry<ModelKind>& model_kinds() {
 }
 
 void check_model(const ModelSettings& settings) {
-  ModelSettings::each_option(settings, [](const char* key, const auto& value, const Range& range, const char*) {
-    check_range(fmt::format("[model] {}", key), value, range);
-  });
+  check_ranges("[model]", settings);
   if (settings.vocabulary == 0) throw InputError("[model] vocabulary is 0; give that of the tokens");
-  for (const OptionFault& fault : faults_of(settings)) {
-    throw InputError(fmt::format("[model] {} {}", fault.keys[0], fault.what));
-  }
+  check_faults("[model]", faults_of(settings));
 }
 
 std::vector<OptionFault> faults_of(const ModelSettings& settings) {

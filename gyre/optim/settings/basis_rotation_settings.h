@@ -36,17 +36,18 @@ struct BasisRotationSettings {
     visit("geometry", self.geometry, one_of({"bilateral", "unilateral"}),
           "which sides are rotated, both or the smaller");
     visit("refresh", self.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
-          "every `interval` updates, as often in all but more where delays are long, or when drifted");
+          "fixed: every interval; stage-aware: more often where delays are long; adaptive: when the basis has drifted");
     visit("drift", self.drift, between(1e-9, 1), "threshold of adaptive refresh");
     visit("refresh_lag", self.refresh_lag, at_least(0),
           "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
           "decay of the covariances; 0: as that of the second moments");
-    visit("covariance_every", self.covariance_every, at_least(1), "every so many gradients go into the covariances");
-    visit("long_sides", self.long_sides, one_of({"thin", "whole"}),
-          "directions rotated of a side twice as long as its matrix's other or longer, as many as that has or all");
+    visit("covariance_every", self.covariance_every, at_least(1), "add every n-th gradient to the covariances");
+    visit(
+        "long_sides", self.long_sides, one_of({"thin", "whole"}),
+        "sides at least twice as long as the other: rotate as many directions as the other has (thin), or all (whole)");
     visit("max_dimension", self.max_dimension, at_least(0),
-          "longer sides stay unrotated, or have a sketch; 0: none do");
+          "sides longer than this are not rotated, or only a sketch of them is; 0: no limit");
     visit("sketch", self.sketch, at_least(0), "directions rotated of sides longer than max_dimension; 0: none");
     visit("transport", self.transport, Range{}, "turn the second moment with the basis instead of reordering it alone");
     visit("look_ahead", self.look_ahead, between(0, 1),

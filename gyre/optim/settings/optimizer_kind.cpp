@@ -40,10 +40,10 @@ Registry<OptimizerKind>& optimizer_kinds() {
            .meaning = "AdamW on weights predicted for when the gradient arrives",
            .weights = WeightPolicy::Predict},
           {.name = "delay-compensated",
-           .meaning = "AdamW on gradients corrected to first order for what the weights did since",
+           .meaning = "AdamW on gradients corrected to first order for how the weights moved since",
            .own = DelayCompensatedSettings()},
           {.name = "muon", .meaning = "steps of matrices made orthogonal, AdamW for the rest", .own = MuonSettings()},
-          {.name = "error-feedback", .meaning = "AdamW, and the difference to the step before"},
+          {.name = "error-feedback", .meaning = "AdamW plus the difference between this step and the last"},
       });
   return kinds;
 }
@@ -55,6 +55,14 @@ std::string betas_of_kinds() {
     if (kind.betas != usual) text += fmt::format("{} [{}, {}], ", kind.name, kind.betas[0], kind.betas[1]);
   }
   return fmt::format("{}the others [{}, {}]", text, usual[0], usual[1]);
+}
+
+std::string delay_warmup_of_kinds() {
+  std::string text;
+  for (const OptimizerKind& kind : optimizer_kinds().all()) {
+    if (kind.delay_warmup > 0) text += fmt::format("{} {:.3g}% of the run, ", kind.name, 100 * kind.delay_warmup);
+  }
+  return text + "the others none";
 }
 
 AdamSettings adam_settings(const OptimizerSettings& settings) {

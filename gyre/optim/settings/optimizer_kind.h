@@ -13,7 +13,7 @@
 
 namespace gyre {
 
-// What Adam is told, and all that are made of it.
+// Settings of Adam and of the optimizers built on it.
 struct AdamSettings {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -41,5 +41,7 @@ struct OptimizerKind {
 Registry<OptimizerKind>& optimizer_kinds();
 // "nesterov-async [0.99, 0.999], the others [0.9, 0.999]".
 std::string betas_of_kinds();
+// "pipemare 2.8% of the run, the others none".
+std::string delay_warmup_of_kinds();
 
 }  // namespace gyre

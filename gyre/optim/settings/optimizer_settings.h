@@ -42,12 +42,13 @@ struct OptimizerSettings {
           "norm over the model (needs a flush) or over each stage; auto: global where it can be");
     visit("max_skipped", self.max_skipped, at_least(0),
           "updates in a row that a stage may leave out because its gradient is not finite; one more ends the run");
-    visit("delay_warmup", self.delay_warmup, at_least(0),
-          "updates over which a stage's learning rate rises from lr / delay to lr; 0: none, but for pipedream-lr and "
-          "pipemare 2.8% of the run");
+    const std::string delay_warmup =
+        "updates over which a stage's learning rate rises from lr / delay to lr; 0: the optimizer's own, " +
+        delay_warmup_of_kinds();
+    visit("delay_warmup", self.delay_warmup, at_least(0), delay_warmup.c_str());
     visit("discrepancy", self.discrepancy, between(1e-6, 0.999999),
-          "[pipeline] weights = \"corrected\": what is left of a step in the mean step after as many updates as the "
-          "stage's mismatch");
+          "weights = \"corrected\": the share of a step still in the moving average after as many updates as the "
+          "mismatch");
   }
   bool operator==(const OptimizerSettings&) const = default;
 };
