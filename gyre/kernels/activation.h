@@ -3,16 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <string>
-#include <vector>
+#include "gyre/model/settings/activation.h"
 
 namespace gyre {
-
-enum class Activation { Gelu, GeluTanh, Relu, Silu };
-
-// "gelu" (exact, by erf), "gelu-tanh" (GPT-2's approximation), "relu". InputError for others.
-Activation activation_by_name(const std::string& name);
-std::vector<std::string> activation_names();
 
 at::Tensor activate(const at::Tensor& x, Activation activation);
 // x is what activate() was given.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gyre/core/options.h"
+#include "gyre/model/settings/activation.h"
 #include "gyre/model/settings/model_kind.h"
 
 namespace gyre {
@@ -34,7 +35,7 @@ struct ModelSettings {
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
           "size of the vocabulary; 0 takes the data's (bert: and three special tokens)");
     visit("mlp_width", self.mlp_width, between(0, 1 << 24), "hidden size of the MLP; 0 is 4 * width");
-    visit("activation", self.activation, one_of({"gelu", "gelu-tanh", "relu"}), "non-linearity of the MLP");
+    visit("activation", self.activation, one_of(activation_names()), "non-linearity of the MLP");
     visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
     visit("dropout", self.dropout, between(0, 0.999),
           "probability of dropping, after the embedding and on both branches");
