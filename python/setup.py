@@ -8,9 +8,11 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 here = Path(__file__).resolve().parent
 root = here.parent
-sources = ["core/random", "core/text", "tensors/matrix_block", "optim/settings/optimizer_kind"] + [
-    f"optim/{name}" for name in ("adam_kernel", "adamw", "basis_rotation", "mixed_kernels", "rotation_basis", "state")
-]
+gyre = root / "gyre"
+# Two rooms, and what these call of the rooms below them.
+rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
+sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/matrix_block.cpp"]
+sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 setup(
     name="gyre",
@@ -22,7 +24,7 @@ setup(
     ext_modules=[
         CppExtension(
             "gyre._core",
-            ["src/binding.cpp"] + [os.path.relpath(root / "gyre" / f"{name}.cpp", here) for name in sources],
+            ["src/binding.cpp"] + [os.path.relpath(source, here) for source in sources],
             include_dirs=[str(root)],
             define_macros=[("FMT_HEADER_ONLY", None)],
             extra_compile_args=["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math"],

@@ -6,6 +6,7 @@
 // What it calls must be GYRE_INLINE.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/util/BFloat16.h>
 
 #include <array>
@@ -21,6 +22,11 @@
 #define GYRE_INLINE inline __attribute__((always_inline))
 
 namespace gyre::cpu {
+
+// Whether a loop can go through its memory as that of an array.
+inline bool is_plain(const at::Tensor& x, at::ScalarType type) {
+  return x.is_cpu() && x.scalar_type() == type && x.is_contiguous();
+}
 
 inline constexpr int kLanes = 16;
 

@@ -3,25 +3,11 @@
 
 #include <vector>
 
+#include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
-#include "gyre/optim/settings/optimizer_kind.h"
+#include "gyre/optim/parameter/adam_moments.h"
 
 namespace gyre {
-
-// Moments of one parameter, and a step with them.
-class AdamMoments {
- public:
-  AdamMoments(const ParameterSpec& spec, at::Device device);
-  void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
-  void save(NamedTensors& state) const;
-  void load(const NamedTensors& state);
-
- private:
-  std::string name_;
-  bool decay_;
-  at::Tensor exp_avg_, exp_avg_sq_;
-};
 
 class AdamW final : public Optimizer {
  public:
@@ -30,6 +16,7 @@ class AdamW final : public Optimizer {
             const UpdateContext& context) override;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
+  static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
 
  private:
   AdamSettings config_;

@@ -12,6 +12,8 @@
 namespace gyre {
 namespace {
 
+constexpr double kEpsilon = 1e-6;  // as torch.nn.utils.clip_grad_norm_
+
 // Sixteen partial sums by position, so that the compiler may use vectors without changing the order of additions.
 GYRE_CPU_KERNEL double sum_of_squares(const float* values, int64_t count) {
   constexpr int64_t kLanes = 16;
@@ -29,19 +31,28 @@ GYRE_CPU_KERNEL double sum_of_squares(const float* values, int64_t count) {
   return total;
 }
 
-bool plain(const at::Tensor& t) {
-  return t.device().is_cpu() && t.scalar_type() == at::kFloat && t.is_contiguous();
-}
-
 }  // namespace
 
+at::Tensor portable::squared_norms(std::span<const at::Tensor> gradients) {
+  std::vector<at::Tensor> norms;
+  for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kDouble).square().sum());
+  return at::stack(norms);
+}
+
+at::Tensor portable::whole_norm(std::span<const at::Tensor> squared_norms) {
+  return at::cat(std::vector<at::Tensor>(squared_norms.begin(), squared_norms.end())).sum().sqrt();
+}
+
+void portable::clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most) {
+  const at::Tensor is_long = (norm > most).to(norm.scalar_type());
+  const at::Tensor factor = at::full_like(norm, most).div_(norm + kEpsilon).mul_(is_long).add_(1 - is_long);
+  for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
+}
+
 at::Tensor squared_norms(std::span<const at::Tensor> gradients) {
-  const bool on_host = std::all_of(gradients.begin(), gradients.end(), plain);
-  if (!on_host) {
-    std::vector<at::Tensor> norms;
-    for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kDouble).square().sum());
-    return at::stack(norms);
-  }
+  const bool all_plain =
+      std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& t) { return cpu::is_plain(t, at::kFloat); });
+  if (!all_plain) return portable::squared_norms(gradients);
   at::Tensor norms = at::empty({static_cast<int64_t>(gradients.size())}, at::kDouble);
   auto* out = norms.data_ptr<double>();
   for (const at::Tensor& gradient : gradients) *out++ = sum_of_squares(gradient.data_ptr<float>(), gradient.numel());
@@ -49,9 +60,7 @@ at::Tensor squared_norms(std::span<const at::Tensor> gradients) {
 }
 
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms) {
-  if (!squared_norms[0].device().is_cpu()) {
-    return at::cat(std::vector<at::Tensor>(squared_norms.begin(), squared_norms.end())).sum().sqrt();
-  }
+  if (!squared_norms[0].is_cpu()) return portable::whole_norm(squared_norms);
   double total = 0;
   for (const at::Tensor& norms : squared_norms) {
     const auto* values = norms.data_ptr<double>();
@@ -61,15 +70,11 @@ at::Tensor whole_norm(std::span<const at::Tensor> squared_norms) {
 }
 
 void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most) {
-  if (norm.device().is_cpu()) {  // what is at hand saves a pass over the gradients where they are short enough
-    const double length = *norm.data_ptr<double>();
-    const double factor = length <= most ? 1.0 : most / (length + 1e-6);
-    if (!(factor < 1)) return;
-    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
-    return;
-  }
-  const at::Tensor factor = at::full_like(norm, most).div_(norm + 1e-6).clamp_max_(1);
-  for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
+  if (!norm.is_cpu()) return portable::clip(gradients, norm, most);
+  // What is at hand saves a pass over the gradients where they are short enough.
+  const double length = *norm.data_ptr<double>();
+  if (!(length > most)) return;
+  for (const at::Tensor& gradient : gradients) gradient.mul_(most / (length + kEpsilon));
 }
 
 }  // namespace gyre

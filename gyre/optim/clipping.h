@@ -16,4 +16,10 @@ at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
 // torch.nn.utils.clip_grad_norm_.
 void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
 
+namespace portable {
+at::Tensor squared_norms(std::span<const at::Tensor> gradients);
+at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
+void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
+}  // namespace portable
+
 }  // namespace gyre

@@ -4,10 +4,14 @@
 
 #include "gyre/core/option_range.h"
 #include "gyre/optim/adamw.h"
-#include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/delay_compensated.h"
+#include "gyre/optim/delay_discount.h"
+#include "gyre/optim/error_feedback.h"
+#include "gyre/optim/matrix_optimizer.h"
+#include "gyre/optim/muon.h"
+#include "gyre/optim/nesterov_async.h"
+#include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/optim/settings/optimizer_settings.h"
-#include "gyre/optim/stale.h"
-#include "gyre/optim/state_bytes.h"
 
 namespace gyre {
 namespace {
@@ -23,9 +27,11 @@ OptimizerSettings common_settings(const OptimizerConfig& config) {
 }
 
 template <typename SomeOptimizer>
-std::unique_ptr<Optimizer> make(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
-                                at::Device device) {
-  return std::make_unique<SomeOptimizer>(config, specs, device);
+OptimizerMaker maker(const char* name) {
+  return {name,
+          [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
+              -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
+          SomeOptimizer::state_bytes};
 }
 
 }  // namespace
@@ -43,15 +49,15 @@ void check_optimizer(const OptimizerConfig& config) {
 Registry<OptimizerMaker>& optimizer_makers() {
   static Registry<OptimizerMaker> makers("[optimizer] kind",
                                          {
-                                             {"basis-rotation", make<BasisRotation>, rotation_bytes},
-                                             {"adamw", make<AdamW>, adam_bytes},
-                                             {"nesterov-async", make<NesterovAsync>, adam_bytes},
-                                             {"pipedream-lr", make<AdamW>, adam_bytes},
-                                             {"pipemare", make<AdamW>, adam_bytes},
-                                             {"prediction", make<AdamW>, adam_bytes},
-                                             {"delay-compensated", make<DelayCompensated>, adam_bytes},
-                                             {"muon", make<Muon>, muon_bytes},
-                                             {"error-feedback", make<ErrorFeedback>, error_feedback_bytes},
+                                             maker<MatrixOptimizer<RotatedMatrices>>("basis-rotation"),
+                                             maker<AdamW>("adamw"),
+                                             maker<NesterovAsync>("nesterov-async"),
+                                             maker<AdamW>("pipedream-lr"),
+                                             maker<AdamW>("pipemare"),
+                                             maker<AdamW>("prediction"),
+                                             maker<DelayCompensated>("delay-compensated"),
+                                             maker<MatrixOptimizer<MuonMatrices>>("muon"),
+                                             maker<ErrorFeedback>("error-feedback"),
                                          });
   return makers;
 }

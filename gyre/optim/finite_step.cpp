@@ -17,12 +17,9 @@ at::Tensor bounded(const at::Tensor& x) {
 
 }  // namespace
 
-void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                    const at::Tensor& norm, const UpdateContext& context) {
-  if (norm.device().is_cpu()) {
-    if (std::isfinite(*norm.data_ptr<double>())) optimizer.step(weights, gradients, context);
-    return;
-  }
+void portable::step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights,
+                              std::span<const at::Tensor> gradients, const at::Tensor& norm,
+                              const UpdateContext& context) {
   const at::Tensor kept = (norm <= std::numeric_limits<double>::max()).to(at::kFloat), undone = 1 - kept;
   for (const at::Tensor& gradient : gradients) gradient.copy_(bounded(gradient).mul_(kept));
   std::vector<std::pair<at::Tensor, at::Tensor>> changed;  // and what it was
@@ -30,6 +27,12 @@ void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, s
   for (const auto& [name, tensor] : optimizer.state()) changed.emplace_back(tensor, tensor.clone());
   optimizer.step(weights, gradients, context);
   for (const auto& [now, before] : changed) now.mul_(kept).add_(before.mul_(undone));
+}
+
+void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context) {
+  if (!norm.is_cpu()) return portable::step_if_finite(optimizer, weights, gradients, norm, context);
+  if (std::isfinite(*norm.data_ptr<double>())) optimizer.step(weights, gradients, context);
 }
 
 }  // namespace gyre

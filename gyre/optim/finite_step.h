@@ -8,8 +8,13 @@ namespace gyre {
 // optimizer.step, unless the gradients' `norm` (0-dim, on their device) is not finite: then weights and state stay what
 // they are, and no moment or basis changes. Nobody waits for the number. On the CPU it is at hand, and decides. Other
 // devices make the step from zeros and undo it, at the price of a copy of weights and state; on those devices, if a
-// first refresh of whole bases coincides with such an update, their matrix keeps still until the next refresh.
+// first refresh of whole bases coincides with such an update, their matrix does nothing but decay until the next.
 void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                     const at::Tensor& norm, const UpdateContext& context);
+
+namespace portable {
+void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context);
+}  // namespace portable
 
 }  // namespace gyre

@@ -11,10 +11,4 @@ namespace gyre {
 // updates) is not in it. A double: a wrong configuration's sizes fit no integer.
 double optimizer_state_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
 
-// Of one parameter, by the optimizer that keeps it.
-double adam_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
-double rotation_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
-double muon_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
-double error_feedback_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
-
 }  // namespace gyre

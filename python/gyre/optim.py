@@ -6,8 +6,8 @@ from gyre import _core
 
 # What gyre's own [optimizer.basis-rotation] can be told: (key, default, meaning), as the C++ side declares it.
 _OPTIONS = _core.options()
-_BETAS, _EPSILON, _WEIGHT_DECAY = _core.adam()
 _DEFAULTS = {key: default for key, default, _ in _OPTIONS}
+_COMMON = {key: default for key, default, _ in _core.common_options()}
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -17,7 +17,8 @@ class BasisRotation(torch.optim.Optimizer):
     ``rotate=False``: they are usually left to AdamW.
 
     Per group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
-      row_blocks     the parameter is so many matrices stacked by rows (a fused q, k, v: 3)
+      row_blocks     the parameter is several matrices stacked by rows: how many, if they are of one size (a fused q, k, v:
+                     3), or a list of how many rows each has (heads that share keys and values: [512, 128, 128])
       rotate         False: AdamW for the whole group
       delay          updates by which the group's gradients are late, once the pipeline is full
       mean_delay     the mean of that over the pipeline's stages: (P - 1) / 2 for PipeDream's P stages
@@ -26,8 +27,9 @@ class BasisRotation(torch.optim.Optimizer):
     row the next one raises FloatingPointError. None: gradients are not looked at.
     """
 
-    def __init__(self, params, lr=1e-3, betas=tuple(_BETAS), eps=_EPSILON, weight_decay=_WEIGHT_DECAY, row_blocks=1, rotate=True,
-                 delay=0, mean_delay=0.0, max_skipped=10, **options):
+    def __init__(self, params, lr=_COMMON["lr"], betas=tuple(_COMMON["betas"]), eps=_COMMON["eps"],
+                 weight_decay=_COMMON["weight_decay"], row_blocks=1, rotate=True, delay=0, mean_delay=0.0,
+                 max_skipped=_core.max_skipped, **options):
         unknown = sorted(set(options) - set(_DEFAULTS))
         if unknown:
             raise TypeError(f"BasisRotation: unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
@@ -56,20 +58,21 @@ class BasisRotation(torch.optim.Optimizer):
         if self._skips_this_step():
             return loss
         for group in self.param_groups:
+            adam = _core.adam_settings(group)
             for p in group["params"]:
                 if p.grad is not None and p.numel() > 0:
-                    self._step_parameter(p, group)
+                    self._step_parameter(p, group, adam)
         return loss
 
-    def _step_parameter(self, p, group):
+    def _step_parameter(self, p, group, adam):
         if p.grad.is_sparse:
             raise RuntimeError("BasisRotation: sparse gradients are not supported; use dense embeddings")
         core = self._core(p, group)
         state = self.state[p]
         state["step"] += 1
         weight = p.detach() if p.dtype == torch.float32 else p.detach().float()
-        core.step(weight, p.grad.detach().float(), state["step"], float(group["lr"]), list(group["betas"]),
-                  group["eps"], group["weight_decay"], float(group["delay"]), float(group["mean_delay"]))
+        core.step(weight, p.grad.detach().float(), state["step"], float(group["lr"]), adam, float(group["delay"]),
+                  float(group["mean_delay"]))
         if p.dtype != torch.float32:
             p.copy_(weight)
 
@@ -77,10 +80,9 @@ class BasisRotation(torch.optim.Optimizer):
         """The C++ side of a parameter; self.state[p] has its live tensors."""
         if p not in self._cores:
             rotate = group["rotate"] and p.dim() == 2
-            blocks = group["row_blocks"] if rotate else 1
-            if p.shape and p.shape[0] % blocks != 0:
-                raise ValueError(f"row_blocks={blocks} does not divide the {p.shape[0]} rows of a parameter")
-            self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, _settings(group))
+            blocks = _row_blocks(p, group) if rotate else []
+            settings = _core.rotation_settings(group)
+            self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, settings)
             self.state[p] = {"step": 0, **self._cores[p].state()}
         return self._cores[p]
 
@@ -127,23 +129,26 @@ class BasisRotation(torch.optim.Optimizer):
 
 
 def _check(group):
-    def require(holds, key, wanted):
-        if not holds:
-            raise ValueError(f"BasisRotation: {key}={group[key]!r}; give {wanted}")
-
-    require(group["lr"] >= 0, "lr", "0 or more")
-    require(len(group["betas"]) == 2 and all(0 <= b < 1 for b in group["betas"]), "betas", "two numbers in [0, 1)")
-    require(group["eps"] > 0, "eps", "more than 0")
-    require(group["weight_decay"] >= 0, "weight_decay", "0 or more")
-    require(group["row_blocks"] >= 1, "row_blocks", "1 or more")
-    require(group["delay"] >= 0, "delay", "0 or more")
-    require(group["mean_delay"] > 0 or group["refresh"] != "stage-aware" or group["delay"] == 0, "mean_delay",
-            "the mean delay of the pipeline's stages, which stage-aware refresh needs: (P - 1) / 2 for PipeDream's P")
-    _settings(group)
+    _core.adam_settings(group)
+    if not group["delay"] >= 0:
+        raise ValueError(f"BasisRotation: delay={group['delay']!r}; give 0 or more")
+    _core.rotation_settings(group)
+    for p in group["params"]:
+        if group["rotate"] and p.dim() == 2:
+            _row_blocks(p, group)
 
 
-def _settings(group):
-    return _core.settings({key: group[key] for key in _DEFAULTS})
+def _row_blocks(p, group):
+    """How many rows each of the parameter's matrices has; empty: it is one."""
+    blocks, rows = group["row_blocks"], p.shape[0]
+    if isinstance(blocks, int):
+        if blocks < 1 or rows % blocks != 0:
+            raise ValueError(f"BasisRotation: row_blocks={blocks} does not divide the {rows} rows of a parameter")
+        return [] if blocks == 1 else blocks * [rows // blocks]
+    blocks = [int(block) for block in blocks]
+    if any(block < 1 for block in blocks) or sum(blocks) != rows:
+        raise ValueError(f"BasisRotation: row_blocks={blocks} are not the {rows} rows of a parameter, cut into blocks")
+    return [] if len(blocks) == 1 else blocks
 
 
 BasisRotation.__doc__ += "\n    Options, as those of gyre's [optimizer.basis-rotation]:\n" + "".join(

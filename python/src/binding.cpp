@@ -4,62 +4,43 @@
 
 #include <cmath>
 #include <map>
-#include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
-#include "gyre/optim/adamw.h"
-#include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/parameter/basis_rotation.h"
+#include "gyre/optim/parameter/matrix_parameter.h"
+#include "gyre/optim/settings/optimizer_settings.h"
 
 namespace {
 
-// Either rotated matrices (one per row block) or plain moments.
+// One of torch's parameters.
 class Parameter {
  public:
-  Parameter(const std::vector<int64_t>& shape, const std::string& device, bool rotate, int row_blocks,
-            const gyre::BasisRotationSettings& settings)
-      : config_{{}, settings} {
-    if (!rotate) {
-      gyre::ParameterSpec spec;
-      spec.shape = shape;
-      spec.decay = true;
-      moments_ = std::make_unique<gyre::AdamMoments>(spec, at::Device(device));
-      return;
-    }
-    for (int block = 0; block < row_blocks; ++block) {
-      blocks_.emplace_back(config_, row_blocks == 1 ? "" : "[" + std::to_string(block) + "]", shape[0] / row_blocks,
-                           shape[1], true, at::Device(device));
-    }
-  }
+  // `row_blocks`: as in gyre::ParameterSpec.
+  Parameter(const std::vector<int64_t>& shape, const std::string& device, bool rotate,
+            const std::vector<int64_t>& row_blocks, const gyre::BasisRotationSettings& settings)
+      : config_{{}, settings}, parameter_(config_, spec(shape, rotate, row_blocks), at::Device(device)) {}
 
   // weight and gradient: fp32; the weight is changed in place.
   void step(const at::Tensor& weight, const at::Tensor& gradient, int64_t update, double learning_rate,
-            const std::vector<double>& betas, double epsilon, double weight_decay, double delay, double mean_delay) {
+            const gyre::AdamSettings& adam, double delay, double mean_delay) {
     const at::NoGradGuard no_grad;
-    config_.beta1 = betas[0];
-    config_.beta2 = betas[1];
-    config_.epsilon = epsilon;
-    config_.weight_decay = weight_decay;
+    static_cast<gyre::AdamSettings&>(config_) = adam;
     gyre::UpdateContext context;
     context.update = update;
     context.learning_rate = learning_rate;
     context.delay = std::llround(delay);
     context.mean_delay = {delay, mean_delay};
-    if (moments_) moments_->step(config_, weight, gradient, context);
-    for (size_t block = 0; block < blocks_.size(); ++block) {
-      const int64_t rows = weight.size(0) / static_cast<int64_t>(blocks_.size());
-      const int64_t begin = static_cast<int64_t>(block) * rows;
-      blocks_[block].step(config_, weight.narrow(0, begin, rows), gradient.narrow(0, begin, rows), context);
-    }
+    parameter_.step(config_, weight, gradient, context);
   }
 
   // Live tensors by name ("exp_avg", "[1]left_basis").
   std::map<std::string, at::Tensor> state() const {
     gyre::NamedTensors named;
-    if (moments_) moments_->save(named);
-    for (const auto& block : blocks_) block.save(named);
+    parameter_.save(named);
     std::map<std::string, at::Tensor> plain;
     for (const auto& [name, tensor] : named) {
       std::string key = name;
@@ -76,42 +57,90 @@ class Parameter {
       const size_t at = end == std::string::npos ? 0 : end + 1;
       named[key.substr(0, at) + "/" + key.substr(at)] = tensor;
     }
-    if (moments_) moments_->load(named);
-    for (auto& block : blocks_) block.load(named);
+    parameter_.load(named);
   }
 
  private:
+  static gyre::ParameterSpec spec(const std::vector<int64_t>& shape, bool rotate,
+                                  const std::vector<int64_t>& row_blocks) {
+    gyre::ParameterSpec spec;
+    spec.shape = shape;
+    spec.decay = true;
+    spec.rotate = rotate;
+    spec.row_blocks = row_blocks;
+    return spec;
+  }
+
   gyre::RotationConfig config_;
-  std::unique_ptr<gyre::AdamMoments> moments_;
-  std::vector<gyre::RotatedMatrix> blocks_;
+  gyre::MatrixParameter<gyre::RotatedMatrices> parameter_;
 };
 
-pybind11::list described(gyre::BasisRotationSettings settings) {
+// What torch's optimizers call an option of a run's table [optimizer]; null: they do not have it in a group.
+const char* torch_name(const std::string& key) {
+  for (const char* shared : {"lr", "betas", "weight_decay"}) {
+    if (key == shared) return shared;
+  }
+  return key == "epsilon" ? "eps" : nullptr;
+}
+
+// A list of (name, default, meaning).
+template <typename Settings, typename NameOf>
+pybind11::list described(Settings settings, NameOf&& name_of) {
   pybind11::list options;
-  gyre::BasisRotationSettings::each_option(settings,
-                                           [&](const char* key, auto& field, const gyre::Range&, const char* meaning) {
-                                             options.append(pybind11::make_tuple(key, field, meaning));
-                                           });
+  Settings::each_option(settings, [&](const char* key, auto& field, const gyre::Range&, const char* meaning) {
+    if (const char* name = name_of(key)) options.append(pybind11::make_tuple(name, field, meaning));
+  });
   return options;
 }
 
-// Settings with the values of a dict of all options.
-gyre::BasisRotationSettings settings_of(const pybind11::dict& values) {
+// Options with the values of a group. InputError for one that is missing, of another type or out of range.
+template <typename Settings, typename NameOf>
+void read(Settings& settings, const pybind11::dict& group, NameOf&& name_of) {
+  Settings::each_option(settings, [&](const char* key, auto& field, const gyre::Range& range, const char*) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    const char* name = name_of(key);
+    if (name == nullptr) return;
+    if (!group.contains(name)) throw gyre::InputError(fmt::format("BasisRotation: {} is missing from a group", name));
+    const pybind11::object value = group[name];
+    try {
+      field = value.cast<Field>();
+    } catch (const pybind11::cast_error&) {
+      throw gyre::InputError(fmt::format("BasisRotation: {}={} is not what it must be: {}", name,
+                                         pybind11::repr(value).cast<std::string>(), gyre::type_name<Field>()));
+    }
+    gyre::check_range(fmt::format("BasisRotation: {}", name), field, range);
+  });
+}
+
+const char* same_name(const char* key) {
+  return key;
+}
+
+// What [optimizer] has for basis rotation.
+gyre::OptimizerSettings common_settings() {
+  gyre::OptimizerSettings settings;
+  settings.kind = "basis-rotation";
+  settings.betas = gyre::optimizer_kinds().at(settings.kind).betas;
+  return settings;
+}
+
+gyre::AdamSettings adam_settings(const pybind11::dict& group) {
+  gyre::OptimizerSettings settings = common_settings();
+  read(settings, group, torch_name);
+  gyre::check_faults("BasisRotation:", gyre::faults_of(settings));
+  return gyre::adam_settings(settings);
+}
+
+gyre::BasisRotationSettings rotation_settings(const pybind11::dict& group) {
   gyre::BasisRotationSettings settings;
-  gyre::BasisRotationSettings::each_option(
-      settings, [&](const char* key, auto& field, const gyre::Range& range, const char*) {
-        const pybind11::object value = values[key];
-        try {
-          field = value.cast<std::remove_cvref_t<decltype(field)>>();
-        } catch (const pybind11::cast_error&) {
-          throw gyre::InputError(fmt::format("BasisRotation: {}={} is not what it must be: {}", key,
-                                             pybind11::repr(value).cast<std::string>(),
-                                             gyre::type_name<std::remove_cvref_t<decltype(field)>>()));
-        }
-        gyre::check_range(fmt::format("BasisRotation: {}", key), field, range);
-      });
-  for (const gyre::OptionFault& fault : gyre::faults_of(settings)) {
-    throw gyre::InputError(fmt::format("BasisRotation: {} {}", fault.keys[0], fault.what));
+  read(settings, group, same_name);
+  gyre::check_faults("BasisRotation:", gyre::faults_of(settings));
+  const auto delay = group["delay"].cast<double>(), mean_delay = group["mean_delay"].cast<double>();
+  if (gyre::refreshes_by_delay(settings) && delay > 0 && !(mean_delay > 0)) {
+    throw gyre::InputError(fmt::format(
+        "BasisRotation: mean_delay is {}; give the mean delay of the pipeline's stages, which refresh=\"{}\" needs: "
+        "(P - 1) / 2 for PipeDream's P",
+        mean_delay, settings.refresh));
   }
   return settings;
 }
@@ -120,19 +149,18 @@ gyre::BasisRotationSettings settings_of(const pybind11::dict& values) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::register_exception<gyre::InputError>(module, "InputError", PyExc_ValueError);
-  // The declared options: a list of (key, default, meaning).
-  module.def("options", [] { return described(gyre::BasisRotationSettings()); });
-  // (betas, epsilon, weight decay) where none are given.
-  module.def("adam", [] {
-    const gyre::OptimizerKind& kind = gyre::optimizer_kinds().at("basis-rotation");
-    const gyre::AdamSettings adam;
-    return pybind11::make_tuple(kind.betas, adam.epsilon, adam.weight_decay);
-  });
-  // InputError for a value out of range, and for values that do not go together.
-  module.def("settings", &settings_of);
-  pybind11::class_<gyre::BasisRotationSettings>(module, "Settings");
+  // What gyre's own runs can be told, as (key, default, meaning): of [optimizer] what torch's optimizers have too, and
+  // all of [optimizer.basis-rotation].
+  module.def("common_options", [] { return described(common_settings(), torch_name); });
+  module.def("options", [] { return described(gyre::BasisRotationSettings(), same_name); });
+  module.attr("max_skipped") = gyre::OptimizerSettings().max_skipped;
+  // Of a parameter group. InputError for a value out of range, and for values that do not go together.
+  module.def("adam_settings", &adam_settings);
+  module.def("rotation_settings", &rotation_settings);
+  pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");
+  pybind11::class_<gyre::BasisRotationSettings>(module, "RotationSettings");
   pybind11::class_<Parameter>(module, "Parameter")
-      .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, int,
+      .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, const std::vector<int64_t>&,
                           const gyre::BasisRotationSettings&>())
       .def("step", &Parameter::step)
       .def("state", &Parameter::state)

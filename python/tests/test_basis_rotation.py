@@ -91,6 +91,17 @@ class Rotation(unittest.TestCase):
             alone, _ = self.run_on([g[4 * block : 4 * block + 4] for g in gradients], interval=5)
             self.assertTrue(torch.equal(fused[4 * block : 4 * block + 4], alone))
 
+    def test_row_blocks_may_differ_in_size(self):
+        gradients = self.gradients(25, 12, 5)
+        fused, optimizer = self.run_on(gradients, interval=5, row_blocks=[8, 1, 3])
+        for begin, end in ((0, 8), (8, 9), (9, 12)):
+            alone, _ = self.run_on([g[begin:end] for g in gradients], interval=5)
+            self.assertTrue(torch.equal(fused[begin:end], alone))
+        again = torch.nn.Parameter(fused.clone())
+        resumed = BasisRotation([again])
+        resumed.load_state_dict(optimizer.state_dict())
+        self.assertEqual({k for k in resumed.state[again]}, {k for s in optimizer.state.values() for k in s})
+
     def test_every_variant_runs_and_keeps_bases_orthogonal(self):
         gradients = self.gradients(40, 9, 6)
         for source in ("second", "first"):
@@ -222,10 +233,17 @@ class AsATorchOptimizer(unittest.TestCase):
         reference = (Path(__file__).resolve().parents[2] / "docs/configuration.md").read_text()
         table = reference.split("## [optimizer.basis-rotation]")[1].split("## [")[0]
         rows = [[cell.strip(" `") for cell in line.split("|")] for line in table.splitlines() if line.startswith("| `")]
-        group = BasisRotation([torch.nn.Parameter(torch.ones(2, 2))]).param_groups[0]
+        optimizer = BasisRotation([torch.nn.Parameter(torch.ones(2, 2))])
+        group = optimizer.param_groups[0]
         self.assertEqual([key for _, key, *_ in rows], [key for key, *_ in _core.options()])
         for _, key, default, *_ in rows:
             self.assertEqual(group[key], json.loads(default), key)
+        common = {"lr": group["lr"], "epsilon": group["eps"], "weight_decay": group["weight_decay"],
+                  "max_skipped": optimizer.max_skipped}
+        rows = [line.split("|") for line in reference.splitlines() if line.startswith("| `")]
+        declared = {row[1].strip(" `"): row[2].strip(" `") for row in rows}
+        for key, value in common.items():
+            self.assertEqual(value, json.loads(declared[key]), key)
 
     # LAPACK's own number of threads must not count, not even before torch's has been asked for.
     def test_the_first_basis_is_that_of_the_number_of_threads_torch_says(self):
@@ -248,8 +266,12 @@ class AsATorchOptimizer(unittest.TestCase):
     def test_bad_settings_are_named(self):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
         for settings, words in (({"source": "third"}, 'source is "third"'), ({"interval": 0}, "interval is 0"),
-                                ({"betas": (0.9, 1.0)}, "betas"), ({"delay": -1}, "delay=-1"),
-                                ({"refresh": "stage-aware", "delay": 3}, "mean_delay=0.0"),
+                                ({"betas": (0.9, 1.0)}, "betas has a 1"), ({"betas": (0.9,)}, "betas has 1 numbers"),
+                                ({"eps": 0}, "eps is 0; give 1e-300"), ({"weight_decay": -1}, "weight_decay is -1"),
+                                ({"lr": -1}, "lr is -1; give 0"), ({"lr": "fast"}, "lr='fast' is not what it must be"),
+                                ({"delay": -1}, "delay=-1"), ({"row_blocks": 3}, "row_blocks=3 does not divide the 4 rows"),
+                                ({"row_blocks": [3, 2]}, "row_blocks=[3, 2] are not the 4 rows"),
+                                ({"refresh": "stage-aware", "delay": 3}, "mean_delay is 0; give the mean"),
                                 ({"covariance_beta": 1.0}, "covariance_beta is 1"),
                                 ({"iteration_products": "fp8"}, 'iteration_products is "fp8"'),
                                 ({"products": "fp8"}, 'products is "fp8"'), ({"long_sides": "long"}, 'long_sides is "long"'),
@@ -261,10 +283,11 @@ class AsATorchOptimizer(unittest.TestCase):
             self.assertIn(words, str(raised.exception))
         with self.assertRaisesRegex(TypeError, "unknown option 'intervall'"):
             BasisRotation(p, intervall=3)
-        optimizer = BasisRotation([torch.nn.Parameter(torch.ones(4, 4))], row_blocks=3)
-        optimizer.param_groups[0]["params"][0].grad = torch.ones(4, 4)
-        with self.assertRaises(ValueError):
-            optimizer.step()
+        state = BasisRotation(p).state_dict()
+        del state["param_groups"][0]["interval"]
+        state["state"] = {0: {}}
+        with self.assertRaisesRegex(ValueError, "interval is missing"):
+            BasisRotation(p).load_state_dict(state)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@
 #include "gyre/core/files.h"
 #include "gyre/optim/config.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
-#include "gyre/optim/settings/stale_settings.h"
+#include "gyre/optim/settings/muon_settings.h"
 #include "gyre/schedule/schedule_settings.h"
 
 namespace gyre {

@@ -7,7 +7,6 @@
 
 #include "fixture.h"
 #include "gyre/core/error.h"
-#include "gyre/optim/basis_rotation.h"
 #include "gyre/optim/state_bytes.h"
 
 namespace gyre {
@@ -352,6 +351,29 @@ TEST(BasisRotation, DegenerateGradientsStayFinite) {
     EXPECT_TRUE(w.isfinite().all().item<bool>());
     for (const auto& [name, tensor] : optimizer->state()) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
   }
+}
+
+TEST(BasisRotation, LongSidesStayAsTheyAre) {
+  OptimizerConfig config;
+  rotation(config).max_dimension = 8;
+  rotation(config).interval = 2;
+  auto optimizer = make("basis-rotation", matrix("w", 6, 20, true), config);
+  at::manual_seed(1);
+  at::Tensor w = at::zeros({6, 20});
+  for (int64_t t = 1; t <= 6; ++t) step(*optimizer, w, at::randn({6, 20}), context_of(t, 1e-3));
+  EXPECT_EQ(optimizer->state().count("w/left_basis"), 1u);
+  EXPECT_EQ(optimizer->state().count("w/right_basis"), 0u);
+  // Both sides too long: AdamW to the bit.
+  rotation(config).max_dimension = 4;
+  auto unrotated = make("basis-rotation", matrix("w", 6, 20, true), config),
+       plain = make("adamw", matrix("w", 6, 20, true));
+  at::Tensor a = at::zeros({6, 20}), b = at::zeros({6, 20});
+  for (int64_t t = 1; t <= 20; ++t) {
+    const at::Tensor g = at::randn({6, 20});
+    step(*unrotated, a, g, context_of(t, 1e-3));
+    step(*plain, b, g, context_of(t, 1e-3));
+  }
+  EXPECT_TRUE(a.equal(b));
 }
 
 // f = w'Hw / 2, H = Rot(angle) diag(100, 1) Rot(angle)', from eigen-coordinates (1, 1); AdamW with lr 0.01 and

@@ -37,6 +37,12 @@ inline std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, 
   return gyre::make_optimizer(config, std::move(specs), at::kCPU);
 }
 
+inline std::unique_ptr<Optimizer> make(const std::string& kind, const ParameterSpec& spec,
+                                       OptimizerConfig config = {}) {
+  config.kind = kind;
+  return make_optimizer(config, {spec});
+}
+
 // What basis rotation is told.
 inline BasisRotationSettings& rotation(OptimizerConfig& config) {
   return config.own.edit<BasisRotationSettings>();
@@ -45,11 +51,17 @@ inline BasisRotationSettings rotation(const OptimizerConfig& config) {
   return config.own.get<BasisRotationSettings>();
 }
 
-inline UpdateContext context_of(int64_t update, double rate) {
+inline UpdateContext context_of(int64_t update, double rate, int64_t delay = 0) {
   UpdateContext context;
   context.update = update;
   context.learning_rate = rate;
+  context.delay = delay;
   return context;
+}
+
+// The gradient is left alone.
+inline void step(Optimizer& optimizer, const at::Tensor& w, const at::Tensor& g, const UpdateContext& context) {
+  optimizer.step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{g.clone()}, context);
 }
 
 inline at::Tensor random_orthogonal(int64_t size) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "fixture.h"
-#include "gyre/optim/rotation_basis.h"
+#include "gyre/optim/parameter/rotation_basis.h"
 
 namespace gyre {
 namespace {

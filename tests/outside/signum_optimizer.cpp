@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/optim/config.h"
-#include "gyre/optim/state.h"
+#include "gyre/optim/parameter/state.h"
 #include "outside/components.h"
 #include "outside/settings.h"
 

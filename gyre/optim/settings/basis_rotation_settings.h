@@ -1,5 +1,5 @@
-// [optimizer.basis-rotation], Adam in the eigenbasis of the gradients' covariances; optim/basis_rotation.h says what
-// each of these does.
+// [optimizer.basis-rotation], Adam in the eigenbasis of the gradients' covariances; optim/parameter/basis_rotation.h
+// says what each of these does.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,8 @@ struct BasisRotationSettings {
   bool operator==(const BasisRotationSettings&) const = default;
 };
 
+// Whether it must know the mean delay of all stages.
+bool refreshes_by_delay(const BasisRotationSettings& settings);
 std::vector<OptionFault> faults_of(const BasisRotationSettings& settings);
 
 }  // namespace gyre

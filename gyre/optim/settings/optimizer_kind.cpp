@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "gyre/optim/settings/basis_rotation_settings.h"
+#include "gyre/optim/settings/delay_compensated_settings.h"
+#include "gyre/optim/settings/muon_settings.h"
 #include "gyre/optim/settings/optimizer_settings.h"
-#include "gyre/optim/settings/stale_settings.h"
 
 namespace gyre {
 namespace {
@@ -69,6 +70,10 @@ AdamSettings adam_settings(const OptimizerSettings& settings) {
   const std::vector<double>& betas =
       settings.betas.empty() ? optimizer_kinds().at(settings.kind).betas : settings.betas;
   return {betas[0], betas[1], settings.epsilon, settings.weight_decay};
+}
+
+bool refreshes_by_delay(const BasisRotationSettings& settings) {
+  return settings.refresh == "stage-aware";
 }
 
 std::vector<OptionFault> faults_of(const BasisRotationSettings& settings) {

@@ -1,4 +1,4 @@
-#include "gyre/optim/state.h"
+#include "gyre/optim/parameter/state.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -7,6 +7,16 @@
 #include "gyre/core/error.h"
 
 namespace gyre {
+
+at::Tensor state_zeros(const ParameterSpec& spec, at::Device device) {
+  return at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device));
+}
+
+double state_tensor_bytes(const ParameterSpec& spec) {
+  double bytes = 4;
+  for (const int64_t size : spec.shape) bytes *= static_cast<double>(size);
+  return bytes;
+}
 
 void load_tensor(const NamedTensors& state, const std::string& name, const at::Tensor& tensor) {
   const auto found = state.find(name);

@@ -1,4 +1,4 @@
-#include "gyre/optim/rotation_basis.h"
+#include "gyre/optim/parameter/rotation_basis.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -11,8 +11,8 @@
 
 #include "gyre/core/random.h"
 #include "gyre/kernels/thread_count.h"
-#include "gyre/optim/mixed_kernels.h"
-#include "gyre/optim/state.h"
+#include "gyre/optim/parameter/mixed_kernels.h"
+#include "gyre/optim/parameter/state.h"
 
 namespace gyre {
 namespace {
@@ -77,6 +77,19 @@ RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, 
     eigenvalues_ = at::zeros({columns}, vectors_.options());
   }
   if (is_sketch()) probe_ = random_orthonormal(size, columns, device);
+}
+
+int64_t RotationBasis::coordinates(int64_t size, const RotationBasisOptions& options) {
+  return size + options.rank;
+}
+
+double RotationBasis::state_bytes(int64_t size, const RotationBasisOptions& options) {
+  constexpr double kFloat = 4;
+  const auto columns = static_cast<double>(options.rank > 0 ? options.rank : size);
+  const double basis = static_cast<double>(size) * columns * kFloat;
+  const double source = options.keeps_covariance ? basis : columns * kFloat;
+  const double probe = options.rank > 0 ? basis : 0;
+  return basis + source + probe;
 }
 
 void RotationBasis::set_vectors(const at::Tensor& vectors) {

@@ -1,4 +1,4 @@
-#include "gyre/optim/basis_rotation.h"
+#include "gyre/optim/parameter/basis_rotation.h"
 
 #include <ATen/ATen.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "gyre/optim/adam_kernel.h"
-#include "gyre/optim/mixed_kernels.h"
-#include "gyre/optim/state.h"
+#include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/optim/parameter/mixed_kernels.h"
+#include "gyre/optim/parameter/state.h"
 
 namespace gyre {
 namespace {
@@ -21,14 +21,33 @@ double covariance_beta(const RotationConfig& config) {
   return config.covariance_beta > 0 ? config.covariance_beta : config.beta2;
 }
 
-}  // namespace
+// How many directions of each side of a (rows, columns) matrix are rotated: all of them, fewer (a sketch), or none.
+struct RotatedDirections {
+  int64_t left, right;
+};
 
-int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, int64_t other) {
+int64_t directions_of_side(const BasisRotationSettings& config, int64_t size, int64_t other) {
   // Less than twice as long, a sketch costs no less than the whole: it takes two products where that takes one.
   const bool is_long = size >= 2 * other;
   const int64_t directions = is_long && config.long_sides == "thin" ? other : size;
   return config.max_dimension > 0 && size > config.max_dimension ? std::min(directions, config.sketch) : directions;
 }
+
+RotatedDirections rotated_directions(const BasisRotationSettings& config, int64_t rows, int64_t columns) {
+  const bool both = config.geometry == "bilateral";
+  return {both || rows <= columns ? directions_of_side(config, rows, columns) : 0,
+          both || rows > columns ? directions_of_side(config, columns, rows) : 0};
+}
+
+RotationBasisOptions basis_options(const BasisRotationSettings& config, int64_t size, int64_t directions) {
+  RotationBasisOptions options;
+  options.rank = directions < size ? directions : 0;
+  options.keeps_covariance = config.source == "second";
+  options.bf16 = bf16_products(config);
+  return options;
+}
+
+}  // namespace
 
 RotatedMatrix::RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
                              at::Device device)
@@ -36,22 +55,30 @@ RotatedMatrix::RotatedMatrix(const RotationConfig& config, std::string name, int
       decay_(decay),
       keeps_covariance_(config.source == "second"),
       bf16_(bf16_products(config)) {
-  const bool both = config.geometry == "bilateral";
-  const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t other) {
-    const int64_t directions = rotated_directions(config, size, other);
-    if (directions == 0) return;
-    RotationBasisOptions options;
-    options.rank = directions < size ? directions : 0;
-    options.keeps_covariance = keeps_covariance_;
-    options.bf16 = bf16_;
-    side.emplace(size, options, device);
+  const RotatedDirections directions = rotated_directions(config, rows, columns);
+  const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t of_side) {
+    if (of_side > 0) side.emplace(size, basis_options(config, size, of_side), device);
+    return side ? side->coordinates() : size;
   };
-  if (both || rows <= columns) make(left_, rows, columns);
-  if (both || rows > columns) make(right_, columns, rows);
-  exp_avg_ = at::zeros({left_ ? left_->coordinates() : rows, right_ ? right_->coordinates() : columns},
-                       at::TensorOptions().dtype(at::kFloat).device(device));
+  const int64_t left = make(left_, rows, directions.left), right = make(right_, columns, directions.right);
+  exp_avg_ = at::zeros({left, right}, at::TensorOptions().dtype(at::kFloat).device(device));
   exp_avg_sq_ = at::zeros_like(exp_avg_);
   if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, exp_avg_.options());
+}
+
+double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, int64_t columns) {
+  constexpr double kFloat = 4;
+  const RotatedDirections directions = rotated_directions(config, rows, columns);
+  double bytes = 0;
+  const auto count = [&](int64_t size, int64_t of_side) {
+    if (of_side == 0) return static_cast<double>(size);
+    const RotationBasisOptions options = basis_options(config, size, of_side);
+    bytes += RotationBasis::state_bytes(size, options);
+    return static_cast<double>(RotationBasis::coordinates(size, options));
+  };
+  const double left = count(rows, directions.left), right = count(columns, directions.right);
+  if (config.look_ahead > 0) bytes += static_cast<double>(rows) * static_cast<double>(columns) * kFloat;
+  return bytes + 2 * left * right * kFloat;  // two moments
 }
 
 bool RotatedMatrix::untouched() const {
@@ -137,7 +164,7 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
 int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const double mean = context.mean_delay.all_stages;
-  if (config.refresh != "stage-aware" || cold || mean == 0) return config.interval;
+  if (!refreshes_by_delay(config) || cold || mean == 0) return config.interval;
   // A stage without delay refreshes too: as if it had half an update's, or half the mean where that is less.
   const double delay = std::max(context.mean_delay.stage, 0.5 * std::min(1.0, mean));
   const double interval = static_cast<double>(config.interval) * mean / delay;
@@ -196,45 +223,34 @@ void RotatedMatrix::load(const NamedTensors& state) {
   if (right_) right_->load(name_ + "/right", state);
 }
 
-BasisRotation::BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
-    : config_{config, config.own.get<BasisRotationSettings>()} {
-  for (const ParameterSpec& spec : specs) {
-    Parameter parameter;
-    parameter.matrices = matrix_blocks(spec);
-    for (const MatrixBlock& matrix : parameter.matrices) {
-      parameter.rotated.emplace_back(config_, matrix.name, matrix.rows, matrix.columns, spec.decay, device);
-    }
-    if (parameter.matrices.empty()) parameter.moments.emplace_back(spec, device);
-    parameters_.push_back(std::move(parameter));
+RotatedMatrices::RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec,
+                                 std::vector<MatrixBlock> blocks, at::Device device)
+    : blocks_(std::move(blocks)) {
+  for (const MatrixBlock& block : blocks_) {
+    rotated_.emplace_back(config, block.name, block.rows, block.columns, spec.decay, device);
   }
 }
 
-void BasisRotation::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                         const UpdateContext& context) {
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& parameter = parameters_[i];
-    for (AdamMoments& moments : parameter.moments) moments.step(config_, weights[i], gradients[i], context);
-    for (size_t block = 0; block < parameter.rotated.size(); ++block) {
-      const MatrixBlock& matrix = parameter.matrices[block];
-      parameter.rotated[block].step(config_, matrix.of(weights[i]), matrix.of(gradients[i]), context);
-    }
+void RotatedMatrices::step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+                           const UpdateContext& context) {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    rotated_[i].step(config, blocks_[i].of(weight), blocks_[i].of(gradient), context);
   }
 }
 
-NamedTensors BasisRotation::state() const {
-  NamedTensors state;
-  for (const Parameter& parameter : parameters_) {
-    for (const AdamMoments& moments : parameter.moments) moments.save(state);
-    for (const RotatedMatrix& matrix : parameter.rotated) matrix.save(state);
-  }
-  return state;
+void RotatedMatrices::save(NamedTensors& state) const {
+  for (const RotatedMatrix& matrix : rotated_) matrix.save(state);
 }
 
-void BasisRotation::load_state(const NamedTensors& state) {
-  for (Parameter& parameter : parameters_) {
-    for (AdamMoments& moments : parameter.moments) moments.load(state);
-    for (RotatedMatrix& matrix : parameter.rotated) matrix.load(state);
-  }
+void RotatedMatrices::load(const NamedTensors& state) {
+  for (RotatedMatrix& matrix : rotated_) matrix.load(state);
+}
+
+double RotatedMatrices::state_bytes(const RotationConfig& config, const ParameterSpec&,
+                                    const std::vector<MatrixBlock>& blocks) {
+  double bytes = 0;
+  for (const MatrixBlock& block : blocks) bytes += RotatedMatrix::state_bytes(config, block.rows, block.columns);
+  return bytes;
 }
 
 }  // namespace gyre

@@ -6,19 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "gyre/optim/adamw.h"
-#include "gyre/optim/config.h"
-#include "gyre/optim/rotation_basis.h"
+#include "gyre/optim/parameter/rotation_basis.h"
+#include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
+#include "gyre/optim/settings/optimizer_kind.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
 
 struct RotationConfig : AdamSettings, BasisRotationSettings {};
-
-// How many directions of a matrix's side are rotated, the other side being `other` long: all of them, fewer (a sketch),
-// or none.
-int64_t rotated_directions(const BasisRotationSettings& config, int64_t size, int64_t other);
 
 // One matrix W (m, n) and its gradient G:
 //   L <- bc L + (1-bc) G G^T;  R <- bc R + (1-bc) G^T G        bc: covariance_beta, or b2
@@ -53,6 +49,7 @@ class RotatedMatrix {
             const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
+  static double state_bytes(const RotationConfig& config, int64_t rows, int64_t columns);
 
  private:
   void accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update);
@@ -87,23 +84,24 @@ class RotatedMatrix {
   at::Tensor ahead_;                           // (rows, columns): what the weights are ahead by; none: never
 };
 
-class BasisRotation final : public Optimizer {
+// The matrices of one parameter (optim/parameter/matrix_parameter.h).
+class RotatedMatrices {
  public:
-  BasisRotation(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
-  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override;
-  NamedTensors state() const override;
-  void load_state(const NamedTensors& state) override;
+  using Settings = BasisRotationSettings;
+  using Config = RotationConfig;
+
+  RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec, std::vector<MatrixBlock> blocks,
+                  at::Device device);
+  void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
+  void save(NamedTensors& state) const;
+  void load(const NamedTensors& state);
+  static double state_bytes(const RotationConfig& config, const ParameterSpec& spec,
+                            const std::vector<MatrixBlock>& blocks);
 
  private:
-  // A parameter has either moments (AdamW), or matrices and what each of them keeps.
-  struct Parameter {
-    std::vector<AdamMoments> moments;
-    std::vector<MatrixBlock> matrices;
-    std::vector<RotatedMatrix> rotated;  // [matrix]
-  };
-  RotationConfig config_;
-  std::vector<Parameter> parameters_;
+  std::vector<MatrixBlock> blocks_;
+  std::vector<RotatedMatrix> rotated_;  // [block]
 };
 
 }  // namespace gyre

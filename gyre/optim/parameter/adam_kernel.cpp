@@ -1,8 +1,10 @@
-#include "gyre/optim/adam_kernel.h"
+#include "gyre/optim/parameter/adam_kernel.h"
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "gyre/kernels/cpu_math.h"
 
@@ -39,13 +41,13 @@ GYRE_CPU_KERNEL void direction_loop(float* __restrict g, float* __restrict m, fl
   }
 }
 
-bool plain(const at::Tensor& t) {
-  return t.device().is_cpu() && t.is_contiguous() && t.scalar_type() == at::kFloat;
+bool is_plain(std::initializer_list<at::Tensor> tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return cpu::is_plain(t, at::kFloat); });
 }
 
-// The same in ATen, for other devices.
-at::Tensor portable_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
-                              const AdamFactors& f) {
+// (m / c1) / (sqrt(v / c2) + eps), the moments having taken in the gradient.
+at::Tensor direction_of(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                        const AdamFactors& f) {
   exp_avg.mul_(f.beta1).add_(gradient, 1 - f.beta1);
   exp_avg_sq.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
   return exp_avg.div(f.correction1).div_(exp_avg_sq.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
@@ -58,26 +60,34 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
   return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
 }
 
+void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                          const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay) {
+  const at::Tensor direction = direction_of(gradient, exp_avg, exp_avg_sq, factors);
+  weight.mul_(1 - decay).sub_(direction, rate);
+}
+
+void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                              const AdamFactors& factors) {
+  gradient.copy_(direction_of(gradient, exp_avg, exp_avg_sq, factors));
+}
+
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay) {
-  if (plain(weight) && plain(gradient) && plain(exp_avg) && plain(exp_avg_sq)) {
-    step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
-              exp_avg_sq.data_ptr<float>(), weight.numel(), scalars(factors), static_cast<float>(rate),
-              static_cast<float>(1 - decay));
-    return;
+  if (!is_plain({weight, gradient, exp_avg, exp_avg_sq})) {
+    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay);
   }
-  const at::Tensor direction = portable_direction(gradient, exp_avg, exp_avg_sq, factors);
-  weight.mul_(1 - decay).sub_(direction, rate);
+  step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
+            exp_avg_sq.data_ptr<float>(), weight.numel(), scalars(factors), static_cast<float>(rate),
+            static_cast<float>(1 - decay));
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors) {
-  if (plain(gradient) && plain(exp_avg) && plain(exp_avg_sq)) {
-    direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<float>(), exp_avg_sq.data_ptr<float>(),
-                   gradient.numel(), scalars(factors));
-    return;
+  if (!is_plain({gradient, exp_avg, exp_avg_sq})) {
+    return portable::adam_direction(gradient, exp_avg, exp_avg_sq, factors);
   }
-  gradient.copy_(portable_direction(gradient, exp_avg, exp_avg_sq, factors));
+  direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<float>(), exp_avg_sq.data_ptr<float>(), gradient.numel(),
+                 scalars(factors));
 }
 
 }  // namespace gyre

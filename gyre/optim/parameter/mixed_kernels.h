@@ -12,4 +12,10 @@ void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
 // w <- keep w - rate x. w: fp32; x: fp32 or bf16, same shape.
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);
 
+namespace portable {
+at::Tensor to_bf16(const at::Tensor& x);
+void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
+void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);
+}  // namespace portable
+
 }  // namespace gyre

@@ -23,4 +23,11 @@ void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors);
 
+namespace portable {
+void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay);
+void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                    const AdamFactors& factors);
+}  // namespace portable
+
 }  // namespace gyre

@@ -39,7 +39,11 @@ class RotationBasis {
  public:
   RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device);
 
-  int64_t coordinates() const { return is_sketch() ? vectors_.size(1) + vectors_.size(0) : vectors_.size(0); }
+  // Before it is made: how many coordinates it has, and the bytes of what it keeps (a double: no size is too large).
+  static int64_t coordinates(int64_t size, const RotationBasisOptions& options);
+  static double state_bytes(int64_t size, const RotationBasisOptions& options);
+
+  int64_t coordinates() const { return coordinates(size(), options_); }
   int64_t size() const { return vectors_.size(0); }
   int64_t directions() const { return vectors_.size(1); }  // that it holds: size, or r
   bool is_sketch() const { return options_.rank > 0; }

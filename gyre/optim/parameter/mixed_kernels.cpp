@@ -1,4 +1,4 @@
-#include "gyre/optim/mixed_kernels.h"
+#include "gyre/optim/parameter/mixed_kernels.h"
 
 #include <ATen/ATen.h>
 
@@ -23,41 +23,49 @@ GYRE_CPU_KERNEL void convert(c10::BFloat16* __restrict y, const float* __restric
   for (int64_t i = 0; i < count; ++i) cpu::store(y + i, x[i]);
 }
 
-bool plain(const at::Tensor& t) {
-  return t.device().is_cpu() && t.is_contiguous();
-}
-
-void combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
-  const bool bf16 = x.scalar_type() == at::kBFloat16;
-  if (!plain(y) || !plain(x) || (!bf16 && x.scalar_type() != at::kFloat)) {
-    y.mul_(a).add_(x, b);
-    return;
-  }
+// Whether a loop did it.
+bool combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
+  if (!cpu::is_plain(y, at::kFloat)) return false;
   const auto fa = static_cast<float>(a), fb = static_cast<float>(b);
-  if (bf16) {
+  if (cpu::is_plain(x, at::kBFloat16)) {
     combine_bf16(y.data_ptr<float>(), x.data_ptr<c10::BFloat16>(), y.numel(), fa, fb);
-  } else {
-    combine_single(y.data_ptr<float>(), x.data_ptr<float>(), y.numel(), fa, fb);
+    return true;
   }
+  if (cpu::is_plain(x, at::kFloat)) {
+    combine_single(y.data_ptr<float>(), x.data_ptr<float>(), y.numel(), fa, fb);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
+at::Tensor portable::to_bf16(const at::Tensor& x) {
+  return x.to(at::kBFloat16);
+}
+
+void portable::average_into(const at::Tensor& average, const at::Tensor& x, double beta) {
+  average.mul_(beta).add_(x, 1 - beta);
+}
+
+void portable::subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep) {
+  w.mul_(keep).sub_(x, rate);
+}
+
 at::Tensor to_bf16(const at::Tensor& x) {
-  if (x.scalar_type() != at::kFloat) return x.to(at::kBFloat16);
   if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_bf16(x.t()).t();
-  if (!plain(x)) return x.to(at::kBFloat16);
+  if (!cpu::is_plain(x, at::kFloat)) return portable::to_bf16(x);
   const at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
   convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
   return rounded;
 }
 
 void average_into(const at::Tensor& average, const at::Tensor& x, double beta) {
-  combine(average, x, beta, 1 - beta);
+  if (!combine(average, x, beta, 1 - beta)) portable::average_into(average, x, beta);
 }
 
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep) {
-  combine(w, x, keep, -rate);
+  if (!combine(w, x, keep, -rate)) portable::subtract_scaled(w, x, rate, keep);
 }
 
 }  // namespace gyre

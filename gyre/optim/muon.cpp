@@ -1,0 +1,58 @@
+#include "gyre/optim/muon.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gyre/optim/parameter/state.h"
+
+namespace gyre {
+namespace {
+
+// X <- 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X, five times: singular values go to about 1.
+at::Tensor orthogonalised(const at::Tensor& momentum) {
+  const bool tall = momentum.size(0) > momentum.size(1);
+  at::Tensor x = tall ? momentum.t() : momentum;
+  x = x / (x.norm() + 1e-7);
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    const at::Tensor a = at::mm(x, x.t());
+    const at::Tensor b = at::mul(a, -4.7750).addmm_(a, a, 1, 2.0315);
+    x = at::mul(x, 3.4445).addmm_(b, x);
+  }
+  return tall ? x.t() : x;
+}
+
+}  // namespace
+
+MuonMatrices::MuonMatrices(const MuonConfig&, const ParameterSpec& spec, std::vector<MatrixBlock> blocks,
+                           at::Device device)
+    : name_(spec.name), decay_(spec.decay), blocks_(std::move(blocks)), momentum_(state_zeros(spec, device)) {}
+
+void MuonMatrices::step(const MuonConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+                        const UpdateContext& context) {
+  constexpr double kMomentum = 0.95;
+  const double rate = context.learning_rate * config.matrix_lr_ratio;
+  momentum_.mul_(kMomentum).add_(gradient, 1 - kMomentum);
+  const at::Tensor ahead = gradient.mul(1 - kMomentum).add_(momentum_, kMomentum);
+  if (decay_) weight.mul_(1 - rate * config.weight_decay);
+  for (const MatrixBlock& block : blocks_) {
+    const double scale = std::sqrt(std::max(1.0, static_cast<double>(block.rows) / static_cast<double>(block.columns)));
+    block.of(weight).sub_(orthogonalised(block.of(ahead)), rate * scale);
+  }
+}
+
+void MuonMatrices::save(NamedTensors& state) const {
+  state[name_ + "/momentum"] = momentum_;
+}
+
+void MuonMatrices::load(const NamedTensors& state) {
+  load_tensor(state, name_ + "/momentum", momentum_);
+}
+
+double MuonMatrices::state_bytes(const MuonConfig&, const ParameterSpec& spec, const std::vector<MatrixBlock>&) {
+  return state_tensor_bytes(spec);
+}
+
+}  // namespace gyre

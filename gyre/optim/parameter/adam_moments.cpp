@@ -1,0 +1,37 @@
+#include "gyre/optim/parameter/adam_moments.h"
+
+#include <ATen/ATen.h>
+
+#include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/optim/parameter/state.h"
+
+namespace gyre {
+
+AdamMoments::AdamMoments(const ParameterSpec& spec, at::Device device)
+    : name_(spec.name),
+      decay_(spec.decay),
+      exp_avg_(state_zeros(spec, device)),
+      exp_avg_sq_(state_zeros(spec, device)) {}
+
+void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
+                       const UpdateContext& context) {
+  const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
+  const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
+  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay);
+}
+
+void AdamMoments::save(NamedTensors& state) const {
+  state[name_ + "/exp_avg"] = exp_avg_;
+  state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
+}
+
+void AdamMoments::load(const NamedTensors& state) {
+  load_tensor(state, name_ + "/exp_avg", exp_avg_);
+  load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
+}
+
+double AdamMoments::state_bytes(const ParameterSpec& spec) {
+  return 2 * state_tensor_bytes(spec);
+}
+
+}  // namespace gyre

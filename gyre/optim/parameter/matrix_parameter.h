@@ -1,0 +1,52 @@
+// One parameter of an optimizer that treats matrices in a way of its own. The rule that all of them share: a matrix,
+// or the matrices that a fused one stacks, keeps what that optimizer says; everything else keeps Adam's moments.
+#pragma once
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/tensors/matrix_block.h"
+
+namespace gyre {
+
+// Matrices: what is kept for one parameter's matrices, `blocks` of them. It has
+//   Settings, the optimizer's own table, and Config, these and Adam's
+//   Matrices(const Config&, const ParameterSpec&, std::vector<MatrixBlock> blocks, at::Device)
+//   step, save and load as AdamMoments, with Config in the place of Adam's settings
+//   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
+template <typename Matrices>
+class MatrixParameter {
+ public:
+  using Settings = typename Matrices::Settings;
+  using Config = typename Matrices::Config;
+
+  MatrixParameter(const Config& config, const ParameterSpec& spec, at::Device device)
+      : kept_(made(config, spec, device)) {}
+  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context) {
+    std::visit([&](auto& kept) { kept.step(config, weight, gradient, context); }, kept_);
+  }
+  void save(NamedTensors& state) const {
+    std::visit([&](const auto& kept) { kept.save(state); }, kept_);
+  }
+  void load(const NamedTensors& state) {
+    std::visit([&](auto& kept) { kept.load(state); }, kept_);
+  }
+  static double state_bytes(const Config& config, const ParameterSpec& spec) {
+    const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
+    return blocks.empty() ? AdamMoments::state_bytes(spec) : Matrices::state_bytes(config, spec, blocks);
+  }
+
+ private:
+  using Kept = std::variant<AdamMoments, Matrices>;
+  static Kept made(const Config& config, const ParameterSpec& spec, at::Device device) {
+    std::vector<MatrixBlock> blocks = matrix_blocks(spec);
+    if (blocks.empty()) return AdamMoments(spec, device);
+    return Matrices(config, spec, std::move(blocks), device);
+  }
+
+  Kept kept_;
+};
+
+}  // namespace gyre

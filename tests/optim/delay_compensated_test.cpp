@@ -1,0 +1,35 @@
+// Delay compensation against its formula.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "fixture.h"
+#include "gyre/optim/settings/delay_compensated_settings.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+TEST(DelayCompensated, AddsTheCurvatureTerm) {
+  OptimizerConfig config;
+  config.own.edit<DelayCompensatedSettings>().lambda = 0.5;
+  auto compensated = make("delay-compensated", matrix("w", 4, 2, true), config),
+       plain = make("adamw", matrix("w", 4, 2, true));
+  at::manual_seed(1);
+  at::Tensor a = at::randn({4, 2}), b = a.clone();
+  std::vector<at::Tensor> history = {a.clone()};  // weights before update t
+  for (int64_t t = 1; t <= 40; ++t) {
+    const at::Tensor g = at::randn({4, 2});
+    const int64_t delay = std::min<int64_t>(t - 1, 3);
+    step(*compensated, a, g, context_of(t, 1e-2, delay));
+    const at::Tensor then = history[static_cast<size_t>(t - 1 - delay)];
+    step(*plain, b, g + 0.5 * g * g * (b - then), context_of(t, 1e-2));
+    history.push_back(b.clone());
+    ASSERT_TRUE(at::allclose(a, b, 1e-6, 1e-7)) << t;
+  }
+}
+
+}  // namespace
+}  // namespace gyre

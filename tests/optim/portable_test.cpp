@@ -1,0 +1,128 @@
+// The optimizers' kernels and clipping: what their fast ways on the CPU give, their portable paths give too.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "fixture.h"
+#include "gyre/optim/clipping.h"
+#include "gyre/optim/finite_step.h"
+#include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/optim/parameter/mixed_kernels.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+using Tensors = std::vector<at::Tensor>;
+using Kernel = std::function<void(const Tensors&)>;  // changes what it is given
+
+Tensors clones(const Tensors& tensors) {
+  Tensors result;
+  for (const at::Tensor& tensor : tensors) result.push_back(tensor.clone());
+  return result;
+}
+
+// Several times in a row, so that what is kept from one time to the next is compared too.
+void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable) {
+  const Tensors a = clones(inputs), b = clones(inputs);
+  for (int time = 0; time < 3; ++time) {
+    fast(a);
+    portable(b);
+  }
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_TRUE(at::allclose(a[i], b[i], 1e-5, 1e-6)) << "tensor " << i << " of shape " << a[i].sizes();
+    EXPECT_FALSE(a[i].isnan().any().item<bool>());
+  }
+}
+
+TEST(Portable, AdamKernels) {
+  at::manual_seed(31);
+  const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
+  for (const int64_t count : {1, 7, 1000}) {
+    const Tensors tensors = {at::randn({count}), at::randn({count}), at::randn({count}), at::rand({count})};
+    const auto step = [&](const auto& kernel) {
+      return [&](const Tensors& in) { kernel(in[0], in[1], in[2], in[3], factors, 1e-2, 1e-3); };
+    };
+    expect_same_values(tensors, step(adamw_step), step(portable::adamw_step));
+    const auto direction = [&](const auto& kernel) {
+      return [&](const Tensors& in) { kernel(in[1], in[2], in[3], factors); };
+    };
+    expect_same_values(tensors, direction(adam_direction), direction(portable::adam_direction));
+  }
+}
+
+TEST(Portable, SumsOfTwoTypes) {
+  at::manual_seed(32);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const Tensors tensors = {at::randn({19, 21}), at::randn({19, 21}).to(type)};
+    const auto average = [](const auto& kernel) { return [&](const Tensors& in) { kernel(in[0], in[1], 0.9); }; };
+    expect_same_values(tensors, average(average_into), average(portable::average_into));
+    const auto subtract = [](const auto& kernel) {
+      return [&](const Tensors& in) { kernel(in[0], in[1], 0.3, 0.99); };
+    };
+    expect_same_values(tensors, subtract(subtract_scaled), subtract(portable::subtract_scaled));
+  }
+}
+
+TEST(Portable, RoundingToBf16IsEqualToTheBit) {
+  at::manual_seed(33);
+  // A tie to either side, and what rounds up to infinity.
+  const at::Tensor edges = at::tensor({1.00390625f, 1.01171875f, -3.4e38f, 3.4e38f, 0.0f, -0.0f});
+  const at::Tensor values = at::cat({at::randn({24}), edges}).view({5, 6});
+  for (const at::Tensor& x : {values, values.t(), values.slice(1, 0, 6, 2)}) {
+    EXPECT_TRUE(to_bf16(x).equal(portable::to_bf16(x)));
+    EXPECT_EQ(to_bf16(x).strides(), x.is_non_overlapping_and_dense() ? x.strides() : x.contiguous().strides());
+  }
+}
+
+TEST(Portable, NormsAndClipping) {
+  at::manual_seed(34);
+  const Tensors gradients = {at::randn({13, 7}), at::randn({101}), at::randn({1})};
+  const at::Tensor squared = squared_norms(gradients), same = portable::squared_norms(gradients);
+  EXPECT_TRUE(at::allclose(squared, same, 1e-12, 0));
+  const Tensors parts = {squared.narrow(0, 0, 1), squared.narrow(0, 1, 2)};
+  const at::Tensor norm = whole_norm(parts);
+  EXPECT_TRUE(at::allclose(norm, portable::whole_norm(parts), 1e-12, 0));
+
+  const double length = norm.item<double>();
+  // Just above the limit and less than clipping's epsilon above it count as what they are.
+  for (const double most : {0.5 * length, length - 1e-7, length, length + 1e-7, 2 * length}) {
+    const auto clipped = [&](const auto& kernel) { return [&](const Tensors& in) { kernel(in, norm, most); }; };
+    expect_same_values(gradients, clipped(clip), clipped(portable::clip));
+    const Tensors once = clones(gradients);
+    portable::clip(once, norm, most);
+    EXPECT_EQ(once[0].equal(gradients[0]), length <= most) << "norms up to the limit are left alone to the bit";
+  }
+}
+
+// Neither way makes an update whose gradient is not finite; otherwise both make the same.
+TEST(Portable, StepsIfFinite) {
+  for (const std::string& kind : optimizer_makers().names()) {
+    at::manual_seed(35);
+    OptimizerConfig config = config_of(kind);
+    if (kind == "basis-rotation") rotation(config).interval = 3;
+    const std::vector<ParameterSpec> specs = {matrix("w", 6, 4, true), matrix("e", 5, 4, false)};
+    const auto fast = make_optimizer(config, specs), other = make_optimizer(config, specs);
+    const Tensors a = {at::randn({6, 4}), at::randn({5, 4})}, b = clones(a);
+    for (int64_t update = 1; update <= 12; ++update) {
+      const Tensors gradients = {at::randn({6, 4}), at::randn({5, 4})};
+      if (update == 5) gradients[1][2][3] = std::numeric_limits<float>::infinity();
+      if (update == 6) gradients[0][1][1] = std::numeric_limits<float>::quiet_NaN();  // a refresh, but not the first
+      const Tensors copies = clones(gradients), squared = {squared_norms(gradients)};
+      const at::Tensor norm = whole_norm(squared);
+      step_if_finite(*fast, a, gradients, norm, context_of(update, 1e-2));
+      portable::step_if_finite(*other, b, copies, norm, context_of(update, 1e-2));
+      for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].equal(b[i])) << kind << ", update " << update;
+    }
+    const NamedTensors kept = fast->state(), same = other->state();
+    for (const auto& [name, tensor] : kept) EXPECT_TRUE(tensor.equal(same.at(name))) << kind << ": " << name;
+  }
+}
+
+}  // namespace
+}  // namespace gyre
