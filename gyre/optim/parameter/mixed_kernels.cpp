@@ -55,7 +55,7 @@ void portable::subtract_scaled(const at::Tensor& w, const at::Tensor& x, double 
 at::Tensor to_bf16(const at::Tensor& x) {
   if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_bf16(x.t()).t();
   if (!cpu::is_plain(x, at::kFloat)) return portable::to_bf16(x);
-  const at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
+  at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
   convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
   return rounded;
 }
