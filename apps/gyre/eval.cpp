@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "gyre/inspect/trained_model.h"
+#include "gyre/inspect/evaluate_run.h"
 #include "number_flag.h"
 #include "output.h"
 

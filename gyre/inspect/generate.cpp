@@ -1,4 +1,6 @@
-// Sampling text: the whole model in one stage, forward over the last `context` tokens, one new token at a time.
+// The whole model in one stage, forward over the last `context` tokens, one new token at a time.
+#include "gyre/inspect/generate.h"
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
 #include "gyre/data/utf8.h"
-#include "gyre/inspect/trained_model.h"
 #include "gyre/model/stage.h"
 
 namespace gyre {

@@ -10,11 +10,11 @@
 
 #include "gyre/build/build.h"
 #include "gyre/build/model_maker.h"
-#include "gyre/kernels/thread_count.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/flat_buffer.h"
+#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
-#include "gyre/kernels/thread_count.h"
+#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 

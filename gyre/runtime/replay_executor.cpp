@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "gyre/core/error.h"
-#include "gyre/kernels/thread_count.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
+#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 namespace {

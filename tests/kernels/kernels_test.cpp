@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <thread>
 
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
@@ -11,7 +10,6 @@
 #include "gyre/kernels/dropout.h"
 #include "gyre/kernels/embedding.h"
 #include "gyre/kernels/layer_norm.h"
-#include "gyre/kernels/thread_count.h"
 
 namespace gyre {
 namespace {
@@ -135,16 +133,6 @@ TEST(Dropout, MaskIsOfTheStreamAndOfTheRightDensity) {
   EXPECT_FALSE(mask.equal(dropout_mask(x, 0.2, RandomStream(1, StreamPurpose::Dropout, 6, 3))));
   EXPECT_NEAR((mask == 0).to(at::kDouble).mean().item<double>(), 0.2, 0.005);
   EXPECT_NEAR(mask.mean().item<double>(), 1.0, 0.01);
-}
-
-TEST(ThreadCount, IsEachThreadsOwn) {
-  int of_the_first = 0;
-  std::thread([&] {
-    use_threads(2);
-    std::thread([] { use_threads(1); }).join();  // before the first has done anything
-    of_the_first = at::get_num_threads();
-  }).join();
-  EXPECT_EQ(of_the_first, 2);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "gyre/core/random.h"
-#include "gyre/kernels/thread_count.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/state.h"
+#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 namespace {

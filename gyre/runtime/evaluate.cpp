@@ -1,4 +1,4 @@
-#include "gyre/train/evaluate.h"
+#include "gyre/runtime/evaluate.h"
 
 #include <vector>
 

@@ -1,0 +1,36 @@
+#include "gyre/inspect/evaluate_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gyre/build/batches.h"
+#include "gyre/build/build.h"
+#include "gyre/runtime/evaluate.h"
+#include "gyre/runtime/executor.h"
+
+namespace gyre {
+
+EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
+  Config config = model.config;
+  if (!data.empty()) config.data.tokens = data;
+  const Dataset dataset = Dataset::open(config.data.tokens);
+  check_identity(
+      model.data, dataset.meta().checksums, dataset.directory(),
+      data.empty() ? std::vector<std::string>{kTokenizerFile, kValFile} : std::vector<std::string>{kTokenizerFile});
+  resolve_vocabulary(config, dataset.vocabulary());
+  const auto pipeline = build_pipeline(config);
+  pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows
+  const ValidationBatches validation = validation_batches(config, dataset);
+  const BatchSource& source = *validation.source;
+  const int64_t count = batches > 0 ? std::min(batches, validation.count) : validation.count;
+  const auto executor = make_executor(config.pipeline.executor);
+  EvaluationResult result;
+  result.step = model.checkpoint.step;
+  result.tokens = count * source.tokens_per_batch();
+  result.val_loss = evaluate(*pipeline, *executor, source, count, 0);
+  result.perplexity = std::exp(result.val_loss);
+  return result;
+}
+
+}  // namespace gyre

@@ -1,0 +1,28 @@
+// gyre generate: text from a trained run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "gyre/inspect/trained_model.h"
+
+namespace gyre {
+
+struct GenerateOptions {
+  std::string prompt;
+  int64_t tokens = 200;
+  double temperature = 0.8;  // 0: the likeliest token
+  int64_t top_k = 0;         // 0: all
+  uint64_t seed = 1;
+  std::stop_token stop;
+};
+
+// Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options
+// give the same text. InputError for an empty prompt or options out of range.
+void generate(const TrainedModel& model, const GenerateOptions& options,
+              const std::function<void(std::string_view)>& write);
+
+}  // namespace gyre
