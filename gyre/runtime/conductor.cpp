@@ -2,12 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/delay.h"
 
 namespace gyre {
 namespace {
@@ -17,6 +19,22 @@ std::vector<bool> takes_in(const Schedule& schedule) {
   std::vector<bool> workers(static_cast<size_t>(schedule.workers));
   for (const auto& placement : schedule.placement) workers[static_cast<size_t>(placement[0])] = true;
   return workers;
+}
+
+// What the mismatches are under a policy whose backwards read what their forwards read.
+std::map<int64_t, int64_t> without_mismatch(const std::map<int64_t, int64_t>& mismatches) {
+  std::map<int64_t, int64_t> none;
+  for (const auto& [mismatch, microbatches] : mismatches) none[0] += microbatches;
+  return none;
+}
+
+void compare(int stage, const char* what, const std::map<int64_t, int64_t>& seen,
+             const std::map<int64_t, int64_t>& expected) {
+  if (seen == expected) return;
+  throw RunError(
+      fmt::format("stage {}: the {} seen, with their microbatches {}, differ from the schedule's analysis, {}; this is "
+                  "a fault of gyre, please report it with the run's config.toml",
+                  stage, what, seen, expected));
 }
 
 }  // namespace
@@ -39,13 +57,13 @@ Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segm
 void Conductor::attend() {
   if (!interrupted_ && segment_.interrupt.stop_requested()) {
     interrupted_ = true;
-    // Asked before anybody is told, so that nothing that answers the telling is taken in.
+    // Hold first, announce after: whatever reacts to the announcement comes too late to be taken in.
     if (drain_ == Drain::None && !finished()) ask_to_hold();
     observer_.on_interrupt();
   }
   hear_all();
   if (!bad_loss_.empty() || !bad_gradient_.empty()) {
-    // A loss was told before any gradient that it spoiled, but perhaps by a worker that was heard before.
+    // A loss is sent before the gradients it spoils, but its worker's queue may have been read already.
     hear_all();
     throw Divergence(bad_loss_.empty() ? bad_gradient_ : bad_loss_);
   }
@@ -181,7 +199,19 @@ SegmentReport Conductor::report(double seconds) const {
       report.peak_weight_buffers[static_cast<size_t>(owner.stage)] = owner.peak_weight_buffers;
     }
   }
+  compare_with_analysis(report);
   return report;
+}
+
+// What was seen must be what the schedule's analysis predicts, or the segment is not the one that was planned.
+void Conductor::compare_with_analysis(const SegmentReport& report) const {
+  const DelayAnalysis expected = analyse_delays(*segment_.schedule, report.microbatches);
+  for (int stage = 0; stage < segment_.schedule->stages; ++stage) {
+    const auto& mismatch = expected.mismatch[stage];
+    compare(stage, "delays", report.delay[stage], expected.delay[stage]);
+    compare(stage, "mismatches", report.mismatch[stage],
+            reads_latest(plan_.options.weights) ? mismatch : without_mismatch(mismatch));
+  }
 }
 
 }  // namespace gyre

@@ -1,6 +1,6 @@
 // The conductor: the part of a segment that belongs to no worker. It hears their reports, reads the numbers in them and
-// passes them on to the observer, ends a run that diverges, decides where the segment drains, and adds up what was
-// seen. It acts only when it is asked to attend.
+// passes them on to the observer, ends a run that diverges, decides where the segment drains, adds up what was
+// seen and compares it with the schedule's analysis. It acts only when it is asked to attend.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class Conductor {
   bool finished() const { return ended_ == links_.reports.size(); }
   // Whether the segment was interrupted, and drains.
   bool interrupted() const { return interrupted_; }
-  // Of the whole segment, once it has finished.
+  // Of the whole segment, once it has finished. RunError: delays or mismatches differ from the schedule's analysis.
   SegmentReport report(double seconds) const;
 
  private:
@@ -45,6 +45,7 @@ class Conductor {
   std::string describe_skip(const UpdateReport& report, int64_t in_a_row) const;
   void ask_to_hold();
   void set_limit();
+  void compare_with_analysis(const SegmentReport& report) const;
 
   const PipelinePlan& plan_;
   ConductorState& state_;

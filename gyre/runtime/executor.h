@@ -22,8 +22,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
   // Runs until every worker's program has ended: afterwards the pipeline is empty and its state is weights and
-  // optimizers. Errors: RunError (stall, naming every worker's next action; non-finite values; versions that differ
-  // from the schedule's analysis). After an error the pipeline must not be used again.
+  // optimizers. Errors: RunError (stall, naming every worker's next action; non-finite values; versions, delays or
+  // mismatches that differ from the schedule's analysis). After an error the pipeline must not be used again.
   virtual SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) = 0;
 };
 
