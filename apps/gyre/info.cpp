@@ -12,7 +12,7 @@
 #include "gyre/data/tokenizer.h"
 #include "gyre/model/settings/model_kind.h"
 #include "gyre/optim/config.h"
-#include "gyre/runtime/executor.h"
+#include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/builders.h"
 #include "output.h"
 
@@ -24,7 +24,7 @@ nlohmann::ordered_json describe() {
           {"libtorch", TORCH_VERSION},
           {"cores", std::thread::hardware_concurrency()},
           {"schedules", schedule_names()},
-          {"executors", executor_names()},
+          {"executors", executor_kinds().names()},
           {"optimizers", optimizer_kinds().names()},
           {"models", model_kinds().names()},
           {"tokenizers", tokenizer_names()}};

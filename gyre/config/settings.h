@@ -9,6 +9,7 @@
 
 #include "gyre/core/options.h"
 #include "gyre/core/text.h"
+#include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/limits.h"
 
@@ -58,7 +59,7 @@ struct PipelineSettings {
           "arrives; the newest, corrected for the backward. auto: what the schedule or the optimizer was made for");
     visit("recompute", self.recompute, Range{},
           "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
-    visit("executor", self.executor, one_of({"replay", "threads"}), "all workers in one thread, or a thread each");
+    visit("executor", self.executor, one_of(executor_kinds().names()), "all workers in one thread, or a thread each");
     visit("threads", self.threads, between(1, 1024),
           "threads inside each worker's operations; part of what fixes the bits");
     visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),

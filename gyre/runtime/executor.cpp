@@ -1,22 +1,23 @@
 #include "gyre/runtime/executor.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "gyre/core/error.h"
-#include "gyre/core/text.h"
+#include "gyre/core/registry.h"
 
 namespace gyre {
+namespace {
 
-std::vector<std::string> executor_names() {
-  return {"replay", "threads"};
-}
+struct ExecutorMaker {
+  std::string name;
+  std::unique_ptr<Executor> (*make)(WrapTransport wrap);
+};
+
+}  // namespace
 
 std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport wrap) {
-  if (name == "replay") return make_replay_executor(std::move(wrap));
-  if (name == "threads") return make_threads_executor(std::move(wrap));
-  throw InputError(fmt::format("[pipeline] executor = \"{}\" is unknown{}", name, suggestion(name, executor_names())));
+  static const Registry<ExecutorMaker> makers("[pipeline] executor",
+                                              {{"replay", make_replay_executor}, {"threads", make_threads_executor}});
+  return makers.at(name).make(std::move(wrap));
 }
 
 }  // namespace gyre

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "gyre/runtime/pipeline.h"
 #include "gyre/runtime/segment.h"
@@ -32,8 +31,7 @@ using WrapTransport = std::function<std::unique_ptr<Transport>(Transport& memory
 
 std::unique_ptr<Executor> make_replay_executor(WrapTransport wrap = {});   // replay_executor.cpp
 std::unique_ptr<Executor> make_threads_executor(WrapTransport wrap = {});  // threads_executor.cpp
-// By name. InputError for an unknown one.
+// By the name of its ExecutorKind. InputError for an unknown one.
 std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport wrap = {});
-std::vector<std::string> executor_names();
 
 }  // namespace gyre

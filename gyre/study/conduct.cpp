@@ -10,6 +10,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/study/launcher.h"
 
 namespace gyre {
@@ -151,7 +152,8 @@ class Conductor {
 }  // namespace
 
 int64_t busy_cores(const Config& config) {
-  const int64_t workers = config.pipeline.executor == "replay" ? 1 : build_schedule(config).workers;
+  const bool side_by_side = executor_kinds().at(config.pipeline.executor).side_by_side;
+  const int64_t workers = side_by_side ? build_schedule(config).workers : 1;
   return workers * config.pipeline.threads;
 }
 

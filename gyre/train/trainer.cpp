@@ -18,6 +18,7 @@
 #include "gyre/report/trace.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
+#include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/interruption.h"
@@ -301,7 +302,9 @@ class Training {
     if (train_seconds_ > 0) {
       result_.tokens_per_second =
           static_cast<double>(train_microbatches_ * checked_.train_batches->tokens_per_batch()) / train_seconds_;
-      if (config_.pipeline.executor != "replay") result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
+      if (executor_kinds().at(config_.pipeline.executor).side_by_side) {
+        result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
+      }
     }
     MetricsEnd line;
     line.status = status;
