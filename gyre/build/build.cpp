@@ -31,7 +31,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
                                   .floor = config.optimizer.floor};
 
   RuntimeOptions options;
-  options.compute = config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  options.compute = compute_type(config);
   options.weights = weight_policy(config, schedule);
   options.discrepancy = config.optimizer.discrepancy;
   options.recompute = config.pipeline.recompute;
@@ -43,6 +43,10 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.threads_per_worker = threads_per_worker(config);
   options.stall_seconds = config.pipeline.stall_seconds;
   return options;
+}
+
+at::ScalarType compute_type(const Config& config) {
+  return config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
 }
 
 int threads_per_worker(const Config& config) {

@@ -22,6 +22,9 @@ void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 // machine has cores.
 int threads_per_worker(const Config& config);
 
+// Of [run] precision.
+at::ScalarType compute_type(const Config& config);
+
 Layers build_layers(const Config& config);
 // Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);

@@ -63,7 +63,7 @@ std::vector<int64_t> obsolete(const fs::path& checkpoints, int64_t keep) {
   return steps;
 }
 
-// Those that need not stay for another one of `keep` to be saved. Without the newest there would be none for a while.
+// Checkpoints that may go before the next save; the newest always stays.
 std::vector<int64_t> obsolete_with_the_next(const fs::path& checkpoints, int64_t keep) {
   return obsolete(checkpoints, keep == 0 ? 0 : std::max<int64_t>(1, keep - 1));
 }

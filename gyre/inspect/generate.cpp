@@ -12,11 +12,23 @@
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
+#include "gyre/core/text.h"
 #include "gyre/data/utf8.h"
 #include "gyre/model/stage.h"
 
 namespace gyre {
 namespace {
+
+void check(const ModelSettings& model) {
+  const ModelKind& kind = model_kinds().at(model.kind);
+  if (kind.continues_text) return;
+  std::vector<std::string> others;
+  for (const ModelKind& other : model_kinds().all()) {
+    if (other.continues_text) others.push_back(other.name);
+  }
+  throw InputError(fmt::format("a {} cannot continue a text ({}); gyre generate needs a run of one that can: {}",
+                               kind.name, kind.meaning, join(others, ", ")));
+}
 
 void check(const GenerateOptions& options) {
   if (options.prompt.empty()) throw InputError("--prompt is empty; give at least one character to continue");
@@ -27,7 +39,7 @@ void check(const GenerateOptions& options) {
 }
 
 std::vector<at::Tensor> compute_weights(const TrainedModel& model, const Stage& stage) {
-  const at::ScalarType compute = model.config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat;
+  const at::ScalarType compute = compute_type(model.config);
   std::vector<at::Tensor> weights;
   for (const ParameterSpec& spec : stage.parameters())
     weights.push_back(model.checkpoint.weights.at(spec.name).to(compute));
@@ -61,10 +73,7 @@ int64_t sample(const at::Tensor& logits, const GenerateOptions& options, RandomS
 
 void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write) {
-  if (!model_kinds().at(model.config.model.kind).continues_text) {
-    throw InputError(fmt::format("a {} cannot continue a text ({}); gyre generate needs a gpt, or another that can",
-                                 model.config.model.kind, model_kinds().at(model.config.model.kind).meaning));
-  }
+  check(model.config.model);
   check(options);
   const c10::NoGradGuard no_grad;
   const Stage stage(build_layers(model.config), 0);

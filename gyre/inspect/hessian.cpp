@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gyre/optim/hessian_norm.h"
+#include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
@@ -113,17 +114,15 @@ class Measurement {
 
   // The optimizer's, where there are any. A sketch is completed by directions across it.
   bool take_own_bases(std::vector<HessianBlock>& blocks) const {
+    const auto completed = [](const at::Tensor& basis) {
+      if (!basis.defined() || basis.size(0) == basis.size(1)) return basis;
+      return std::get<0>(at::linalg_qr(basis, "complete"));
+    };
     bool any = false;
     for (size_t i = 0; i < turned_.size(); ++i) {
-      const auto side = [&](const char* which) {
-        const auto found = options_.optimizer_state->find(turned_[i].matrix.name + which);
-        if (found == options_.optimizer_state->end()) return at::Tensor();
-        const at::Tensor& basis = found->second;
-        if (!basis.any().item<bool>()) return at::Tensor();
-        return basis.size(0) == basis.size(1) ? basis : std::get<0>(at::linalg_qr(basis, "complete"));
-      };
-      blocks[i].u = side("/left_basis");
-      blocks[i].v = side("/right_basis");
+      const SavedBases bases = saved_bases(*options_.optimizer_state, turned_[i].matrix.name);
+      blocks[i].u = completed(bases.left);
+      blocks[i].v = completed(bases.right);
       any |= blocks[i].u.defined() || blocks[i].v.defined();
     }
     return any;

@@ -9,8 +9,8 @@
 namespace gyre {
 
 struct HessianOptions {
-  int draws = 33;                // of the estimate
-  int64_t microbatches = 4;      // that it is taken over,
+  int draws = 0;                 // of the estimate
+  int64_t microbatches = 0;      // that it is taken over,
   int64_t first_microbatch = 0;  // from this one on
   uint64_t seed = 0;
   const NamedTensors* optimizer_state = nullptr;  // where the run's own bases are looked for

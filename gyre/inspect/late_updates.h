@@ -16,7 +16,7 @@ struct LateUpdatesOptions {
   int64_t window = 1;
   int64_t first_microbatch = 0;
   int64_t first_update = 0;  // made before
-  int64_t updates = 24;      // that are compared, once every delay is what it will be
+  int64_t updates = 0;       // that are compared, once every delay is what it will be
 };
 
 struct StageComparison {

@@ -56,7 +56,7 @@ class LayerProfiler {
   LayerProfiler(const Config& config, std::shared_ptr<const Layer> layer, int number, const at::Tensor& targets)
       : config_(config),
         stage_({layer}, number),
-        compute_(config.run.precision == "bf16" ? at::kBFloat16 : at::kFloat),
+        compute_(compute_type(config)),
         masters_(make_flat_buffer(stage_.parameters(), at::kFloat, host())),
         gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, host())) {
     for (size_t i = 0; i < masters_.tensors.size(); ++i) {

@@ -5,15 +5,10 @@
 #include <utility>
 
 #include "gyre/build/build.h"
-#include "gyre/schedule/builtins.h"
+#include "gyre/schedule/builders.h"
 
 namespace gyre {
 namespace {
-
-// 1F1B: no delay, whatever the window.
-Schedule one_window(int stages, int64_t microbatches) {
-  return one_f_one_b().build({.name = "1f1b", .stages = stages, .window = microbatches});
-}
 
 RuntimeOptions exact(RuntimeOptions options) {
   options.compute = at::kFloat;
@@ -25,7 +20,7 @@ RuntimeOptions exact(RuntimeOptions options) {
 
 Pipeline make_pipeline(const Config& config, RuntimeOptions options) {
   const Layers layers = build_layers(config);
-  return Pipeline(one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate), layers,
+  return Pipeline(build_one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate), layers,
                   build_partition(config, layers), exact(std::move(options)), optimizer_config(config));
 }
 
@@ -57,7 +52,7 @@ void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights)
 }
 
 void WindowPipeline::run(int64_t first, int64_t count, int64_t update) {
-  const Schedule schedule = one_window(stages(), count);
+  const Schedule schedule = build_one_window(stages(), count);
   for (int stage = 0; stage < stages(); ++stage) pipeline_.owner(stage).weights.restart(update - 1);
   Segment segment;
   segment.schedule = &schedule;

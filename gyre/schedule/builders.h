@@ -60,5 +60,7 @@ Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 
 Schedule build_forward_only(const Schedule& training);  // forward_only.cpp: evaluation on the same workers
+// one_f_one_b.cpp: a window of so many microbatches with a flush, so without delay.
+Schedule build_one_window(int stages, int64_t microbatches);
 
 }  // namespace gyre

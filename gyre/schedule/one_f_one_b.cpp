@@ -35,4 +35,8 @@ ScheduleKind one_f_one_b() {
           .windows = flushing_windows};
 }
 
+Schedule build_one_window(int stages, int64_t microbatches) {
+  return build({.name = one_f_one_b().name, .stages = stages, .window = microbatches});
+}
+
 }  // namespace gyre

@@ -25,7 +25,7 @@ struct LayerBytes {
 };
 
 bool is_bf16(const Config& config) {
-  return config.run.precision == "bf16";
+  return compute_type(config) == at::kBFloat16;
 }
 
 LayerBytes bytes_of(const Config& config, const Layer& layer) {
@@ -98,7 +98,7 @@ struct Costliest {
   double otherwise = 0;  // the least with the usual value
 };
 
-// The key without whose excess over the usual value the least would be least.
+// The key that, back at its usual value, lowers the least memory most.
 Costliest costliest_key(const Config& config, double least, Work work) {
   Costliest costliest;
   costliest.otherwise = least;
@@ -131,7 +131,7 @@ const char* name_of(Work work) {
   return "";
 }
 
-// Of a trained run the model is what it is.
+// A trained run's model cannot be changed.
 std::string advice(const Costliest& costliest, Work work) {
   const bool fixed = work != Work::Train && costliest.key != "[pipeline] microbatch";
   if (costliest.key.empty()) return fixed ? "it takes more memory" : "make the model smaller";

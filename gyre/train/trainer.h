@@ -44,9 +44,8 @@ struct TrainResult {
 // Errors: InputError before anything is written; RunError when the run had to stop (its checkpoints are whole).
 TrainResult train(const TrainOptions& options, Progress& progress);
 
-// All that train() does before its first update but write, as one that goes on somewhere else may hold the run. What a
-// new run would allocate is not; a checkpoint is read, and restored under this session's configuration. Errors: as
-// train()'s.
+// Does what train() does before its first update, but writes and locks nothing. A new run's tensors are not allocated;
+// a checkpoint is read and restored. Errors: as train()'s.
 void check(const TrainOptions& options, Progress& progress);
 
 }  // namespace gyre

@@ -64,7 +64,7 @@ refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
-refuses "gyre generate needs a gpt" "$gyre" generate bert --prompt a
+refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
 sed 's/0:0B0/0:0B2/' mine.txt >broken.txt
 ends 2 "has been done already" "$gyre" simulate --schedule broken.txt
 sed 's/^worker 3:.*|/worker 3: |/' mine.txt | sed 's/1:0F1 //' >incomplete.txt

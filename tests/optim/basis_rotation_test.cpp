@@ -7,6 +7,7 @@
 
 #include "fixture.h"
 #include "gyre/core/error.h"
+#include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/optim/state_bytes.h"
 
 namespace gyre {
@@ -59,6 +60,20 @@ TEST(BasisRotation, BeforeTheFirstRefreshIsAdamW) {
     }
     EXPECT_FALSE(a.equal(b));  // the tenth update refreshes
   }
+}
+
+TEST(BasisRotation, ItsBasesAreFoundInItsState) {
+  at::manual_seed(4);
+  const auto optimizer = make_optimizer(config_of("basis-rotation"), {matrix("w", 6, 4, true)});
+  const at::Tensor w = at::randn({6, 4});
+  for (int64_t t = 1; t <= 10; ++t) {
+    EXPECT_FALSE(saved_bases(optimizer->state(), "w").left.defined()) << "none before the first refresh";
+    optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{at::randn({6, 4})}, context_of(t, 1e-2));
+  }
+  const SavedBases bases = saved_bases(optimizer->state(), "w");
+  EXPECT_LT((bases.left.t().mm(bases.left) - at::eye(6)).abs().max().item<double>(), 1e-5);
+  EXPECT_LT((bases.right.t().mm(bases.right) - at::eye(4)).abs().max().item<double>(), 1e-5);
+  EXPECT_FALSE(saved_bases(optimizer->state(), "another").left.defined());
 }
 
 TEST(BasisRotation, LongSidesAreThinUnlessAskedFor) {

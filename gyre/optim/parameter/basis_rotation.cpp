@@ -13,6 +13,10 @@
 namespace gyre {
 namespace {
 
+// Of the sides, in names of state.
+constexpr const char* kLeft = "/left";
+constexpr const char* kRight = "/right";
+
 Bf16Products bf16_products(const BasisRotationSettings& config) {
   return {config.products == "bf16", config.covariance_products == "bf16", config.iteration_products == "bf16"};
 }
@@ -211,16 +215,20 @@ void RotatedMatrix::save(NamedTensors& state) const {
   state[name_ + "/exp_avg"] = exp_avg_;
   state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
   if (ahead_.defined()) state[name_ + "/ahead"] = ahead_;
-  if (left_) left_->save(name_ + "/left", state);
-  if (right_) right_->save(name_ + "/right", state);
+  if (left_) left_->save(name_ + kLeft, state);
+  if (right_) right_->save(name_ + kRight, state);
 }
 
 void RotatedMatrix::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/exp_avg", exp_avg_);
   load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
   if (ahead_.defined()) load_tensor(state, name_ + "/ahead", ahead_);
-  if (left_) left_->load(name_ + "/left", state);
-  if (right_) right_->load(name_ + "/right", state);
+  if (left_) left_->load(name_ + kLeft, state);
+  if (right_) right_->load(name_ + kRight, state);
+}
+
+SavedBases saved_bases(const NamedTensors& state, const std::string& matrix) {
+  return {RotationBasis::saved_vectors(matrix + kLeft, state), RotationBasis::saved_vectors(matrix + kRight, state)};
 }
 
 RotatedMatrices::RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec,

@@ -84,6 +84,12 @@ class RotatedMatrix {
   at::Tensor ahead_;                           // (rows, columns): what the weights are ahead by; none: never
 };
 
+// Which bases an optimizer's state has for a matrix (MatrixBlock::name), whatever the optimizer.
+struct SavedBases {
+  at::Tensor left, right;  // (rows, directions), (columns, directions); undefined: none, or none yet
+};
+SavedBases saved_bases(const NamedTensors& state, const std::string& matrix);
+
 // The matrices of one parameter (optim/parameter/matrix_parameter.h).
 class RotatedMatrices {
  public:

@@ -17,6 +17,8 @@
 namespace gyre {
 namespace {
 
+constexpr const char* kVectors = "_basis";  // their name in the state, behind the prefix
+
 constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
 
 // LAPACK takes as many threads as OpenMP has, and OpenMP learns ATen's number only when ATen is first asked for it.
@@ -237,8 +239,14 @@ double RotationBasis::drift(const at::Tensor& of) const {
   return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;
 }
 
+at::Tensor RotationBasis::saved_vectors(const std::string& prefix, const NamedTensors& state) {
+  const auto found = state.find(prefix + kVectors);
+  const bool ready = found != state.end() && found->second.any().item<bool>();  // zeros: there was none yet
+  return ready ? found->second : at::Tensor();
+}
+
 void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
-  state[prefix + "_basis"] = vectors_;
+  state[prefix + kVectors] = vectors_;
   if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance_;
   if (eigenvalues_.defined()) state[prefix + "_eigenvalues"] = eigenvalues_;
   if (!next_.valid()) return;
@@ -249,11 +257,11 @@ void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
 }
 
 void RotationBasis::load(const std::string& prefix, const NamedTensors& state) {
-  load_tensor(state, prefix + "_basis", vectors_);
+  load_tensor(state, prefix + kVectors, vectors_);
   if (options_.keeps_covariance) load_tensor(state, prefix + "_covariance", covariance_);
   if (eigenvalues_.defined()) load_tensor(state, prefix + "_eigenvalues", eigenvalues_);
   set_vectors(vectors_.clone());
-  ready_ = vectors_.any().item<bool>();  // zeros: there was none yet
+  ready_ = saved_vectors(prefix, state).defined();
   next_ = {};
   if (state.count(prefix + "_next_basis") == 0) return;
   Prepared next;

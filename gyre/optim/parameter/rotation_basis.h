@@ -92,6 +92,8 @@ class RotationBasis {
   // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
   void save(const std::string& prefix, NamedTensors& state) const;
   void load(const std::string& prefix, const NamedTensors& state);
+  // The vectors that are saved there; undefined where there are none, or none yet.
+  static at::Tensor saved_vectors(const std::string& prefix, const NamedTensors& state);
 
  private:
   struct Prepared {
