@@ -14,6 +14,8 @@ struct DrainPlan {
 
   // The first drain point after `done` updates (done < updates).
   int64_t next(int64_t done) const;
+  // Whether the pipeline is empty once `done` updates are made, whatever else drains it.
+  bool contains(int64_t done) const { return done == 0 || next(done - 1) == done; }
   // What is due once `done` updates are made; the end of the run has both.
   bool evaluates_at(int64_t done) const { return due(done, eval_every); }
   bool checkpoints_at(int64_t done) const { return done == updates || due(done, checkpoint_every); }

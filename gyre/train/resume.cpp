@@ -64,6 +64,14 @@ ResumePoint find_resume_point(const RunDirectory& run, const Config& config) {
   return point;
 }
 
+void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
+  const auto check = [&](const DataIdentity& begun_with) {
+    check_identity(begun_with, dataset.meta().checksums, dataset.directory(), {kTokenizerFile, kTrainFile, kValFile});
+  };
+  if (is_there(run.tokenizer() / kMetaFile)) check(DatasetMeta::load(run.tokenizer()).checksums);
+  if (point.checkpoint && !point.checkpoint->data.empty()) check(point.checkpoint->data);
+}
+
 bool is_complete(const ResumePoint& point, const Config& config) {
   if (point.step() != config.run.updates) return point.step() > config.run.updates;
   const auto& end = point.record.end;

@@ -8,6 +8,7 @@
 
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/config/config.h"
+#include "gyre/data/dataset.h"
 #include "gyre/report/metrics_reader.h"
 #include "gyre/train/config_changes.h"
 #include "gyre/train/run_directory.h"
@@ -25,6 +26,9 @@ struct ResumePoint {
 // InputError when the run's configuration, metrics and checkpoints do not belong together, or not to `config`: another
 // model or seed, a gap in the metrics, checkpoints that were written and are not there.
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
+
+// InputError unless tokens and tokenizer are those that the run was begun with.
+void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset);
 
 // Whether the run is past its last update, or at it with all that is written at the end.
 bool is_complete(const ResumePoint& point, const Config& config);

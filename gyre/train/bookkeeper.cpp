@@ -1,0 +1,213 @@
+#include "gyre/train/bookkeeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gyre/build/model_identity.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/trace.h"
+#include "gyre/runtime/settings/executor_kind.h"
+#include "gyre/train/config_changes.h"
+
+namespace gyre {
+namespace {
+
+constexpr int64_t kMostTracedActions = 1'000'000;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked,
+                       const ResumePoint& from, Progress& progress)
+    : options_(options),
+      run_(run),
+      checked_(checked),
+      from_(from),
+      progress_(progress),
+      announcer_(options.stop, from.step(), progress),
+      saver_(run, checked.config, from.step(), options.files) {
+  if (!from.checkpoint) return;
+  const CheckpointState& state = *from.checkpoint;
+  drains_ = state.drains;
+  if (state.delay.size() == static_cast<size_t>(checked.schedule.stages)) delay_ = state.delay;
+  skipped_ = state.skipped;
+  result_.step = state.step;
+  result_.tokens = state.tokens;
+  result_.loss = from.record.loss.value_or(std::nan(""));
+  result_.val_loss = from.record.val_loss;
+}
+
+void Bookkeeper::say_where_it_goes_on() const {
+  const std::string root = run_.root().string();
+  if (!is_there(run_.metrics())) {
+    progress_.message(fmt::format("{}: nothing to resume, starting from step 0", root));
+    return;
+  }
+  const int64_t done = result_.step;
+  std::string text = done > 0 ? fmt::format("resuming {} at step {}", root, done)
+                              : fmt::format("{}: no checkpoint was written, starting from step 0", root);
+  const int64_t newest = from_.record.newest_step;
+  if (newest > done) text += fmt::format("; steps {} to {} were not saved and are made again", done + 1, newest);
+  if (newest == 0 && done > 0) text += fmt::format("; steps 1 to {} stay without a record", done);
+  progress_.message(text);
+  if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
+}
+
+void Bookkeeper::begin(Pipeline& pipeline) {
+  pipeline_ = &pipeline;
+  const int64_t done = result_.step;
+  if (options_.resume && is_there(run_.metrics())) {
+    continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
+  }
+  run_.create(config_);
+  // The end of a save that was killed, should no other save follow.
+  if (options_.resume) remove_obsolete(run_.checkpoints(), config_.run.keep_checkpoints, options_.files);
+  metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
+  progress_.message(saver_.describe());
+  progress_.start(config_.run.updates, done);
+}
+
+SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {
+  asks_to_drain_ = false;
+  last_step_ = Clock::now();
+  return listener_.emplace(
+      segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, announcer_,
+      [this](const std::string& what) { give_up(what); });
+}
+
+bool Bookkeeper::traces() const {
+  return !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
+}
+
+void Bookkeeper::record(const StepRecord& step) {
+  const int64_t step_tokens = pipeline_->schedule().window * checked_.train_batches->tokens_per_batch();
+  MetricsStep line;
+  line.step = step.step;
+  line.loss = step.loss;
+  line.lr = pipeline_->options().learning_rate(step.step);
+  line.grad_norm = step.grad_norm;
+  line.tokens = result_.tokens + step_tokens;
+  line.tokens_per_second = static_cast<double>(step_tokens) / std::max(1e-9, seconds_since(last_step_));
+  line.seconds = seconds_since(started_);
+  last_step_ = Clock::now();
+  metrics_->step(line);
+  progress_.step(step.step, step.loss, static_cast<double>(line.tokens));
+  result_.step = step.step;
+  result_.loss = step.loss;
+  result_.tokens = line.tokens;
+  // The clock is asked at an update's end alone, so that every segment gets on.
+  if (save_is_due()) asks_to_drain_ = true;
+}
+
+void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
+  measurements_.add(segment, report, train_seconds_);
+  train_seconds_ += report.seconds;
+  train_microbatches_ += report.microbatches;
+  for (const int64_t skipped : report.skipped) skipped_ += skipped;
+  for (const WorkerReport& worker : report.workers) busy_seconds_ += worker.busy_seconds;
+  worker_seconds_ += report.seconds * static_cast<double>(report.workers.size());
+  delay_.resize(report.delay.size());
+  for (size_t stage = 0; stage < report.delay.size(); ++stage) {
+    for (const auto& [delay, count] : report.delay[stage]) delay_[stage][delay] += count;
+  }
+}
+
+void Bookkeeper::drained(int64_t step, const std::string& reason, bool planned) {
+  if (!planned) drains_.push_back(step);
+  metrics_->drain(step, reason);
+}
+
+void Bookkeeper::evaluated(int64_t step, double loss) {
+  metrics_->eval(step, loss);
+  progress_.message(fmt::format("step {}: validation loss {:.4f}", step, loss));
+  result_.val_loss = loss;
+}
+
+void Bookkeeper::save(CheckpointState state) {
+  state.seed = static_cast<uint64_t>(config_.run.seed);
+  state.model = model_identity(config_);
+  state.data = checked_.dataset->meta().checksums;
+  state.drains = drains_;
+  state.delay = delay_;
+  state.skipped = skipped_;
+  metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
+  saver_.save(state);
+  metrics_->checkpoint(state.step);
+  announcer_.saved(state.step);
+}
+
+// A worker does not come back from its action, so nothing that it may touch can be destroyed.
+void Bookkeeper::give_up(const std::string& what) {
+  if (!options_.abandon) return;
+  try {
+    record_end("failed");
+  } catch (const Error&) {  // why the drain is given up is what counts
+  }
+  options_.abandon(
+      RunError(fmt::format("{}; the updates since step {} are lost, continue with gyre train --resume --out {}", what,
+                           announcer_.saved(), run_.root().string())));
+}
+
+TrainResult Bookkeeper::end(const std::string& status) {
+  result_.finished = status == "finished";
+  record_end(status);
+  if (skipped_ > 0) {
+    progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
+  }
+  progress_.finish();
+  write_measurements();
+  return result_;
+}
+
+void Bookkeeper::end_early(const std::string& status) {
+  try {
+    end(status);
+  } catch (const Error&) {
+  }
+}
+
+void Bookkeeper::record_end(const std::string& status) {
+  for (size_t stage = 0; stage < delay_.size(); ++stage) metrics_->delay(static_cast<int>(stage), delay_[stage]);
+  result_.seconds = seconds_since(started_);
+  result_.parameters = pipeline_->parameter_count();
+  if (train_seconds_ > 0) {
+    result_.tokens_per_second =
+        static_cast<double>(train_microbatches_ * checked_.train_batches->tokens_per_batch()) / train_seconds_;
+    if (executor_kinds().at(config_.pipeline.executor).side_by_side) {
+      result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
+    }
+  }
+  MetricsEnd line;
+  line.status = status;
+  line.step = result_.step;
+  line.loss = result_.loss;
+  line.val_loss = result_.val_loss;
+  line.tokens = result_.tokens;
+  line.tokens_per_second = result_.tokens_per_second;
+  line.bubble_fraction = result_.bubble_fraction;
+  line.skipped_updates = skipped_;
+  line.seconds = result_.seconds;
+  metrics_->end(line);
+}
+
+void Bookkeeper::write_measurements() {
+  if (measurements_.empty()) return;
+  write_file_atomic(run_.costs(),
+                    to_json(measurements_.cost_model(*pipeline_, checked_.train_batches->tokens_per_batch())),
+                    options_.files);
+  if (options_.trace.empty()) return;
+  write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
+  if (measurements_.traced_actions() >= kMostTracedActions) {
+    progress_.message(fmt::format("{}: ends at the drain after {} actions; trace a shorter run for the rest",
+                                  options_.trace.string(), kMostTracedActions));
+  }
+}
+
+}  // namespace gyre

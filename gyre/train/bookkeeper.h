@@ -1,0 +1,101 @@
+// What one rank does for all: it says how the run goes, writes its metrics, says when it is to be saved and saves it,
+// and keeps what was measured. It computes nothing, and no bit of a run depends on it but through the drains it asks
+// for.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/report/metrics.h"
+#include "gyre/report/progress.h"
+#include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/segment.h"
+#include "gyre/train/checked_run.h"
+#include "gyre/train/interruption.h"
+#include "gyre/train/measurements.h"
+#include "gyre/train/resume.h"
+#include "gyre/train/run_directory.h"
+#include "gyre/train/saver.h"
+#include "gyre/train/trainer.h"
+
+namespace gyre {
+
+class Bookkeeper {
+ public:
+  // All arguments outlive it. A request to stop is answered from now on, and the time of the session counts.
+  Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked, const ResumePoint& from,
+             Progress& progress);
+
+  // RunError when the disk has no room for a checkpoint of so many bytes.
+  void check_room(int64_t bytes) const { saver_.check_room(bytes); }
+  // Says where a resumed session goes on, and what it does not find.
+  void say_where_it_goes_on() const;
+  // From here on files change. `pipeline` is what the run trains.
+  void begin(Pipeline& pipeline);
+
+  // Who hears the segment that begins, until the next one does.
+  SegmentObserver& listen_to(const Segment& segment);
+  // Whether the segment should drain, since a save has become due.
+  bool asks_to_drain() const { return asks_to_drain_; }
+  // Whether the segment should keep the times of its actions.
+  bool traces() const;
+  // What came of it.
+  void add(const Segment& segment, const SegmentReport& report);
+
+  // The pipeline was emptied after `step`, `reason` "interrupt" or "checkpoint". A drain that was not planned changes
+  // what an asynchronous run computes; whoever repeats it needs to know.
+  void drained(int64_t step, const std::string& reason, bool planned);
+  void evaluated(int64_t step, double loss);
+
+  // Whether a save is due by the clock.
+  bool save_is_due() const { return saver_.is_due(); }
+  // Saves `state`, which has the run's position, weights and optimizer; the rest is added here.
+  void save(CheckpointState state);
+
+  // The end of the session: "finished" or "interrupted".
+  TrainResult end(const std::string& status);
+  // An error ends it: "diverged" or "failed". That error is what counts; a disk that is full takes no last lines
+  // either.
+  void end_early(const std::string& status);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void record(const StepRecord& step);
+  void give_up(const std::string& what);
+  void record_end(const std::string& status);
+  void write_measurements();
+
+  const TrainOptions& options_;
+  const RunDirectory& run_;
+  const CheckedRun& checked_;
+  const Config& config_ = checked_.config;
+  const ResumePoint& from_;
+  Progress& progress_;
+  StopAnnouncer announcer_;
+  Saver saver_;
+  // Once the run has begun:
+  Pipeline* pipeline_ = nullptr;
+  std::unique_ptr<MetricsWriter> metrics_;
+  std::optional<SegmentListener> listener_;
+  bool asks_to_drain_ = false;
+  // Of the whole run.
+  std::vector<int64_t> drains_;  // those that interrupts and the clock added
+  std::vector<std::map<int64_t, int64_t>> delay_;
+  int64_t skipped_ = 0;
+  // Of this session.
+  RunMeasurements measurements_;
+  TrainResult result_;
+  Clock::time_point started_ = Clock::now();
+  Clock::time_point last_step_ = started_;
+  double train_seconds_ = 0, busy_seconds_ = 0, worker_seconds_ = 0;
+  int64_t train_microbatches_ = 0;
+};
+
+}  // namespace gyre
