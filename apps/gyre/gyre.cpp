@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -20,13 +21,6 @@ void add_commands(CLI::App& app) {
   gyre::app::add_study(app);
   // For the list in --help; main() never lets the parser see one of these.
   for (const auto& [name, meaning] : gyre::app::kEngineCommands) app.add_subcommand(name, meaning);
-}
-
-bool is_engine_command(std::string_view word) {
-  for (const auto& command : gyre::app::kEngineCommands) {
-    if (word == command.name) return true;
-  }
-  return false;
 }
 
 // Returns only if the engine cannot be started.
@@ -48,9 +42,14 @@ int become_engine(char** argv) {
 
 namespace gyre::app {
 
+bool is_engine_command(int argc, char** argv) {
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  return std::ranges::any_of(kEngineCommands, [&](const CommandName& command) { return word == command.name; });
+}
+
 int run_gyre(int argc, char** argv) {
   open_standard_streams();
-  if (argc > 1 && is_engine_command(argv[1])) return become_engine(argv);
+  if (is_engine_command(argc, argv)) return become_engine(argv);
   return run_command_line(argc, argv, add_commands);
 }
 

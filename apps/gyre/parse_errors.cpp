@@ -53,7 +53,7 @@ std::string see_help(const CLI::App& app) {
   return fmt::format("see {} --help", full_name(app, chosen_command(app)));
 }
 
-// The value of an unknown flag, where the parser took it for one of the inputs: the word that no file has for a name.
+// The value of an unknown flag, where the parser took it for one of the inputs: a word that names no file.
 std::string value_taken_for_a_path(const CLI::App& command) {
   std::string value = "VALUE";
   for (const CLI::Option* option : command.get_options()) {

@@ -27,7 +27,7 @@ int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
 // Where no window is given: schedules with a flush take all microbatches into one, the others what suits them.
 int64_t default_window(const ScheduleOptions& options, int64_t microbatches) {
   const ScheduleKind* kind = schedule_kinds().find(options.name);
-  if (kind == nullptr) return 1;  // a file, which says itself
+  if (kind == nullptr) return 1;  // a file gives its own
   const SuitableWindows windows = kind->windows(options);
   return windows.takes_all && microbatches > 0 ? dividing_window(microbatches, windows.multiple_of) : windows.usual;
 }
@@ -89,7 +89,7 @@ void ScheduleFlags::add_to(CLI::App& command) {
   add_number(command, "--window", options.window, {0, kMostWindow},
              "Microbatches of one update; 0: what suits the schedule");
   add_own_flags(command, kFlagNames, own);
-  add_number(command, "--tb-over-tf", options.tb_over_tf, {1e-3, 1000}, "Time of a backward in forwards");
+  add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
 }
 
 Schedule ScheduleFlags::load() {

@@ -13,7 +13,6 @@
 namespace gyre {
 namespace {
 
-constexpr double kMaskedFraction = 0.15;
 constexpr double kReplacedByMask = 0.8;
 constexpr double kReplacedByRandom = 0.1;
 
@@ -34,7 +33,7 @@ Batch MaskedBatches::batch(int64_t index) const {
   const at::Tensor text = text_->batch(index).inputs;
   const int64_t sequences = text.size(0), content = text.size(1), context = content + kTokensAroundSegments;
   const int64_t first_length = content / 2;
-  const auto asked = std::max<int64_t>(1, std::llround(kMaskedFraction * static_cast<double>(content)));
+  const auto asked = std::max<int64_t>(1, std::llround(kMaskedShare * static_cast<double>(content)));
   Batch batch{at::empty({sequences, context}, at::kLong), at::full({sequences, context}, -1, at::kLong)};
   for (int64_t s = 0; s < sequences; ++s) {
     RandomStream stream(seed_, StreamPurpose::Masking, static_cast<uint64_t>(index), static_cast<uint32_t>(s));

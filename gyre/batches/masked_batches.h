@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "gyre/batches/batch.h"
-#include "gyre/model/settings/special_tokens.h"
+#include "gyre/model/settings/bert_settings.h"
 
 namespace gyre {
 

@@ -54,9 +54,9 @@ SequentialTokenBatches::SequentialTokenBatches(const TokenFile& file, int64_t se
                                                int64_t vocabulary)
     : file_(file), context_(context), vocabulary_(vocabulary) {
   check_length(file, context);
-  const int64_t windows = (file.size() - 1) / context;
-  sequences_ = std::min(sequences, windows);
-  count_ = windows / sequences_;
+  const int64_t stretches = (file.size() - 1) / context;
+  sequences_ = std::min(sequences, stretches);
+  count_ = stretches / sequences_;
 }
 
 Batch SequentialTokenBatches::batch(int64_t index) const {

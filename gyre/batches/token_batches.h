@@ -21,8 +21,8 @@ class RandomTokenBatches final : public BatchSource {
   int64_t vocabulary_;
 };
 
-// Evaluation: batch i holds the next windows of the file that do not overlap; the rest at the end is left out. A file
-// too short for one whole batch gives smaller batches.
+// Evaluation: batch i holds the next stretches of the file, which do not overlap; the rest at the end is left out. A
+// file too short for one whole batch gives smaller batches.
 class SequentialTokenBatches final : public BatchSource {
  public:
   SequentialTokenBatches(const TokenFile& file, int64_t sequences, int64_t context, int64_t vocabulary);

@@ -51,11 +51,11 @@ at::ScalarType compute_type(const Config& config) {
 
 int threads_per_worker(const Config& config) {
   const int64_t cores = std::thread::hardware_concurrency();  // 0: not known
-  if (cores > 0 && config.pipeline.threads > cores) {
-    throw InputError(fmt::format("[pipeline] threads is {}, and this machine has {} core{}; give 1 to {}",
-                                 config.pipeline.threads, cores, cores == 1 ? "" : "s", cores));
+  if (cores > 0 && config.pipeline.threads_per_worker > cores) {
+    throw InputError(fmt::format("[pipeline] threads_per_worker is {}, and this machine has {} core{}; give 1 to {}",
+                                 config.pipeline.threads_per_worker, cores, cores == 1 ? "" : "s", cores));
   }
-  return static_cast<int>(config.pipeline.threads);
+  return static_cast<int>(config.pipeline.threads_per_worker);
 }
 
 OptimizerConfig optimizer_config(const Config& config) {
@@ -105,11 +105,7 @@ void check_stages(const Config& config) {
 }
 
 void check_clipping(const Config& config, const Schedule& schedule) {
-  if (clip_scope(config, schedule) != ClipScope::Global || schedule.has_flush()) return;
-  throw InputError(fmt::format(
-      "[optimizer] clip_scope = \"global\" needs a schedule with a flush (gpipe, 1f1b, ...), and {} has none; "
-      "use clip_scope = \"stage\"",
-      schedule.name));
+  check_clipping(clip_scope(config, schedule), schedule);
 }
 
 std::unique_ptr<Pipeline> build_pipeline(const Config& config) {

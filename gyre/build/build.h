@@ -18,8 +18,8 @@ namespace gyre {
 // Takes the vocabulary from the data when the configuration leaves it open. InputError when both are given and differ.
 void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 
-// [pipeline] threads, of which the configuration alone cannot know how many there can be. InputError for more than this
-// machine has cores.
+// [pipeline] threads_per_worker, of which the configuration alone cannot know how many there can be. InputError for
+// more than this machine has cores.
 int threads_per_worker(const Config& config);
 
 // Of [run] precision.

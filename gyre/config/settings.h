@@ -37,7 +37,7 @@ struct PipelineSettings {
   std::string weights = "auto";
   bool recompute = false;
   std::string executor = "threads";
-  int64_t threads = 1;
+  int64_t threads_per_worker = 1;
   double stall_seconds = 60;
   KindTables own = KindTables::of(schedule_kinds());
 
@@ -51,19 +51,20 @@ struct PipelineSettings {
               .c_str());
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow), "microbatches in one update's window");
-    visit("tb_over_tf", self.tb_over_tf, between(1e-3, 1000),
-          "time of a backward in forwards, for which amdp and chimera make their order");
-    visit("weights", self.weights, one_of({"auto", "stash", "latest", "predict", "corrected"}),
-          "what is read: a version by a forward and its backward; the newest by each; one predicted for when the "
-          "gradient "
-          "arrives; the newest, corrected for the backward. auto: what the schedule or the optimizer was made for");
+    visit("tb_over_tf", self.tb_over_tf, between(kLeastRatio, kMostRatio),
+          "time of a backward in forwards, for which schedules that search for an order make it");
+    visit("weights", self.weights, one_of(weight_choices()),
+          "stash: the backward reads the forward's version; latest: both read the newest; predict: both read the one "
+          "predicted for when the gradient is applied; corrected: as latest, and the backward's is moved back to the "
+          "forward's. auto: what the schedule or the optimizer was made for");
     visit("recompute", self.recompute, Range{},
           "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
     visit("executor", self.executor, one_of(executor_kinds().names()), "all workers in one thread, or a thread each");
-    visit("threads", self.threads, between(1, 1024),
+    visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads inside each worker's operations; part of what fixes the bits");
     visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),
-          "all workers waiting for so long ends the run; one inside an action for so long is told, and waited for. "
+          "all workers waiting for so long ends the run; a worker inside one action for so long is reported, and "
+          "waited for. "
           "A drain after a signal is given up when nothing has finished for "
           "ten times as long (executor threads)");
   }

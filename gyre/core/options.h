@@ -140,8 +140,7 @@ class OptionTable {
   std::unique_ptr<HeldBase> held_;
 };
 
-// The options that single kinds of one sort have for themselves: the tables [optimizer.muon],
-// [optimizer.basis-rotation].
+// Options that belong to one kind only: the tables [optimizer.muon], [optimizer.basis-rotation].
 class KindTables {
  public:
   KindTables() = default;

@@ -1,5 +1,5 @@
-// What there is of one sort of component: schedules, optimizers, models. Whoever needs to know something of one asks
-// its entry, and nobody asks for a name.
+// All components of one sort: schedules, optimizers or models. Whoever needs to know something of one reads its entry;
+// no code compares names.
 #pragma once
 
 #include <deque>
@@ -13,8 +13,8 @@
 
 namespace gyre {
 
-// Entries have a `name`. They stand in the order in which they were added. To be added to before anything is made of
-// its entries, by one thread: a program does it first thing in main.
+// Entries have a `name`. They stand in the order in which they were added. Add entries first thing in main, from one
+// thread.
 template <typename Entry>
 class Registry {
  public:

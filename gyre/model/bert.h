@@ -3,8 +3,8 @@
 #pragma once
 
 #include "gyre/model/layer.h"
+#include "gyre/model/settings/bert_settings.h"
 #include "gyre/model/settings/model_settings.h"
-#include "gyre/model/settings/special_tokens.h"
 
 namespace gyre {
 

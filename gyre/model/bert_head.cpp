@@ -20,9 +20,6 @@
 namespace gyre {
 namespace {
 
-constexpr double kMaskedShare = 0.15;  // of the tokens
-constexpr double kNeverMasked = 3;     // of a sequence: classify and two separators
-
 LinearOptions matrix_options(int64_t out, int64_t in) {
   LinearOptions options;
   options.out = out;
@@ -198,7 +195,8 @@ class BertHead {
   double kept_bytes(const MicrobatchShape& shape) const {
     constexpr double kRowNumber = 8;
     MicrobatchShape rows = shape;
-    rows.context = std::max(1.0, std::floor(kMaskedShare * (shape.context - kNeverMasked)));
+    rows.context =
+        std::max(1.0, std::floor(kMaskedShare * (shape.context - static_cast<double>(kTokensAroundSegments))));
     return (norm_ ? norm_->kept_bytes(shape) : 0) + tokens_.kept_bytes(rows) + rows.tokens() * kRowNumber;
   }
 

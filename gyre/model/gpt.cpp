@@ -5,21 +5,15 @@
 #include "gyre/model/transformer_block.h"
 
 namespace gyre {
-namespace {
-
-constexpr double kNormEpsilon = 1e-5;
-
-}  // namespace
 
 Layers build_gpt(const ModelSettings& settings) {
   check_model(settings);
   Layers layers;
   layers.push_back(make_gpt_embedding(settings));
-  BlockConfig block = block_config(settings);
-  block.epsilon = kNormEpsilon;
+  const BlockConfig block = block_config(settings);
   for (int number = 0; number < settings.layers; ++number) layers.push_back(make_transformer_block(block, number));
   LanguageModelHeadConfig head;
-  head.norm = {NormKind::LayerNorm, settings.width, settings.bias, kNormEpsilon};
+  head.norm = {.width = settings.width, .bias = settings.bias};
   head.vocabulary = settings.vocabulary;
   layers.push_back(make_language_model_head(head));
   return layers;

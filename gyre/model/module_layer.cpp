@@ -48,17 +48,17 @@ std::vector<ParameterSpec> ModuleLayer::parameters() const {
   return specs;
 }
 
-std::unique_ptr<ModuleLayer::Copy> ModuleLayer::take_copy() const {
+std::unique_ptr<ModuleLayer::Copy> ModuleLayer::take_copy(at::Device device) const {
   const std::lock_guard lock(mutex_);
-  if (!free_.empty()) {
-    auto copy = std::move(free_.back());
-    free_.pop_back();
+  for (auto free = free_.begin(); free != free_.end(); ++free) {
+    if ((*free)->device != device) continue;
+    auto copy = std::move(*free);
+    free_.erase(free);
     return copy;
   }
-  auto copy = std::make_unique<Copy>();
-  copy->module = module_->clone();
-  copy->parameters = copy->module->parameters();
-  return copy;
+  auto clone = module_->clone(device);
+  auto parameters = clone->parameters();
+  return std::make_unique<Copy>(Copy{device, std::move(clone), std::move(parameters)});
 }
 
 void ModuleLayer::give_back(std::unique_ptr<Copy> copy) const {
@@ -69,7 +69,9 @@ void ModuleLayer::give_back(std::unique_ptr<Copy> copy) const {
 void ModuleLayer::record(const WeightView& weights, InFlight& flight) const {
   for (size_t i = 0; i < weights.size(); ++i) flight.copy->parameters[i].set_data(weights[i]);
   flight.output = forward_(*flight.copy->module, flight.input);
-  if (loss_ && flight.targets.defined()) flight.output = loss_(flight.output, flight.targets).to(at::kFloat);
+  if (loss_ && flight.targets.defined()) {
+    flight.output = loss_(flight.output, flight.targets.to(flight.output.device())).to(at::kFloat);
+  }
 }
 
 at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
@@ -79,7 +81,7 @@ at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& inp
     if (done->copy) give_back(std::move(done->copy));
     delete done;
   });
-  flight->copy = take_copy();
+  flight->copy = take_copy(input.device());
   flight->copy->module->train(context.training);
   flight->input = input.detach();
   flight->targets = context.targets;
@@ -104,7 +106,7 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
   std::vector<at::Tensor> inputs = flight->copy->parameters;
   const bool has_input_gradient = flight->input.requires_grad();
   if (has_input_gradient) inputs.push_back(flight->input);
-  auto gradients = torch::autograd::grad({flight->output}, inputs, {grad_output.to(flight->output.scalar_type())},
+  auto gradients = torch::autograd::grad({flight->output}, inputs, {grad_output.to(flight->output.options())},
                                          /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
   at::Tensor grad_input;
   if (has_input_gradient) {

@@ -37,15 +37,17 @@ class ModuleLayer final : public Layer {
   double cost(int64_t tokens) const override;
 
  private:
-  // A clone of the module for one microbatch in flight. Its parameters share the memory of a weight version.
+  // A clone of the module for one microbatch in flight, on the device of its weights. Its parameters share the memory
+  // of a weight version.
   struct Copy {
+    at::Device device;
     std::shared_ptr<torch::nn::Module> module;
     std::vector<at::Tensor> parameters;
   };
   struct InFlight;
   struct Kept;
 
-  std::unique_ptr<Copy> take_copy() const;
+  std::unique_ptr<Copy> take_copy(at::Device device) const;
   void give_back(std::unique_ptr<Copy> copy) const;
   // Runs the module in the recording copy of `flight`.
   void record(const WeightView& weights, InFlight& flight) const;
@@ -54,6 +56,7 @@ class ModuleLayer final : public Layer {
   std::shared_ptr<torch::nn::Module> module_;
   Forward forward_;
   Loss loss_;
+  // Copies that no microbatch uses, for whichever replica asks next: all that replicas share and change.
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Copy>> free_;
 };

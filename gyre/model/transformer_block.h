@@ -26,7 +26,7 @@ struct BlockConfig {
   bool causal = true;
   NormKind norm = NormKind::LayerNorm;
   bool post_norm = false;
-  double epsilon = 1e-5;  // of the norms
+  double epsilon = NormOptions().epsilon;
 };
 
 // What every family takes of its settings alike; the rest is its own.

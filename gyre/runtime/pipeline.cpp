@@ -10,14 +10,17 @@
 
 namespace gyre {
 
+void check_clipping(ClipScope scope, const Schedule& schedule) {
+  if (scope != ClipScope::Global || schedule.has_flush()) return;
+  throw InputError(
+      fmt::format("[optimizer] clip_scope = \"global\" needs a schedule with a flush (one that waits for each update), "
+                  "and {} has none; use clip_scope = \"stage\"",
+                  schedule.name));
+}
+
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
                    RuntimeOptions options, const OptimizerConfig& optimizer) {
-  if (options.clip_scope == ClipScope::Global && !schedule.has_flush()) {
-    throw InputError(
-        fmt::format("[optimizer] clip_scope = \"global\" needs a schedule with a flush (gpipe, 1f1b, ...), and {} has "
-                    "none; use clip_scope = \"stage\"",
-                    schedule.name));
-  }
+  check_clipping(options.clip_scope, schedule);
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), optimizer);
   use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {

@@ -12,6 +12,9 @@
 
 namespace gyre {
 
+// InputError for global clipping under a schedule without a flush.
+void check_clipping(ClipScope scope, const Schedule& schedule);
+
 class Pipeline {
  public:
   // The calling thread's operations have options.threads_per_worker threads from then on. Initial weights are drawn

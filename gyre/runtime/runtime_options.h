@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gyre/schedule/schedule.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 
@@ -16,11 +17,11 @@ namespace gyre {
 // each stage by itself.
 enum class ClipScope { None, Global, Stage };
 
-// Nothing is clipped, forecast or said to be slow unless it is asked for: what users get without asking is declared
-// with the configuration.
+// By default nothing is rounded, clipped or forecast, and no action counts as slow: what users get without asking is
+// declared with the configuration.
 struct RuntimeOptions {
-  at::ScalarType compute = at::kBFloat16;  // kBFloat16 or kFloat
-  std::vector<at::Device> devices;         // [worker]: where all that it computes is; empty: the CPU for all
+  at::ScalarType compute = at::kFloat;  // kFloat or kBFloat16
+  std::vector<at::Device> devices;      // [worker]: where all that it computes is; empty: the CPU for all
   WeightPolicy weights = WeightPolicy::Stash;
   double discrepancy = 0;  // WeightPolicy::Corrected: D, between 0 and 1
   bool recompute = false;  // keep a stage's input alone, and run its forward again before the backward
@@ -32,9 +33,7 @@ struct RuntimeOptions {
   int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
   double stall_seconds = 1e6;  // all workers waiting for so long is a stall; one action for so long is reported
 
-  at::Device device_of(int worker) const {
-    return devices.empty() ? at::Device(at::kCPU) : devices[static_cast<size_t>(worker)];
-  }
+  at::Device device_of(int worker) const { return devices.empty() ? host() : devices[static_cast<size_t>(worker)]; }
 };
 
 }  // namespace gyre

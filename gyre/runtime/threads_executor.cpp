@@ -136,7 +136,7 @@ class ThreadsRun {
   }
 
   // Looks at every worker. Nothing computed and no action finished for stall_seconds: a stall, which no waiting will
-  // end. A worker inside one action for so long may be slow, or stuck: that is told, and the run waits.
+  // end. A worker inside one action for so long may be slow, or stuck: that is reported, and the run goes on waiting.
   void watch() {
     const auto now = Clock::now();
     const double since_look = seconds_between(last_look_, now);

@@ -129,7 +129,7 @@ std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerConte
   if (action.stage == 0 || is_last(action)) {
     Batch batch = segment_.batches->batch(context.microbatch);
     if (action.stage == 0) input = on_device(batch.inputs, state_.device);
-    if (is_last(action)) context.targets = on_device(batch.targets, state_.device);
+    if (is_last(action)) context.targets = batch.targets;  // on the host: the head takes what it needs
   }
   return input;
 }

@@ -29,7 +29,8 @@ class Worker {
          Transport& transport);
 
   // Performs the next action if everything it needs is there; MustWait only if nothing at all was done. On a device
-  // that has streams, "done" is given to the worker's stream. RunError: a version differs from the schedule's analysis.
+  // that has streams, Done means handed to the worker's stream. RunError: a version differs from the schedule's
+  // analysis.
   enum class Step { Done, MustWait, Finished };
   Step try_step();
 

@@ -334,8 +334,8 @@ Placement placement_for(int stages, int pipelines) {
   return complementary ? complementary_placement(stages, pipelines) : ring_placement(stages, pipelines);
 }
 
-// The preload with the shortest block. It hangs on the ratio and the kind of placement; very deep pipelines take that
-// of one of kDeepest stages or a few more, which has the same kind and is found at once; so do large intakes.
+// The preload with the shortest block. It depends on tb / tf and on the placement. Very deep pipelines and large
+// intakes take that of a smaller pipeline with the same kind of placement, which is found at once.
 int best_preload(AmdpOptions options, int pipelines) {
   constexpr int kDeepest = 64;
   constexpr int64_t kMostIntake = 64;
@@ -367,7 +367,7 @@ Schedule build(const ScheduleOptions& given) {
   checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
   if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
-  // Preloads that nobody would choose can make workers wait for each other, with the updates or without.
+  // Some numbers of preloads make workers wait for each other; those are never chosen.
   try {
     Schedule schedule = build_with(options, placement, static_cast<int>(options.preload));
     makespan(schedule, representative_microbatches(schedule), tick_costs(options.tb_over_tf));

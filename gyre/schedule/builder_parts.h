@@ -9,12 +9,12 @@ namespace gyre {
 // InputError for numbers out of range.
 void check_options(const ScheduleOptions& options);
 
-// Of schedules that end each window with a flush: as long as may be, or else twice the stages.
+// For schedules that end each window with a flush: the longer the better; twice the stages where a number is needed.
 SuitableWindows flushing_windows(const ScheduleOptions& options);
 
 // How many actions all programs of a schedule have together.
 using CountActions = int64_t (*)(int64_t stages, int64_t window);
-// Of a window between flushes: forwards, backwards and the update.
+// For a window between flushes: forwards, backwards and the update.
 inline int64_t flushed_actions(int64_t stages, int64_t window) {
   return stages * (2 * window + 1);
 }
@@ -23,7 +23,7 @@ inline int64_t flushed_actions(int64_t stages, int64_t window) {
 // which size to change, and to what.
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window = 1);
 
-// Placement and sizes filled in, programs empty, shift = window. Of options that have been checked.
+// Placement and sizes filled in, programs empty, shift = window. Call check_length first.
 Schedule one_pipeline(const ScheduleOptions& options);
 
 inline Action forward(int stage, int64_t microbatch, int pipeline = 0) {

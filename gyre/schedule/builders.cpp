@@ -12,12 +12,6 @@
 #include "gyre/schedule/limits.h"
 
 namespace gyre {
-namespace {
-
-constexpr double kMostRatio = 1000;  // of a backward's time to a forward's
-
-}  // namespace
-
 Registry<ScheduleKind>& schedule_kinds() {
   static Registry<ScheduleKind> kinds("schedule", {
                                                       gpipe(),
@@ -71,10 +65,8 @@ void check_options(const ScheduleOptions& options) {
   };
   check(options.names.stages, options.stages, 1, kMostStages);
   check(options.names.window, options.window, 1, kMostWindow);
-  if (!(options.tb_over_tf > 0 && options.tb_over_tf <= kMostRatio)) {
-    throw InputError(fmt::format("schedule {}: {} is {}; give a ratio above 0, to {}", options.name,
-                                 options.names.tb_over_tf, options.tb_over_tf, kMostRatio));
-  }
+  check_range(fmt::format("schedule {}: {}", options.name, options.names.tb_over_tf), options.tb_over_tf,
+              between(kLeastRatio, kMostRatio));
   options.own.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
     check_range(fmt::format("schedule {}: {}", options.name, options.names.of(key)), value, range);
   });

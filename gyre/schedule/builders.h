@@ -32,7 +32,7 @@ struct ScheduleOptions {
 // Which windows suit a schedule of so many stages.
 struct SuitableWindows {
   int64_t usual = 1;        // where nobody asks for another
-  int64_t multiple_of = 1;  // of this they must be
+  int64_t multiple_of = 1;  // windows must be a multiple of this
   bool takes_all = false;   // the longer the better: each ends with a flush
 };
 

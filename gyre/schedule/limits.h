@@ -12,6 +12,8 @@ inline constexpr int64_t kMostStages = 1 << 16;  // of workers and pipelines too
 // action at least, so this bounds windows and repetitions as well.
 inline constexpr int64_t kMostActions = int64_t{1} << 27;
 inline constexpr int64_t kMostWindow = kMostActions;
+// Of a backward's time to a forward's.
+inline constexpr double kLeastRatio = 1e-3, kMostRatio = 1000;
 // A number that an action of a file may have. Times kMostWindow it is still an int64.
 inline constexpr int64_t kMostMicrobatch = int64_t{1} << 35;
 // Actions that are walked for one answer, by the simulator or the validator: a minute or two.

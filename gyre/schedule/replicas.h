@@ -9,8 +9,8 @@
 
 namespace gyre {
 
-// Of a valid schedule: every replica's actions stand in the period of its own worker. Within a worker they are numbered
-// in the order in which that period first names them.
+// For a valid schedule: every replica's actions stand in the period of its own worker. Within a worker they are
+// numbered in the order in which that period first names them.
 class ReplicaNumbers {
  public:
   explicit ReplicaNumbers(const Schedule& schedule)

@@ -25,6 +25,13 @@ std::optional<WeightPolicy> parse_weight_policy(std::string_view text) {
   }
   return std::nullopt;
 }
+
+std::vector<std::string> weight_choices() {
+  std::vector<std::string> choices = {"auto"};
+  for (const auto& [policy, name] : kWeightPolicies) choices.emplace_back(name);
+  return choices;
+}
+
 namespace {
 
 // An action belongs to a restriction when its last microbatch does; a window's actions need the whole window.

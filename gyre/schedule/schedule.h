@@ -35,8 +35,10 @@ inline bool reads_latest(WeightPolicy policy) {
   return policy == WeightPolicy::Latest || policy == WeightPolicy::Corrected;
 }
 std::string_view to_string(WeightPolicy policy);
-// Nothing for a name that is none: stash, latest, predict, corrected.
+// Nothing for a name that is none.
 std::optional<WeightPolicy> parse_weight_policy(std::string_view name);
+// What a user may choose: "auto" (what the schedule or the optimizer was made for), or one of the above by name.
+std::vector<std::string> weight_choices();
 
 struct Schedule {
   std::string name;
@@ -59,7 +61,7 @@ struct Schedule {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-// So many microbatches that whatever holds for their restriction holds for ever: past the prologues, and a few
+// Enough microbatches that a property of the restriction to them holds for every longer one: the prologues, and a few
 // repetitions.
 int64_t representative_microbatches(const Schedule& schedule);
 

@@ -55,7 +55,7 @@ class Timeline {
 
   // Returns the makespan. Deadlock for a schedule that does not end: validate() says why.
   double run() {
-    // Who was woken last goes first: what it shares with the sender is still in the cache.
+    // The worker woken last runs first: what it shares with the sender is still in the cache.
     while (!runnable_.empty()) {
       const int worker = runnable_.back();
       runnable_.pop_back();
@@ -70,7 +70,7 @@ class Timeline {
 
  private:
   // Turns are bounded, and after one a worker goes behind all others, so that a program that waits for nothing (a
-  // forward-only one) does not fill the rings. Short ones keep the rings small enough for the caches.
+  // forward-only one) does not fill the rings. Short turns keep the rings small enough for the caches.
   static constexpr int kActionsPerTurn = 16;
 
   // Fills adopters_; whether there are any.
@@ -95,7 +95,7 @@ class Timeline {
   }
 
   size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }
-  // Who was woken last goes first, so that a microbatch is followed from stage to stage: neighbours lie side by side.
+  // A pipeline's stages lie side by side, since a microbatch is followed from stage to stage.
   size_t slot(int pipeline, int stage) const {
     return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
   }

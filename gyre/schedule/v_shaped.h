@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-// What their kinds say under `stages_per_worker`.
+// ScheduleKind::stages_per_worker of these schedules.
 int64_t two_stages(const OptionTable& own);
 
 // One pipeline on half as many workers as stages; programs empty. InputError for an odd number of stages, and for
@@ -19,7 +19,7 @@ Schedule v_shaped_pipeline(const ScheduleOptions& options, int64_t least_window 
 
 enum class Way { Down, Up };
 
-// Writes one worker's program. Of each stage, microbatches come in ascending order, so they are counted here; where a
+// Writes one worker's program. Each stage takes its microbatches in ascending order, so this class counts them. Once a
 // kind of action has run for the whole window, asking for another adds nothing.
 class VShapedProgram {
  public:
@@ -28,7 +28,7 @@ class VShapedProgram {
   void run_forward(Way way);
   void run_backward(Way way);
   void run_backward_input(Way way);
-  // Of the earliest microbatch that has run its input half and not this one; nothing if none has.
+  // For the earliest microbatch whose input half has run and whose weight half has not; nothing if there is none.
   void run_backward_weights(Way way);
   void run_updates();
 

@@ -56,7 +56,7 @@ void find_delays(const Schedule& schedule, Simulation& simulation) {
   }
 }
 
-// Linear in actions, and a trace keeps each: what nobody would wait for is refused at once.
+// The time is linear in actions, and a trace keeps each: a run that would take hours is refused at once.
 void check_length(const Schedule& schedule, const SimulationOptions& options) {
   const int64_t most = options.trace ? kMostTraced : kMostSteps;
   const int64_t actions = count_actions(schedule, options.microbatches);

@@ -154,7 +154,7 @@ class Conductor {
 int64_t busy_cores(const Config& config) {
   const bool side_by_side = executor_kinds().at(config.pipeline.executor).side_by_side;
   const int64_t workers = side_by_side ? build_schedule(config).workers : 1;
-  return workers * config.pipeline.threads;
+  return workers * config.pipeline.threads_per_worker;
 }
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {

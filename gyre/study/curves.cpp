@@ -45,15 +45,15 @@ std::string end_status(const std::filesystem::path& metrics) {
   return end ? end->status : "";
 }
 
-std::vector<double> smoothed(const std::vector<double>& values, int64_t window) {
+std::vector<double> smoothed(const std::vector<double>& values, int64_t width) {
   std::vector<double> result;
   result.reserve(values.size());
+  const auto count = static_cast<size_t>(width);
   double sum = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     sum += values[i];
-    const auto width = static_cast<size_t>(window);
-    if (i >= width) sum -= values[i - width];
-    result.push_back(sum / static_cast<double>(std::min(i + 1, width)));
+    if (i >= count) sum -= values[i - count];
+    result.push_back(sum / static_cast<double>(std::min(i + 1, count)));
   }
   return result;
 }
@@ -82,8 +82,8 @@ Curve mean_curve(const std::vector<Curve>& curves) {
   return mean;
 }
 
-std::optional<int64_t> first_at_most(const std::vector<double>& loss, double target, int64_t window) {
-  for (auto i = static_cast<size_t>(window) - 1; i < loss.size(); ++i) {
+std::optional<int64_t> first_at_most(const std::vector<double>& loss, double target, int64_t width) {
+  for (auto i = static_cast<size_t>(width) - 1; i < loss.size(); ++i) {
     if (loss[i] <= target) return static_cast<int64_t>(i) + 1;
   }
   return std::nullopt;

@@ -22,11 +22,11 @@ Curve parse_curve(std::string_view metrics, const std::string& origin);
 // How the last session ended, or nothing if it did not come to its end.
 std::string end_status(const std::filesystem::path& metrics);
 
-// Trailing means: result[i] is the mean of values[i - window + 1 .. i]; shorter at the start.
-std::vector<double> smoothed(const std::vector<double>& values, int64_t window);
+// Trailing means: result[i] is the mean of values[i - width + 1 .. i]; shorter at the start.
+std::vector<double> smoothed(const std::vector<double>& values, int64_t width);
 // The mean of several runs, as far as the shortest goes.
 Curve mean_curve(const std::vector<Curve>& curves);
-// The first update, counted from 1 and not before a full window, whose smoothed loss is at most `target`.
-std::optional<int64_t> first_at_most(const std::vector<double>& smoothed_loss, double target, int64_t window);
+// The first update, counted from 1 and not before `width`, whose smoothed loss is at most `target`.
+std::optional<int64_t> first_at_most(const std::vector<double>& smoothed_loss, double target, int64_t width);
 
 }  // namespace gyre

@@ -17,8 +17,7 @@ template <typename SomeStudy, typename Visit>
 void for_each_field(SomeStudy& s, Visit&& visit) {
   visit("stages", s.stages, between(1, 1 << 16), "numbers of stages; empty: [pipeline] stages");
   visit("schedules", s.schedules, Range{}, "schedules; empty: [pipeline] schedule");
-  visit("weights", s.weights, one_of({"auto", "stash", "latest", "predict", "corrected"}),
-        "weight policies; empty: [pipeline] weights");
+  visit("weights", s.weights, one_of(weight_choices()), "weight policies; empty: [pipeline] weights");
   visit("learning_rates", s.learning_rates, between(0, 1e6),
         "peak learning rates to try; each arm's best is chosen by its own trials; empty: [optimizer] lr");
   visit("seeds", s.seeds, at_least(0), "seeds, whose curves are averaged; empty: [run] seed");

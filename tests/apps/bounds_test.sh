@@ -52,7 +52,7 @@ refuses "no\\x1bsuch" "$gyre" simulate --schedule "$(printf 'no\033such')"
 gyre=$program
 refuses "[pipeline] accumulate is 2000000000; give 1 to 134217728" "$gyre" train run.toml --out x --set pipeline.accumulate=2000000000
 refuses "make accumulate at most" "$gyre" train run.toml --out x --set pipeline.accumulate=100000000
-refuses "[pipeline] threads is 1024, and this machine has" "$gyre" train run.toml --out x --set pipeline.threads=1024
+refuses "[pipeline] threads_per_worker is 1024, and this machine has" "$gyre" train run.toml --out x --set pipeline.threads_per_worker=1024
 refuses "[run] keep_checkpoints is 3000000000; give 0 to 1000000" "$gyre" train run.toml --out x --set run.keep_checkpoints=3000000000
 refuses "--batches is -1; give 0 or more" "$gyre" eval x --batches -1
 refuses "--step is -5; give 0 or more" "$gyre" eval x --step -5

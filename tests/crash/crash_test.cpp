@@ -279,7 +279,7 @@ class Draws : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!can_trace()) GTEST_SKIP() << "ptrace(2) is not permitted here, so no system call can be chosen";
-    ::setenv("OMP_NUM_THREADS", "1", 1);  // as all tests have it, for speed; pipeline.threads is what counts
+    ::setenv("OMP_NUM_THREADS", "1", 1);  // as all tests have it, for speed; pipeline.threads_per_worker is what counts
     for (const char* tokens : kTokens) prepare_tokens(root_ / fs::path(tokens).filename());
   }
   void TearDown() override {

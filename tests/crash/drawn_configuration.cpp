@@ -75,7 +75,7 @@ void draw_pipeline(Drawer& draw) {
   draw.word("pipeline.weights");
   draw.flag("pipeline.recompute", 0.5);
   draw.word("pipeline.executor");
-  draw.of<int64_t>("pipeline.threads", {1, 1, 1, 2});
+  draw.of<int64_t>("pipeline.threads_per_worker", {1, 1, 1, 2});
   draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
 }
 

@@ -3,12 +3,23 @@
 #include <utility>
 
 #include "gyre/build/model_maker.h"
+#include "gyre/core/options.h"
 #include "gyre/model/gpt.h"
+#include "gyre/model/settings/model_kind.h"
 #include "outside/components.h"
-#include "outside/settings.h"
 
 namespace gyre::outside {
 namespace {
+
+struct EchoSettings {
+  int64_t ratio = 2;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("ratio", self.ratio, between(1, 64), "hidden size of the MLP in widths");
+  }
+  bool operator==(const EchoSettings&) const = default;
+};
 
 Layers layers(const ModelSettings& settings) {
   ModelSettings gpt = settings;
@@ -33,7 +44,8 @@ class Repeated final : public BatchSource {
 
 }  // namespace
 
-void add_echo_maker() {
+void add_echo() {
+  model_kinds().add({.name = "echo", .meaning = "decoder that learns to repeat", .own = EchoSettings()});
   model_makers().add(
       {"echo", layers,
        [](const ModelSettings&, std::unique_ptr<BatchSource> text, int64_t) -> std::unique_ptr<BatchSource> {

@@ -32,7 +32,7 @@ Schedule build(const ScheduleOptions& options) {
 
 }  // namespace
 
-void add_lifo_schedule() {
+void add_lifo() {
   schedule_kinds().add({.name = "lifo",
                         .meaning = "GPipe whose backwards begin with the last microbatch",
                         .build = build,

@@ -1,13 +1,24 @@
 // "signum": W <- W - lr sign(M), M the mean of gradients.
 #include <ATen/ATen.h>
 
+#include "gyre/core/options.h"
 #include "gyre/optim/config.h"
 #include "gyre/optim/parameter/state.h"
+#include "gyre/optim/settings/optimizer_kind.h"
 #include "outside/components.h"
-#include "outside/settings.h"
 
 namespace gyre::outside {
 namespace {
+
+struct SignumSettings {
+  double momentum = 0.9;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("momentum", self.momentum, between(0, 1), "decay of the mean whose sign is the step");
+  }
+  bool operator==(const SignumSettings&) const = default;
+};
 
 class Signum final : public Optimizer {
  public:
@@ -41,7 +52,8 @@ class Signum final : public Optimizer {
 
 }  // namespace
 
-void add_signum_maker() {
+void add_signum() {
+  optimizer_kinds().add({.name = "signum", .meaning = "the sign of the momentum", .own = SignumSettings()});
   optimizer_makers().add({"signum",
                           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
                               -> std::unique_ptr<Optimizer> { return std::make_unique<Signum>(config, specs, device); },

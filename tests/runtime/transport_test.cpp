@@ -119,7 +119,8 @@ TEST(Transport, CopiesOfEveryMessageGiveTheSameBitsUnderEverySchedule) {
   for (const std::string plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 4));
   for (Experiment e : all) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
-      for (const WeightPolicy weights : {WeightPolicy::Stash, WeightPolicy::Latest, WeightPolicy::Corrected}) {
+      for (const WeightPolicy weights :
+           {WeightPolicy::Stash, WeightPolicy::Latest, WeightPolicy::Predict, WeightPolicy::Corrected}) {
         e.compute = compute;
         e.weights = weights;
         e.executor = "replay";

@@ -158,7 +158,7 @@ TEST(Study, DocumentationAndExamplesAreInStep) {
 TEST(Study, ARunKeepsACoreBusyForEveryThreadOfEveryWorker) {
   const auto cores = [](const std::vector<std::string>& set) { return busy_cores(parse_config(kBase, "x", set)); };
   EXPECT_EQ(cores({"pipeline.stages=4"}), 4);
-  EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.threads=3"}), 12);
+  EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.threads_per_worker=3"}), 12);
   EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.executor=replay"}), 1);
   EXPECT_EQ(cores({"pipeline.stages=4", "pipeline.schedule=interleaved-1f1b", "pipeline.accumulate=2"}), 2);
 }

@@ -1,9 +1,10 @@
 // The bits of short runs, against those in golden.txt: what a change of structure must leave alone. Every schedule with
-// every weight policy, model and precision; every optimizer under every schedule; every option that changes what is
-// computed. Each run is made by `replay` and by `threads`.
+// every weight policy, model and precision; every optimizer under every schedule, and with every model and precision;
+// every option that changes what is computed. Each run is made by `replay` and by `threads`.
 // scripts/golden writes the file anew, where a change is meant to alter bits, and compares two commits on a machine
 // whose bits are others.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <torch/version.h>
 
 #include <cstdlib>
@@ -21,6 +22,7 @@ namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::UnorderedElementsAreArray;
 using Settings = std::vector<std::string>;  // "table.key=value", over those of base.toml
 struct Case {
   std::string name;
@@ -33,13 +35,16 @@ const std::vector<std::string> kOptimizers = {"adamw",         "basis-rotation",
                                               "pipemare",      "prediction",     "delay-compensated", "muon",
                                               "error-feedback"};
 
+const std::vector<std::string> kWeights = {"stash", "latest", "predict", "corrected"};
+const std::vector<std::string> kModels = {"gpt", "bert"}, kPrecisions = {"fp32", "bf16"};
+
 // Every schedule × weight policy × model × precision.
 std::vector<Case> schedules() {
   std::vector<Case> cases;
   for (const std::string& schedule : kSchedules) {
-    for (const std::string weights : {"stash", "latest", "predict", "corrected"}) {
-      for (const std::string model : {"gpt", "bert"}) {
-        for (const std::string precision : {"fp32", "bf16"}) {
+    for (const std::string& weights : kWeights) {
+      for (const std::string& model : kModels) {
+        for (const std::string& precision : kPrecisions) {
           Settings set = {"pipeline.schedule=" + schedule, "pipeline.weights=" + weights, "model.kind=" + model,
                           "run.precision=" + precision};
           if (schedule == "pipedream") set.push_back("pipeline.accumulate=1");  // delays of more than one update
@@ -51,7 +56,7 @@ std::vector<Case> schedules() {
   return cases;
 }
 
-// Every optimizer × schedule, with the weight policy that suits both.
+// Every optimizer × schedule, with the weight policy that suits both, and × model × precision, under one of them.
 std::vector<Case> optimizers() {
   std::vector<Case> cases;
   for (const std::string& optimizer : kOptimizers) {
@@ -59,6 +64,13 @@ std::vector<Case> optimizers() {
       Settings set = {"optimizer.kind=" + optimizer, "pipeline.schedule=" + schedule};
       if (schedule == "pipedream") set.push_back("pipeline.accumulate=1");
       cases.push_back({fmt::format("{} {}", optimizer, schedule), set});
+    }
+    for (const std::string& model : kModels) {
+      for (const std::string& precision : kPrecisions) {
+        if (model == "gpt" && precision == "fp32") continue;  // as above
+        cases.push_back({fmt::format("{} {} {}", optimizer, model, precision),
+                         {"optimizer.kind=" + optimizer, "model.kind=" + model, "run.precision=" + precision}});
+      }
     }
   }
   return cases;
@@ -211,6 +223,16 @@ class Golden : public testing_support::Runs {
     }
   }
 };
+
+// A kind that is added has its bits here from then on.
+TEST(GoldenCases, NameEveryRegisteredKind) {
+  EXPECT_THAT(kSchedules, UnorderedElementsAreArray(schedule_names()));
+  EXPECT_THAT(kOptimizers, UnorderedElementsAreArray(optimizer_kinds().names()));
+  EXPECT_THAT(kModels, UnorderedElementsAreArray(model_kinds().names()));
+  std::vector<std::string> choices = kWeights;
+  choices.emplace_back("auto");
+  EXPECT_THAT(choices, UnorderedElementsAreArray(weight_choices()));
+}
 
 TEST_F(Golden, SchedulesHaveTheirBits) {
   check(schedules());

@@ -33,7 +33,7 @@ struct ModelSettings {
     visit("heads", self.heads, between(1, 1 << 20), "attention heads; must divide width");
     visit("context", self.context, between(1, 1 << 24), "tokens in one sequence");
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
-          "size of the vocabulary; 0 takes the data's (bert: and three special tokens)");
+          "size of the vocabulary; 0 takes the data's and the kind's special tokens");
     visit("mlp_width", self.mlp_width, between(0, 1 << 24), "hidden size of the MLP; 0 is 4 * width");
     visit("activation", self.activation, one_of(activation_names()), "non-linearity of the MLP");
     visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
@@ -43,20 +43,6 @@ struct ModelSettings {
   // Whether another value makes another model, which a checkpoint does not fit; so do all options of single kinds.
   static bool is_identity(std::string_view key) { return key != "dropout"; }
   bool operator==(const ModelSettings&) const = default;
-};
-
-// [model.bert]
-struct BertSettings {
-  std::string norm = "post";
-  bool sentence_order = false;
-
-  template <typename Self, typename Visit>
-  static void each_option(Self& self, Visit&& visit) {
-    visit("norm", self.norm, one_of({"post", "pre"}), "where a block's norms are: after its branches, or before");
-    visit("sentence_order", self.sentence_order, Range{},
-          "exchange the two segments of half the sequences, and learn to tell");
-  }
-  bool operator==(const BertSettings&) const = default;
 };
 
 // mlp_width, or what it is where nobody gives it.

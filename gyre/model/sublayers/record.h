@@ -19,7 +19,7 @@ void for_each_tensor(const std::vector<at::Tensor>& tensors, Visit&& visit) {
     if (tensor.defined()) visit(tensor);
   }
 }
-// What an adapter keeps besides tensors is its own affair.
+// What an adapter keeps besides tensors is not counted.
 template <typename Other, typename Visit>
 void for_each_tensor(const std::shared_ptr<Other>&, Visit&&) {}
 

@@ -1,6 +1,6 @@
 // Links: all that passes between workers, and between them and whoever runs them. A link has one sender and one
-// receiver, and is bounded. Nothing here waits: whether there is room, and whether a message has come, are questions;
-// who gets a no sleeps on its doorbell, which rings at every message and whenever room is made.
+// receiver, and is bounded. Nothing here waits: a link says whether there is room, and whether a message has come. A
+// worker that cannot go on sleeps on its doorbell, which rings at every message and whenever room is made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,9 @@ namespace gyre {
 
 // A message owns what it says, or has it lent: it never points into a state that somebody goes on changing.
 struct Message {
-  int64_t number = 0;  // of a microbatch or window, counted from the segment's start
+  // Of a microbatch or window, counted from the segment's start; -1 is the version that a segment starts with. Reports
+  // have their kind here.
+  int64_t number = 0;
   std::vector<at::Tensor> tensors;
   std::vector<double> values;
   Lease lease;             // of the tensors' memory, when it is to go back to the sender

@@ -1,0 +1,103 @@
+// Workers on libtorch's `meta` device, which has shapes and no data: whatever a worker makes elsewhere, or reads of a
+// tensor, throws there. Nobody attends to the workers' reports, since reading them is the conductor's part.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gyre/batches/masked_batches.h"
+#include "gyre/model/bert.h"
+#include "gyre/runtime/segment_setup.h"
+#include "runtime/fixture.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+struct Model {
+  Layers layers;
+  std::unique_ptr<BatchSource> batches;
+};
+
+Model tiny_model(const std::string& kind) {
+  constexpr int64_t kVocabulary = 29, kContext = 16;
+  if (kind == "gpt") return {build_gpt(tiny_gpt(0.1)), std::make_unique<SyntheticBatches>(tiny_batches())};
+  BertConfig bert;
+  static_cast<ModelSettings&>(bert) = tiny_gpt(0.1);
+  bert.kind = kind;
+  bert.vocabulary = kVocabulary + SpecialTokens::kCount;
+  bert.sentence_order = true;
+  auto text = std::make_unique<SyntheticBatches>(2, kContext - kTokensAroundSegments, kVocabulary);
+  return {build_bert(bert), std::make_unique<MaskedBatches>(std::move(text), kVocabulary, 1, true)};
+}
+
+// Runs three windows; every worker gets to the end of its program.
+void run_on_meta(const Experiment& e, const std::string& model_kind) {
+  SCOPED_TRACE(name_of(e) + ", " + model_kind);
+  const c10::NoGradGuard no_grad;
+  const Model model = tiny_model(model_kind);
+  std::vector<LayerRange> ranges;
+  for (int stage = 0; stage < e.stages; ++stage) {
+    const int last = stage + 1 == e.stages ? static_cast<int>(model.layers.size()) : stage + 1;
+    ranges.push_back({stage, last});
+  }
+  const Schedule schedule = make_schedule({e.schedule, e.stages, e.window});
+  RuntimeOptions options;
+  options.compute = e.compute;
+  options.weights = e.weights;
+  options.recompute = e.recompute;
+  options.clip_scope = schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
+  options.clip = 1;
+  options.discrepancy = 0.135;
+  options.learning_rate = [](int64_t) { return 1e-3; };
+  options.devices.assign(static_cast<size_t>(schedule.workers), at::Device(at::kMeta));
+  OptimizerConfig optimizer;
+  optimizer.kind = e.optimizer;
+  Pipeline pipeline(schedule, model.layers, ranges, options, optimizer);
+
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = model.batches.get();
+  segment.microbatches = 3 * e.window;
+  Recorder recorder;
+  SegmentSetup setup(pipeline, segment, recorder, {});
+  const auto try_step = [](const auto& worker) { return worker->try_step(); };
+  std::vector<Worker::Step> steps;
+  do {
+    steps.clear();
+    std::ranges::transform(setup.workers, std::back_inserter(steps), try_step);
+  } while (std::ranges::count(steps, Worker::Step::Done) > 0);
+  EXPECT_EQ(std::ranges::count(steps, Worker::Step::Finished), schedule.workers);
+  for (const auto& [name, weight] : pipeline.weights()) EXPECT_TRUE(weight.is_meta()) << name;
+}
+
+TEST(Meta, WorkersReadNoValuesUnderAnySchedule) {
+  for (const std::string& schedule : schedule_names()) {
+    for (const char* model : {"gpt", "bert"}) {
+      for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+        Experiment e = experiment(schedule, 4, 4);
+        e.compute = compute;
+        run_on_meta(e, model);
+      }
+    }
+  }
+}
+
+TEST(Meta, WorkersReadNoValuesUnderAnyWeightPolicyOrOptimizer) {
+  for (const WeightPolicy weights : {WeightPolicy::Latest, WeightPolicy::Predict, WeightPolicy::Corrected}) {
+    for (const bool recompute : {false, true}) {
+      Experiment e = experiment("pipedream", 4, 1);
+      e.weights = weights;
+      e.recompute = recompute;
+      run_on_meta(e, "gpt");
+    }
+  }
+  for (const std::string& optimizer : optimizer_kinds().names()) {
+    Experiment e = experiment("amdp", 4, 4);
+    e.optimizer = optimizer;
+    run_on_meta(e, "bert");
+  }
+}
+
+}  // namespace
+}  // namespace gyre
