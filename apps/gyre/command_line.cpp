@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "gyre/core/error.h"
+#include "gyre/core/process_limits.h"
 #include "gyre/core/text.h"
 #include "output.h"
 
@@ -43,7 +44,8 @@ void check_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
-  throw InputError(fmt::format("there is no command '{}'{}", printable(argv[1]), suggestion(argv[1], names)));
+  throw InputError(
+      fmt::format("there is no command '{}'{}; see gyre --help", printable(argv[1]), suggestion(argv[1], names)));
 }
 
 int run_command(CLI::App& app, int argc, char** argv) {
@@ -85,6 +87,7 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
   app.option_defaults()->always_capture_default();
   add_commands(app);
   try {
+    check_files_and_stack();
     const int exit_code = run_command(app, argc, argv);
     flush_results();
     return exit_code;

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "gyre/core/process_limits.h"
 #include "gyre/core/text.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace {
@@ -61,6 +62,7 @@ namespace gyre::app {
 
 int run_engine(int argc, char** argv) {
   open_standard_streams();
+  heed_hangup();
   keep_large_blocks_in_the_heap();
   return run_command_line(argc, argv, add_commands, ::explain);
 }

@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "gyre/core/error.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace {
@@ -32,6 +33,7 @@ int become_engine(char** argv) {
     gyre::app::print_error(error.what());
     return error.exit_code();
   }
+  gyre::app::hold_hangup();
   ::execv(program.c_str(), argv);
   gyre::app::print_error(
       fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(errno)));
@@ -49,6 +51,7 @@ bool is_engine_command(int argc, char** argv) {
 
 int run_gyre(int argc, char** argv) {
   open_standard_streams();
+  heed_hangup();
   if (is_engine_command(argc, argv)) return become_engine(argv);
   return run_command_line(argc, argv, add_commands);
 }

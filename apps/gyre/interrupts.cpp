@@ -23,7 +23,23 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+void change_mask(int how, int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(how, &set, nullptr);
+}
+
 }  // namespace
+
+void hold_hangup() {
+  change_mask(SIG_BLOCK, SIGHUP);
+}
+
+void heed_hangup() {
+  if (!is_ignored(SIGHUP)) std::signal(SIGHUP, exit_at_once);
+  change_mask(SIG_UNBLOCK, SIGHUP);
+}
 
 Interrupts::Interrupts() {
   sigemptyset(&signals_);

@@ -10,6 +10,12 @@
 
 namespace gyre::app {
 
+// From the start to main(), which libtorch's loading puts off, a hang-up would end the process with an exit code of its
+// own (129). Before one program becomes the other the first has it wait; in main() each lets it end the process as
+// SIGTERM does (143), which is so from then on unless it is ignored or there are Interrupts.
+void hold_hangup();
+void heed_hangup();
+
 // While one exists, these signals are blocked in every thread that is started, and a thread of its own waits for them:
 // what is asked to stop by a stop token may do anything, which a signal handler may not. Make it before other threads.
 class Interrupts {

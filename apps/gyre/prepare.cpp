@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/prepare.h"
+#include "interrupts.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -20,7 +22,17 @@ struct Flags {
 
 void run(Flags& flags) {
   flags.options.out = flags.out;
-  const PrepareResult result = prepare(flags.options);
+  const Interrupts interrupts;
+  flags.options.stop = interrupts.stop();
+  const PrepareResult result = [&] {
+    try {
+      return prepare(flags.options);
+    } catch (const RunError& error) {
+      if (interrupts.exit_code() == 0) throw;
+      print_error(error.what());
+      throw CLI::RuntimeError(interrupts.exit_code());
+    }
+  }();
   if (flags.json) {
     const nlohmann::ordered_json json = {{"out", flags.out},
                                          {"tokenizer", flags.options.tokenizer},
@@ -51,7 +63,12 @@ void add_prepare(CLI::App& app) {
   command->add_option("--val-fraction", flags->options.val_fraction, "The end of each document, kept for validation");
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
-  command->callback([flags] { run(*flags); });
+  command->callback([flags, command] {
+    if (flags->options.tokenizer == "byte" && command->count("--vocab-size") > 0) {
+      throw InputError("--vocab-size is of --tokenizer bpe; bytes are always as many");
+    }
+    run(*flags);
+  });
 }
 
 }  // namespace gyre::app

@@ -155,6 +155,8 @@ CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, Check
     return InputError(fmt::format("{}: {}; the checkpoint is damaged: {}", (directory / file).string(), what,
                                   advice(checkpoints, step)));
   };
+  std::error_code none;
+  if (!fs::exists(directory / kManifest, none)) throw damaged(kManifest, "is missing");
   const std::string text = read_file(directory / kManifest);
   const Manifest manifest = [&] {
     try {

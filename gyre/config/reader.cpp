@@ -191,6 +191,9 @@ class Reader {
       is_string = std::is_same_v<T, std::string>;
       wanted = type_name<T>();
     });
+    if (value.find_first_of("\r\n") != std::string::npos) {
+      throw InputError(fmt::format("{}: the value has more than one line; give each key a --set of its own", origin));
+    }
     const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
     const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);
     try {

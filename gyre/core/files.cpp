@@ -89,6 +89,14 @@ InputFile::InputFile(std::filesystem::path path)
   size_ = static_cast<uint64_t>(status.st_size);
 }
 
+InputFile::Stamp InputFile::stamp() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0)
+    throw RunError(fmt::format("{}: cannot be looked at: {}", path_.string(), reason()));
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  return {status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
 InputFile::~InputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

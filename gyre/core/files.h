@@ -29,6 +29,12 @@ class InputFile {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   uint64_t size() const { return size_; }  // when it was opened
+  // Another stamp may be another content; the same one is the same content, unless somebody set the clock of the file.
+  struct Stamp {
+    int64_t bytes = 0, modified = 0, changed = 0;  // the latter two in nanoseconds
+    bool operator==(const Stamp&) const = default;
+  };
+  Stamp stamp() const;
   // RunError when the bytes cannot be had: the file was cut short since, or the device failed.
   void read_at(uint64_t offset, void* data, size_t bytes) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <latch>
 #include <system_error>
@@ -12,6 +13,21 @@
 #include "gyre/core/text.h"
 
 namespace gyre {
+
+void check_files_and_stack() {
+  constexpr rlim_t kFiles = 32, kStack = rlim_t{1} << 20;
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kFiles) {
+    throw RunError(
+        fmt::format("no more than {} files may be open at once, and {} are needed; raise the limit (ulimit -n)",
+                    limit.rlim_cur, kFiles));
+  }
+  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kStack) {
+    throw RunError(fmt::format("the stack is limited to {}, and {} are needed; raise the limit (ulimit -s)",
+                               human_bytes(static_cast<double>(limit.rlim_cur)),
+                               human_bytes(static_cast<double>(kStack))));
+  }
+}
 
 void check_room_for_threads(int threads, size_t bytes, const std::string& what) {
   check_address_space(bytes * static_cast<size_t>(threads), what);

@@ -7,6 +7,10 @@
 
 namespace gyre {
 
+// Whether this process may have the descriptors and the stack that libraries take for granted. Errors: RunError that
+// names the limit.
+void check_files_and_stack();
+
 // Tries whether `threads` more threads can run at once, each with `bytes` of address space, and gives all of it back.
 // Errors: RunError that begins with `what` and names the limit.
 void check_room_for_threads(int threads, size_t bytes, const std::string& what);

@@ -77,9 +77,11 @@ inline std::string found(const toml::node& node) {
   else if (const auto* integer = node.as_integer())
     text << integer->get();
   else if (const auto* number = node.as_floating_point())
-    text << number->get();
+    text << toml_number(number->get());
   else if (const auto* boolean = node.as_boolean())
     text << (boolean->get() ? "true" : "false");
+  else if (node.is_array())
+    text << "a list";
   else
     text << "a " << node.type();
   return text.str();

@@ -77,6 +77,10 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
 
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   const auto path = directory / kMetaFile;
+  std::error_code none;
+  if (std::filesystem::exists(directory, none) && !std::filesystem::is_directory(directory, none)) {
+    throw InputError(fmt::format("{}: is no directory; give one that gyre prepare made", directory.string()));
+  }
   if (!is_there(path)) {
     throw InputError(fmt::format("{}: no prepared text is here (no meta.json); make it with gyre prepare TEXT --out {}",
                                  directory.string(), directory.string()));
@@ -96,8 +100,9 @@ Dataset Dataset::open(const std::filesystem::path& directory) {
 }
 
 const TokenFile& Dataset::verified(const Split& split) const {
-  if (split.is_verified) return split.file;
+  if (split.verified) return split.file;
   const auto& path = split.file.path();
+  const InputFile::Stamp before = split.file.stamp();
   const TokenFile::Content content = split.file.scan();
   if (content.largest >= meta_.vocabulary) {
     throw InputError(fmt::format("{}: has the token {}, outside the vocabulary of {}; run gyre prepare again",
@@ -109,8 +114,25 @@ const TokenFile& Dataset::verified(const Split& split) const {
                     "meta.json; bring it back, or run gyre prepare again",
                     path.string()));
   }
-  split.is_verified = true;
+  split.verified = before;
   return split.file;
+}
+
+void Dataset::check_unchanged() const {
+  for (const Split* split : {&train_, &val_}) {
+    if (!split->verified) continue;
+    const InputFile::Stamp now = split->file.stamp();
+    if (now == *split->verified) continue;
+    const auto& path = split->file.path();
+    if (now.bytes != split->verified->bytes ||
+        split->file.scan().checksum != meta_.checksums.at(path.filename().string())) {
+      throw RunError(
+          fmt::format("{}: was changed while in use, and updates since the last save may have read what is "
+                      "there now; bring back what was there",
+                      path.string()));
+    }
+    split->verified = now;
+  }
 }
 
 void check_identity(const DataIdentity& run, const DataIdentity& found, const std::filesystem::path& directory,

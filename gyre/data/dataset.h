@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,11 +46,13 @@ class Dataset {
   // vocabulary.
   const TokenFile& train() const { return verified(train_); }
   const TokenFile& val() const { return verified(val_); }
+  // RunError when one of those files has another content than when it was first asked for: it was edited in place.
+  void check_unchanged() const;
 
  private:
   struct Split {
     TokenFile file;
-    mutable bool is_verified = false;
+    mutable std::optional<InputFile::Stamp> verified = {};  // as it was then
   };
   Dataset(std::filesystem::path directory, DatasetMeta meta, TokenFile train, TokenFile val);
   const TokenFile& verified(const Split& split) const;

@@ -34,7 +34,7 @@ constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
 class Text {
  public:
   Text(const std::string& path, const PrepareOptions& options, const std::filesystem::path& directory, bool twice)
-      : name_(path == "-" ? "standard input" : path), files_(*options.files) {
+      : name_(path == "-" ? "standard input" : path), files_(*options.files), stop_(options.stop) {
     if (path != "-") {
       open(path);
     } else if (!twice) {
@@ -54,7 +54,10 @@ class Text {
 
   int64_t read(const std::function<void(std::string_view)>& piece) {
     ::lseek(descriptor_, 0, SEEK_SET);  // a pipe cannot, and is read once
-    return read_text(descriptor_, name_, piece);
+    return read_text(descriptor_, name_, [&](std::string_view text) {
+      heed_stop();
+      piece(text);
+    });
   }
   const std::string& name() const { return name_; }
 
@@ -67,6 +70,9 @@ class Text {
       throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
     }
   }
+  void heed_stop() const {
+    if (stop_.stop_requested()) throw RunError("stopped; nothing was kept");
+  }
   void spool(int from) {
     OutputFile copy(spooled_, O_WRONLY | O_CREAT | O_TRUNC, files_, 0600);
     std::string buffer(size_t{1} << 18, '\0');
@@ -75,12 +81,14 @@ class Text {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
       if (got == 0) return;
+      heed_stop();
       copy.write(buffer.data(), static_cast<size_t>(got));
     }
   }
 
   std::string name_;
   FileSystem& files_;
+  std::stop_token stop_;
   std::filesystem::path spooled_;
   int descriptor_ = -1;
 };

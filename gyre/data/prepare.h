@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct PrepareOptions {
   std::string tokenizer = "byte";
   int64_t vocabulary_size = 8192;  // of bpe
   double val_fraction = 0.1;
-  bool overwrite = false;    // take the place of prepared text that is in `out` already
-  int input_descriptor = 0;  // what "-" reads
+  bool overwrite = false;     // take the place of prepared text that is in `out` already
+  int input_descriptor = 0;   // what "-" reads
+  std::stop_token stop = {};  // what was written is removed again
   FileSystem* files = &system_files();
 };
 
@@ -33,7 +35,8 @@ struct PrepareResult {
 // token follows in the split where the document ends. All is built in "<out>.preparing" and takes the name `out` when
 // it is complete, so that `out` is whole at every moment, the old or the new. Memory is bounded whatever the length of
 // the texts: bpe trains on a sample spread over them. Errors: InputError (what cannot be read, is not UTF-8, is empty;
-// options out of range; an `out` that has prepared text, without `overwrite`, or files that are not ours).
+// options out of range; an `out` that has prepared text, without `overwrite`, or files that are not ours); RunError
+// when stopped.
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace gyre

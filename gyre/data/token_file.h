@@ -42,6 +42,7 @@ class TokenFile {
   };
   // Reads the whole file.
   Content scan() const;
+  InputFile::Stamp stamp() const { return file_.stamp(); }
 
  private:
   std::filesystem::path path_;

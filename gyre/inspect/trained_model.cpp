@@ -7,6 +7,7 @@
 
 #include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
+#include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {
@@ -19,6 +20,7 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
   model.data = DatasetMeta::load(run.tokenizer()).checksums;
   if (!step) step = latest_checkpoint(run.checkpoints());
   if (!step) {
+    refuse_lost_checkpoints(run, read_record(run.metrics(), 0));
     throw InputError(fmt::format("{}: has no checkpoint yet; train it until one is saved ([run] checkpoint_every)",
                                  directory.string()));
   }

@@ -1,12 +1,14 @@
 #include "gyre/report/metrics.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/report/metrics_reader.h"
 
@@ -43,6 +45,15 @@ void MetricsWriter::write(const std::string& line) {
   file_.write(text.data(), text.size());
   torn_ = false;
   whole_ += text.size();
+}
+
+void MetricsWriter::sync() {
+  file_.sync();
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(file_.path(), error);
+  if (!error && bytes == whole_) return;
+  throw RunError(fmt::format("{}: was {} while the run was writing to it; put back what was there",
+                             file_.path().string(), error ? "removed or moved" : "changed"));
 }
 
 void MetricsWriter::step(const MetricsStep& line) {

@@ -50,8 +50,9 @@ class MetricsWriter {
   // A checkpoint was written; durable when this returns.
   void checkpoint(int64_t step);
   void end(const MetricsEnd& line);
-  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing.
-  void sync() { file_.sync(); }
+  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing. RunError
+  // when the file is not what was written: it was removed, moved, emptied or written by somebody else.
+  void sync();
 
  private:
   void write(const std::string& line);

@@ -137,8 +137,11 @@ void Bookkeeper::save(CheckpointState state) {
   state.drains = drains_;
   state.delay = delay_;
   state.skipped = skipped_;
-  metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
-  saver_.save(state);
+  saver_.save(state, [this] {
+    run_.check_in_place();
+    checked_.dataset->check_unchanged();
+    metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
+  });
   metrics_->checkpoint(state.step);
   announcer_.saved(state.step);
 }
@@ -151,8 +154,7 @@ void Bookkeeper::give_up(const std::string& what) {
   } catch (const Error&) {  // why the drain is given up is what counts
   }
   options_.abandon(
-      RunError(fmt::format("{}; the updates since step {} are lost, continue with gyre train --resume --out {}", what,
-                           announcer_.saved(), run_.root().string())));
+      RunError(fmt::format("{}; the updates since step {} are lost, {}", what, announcer_.saved(), how_to_go_on())));
 }
 
 TrainResult Bookkeeper::end(const std::string& status) {

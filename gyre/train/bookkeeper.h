@@ -55,6 +55,8 @@ class Bookkeeper {
 
   // Whether a save is due by the clock.
   bool save_is_due() const { return saver_.is_due(); }
+  // "gyre train --resume RUN continues from step 40, the last that was saved".
+  std::string how_to_go_on() const { return saver_.how_to_go_on(); }
   // Saves `state`, which has the run's position, weights and optimizer; the rest is added here.
   void save(CheckpointState state);
 

@@ -30,6 +30,14 @@ void refuse_other_run(const std::vector<ConfigChange>& changes) {
   }
 }
 
+std::vector<ConfigChange> changes_of(const std::string& table, const std::vector<ConfigChange>& changes) {
+  std::vector<ConfigChange> found;
+  for (const ConfigChange& change : changes) {
+    if (change.table == table || change.table.starts_with(table + ".")) found.push_back(change);
+  }
+  return found;
+}
+
 Json to_json(const std::vector<ConfigChange>& changes) {
   Json json = Json::object();
   for (const ConfigChange& change : changes) {

@@ -18,6 +18,9 @@ std::vector<ConfigChange> config_changes(const Config& before, const Config& aft
 // InputError for a change that would make it another run: of the model or of the seed.
 void refuse_other_run(const std::vector<ConfigChange>& changes);
 
+// Those of the table and of tables within it: of "optimizer", [optimizer.muon]'s too.
+std::vector<ConfigChange> changes_of(const std::string& table, const std::vector<ConfigChange>& changes);
+
 // {"optimizer.lr": [0.001, 0.003]}, as metrics have it.
 nlohmann::ordered_json to_json(const std::vector<ConfigChange>& changes);
 // "optimizer.lr 0.001 -> 0.003, ...", for people.

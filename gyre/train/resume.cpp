@@ -28,7 +28,8 @@ void check_checkpoint(const CheckpointState& checkpoint, const Config& config) {
                   config.run.seed, checkpoint.seed));
 }
 
-// A run that was stopped before its first checkpoint begins again; one whose checkpoints are gone does not.
+}  // namespace
+
 void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
   const std::string place = run.checkpoints().string();
   if (record.last_checkpoint) {
@@ -47,20 +48,18 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
   }
 }
 
-}  // namespace
-
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config) {
   ResumePoint point;
   point.changes = changes_since(run, config);
   refuse_other_run(point.changes);
   const auto newest = latest_checkpoint(run.checkpoints());
-  point.record = read_record(run.metrics(), newest.value_or(0));
-  if (!newest) {
-    refuse_lost_checkpoints(run, point.record);
-    return point;
+  // First the checkpoint: a damaged one would make metrics look as if lines were missing.
+  if (newest) {
+    point.checkpoint = load_checkpoint(run.checkpoints(), *newest);
+    check_checkpoint(*point.checkpoint, config);
   }
-  point.checkpoint = load_checkpoint(run.checkpoints(), *newest);
-  check_checkpoint(*point.checkpoint, config);
+  point.record = read_record(run.metrics(), point.step());
+  if (!newest) refuse_lost_checkpoints(run, point.record);
   return point;
 }
 

@@ -27,6 +27,10 @@ struct ResumePoint {
 // model or seed, a gap in the metrics, checkpoints that were written and are not there.
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
 
+// For a run without a checkpoint: InputError when its metrics say that there was one, or that updates were made and
+// checkpoints/ is not the directory that the run made. One that was stopped before its first checkpoint begins again.
+void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record);
+
 // InputError unless tokens and tokenizer are those that the run was begun with.
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset);
 

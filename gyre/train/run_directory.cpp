@@ -15,6 +15,17 @@ Config RunDirectory::load_config() const {
   return gyre::load_config(config(), {});
 }
 
+void RunDirectory::check_in_place() const {
+  std::error_code none;
+  for (const auto& file : {config(), checkpoints_marker()}) {
+    if (std::filesystem::exists(file, none)) continue;
+    throw RunError(
+        fmt::format("{}: was moved or removed while the run was writing to it, or its disk has gone ({} is "
+                    "missing); put it back",
+                    (file == config() ? root_ : checkpoints()).string(), file.string()));
+  }
+}
+
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
   if (!is_there(checkpoints_marker())) {

@@ -34,6 +34,9 @@ class RunDirectory {
   // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
   // that is here already stays: it is what its text was made with.
   void create(const Config& config) const;
+  // While a run writes: RunError when the directory is not the one that create() made any more. It was moved or
+  // removed, or a disk has gone; what would be written now would be apart from the rest.
+  void check_in_place() const;
 
  private:
   FileSystem& files_;

@@ -60,21 +60,31 @@ bool Saver::is_due() const {
   return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
 }
 
-void Saver::save(const CheckpointState& state) {
+void Saver::save(const CheckpointState& state, const std::function<void()>& find_fault) {
   const int64_t needed = with_margin(checkpoint_bytes(state.weights, state.optimizer));
+  const auto unsaved = [&](const Error& error, const std::string& remedy) {
+    return RunError(fmt::format("{}; step {} was not saved. {} {}", error.what(), state.step, remedy, how_to_go_on()));
+  };
+  try {
+    find_fault();
+  } catch (const Error& error) {
+    throw unsaved(error, "Then");
+  }
   const auto free = free_bytes_at(run_.checkpoints(), files_);
   if (free && *free < needed) make_room(run_.checkpoints(), settings_.keep_checkpoints, files_);
   try {
     save_checkpoint(run_.checkpoints(), state, settings_.keep_checkpoints, files_);
   } catch (const Error& error) {
-    const std::string from = saved_ > 0 ? fmt::format("step {}, the last that was saved", saved_) : "the beginning";
-    throw RunError(
-        fmt::format("{}; step {} was not saved. It takes {}: free so much there, then "
-                    "gyre train --resume --out {} continues from {}",
-                    error.what(), state.step, human_bytes(static_cast<double>(needed)), run_.root().string(), from));
+    throw unsaved(error, fmt::format("It takes {}: where room is what is missing, free so much there; then",
+                                     human_bytes(static_cast<double>(needed))));
   }
   saved_ = state.step;
   since_ = Clock::now();
+}
+
+std::string Saver::how_to_go_on() const {
+  return fmt::format("gyre train --resume {} continues from {}", run_.root().string(),
+                     saved_ > 0 ? fmt::format("step {}, the last that was saved", saved_) : "the beginning");
 }
 
 }  // namespace gyre

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "gyre/checkpoint/checkpoint.h"
@@ -23,8 +24,10 @@ class Saver {
   void check_room(int64_t bytes) const;
   // Whether checkpoint_minutes have passed since the last checkpoint.
   bool is_due() const;
-  // RunError says what failed, and how and from where the run continues.
-  void save(const CheckpointState& state);
+  // `find_fault` throws what speaks against it. RunError says what failed, and how and from where the run continues.
+  void save(const CheckpointState& state, const std::function<void()>& find_fault);
+  // "gyre train --resume RUN continues from step 40, the last that was saved".
+  std::string how_to_go_on() const;
 
  private:
   using Clock = std::chrono::steady_clock;

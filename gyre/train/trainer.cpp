@@ -1,10 +1,14 @@
 #include "gyre/train/trainer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "gyre/build/build.h"
@@ -92,7 +96,16 @@ class Training {
  private:
   void restore() {
     const CheckpointState& state = *from_.checkpoint;
-    pipeline_->restore(state.weights, state.optimizer, state.step);
+    try {
+      pipeline_->restore(state.weights, state.optimizer, state.step);
+    } catch (const InputError& error) {
+      const std::string changed = describe(changes_of("optimizer", from_.changes));
+      if (changed.empty()) throw;
+      throw InputError(
+          fmt::format("[optimizer] has changed ({}), and the saved state does not fit it: {}. Set it back, "
+                      "or start another run with --out",
+                      changed, error.what()));
+    }
     done_ = state.step;
     microbatches_ = state.microbatches;
     tokens_ = state.tokens;
@@ -100,10 +113,23 @@ class Training {
     from_.checkpoint.reset();  // its tensors are the pipeline's now
   }
 
+  // What ends a run amid its work says what is left of it.
+  template <typename Work>
+  std::invoke_result_t<Work> telling_how_to_go_on(Work&& work) {
+    try {
+      return work();
+    } catch (const Divergence&) {
+      throw;
+    } catch (const Error& error) {
+      throw RunError(fmt::format("{}; {}", error.what(), books_.how_to_go_on()));
+    }
+  }
+
   // From one drain point to the next, and what is due there.
   void run_segment() {
     const Segment segment = next_segment();
-    const SegmentReport report = executor_->run(*pipeline_, segment, books_.listen_to(segment));
+    const SegmentReport report =
+        telling_how_to_go_on([&] { return executor_->run(*pipeline_, segment, books_.listen_to(segment)); });
     books_.add(segment, report);
 
     done_ += report.microbatches / pipeline_->schedule().window;
@@ -115,7 +141,8 @@ class Training {
     } else if (report.microbatches < segment.microbatches) {
       books_.drained(done_, "checkpoint", plan_.contains(done_));
     }
-    if (evaluates() && plan_.evaluates_at(done_)) run_evaluation();
+    const bool got_on = report.microbatches > 0;  // not when a signal came while it was evaluated
+    if (got_on && evaluates() && plan_.evaluates_at(done_)) run_evaluation();
     if (plan_.checkpoints_at(done_) || interrupted_ || books_.save_is_due()) save();
   }
 
@@ -134,8 +161,10 @@ class Training {
 
   void run_evaluation() {
     const int64_t count = std::min(config_.run.eval_batches, checked_.val_batches.count);
-    const double loss = evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_,
-                                 [this](const std::string& what) { progress_.message(what); });
+    const double loss = telling_how_to_go_on([&] {
+      return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_,
+                      [this](const std::string& what) { progress_.message(what); });
+    });
     books_.evaluated(done_, loss);
   }
 
@@ -202,6 +231,9 @@ void check(const TrainOptions& options, Progress& progress) {
   }
   ResumePoint from = find_resume_point(run, config);
   if (has_nothing_to_do(from, config, run, progress)) return;
+  if (::access(run.root().c_str(), W_OK | X_OK) != 0) {
+    throw InputError(fmt::format("{}: cannot be written to: {}", run.root().string(), std::strerror(errno)));
+  }
   Training(options, run, std::move(config), std::move(from), progress).prepare();
 }
 

@@ -62,4 +62,11 @@ refuses "--temperature is nan; give 0 to 1000" "$gyre" generate x --prompt a --t
 refuses "--draws is 4096; give 0 to 4095" "$gyre" diagnose x --draws 4096
 refuses "--updates is 0; give 1 to 1000000" "$gyre" diagnose x --updates 0
 refuses "--jobs is -1; give 0 to 4096" "$gyre" study x.toml --jobs -1
+refuses "[run] updates is 1000.0; give a whole number" "$gyre" train run.toml --out x --set run.updates=1e3
+refuses "[run] updates is a list; give a whole number" "$gyre" train run.toml --out x --set run.updates=[5]
+refuses "the value has more than one line; give each key a --set of its own" "$gyre" train run.toml --out x \
+  --set $'run.updates=3\nseed=4'
+refuses "run.toml: is no directory; give one that gyre prepare made" "$gyre" train run.toml --out x --set data.tokens=run.toml
+refuses "--vocab-size is of --tokenizer bpe" "$gyre" prepare text.txt --out x --vocab-size 300
+refuses "there is no command 'help'" "$gyre" help
 [ ! -e x ] || fail "a refused run left something behind"

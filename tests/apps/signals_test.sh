@@ -185,3 +185,30 @@ wait_for_words "^draining: waiting for" $pid "$run.log"
 kill -TERM $pid
 ends_with_its_run
 ! grep -q '"event":"end"' "$run/metrics.jsonl" || fail "the run's drain was waited for"
+
+# A hang-up while the program is being loaded ends it as one that is heard later; nothing is left behind.
+"$gyre" train run.toml --out early $endless >out.txt 2>err.txt &
+pid=$!
+until [[ $(readlink /proc/$pid/exe) == */gyre-engine ]]; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; done
+kill -HUP $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after an early SIGHUP: $(cat err.txt)"
+
+# A prepare that is stopped takes back what it has written.
+yes "the same line again and again" | "$gyre" prepare - --out endless-data >out.txt 2>err.txt &
+pid=$!
+until [ -s endless-data.preparing/train.bin ]; do kill -0 $pid 2>/dev/null || fail "prepare ended: $(cat err.txt)"; read -rt 0.02 <> <(:) || true; done
+kill -TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after SIGTERM to prepare: $(cat err.txt)"
+grep -q "stopped; nothing was kept" err.txt || fail "not told: $(cat err.txt)"
+[ ! -e endless-data ] && [ ! -e endless-data.preparing ] || fail "prepare left something"
+
+# Limits that libraries do not survive are a line.
+for limit in "-s 100" "-n 5"; do
+  code=0
+  (ulimit $limit; exec "$gyre" train run.toml --out limited) >out.txt 2>err.txt || code=$?
+  [ "$code" -eq 1 ] || fail "exit $code under ulimit $limit: $(cat err.txt)"
+  grep -q "raise the limit (ulimit ${limit% *})" err.txt || fail "ulimit $limit: $(cat err.txt)"
+done
+[ ! -e limited ] || fail "a refused run left something behind"

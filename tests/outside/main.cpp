@@ -1,5 +1,5 @@
-// gyre and gyre-engine in one program, with a schedule, an optimizer and a model of one's own: they are registered first
-// thing in main.
+// gyre and gyre-engine in one program, with a schedule, an optimizer and a model of one's own: they are registered
+// first thing in main.
 #include "command.h"
 #include "outside/components.h"
 
@@ -7,6 +7,5 @@ int main(int argc, char** argv) {
   gyre::outside::add_lifo();
   gyre::outside::add_signum();
   gyre::outside::add_echo();
-  return gyre::app::is_engine_command(argc, argv) ? gyre::app::run_engine(argc, argv)
-                                                  : gyre::app::run_gyre(argc, argv);
+  return gyre::app::is_engine_command(argc, argv) ? gyre::app::run_engine(argc, argv) : gyre::app::run_gyre(argc, argv);
 }

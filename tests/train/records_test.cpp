@@ -359,6 +359,44 @@ TEST_F(Records, AnInterruptAtOnceKeepsTheNumbersOfTheRun) {
   EXPECT_EQ(lines("stopped").back()["loss"], first.loss);
 }
 
+// A signal that comes while a drain point is evaluated finds it evaluated.
+TEST_F(Records, AnInterruptDuringAnEvaluationDoesNotRepeatIt) {
+  std::stop_source stop;
+  class StopsAtEvaluation final : public ForwardingFiles {
+   public:
+    explicit StopsAtEvaluation(std::stop_source& stop) : stop_(stop) {}
+    ssize_t write(int descriptor, const void* data, size_t bytes) override {
+      const ssize_t put = ForwardingFiles::write(descriptor, data, bytes);
+      const std::string_view line(static_cast<const char*>(data), bytes);
+      if (line.starts_with("{\"event\":\"eval\",\"step\":6,")) stop_.request_stop();
+      return put;
+    }
+
+   private:
+    std::stop_source& stop_;
+  } files(stop);
+  EXPECT_EQ(run("evaluated", {.files = &files, .stop = stop.get_token()}).step, 6);
+  EXPECT_EQ(lines("evaluated", "eval").size(), 1u);
+}
+
+TEST_F(Records, AnOptimizerWhoseStateDoesNotFitIsToldByWhatChanged) {
+  const std::vector<std::string> rotation = {"optimizer.kind=basis-rotation", "model.width=16"};
+  run("rotated", {.set = rotation});
+  EXPECT_THAT(
+      complaint("rotated", {.set = {"run.updates=16", "optimizer.basis-rotation.geometry=unilateral"}, .resume = true}),
+      AllOf(HasSubstr("[optimizer] has changed (optimizer.basis-rotation.geometry \"bilateral\" -> \"unilateral\")"),
+            HasSubstr("Set it back, or start another run")));
+  EXPECT_EQ(resume("rotated", {"run.updates=16", "optimizer.basis-rotation.interval=5"}).step, 16);
+}
+
+// A checkpoint that is not one is at fault, not the metrics that know nothing of it.
+TEST_F(Records, ADamagedCheckpointIsToldBeforeAGap) {
+  run("damaged");
+  fs::create_directory(path("damaged") / "checkpoints" / "step-99999999");
+  EXPECT_THAT(complaint("damaged", {.set = {"run.updates=16"}, .resume = true}),
+              AllOf(HasSubstr("step-99999999/manifest.json: is missing"), HasSubstr("to continue from step 12")));
+}
+
 // A disk with room for a given number of bytes, which also remembers what was there when a checkpoint was begun.
 class SmallDisk final : public ForwardingFiles {
  public:
@@ -412,7 +450,7 @@ TEST_F(Records, AFailedSaveSaysHowToGoOn) {
     if (!files.struck()) break;
     if (error.find("was not saved") != std::string::npos) errors.push_back(error);
   }
-  const std::string how = "gyre train --resume --out " + path("full").string() + " continues from ";
+  const std::string how = "gyre train --resume " + path("full").string() + " continues from ";
   ASSERT_FALSE(errors.empty());
   EXPECT_THAT(errors.front(), HasSubstr("step 4 was not saved. It takes 1."));
   EXPECT_THAT(errors.front(), HasSubstr(how + "the beginning"));
