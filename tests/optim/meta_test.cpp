@@ -63,13 +63,11 @@ TEST(MetaDevice, EveryOptimizerTakesItsStepsWithoutAValue) {
   }
 }
 
-// Adaptive refresh is not here: what it looks at decides whether a decomposition is made, so it reads a number every
-// `interval` updates.
 TEST(MetaDevice, EveryKindOfBasisIsRefreshedWithoutAValue) {
   OptimizerConfig config = basis_rotation();
   BasisRotationSettings& settings = rotation(config);
   for (const char* source : {"second", "first"}) {
-    for (const char* refresh : {"fixed", "stage-aware"}) {
+    for (const char* refresh : {"fixed", "stage-aware", "adaptive"}) {
       for (const int64_t sketch : {0, 2}) {
         for (const bool every : {false, true}) {
           settings.source = source;

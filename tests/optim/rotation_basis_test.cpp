@@ -39,6 +39,36 @@ TEST(RotationBasis, FindsTheEigenvectors) {
   EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
 }
 
+// On a device nobody reads whether the next basis is wanted: it is made, and chosen there.
+TEST(RotationBasis, WhatIsNotWantedIsLeft) {
+  at::manual_seed(3);
+  for (const bool keeps_covariance : {true, false}) {
+    for (const int64_t rank : {0, 3}) {
+      RotationBasisOptions options;
+      options.rank = rank;
+      options.keeps_covariance = keeps_covariance;
+      RotationBasis chosen(8, options, at::kCPU), plain(8, options, at::kCPU);
+      const auto refresh = [](RotationBasis& basis, const at::Tensor& x, const at::Tensor& wanted) {
+        basis.prepare(basis.image(x, 0), 0.5, false, wanted);
+        return basis.take(false);
+      };
+      const at::Tensor x = at::randn({8, 20}), y = at::randn({8, 20}), no = at::zeros({}, at::kBool);
+      EXPECT_TRUE(refresh(chosen, x, no).cold) << "the first is always wanted";
+      refresh(plain, x, {});
+      const at::Tensor before = chosen.vectors().clone();
+      const RotationBasis::Change change = refresh(chosen, y, no);
+      EXPECT_TRUE(chosen.vectors().equal(before));
+      EXPECT_TRUE(change.order.equal(at::arange(change.order.size(0))));
+      const at::Tensor v = at::rand({chosen.coordinates(), 5});
+      EXPECT_TRUE(chosen.carry_variances(v, 0, change).equal(v));
+      refresh(chosen, y, at::ones({}, at::kBool));
+      refresh(plain, y, {});
+      EXPECT_TRUE(chosen.vectors().equal(plain.vectors()));
+      EXPECT_FALSE(chosen.vectors().equal(before));
+    }
+  }
+}
+
 TEST(RotationBasis, LongSidesBeginByIteration) {
   at::manual_seed(15);
   RotationBasisOptions options;

@@ -185,21 +185,29 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationCon
   if (context.update % interval != 0) return;
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const Covariances of = covariances(gradient, config);
-  if (config.refresh == "adaptive" && !cold && !has_drifted(of, config)) return;
+  at::Tensor wanted;  // undefined: whatever the bases are
+  if (config.refresh == "adaptive" && !cold) {
+    wanted = has_drifted(of, config);
+    // A number that is at hand saves the decomposition. On other devices it is made, and chosen or left there.
+    if (wanted.is_cpu() && !wanted.item<bool>()) return;
+  }
   // As much as bc keeps over an interval; at first the mean of what was seen.
   const double kept = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
                                1 - static_cast<double>(interval) / static_cast<double>(context.update));
-  prepare(of, kept, lag > 0);
+  prepare(of, kept, lag > 0, wanted);
   if (lag == 0) take(config);
 }
 
-bool RotatedMatrix::has_drifted(const Covariances& of, const RotationConfig& config) const {
-  return (left_ && left_->drift(of.left) > config.drift) || (right_ && right_->drift(of.right) > config.drift);
+at::Tensor RotatedMatrix::has_drifted(const Covariances& of, const RotationConfig& config) const {
+  const at::Tensor left = left_ ? left_->drift(of.left) : at::Tensor();
+  const at::Tensor right = right_ ? right_->drift(of.right) : at::Tensor();
+  const at::Tensor most = left.defined() && right.defined() ? at::fmax(left, right) : left.defined() ? left : right;
+  return most > config.drift;
 }
 
-void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_background) {
-  if (left_) left_->prepare(of.left, kept, in_background);
-  if (right_) right_->prepare(of.right, kept, in_background);
+void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_background, const at::Tensor& wanted) {
+  if (left_) left_->prepare(of.left, kept, in_background, wanted);
+  if (right_) right_->prepare(of.right, kept, in_background, wanted);
 }
 
 void RotatedMatrix::take(const RotationConfig& config) {

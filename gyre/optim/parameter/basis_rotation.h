@@ -71,8 +71,9 @@ class RotatedMatrix {
     at::Tensor left, right;
   };
   Covariances covariances(const at::Tensor& gradient, const RotationConfig& config) const;
-  bool has_drifted(const Covariances& of, const RotationConfig& config) const;
-  void prepare(const Covariances& of, double kept, bool in_background);
+  // 0-dim bool, on the matrix' device: whether either basis has.
+  at::Tensor has_drifted(const Covariances& of, const RotationConfig& config) const;
+  void prepare(const Covariances& of, double kept, bool in_background, const at::Tensor& wanted);
   void take(const RotationConfig& config);
 
   std::string name_;

@@ -182,12 +182,33 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   return {{}, step.vectors, step.eigenvalues * size};
 }
 
-void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background) {
-  NextBasis from{
-      of, vectors_, eigenvalues_, probe_, kept, options_.bf16.iteration, ready_, options_.largest_decomposition};
+RotationBasis::Prepared RotationBasis::wanted_basis(const NextBasis& from) {
+  Prepared next = next_basis(from);
+  if (!from.wanted.defined()) return next;
+  // Products with 0 or 1 choose between finite values, on every device.
+  const auto chosen = [&](const at::Tensor& found, const at::Tensor& old) {
+    const at::Tensor wanted = from.wanted.to(found.scalar_type());
+    return found * wanted + old * (1 - wanted);
+  };
+  next.order = chosen(next.order, at::arange(next.order.size(0), next.order.options()));
+  next.vectors = chosen(next.vectors, from.vectors);
+  if (from.eigenvalues.defined()) next.eigenvalues = chosen(next.eigenvalues, from.eigenvalues);
+  return next;
+}
+
+void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background, const at::Tensor& wanted) {
+  NextBasis from{of,
+                 vectors_,
+                 eigenvalues_,
+                 probe_,
+                 ready_ ? wanted : at::Tensor(),
+                 kept,
+                 options_.bf16.iteration,
+                 ready_,
+                 options_.largest_decomposition};
   if (!in_background) {
     std::promise<Prepared> now;
-    now.set_value(next_basis(from));
+    now.set_value(wanted_basis(from));
     next_ = now.get_future().share();
     return;
   }
@@ -197,7 +218,7 @@ void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_backgroun
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
   next_ = std::async(std::launch::async, [from] {
             use_threads(1);  // beside the workers, and the same bits wherever it runs
-            return next_basis(from);
+            return wanted_basis(from);
           }).share();
 }
 
@@ -231,12 +252,13 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
   return mixed(at::mm(reordered(change.old_vectors, 1, change.order).t(), vectors_), followed);
 }
 
-double RotationBasis::drift(const at::Tensor& of) const {
+at::Tensor RotationBasis::drift(const at::Tensor& of) const {
   const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.bf16.iteration);
   const at::Tensor turned = product(vectors_.t(), moved, options_.bf16.iteration).to(at::kFloat);
-  const double all = turned.square().sum().item<double>();
-  const double diagonal = turned.diagonal().square().sum().item<double>();
-  return all > 0 ? std::sqrt(std::max(0.0, 1 - diagonal / all)) : 0;
+  const at::Tensor all = turned.square().sum().to(at::kDouble);
+  const at::Tensor diagonal = turned.diagonal().square().sum().to(at::kDouble);
+  // Where nothing is there, 0 / 0, nothing has drifted: fmax passes over what is no number.
+  return at::fmax(1 - diagonal / all, at::zeros_like(all)).sqrt();
 }
 
 at::Tensor RotationBasis::saved_vectors(const std::string& prefix, const NamedTensors& state) {

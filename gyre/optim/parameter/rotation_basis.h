@@ -70,7 +70,8 @@ class RotationBasis {
   // the side of its predecessor. In the background: on another thread, until take() asks for it.
   // Where no covariance is kept, what the basis knows of it stands in for it: C' = kept Q diag(e) Q^T + (1 - kept)
   // `of`, with e the eigenvalues found last. A basis from one momentum alone would follow its noise.
-  void prepare(const at::Tensor& of, double kept, bool in_background);
+  // wanted: 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
+  void prepare(const at::Tensor& of, double kept, bool in_background, const at::Tensor& wanted = {});
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.
   struct Change {
@@ -85,9 +86,9 @@ class RotationBasis {
   // (A*A)^T v with A = old^T new. A sketch is reordered alone once it is there.
   at::Tensor carry_variances(const at::Tensor& v, int64_t side, const Change& change) const;
 
-  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal. A
-  // number that decides what comes next, so this waits for the device.
-  double drift(const at::Tensor& of) const;
+  // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
+  // 0-dim fp64, on the basis' device.
+  at::Tensor drift(const at::Tensor& of) const;
 
   // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
   void save(const std::string& prefix, NamedTensors& state) const;
@@ -102,13 +103,15 @@ class RotationBasis {
     at::Tensor eigenvalues;  // (columns), about
   };
   struct NextBasis {
-    at::Tensor of, vectors, eigenvalues, probe;
+    at::Tensor of, vectors, eigenvalues, probe, wanted;
     double kept;
     bool bf16;  // C Q in bf16
     bool ready;
     int64_t largest_decomposition;
   };
   static Prepared next_basis(const NextBasis& from);
+  // What next_basis() found where it is wanted, and where it is not what there is.
+  static Prepared wanted_basis(const NextBasis& from);
   // One step of orthogonal iteration; moved: C Q.
   static Prepared iterated(const at::Tensor& moved, const at::Tensor& vectors, const at::Tensor& size);
   void set_vectors(const at::Tensor& vectors);
