@@ -43,6 +43,7 @@ void compare(const std::string& name, int64_t updates) {
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(kSequences * kContext));
   RuntimeOptions options;
+  options.compute = at::kBFloat16;
   options.clip_scope = ClipScope::Stage;
   options.clip = 1;
   options.learning_rate = [](int64_t) { return 1e-4; };
