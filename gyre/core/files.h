@@ -29,7 +29,7 @@ class InputFile {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   uint64_t size() const { return size_; }  // when it was opened
-  // Another stamp may be another content; the same one is the same content, unless somebody set the clock of the file.
+  // The same stamp is the same content; another one may be another content.
   struct Stamp {
     int64_t bytes = 0, modified = 0, changed = 0;  // the latter two in nanoseconds
     bool operator==(const Stamp&) const = default;

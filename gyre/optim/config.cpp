@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include "gyre/core/option_range.h"
-#include "gyre/optim/adamw.h"
 #include "gyre/optim/delay_compensated.h"
 #include "gyre/optim/delay_discount.h"
 #include "gyre/optim/error_feedback.h"
-#include "gyre/optim/matrix_optimizer.h"
 #include "gyre/optim/muon.h"
 #include "gyre/optim/nesterov_async.h"
+#include "gyre/optim/parameter/adam_moments.h"
 #include "gyre/optim/parameter/basis_rotation.h"
+#include "gyre/optim/parameter/matrix_parameter.h"
+#include "gyre/optim/parameter_optimizer.h"
 #include "gyre/optim/settings/optimizer_settings.h"
 
 namespace gyre {
@@ -26,8 +27,9 @@ OptimizerSettings common_settings(const OptimizerConfig& config) {
   return settings;
 }
 
-template <typename SomeOptimizer>
+template <typename Parameter>
 OptimizerMaker maker(const char* name) {
+  using SomeOptimizer = ParameterOptimizer<Parameter>;
   return {name,
           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
               -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
@@ -49,20 +51,20 @@ void check_optimizer(const OptimizerConfig& config) {
 Registry<OptimizerMaker>& optimizer_makers() {
   static Registry<OptimizerMaker> makers("[optimizer] kind",
                                          {
-                                             maker<MatrixOptimizer<RotatedMatrices>>("basis-rotation"),
-                                             maker<AdamW>("adamw"),
+                                             maker<MatrixParameter<RotatedMatrices>>("basis-rotation"),
+                                             maker<AdamMoments>("adamw"),
                                              maker<NesterovAsync>("nesterov-async"),
-                                             maker<AdamW>("pipedream-lr"),
-                                             maker<AdamW>("pipemare"),
-                                             maker<AdamW>("prediction"),
+                                             maker<AdamMoments>("pipedream-lr"),
+                                             maker<AdamMoments>("pipemare"),
+                                             maker<AdamMoments>("prediction"),
                                              maker<DelayCompensated>("delay-compensated"),
-                                             maker<MatrixOptimizer<MuonMatrices>>("muon"),
+                                             maker<MatrixParameter<MuonMatrices>>("muon"),
                                              maker<ErrorFeedback>("error-feedback"),
                                          });
   return makers;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs,
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
                                           at::Device device) {
   check_optimizer(config);
   auto optimizer = optimizer_makers().at(config.kind).make(config, specs, device);

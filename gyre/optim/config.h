@@ -30,7 +30,7 @@ Registry<OptimizerMaker>& optimizer_makers();
 
 // `specs`: the parameters of the stage under their full names.
 // Errors: InputError for an unknown kind (suggests the nearest) or a value out of range, naming key and value.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, std::vector<ParameterSpec> specs,
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
                                           at::Device device);
 // InputError for a value out of range.
 void check_optimizer(const OptimizerConfig& config);

@@ -5,43 +5,28 @@
 #include <algorithm>
 #include <utility>
 
-#include "gyre/optim/settings/delay_compensated_settings.h"
-
 namespace gyre {
 
-DelayCompensated::DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
-                                   at::Device device)
-    : lambda_(config.own.get<DelayCompensatedSettings>().lambda), adamw_(config, specs, device) {}
-
-void DelayCompensated::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+void DelayCompensated::step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
                             const UpdateContext& context) {
   const auto delay = std::min<size_t>(static_cast<size_t>(context.delay), past_.size());
-  if (delay > 0) {
-    const auto& then = past_[delay - 1];
-    for (size_t i = 0; i < weights.size(); ++i) {
-      gradients[i].addcmul_(gradients[i].square(), weights[i] - then[i], lambda_);
-    }
-  }
+  if (delay > 0) gradient.addcmul_(gradient.square(), weight - past_[delay - 1], config.lambda);
   // One more than the delay, since delays grow while the pipeline fills.
-  std::vector<at::Tensor> kept;
+  at::Tensor kept;
   if (past_.size() > static_cast<size_t>(context.delay)) {
     kept = std::move(past_.back());
     past_.pop_back();
-    for (size_t i = 0; i < weights.size(); ++i) kept[i].copy_(weights[i]);
+    kept.copy_(weight);
   } else {
-    for (const at::Tensor& weight : weights) kept.push_back(weight.clone());
+    kept = weight.clone();
   }
   past_.push_front(std::move(kept));
-  adamw_.step(weights, gradients, context);
+  moments_.step(config, weight, gradient, context);
 }
 
-void DelayCompensated::load_state(const NamedTensors& state) {
+void DelayCompensated::load(const NamedTensors& state) {
   past_.clear();
-  adamw_.load_state(state);
-}
-
-double DelayCompensated::state_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
-  return AdamW::state_bytes(config, spec);
+  moments_.load(state);
 }
 
 }  // namespace gyre

@@ -3,28 +3,32 @@
 #pragma once
 
 #include <deque>
-#include <vector>
 
-#include "gyre/optim/adamw.h"
-#include "gyre/optim/config.h"
+#include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/settings/delay_compensated_settings.h"
 
 namespace gyre {
 
-class DelayCompensated final : public Optimizer {
+struct DelayCompensatedConfig : AdamSettings, DelayCompensatedSettings {};
+
+class DelayCompensated {
  public:
-  DelayCompensated(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
-  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override;
+  using Settings = DelayCompensatedSettings;
+  using Config = DelayCompensatedConfig;
+  DelayCompensated(const Config& config, const ParameterSpec& spec, at::Device device)
+      : moments_(config, spec, device) {}
+  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
   // The weights of the last updates belong to the pipeline's filling, not to the state: after a drain there is no
   // delay.
-  NamedTensors state() const override { return adamw_.state(); }
-  void load_state(const NamedTensors& state) override;
-  static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
+  void save(NamedTensors& state) const { moments_.save(state); }
+  void load(const NamedTensors& state);
+  static double state_bytes(const Config& config, const ParameterSpec& spec) {
+    return AdamMoments::state_bytes(config, spec);
+  }
 
  private:
-  double lambda_;
-  AdamW adamw_;
-  std::deque<std::vector<at::Tensor>> past_;  // past_[i]: the weights i + 1 updates ago
+  AdamMoments moments_;
+  std::deque<at::Tensor> past_;  // past_[i]: the weight i + 1 updates ago
 };
 
 }  // namespace gyre

@@ -6,36 +6,30 @@
 
 namespace gyre {
 
-ErrorFeedback::ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
-    : adamw_(config, specs, device), specs_(specs) {
-  for (const ParameterSpec& spec : specs) last_step_.push_back(state_zeros(spec, device));
-}
+ErrorFeedback::ErrorFeedback(const Config& config, const ParameterSpec& spec, at::Device device)
+    : name_(spec.name), moments_(config, spec, device), last_step_(state_zeros(spec, device)) {}
 
-void ErrorFeedback::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+void ErrorFeedback::step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
-  std::vector<at::Tensor> steps;
-  for (const at::Tensor& weight : weights) steps.push_back(weight.clone());
-  adamw_.step(weights, gradients, context);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    steps[i].sub_(weights[i]);
-    if (context.delay > 0) weights[i].sub_((steps[i] - last_step_[i]).mul_(last_step_[i].any()));
-    last_step_[i].copy_(steps[i]);
-  }
+  const at::Tensor before = weight.clone();
+  moments_.step(config, weight, gradient, context);
+  const at::Tensor step = before - weight;
+  if (context.delay > 0) weight.sub_((step - last_step_).mul_(last_step_.any()));
+  last_step_.copy_(step);
 }
 
-NamedTensors ErrorFeedback::state() const {
-  NamedTensors state = adamw_.state();
-  for (size_t i = 0; i < specs_.size(); ++i) state[specs_[i].name + "/last_step"] = last_step_[i];
-  return state;
+void ErrorFeedback::save(NamedTensors& state) const {
+  moments_.save(state);
+  state[name_ + "/last_step"] = last_step_;
 }
 
-void ErrorFeedback::load_state(const NamedTensors& state) {
-  adamw_.load_state(state);
-  for (size_t i = 0; i < specs_.size(); ++i) load_tensor(state, specs_[i].name + "/last_step", last_step_[i]);
+void ErrorFeedback::load(const NamedTensors& state) {
+  moments_.load(state);
+  load_tensor(state, name_ + "/last_step", last_step_);
 }
 
-double ErrorFeedback::state_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
-  return AdamW::state_bytes(config, spec) + state_tensor_bytes(spec);
+double ErrorFeedback::state_bytes(const Config& config, const ParameterSpec& spec) {
+  return AdamMoments::state_bytes(config, spec) + state_tensor_bytes(spec);
 }
 
 }  // namespace gyre

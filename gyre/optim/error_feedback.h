@@ -2,26 +2,23 @@
 // in it; W <- W - u where the gradient is not late, and where there is no previous step. Made for a delay of one.
 #pragma once
 
-#include <vector>
-
-#include "gyre/optim/adamw.h"
-#include "gyre/optim/config.h"
+#include "gyre/optim/parameter/adam_moments.h"
 
 namespace gyre {
 
-class ErrorFeedback final : public Optimizer {
+class ErrorFeedback {
  public:
-  ErrorFeedback(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
-  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override;
-  NamedTensors state() const override;
-  void load_state(const NamedTensors& state) override;
-  static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
+  using Config = AdamSettings;
+  ErrorFeedback(const Config& config, const ParameterSpec& spec, at::Device device);
+  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
+  void save(NamedTensors& state) const;
+  void load(const NamedTensors& state);
+  static double state_bytes(const Config& config, const ParameterSpec& spec);
 
  private:
-  AdamW adamw_;
-  std::vector<ParameterSpec> specs_;
-  std::vector<at::Tensor> last_step_;  // zeros: there was none
+  std::string name_;
+  AdamMoments moments_;
+  at::Tensor last_step_;  // zeros: there was none
 };
 
 }  // namespace gyre

@@ -3,28 +3,25 @@
 //   step = [(1 - mu_t) / (1 - P_t) g + mu_{t+1} / (1 - P_t mu_{t+1}) m] / (sqrt(v / (1 - b2^t)) + eps)
 #pragma once
 
-#include <vector>
-
-#include "gyre/optim/config.h"
-#include "gyre/optim/optimizer.h"
+#include "gyre/optim/parameter/adam_moments.h"
 
 namespace gyre {
 
-class NesterovAsync final : public Optimizer {
+class NesterovAsync {
  public:
-  NesterovAsync(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
-  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override;
-  NamedTensors state() const override;
-  void load_state(const NamedTensors& state) override;
-  static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
+  using Config = AdamSettings;
+  NesterovAsync(const Config& config, const ParameterSpec& spec, at::Device device) : moments_(config, spec, device) {}
+  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
+  void save(NamedTensors& state) const { moments_.save(state); }
+  void load(const NamedTensors& state) { moments_.load(state); }
+  static double state_bytes(const Config& config, const ParameterSpec& spec) {
+    return AdamMoments::state_bytes(config, spec);
+  }
 
  private:
-  double momentum_product(int64_t update);
+  double momentum_product(double beta1, int64_t update);
 
-  AdamSettings config_;
-  std::vector<ParameterSpec> specs_;
-  std::vector<at::Tensor> exp_avg_, exp_avg_sq_;
+  AdamMoments moments_;
   int64_t product_update_ = 0;  // the product of momenta up to this update
   double product_ = 1;
 };

@@ -68,7 +68,7 @@ void Saver::save(const CheckpointState& state, const std::function<void()>& find
   try {
     find_fault();
   } catch (const Error& error) {
-    throw unsaved(error, "Then");
+    throw unsaved(error, "After that");
   }
   const auto free = free_bytes_at(run_.checkpoints(), files_);
   if (free && *free < needed) make_room(run_.checkpoints(), settings_.keep_checkpoints, files_);

@@ -41,7 +41,7 @@ class Meddling : public Runs {
   }
   std::string unsaved(const std::string& name) const {
     return fmt::format(
-        "step 8 was not saved. Then gyre train --resume {} continues from step 4, the last that was saved",
+        "step 8 was not saved. After that gyre train --resume {} continues from step 4, the last that was saved",
         path(name).string());
   }
 };

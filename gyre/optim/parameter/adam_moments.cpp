@@ -7,7 +7,7 @@
 
 namespace gyre {
 
-AdamMoments::AdamMoments(const ParameterSpec& spec, at::Device device)
+AdamMoments::AdamMoments(const AdamSettings&, const ParameterSpec& spec, at::Device device)
     : name_(spec.name),
       decay_(spec.decay),
       exp_avg_(state_zeros(spec, device)),
@@ -30,7 +30,7 @@ void AdamMoments::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
 }
 
-double AdamMoments::state_bytes(const ParameterSpec& spec) {
+double AdamMoments::state_bytes(const AdamSettings&, const ParameterSpec& spec) {
   return 2 * state_tensor_bytes(spec);
 }
 

@@ -13,12 +13,18 @@ namespace gyre {
 
 class AdamMoments {
  public:
-  AdamMoments(const ParameterSpec& spec, at::Device device);
+  using Config = AdamSettings;
+  AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
   void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
-  static double state_bytes(const ParameterSpec& spec);
+  static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);
+
+  // For other steps with the same moments: the live tensors, and whether the parameter decays.
+  const at::Tensor& exp_avg() const { return exp_avg_; }
+  const at::Tensor& exp_avg_sq() const { return exp_avg_sq_; }
+  bool decays() const { return decay_; }
 
  private:
   std::string name_;

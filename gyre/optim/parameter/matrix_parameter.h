@@ -35,14 +35,14 @@ class MatrixParameter {
   }
   static double state_bytes(const Config& config, const ParameterSpec& spec) {
     const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
-    return blocks.empty() ? AdamMoments::state_bytes(spec) : Matrices::state_bytes(config, spec, blocks);
+    return blocks.empty() ? AdamMoments::state_bytes(config, spec) : Matrices::state_bytes(config, spec, blocks);
   }
 
  private:
   using Kept = std::variant<AdamMoments, Matrices>;
   static Kept made(const Config& config, const ParameterSpec& spec, at::Device device) {
     std::vector<MatrixBlock> blocks = matrix_blocks(spec);
-    if (blocks.empty()) return AdamMoments(spec, device);
+    if (blocks.empty()) return AdamMoments(config, spec, device);
     return Matrices(config, spec, std::move(blocks), device);
   }
 

@@ -1,22 +1,24 @@
-// An optimizer that treats matrices in a way of its own, and everything else as AdamW does.
+// An optimizer that treats each parameter by itself, as all of ours do.
 #pragma once
 
 #include <vector>
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
-#include "gyre/optim/parameter/matrix_parameter.h"
 
 namespace gyre {
 
-// Matrices: what it keeps for the matrices of one parameter (optim/parameter/matrix_parameter.h).
-template <typename Matrices>
-class MatrixOptimizer final : public Optimizer {
-  using Parameter = MatrixParameter<Matrices>;
+// Parameter: what is kept for one parameter. It has
+//   Config: AdamSettings, or these and the table of its own that is called Settings
+//   Parameter(const Config&, const ParameterSpec&, at::Device)
+//   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
+//   static double state_bytes(const Config&, const ParameterSpec&)
+template <typename Parameter>
+class ParameterOptimizer final : public Optimizer {
   using Config = typename Parameter::Config;
 
  public:
-  MatrixOptimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
+  ParameterOptimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
       : config_(config_of(config)) {
     for (const ParameterSpec& spec : specs) parameters_.emplace_back(config_, spec, device);
   }
@@ -38,7 +40,11 @@ class MatrixOptimizer final : public Optimizer {
 
  private:
   static Config config_of(const OptimizerConfig& config) {
-    return {config, config.own.get<typename Parameter::Settings>()};
+    if constexpr (requires { typename Parameter::Settings; }) {
+      return {config, config.own.get<typename Parameter::Settings>()};
+    } else {
+      return config;
+    }
   }
 
   Config config_;
