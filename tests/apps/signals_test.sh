@@ -81,7 +81,8 @@ code_of $pid
 
 # A worker that does not come back from an action is named; a drain that waits for it is given up, and what was saved is
 # continued from.
-steady="--set optimizer.decay=constant"  # so that rates do not depend on how long it was to be
+# Rates that do not depend on how long it was to be, and no evaluation: that reads on no worker.
+steady="--set optimizer.decay=constant --set run.eval_every=0"
 LD_PRELOAD=$faults GYRE_FAULT_READ=$work/disk "$gyre" train run.toml --out stuck-run --set pipeline.stall_seconds=0.2 \
   $endless $steady >/dev/null 2>err.txt &
 pid=$!
