@@ -15,55 +15,23 @@
 #include "gyre/train/trainer.h"
 #include "interrupts.h"
 #include "output.h"
+#include "train_flags.h"
 
 namespace gyre::app {
 namespace {
 
-struct Flags {
-  std::vector<std::string> inputs;  // CONFIG.toml; with --resume the run's directory, or both
-  std::vector<std::string> overrides;
-  std::string out;
-  bool resume = false;
-  bool check = false;
-  std::string trace;
-  bool help_config = false;
-  bool json = false;
-};
-
-// Of what stands without a flag, directories are runs to resume and the rest are configurations.
-TrainOptions options_of(const Flags& flags) {
+TrainOptions options_of(const TrainFlags& flags) {
+  const TrainPlace place = place_of(flags);
   TrainOptions options;
-  options.out = flags.out;
-  for (const std::string& input : flags.inputs) {
-    std::error_code none;
-    const bool is_run = std::filesystem::is_directory(input, none);
-    if (is_run && !flags.resume) {
-      throw InputError(
-          fmt::format("{}: is a directory; to continue the run in it: gyre train --resume {}", input, input));
-    }
-    if (flags.resume && !std::filesystem::exists(input)) {
-      throw InputError(fmt::format("{}: neither a run nor a configuration is here", printable(input)));
-    }
-    std::filesystem::path& taken = is_run ? options.out : options.config;
-    if (!taken.empty()) {
-      throw InputError(
-          is_run ? fmt::format("the run is given twice, as {} and as {}; give it once", taken.string(), input)
-                 : fmt::format("one configuration makes a run, and {} and {} are given", taken.string(), input));
-    }
-    taken = input;
-  }
-  if (options.out.empty()) {
-    if (options.config.empty())
-      throw InputError("gyre train: give a CONFIG.toml, or --resume RUN; gyre init writes one");
-    options.out = std::filesystem::path("runs") / options.config.stem();
-  }
+  options.config = place.config;
+  options.out = place.out;
   options.overrides = flags.overrides;
   options.resume = flags.resume;
   options.trace = flags.trace;
   return options;
 }
 
-void print_result(const Flags& flags, const std::filesystem::path& out, const TrainResult& result) {
+void print_result(const TrainFlags& flags, const std::filesystem::path& out, const TrainResult& result) {
   if (flags.json) {
     nlohmann::ordered_json json = {{"status", result.finished ? "finished" : "interrupted"},
                                    {"run", out.string()},
@@ -89,7 +57,7 @@ void print_result(const Flags& flags, const std::filesystem::path& out, const Tr
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }
 
-void run(const Flags& flags) {
+void run(const TrainFlags& flags) {
   if (flags.help_config) {
     print("{}", describe_config());
     return;
@@ -116,21 +84,9 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_train(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TrainFlags>();
   CLI::App* command = app.add_subcommand(kTrain.name, kTrain.meaning);
-  command->add_option("config", flags->inputs, "Configuration (TOML); after --resume the run's directory")
-      ->check(some_path())
-      ->option_text("CONFIG.toml | RUN")
-      ->expected(0, 2);
-  command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
-      ->allow_extra_args(false);
-  command->add_option("--out", flags->out, "Directory of the run [runs/<name of CONFIG>]")->check(directory_to_make());
-  command->add_flag("--resume", flags->resume, "Continue RUN from its newest checkpoint: gyre train --resume RUN");
-  command->add_flag("--check", flags->check, "Check everything and say what the run would be; write nothing");
-  command->add_option("--trace", flags->trace, "Write what ran as Chrome trace (JSON) to this file")
-      ->check(file_to_write());
-  command->add_flag("--json", flags->json, "Print the result as one JSON object");
-  command->add_flag("--help-config", flags->help_config, "List every configuration key with its default, and exit");
+  declare_train_flags(*command, *flags);
   command->callback([flags] { run(*flags); });
 }
 

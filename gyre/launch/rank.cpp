@@ -31,10 +31,11 @@ class Reader {
   std::string text(const char* name) const {
     const auto value = find(name);
     if (!value) {
-      throw InputError(fmt::format("{} is not set, but {} is, and a launcher sets both; unset {} if none was used", name,
-                                   mark_, mark_));
+      throw InputError(fmt::format("{} is not set, but {} is, and a launcher sets both; unset {} if none was used",
+                                   name, mark_, mark_));
     }
-    if (value->empty()) throw InputError(fmt::format("{} is set to nothing; set or unset all that a launcher sets", name));
+    if (value->empty())
+      throw InputError(fmt::format("{} is set to nothing; set or unset all that a launcher sets", name));
     return *value;
   }
 
@@ -81,8 +82,7 @@ struct Launcher {
 // The mark by which the launcher is seen, or null.
 const char* mark_of(const Launcher& launcher, const Variables& variable) {
   if (launcher.except != nullptr && variable(launcher.except) == launcher.except_value) return nullptr;
-  const auto found =
-      std::ranges::find_if(launcher.marks, [&](const char* mark) { return variable(mark).has_value(); });
+  const auto found = std::ranges::find_if(launcher.marks, [&](const char* mark) { return variable(mark).has_value(); });
   return found == launcher.marks.end() ? nullptr : *found;
 }
 
@@ -95,9 +95,10 @@ void find_master(const Reader& reader, Rank& rank, const std::optional<std::stri
   } else if (otherwise) {
     rank.master_address = *otherwise;
   } else {
-    throw InputError(fmt::format("MASTER_ADDR is not set, and {} does not tell on which host rank 0 is; set it, as in "
-                                 "mpirun -x MASTER_ADDR=HOST",
-                                 rank.launcher));
+    throw InputError(
+        fmt::format("MASTER_ADDR is not set, and {} does not tell on which host rank 0 is; set it, as in "
+                    "mpirun -x MASTER_ADDR=HOST",
+                    rank.launcher));
   }
   rank.master_port = reader.number_or("MASTER_PORT", kUsualPort, 1, kMostPort);
 }
@@ -213,8 +214,7 @@ const Launcher* first_seen(std::span<const Launcher> from, const Variables& vari
 
 void check_below(const char* name, int number, const char* world_name, int world) {
   if (number < world) return;
-  throw InputError(
-      fmt::format("{} is {}, but {} is {}; ranks are counted from 0", name, number, world_name, world));
+  throw InputError(fmt::format("{} is {}, but {} is {}; ranks are counted from 0", name, number, world_name, world));
 }
 
 Rank read_counts(const Launcher& launcher, const Reader& reader) {

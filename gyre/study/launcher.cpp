@@ -2,19 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <memory>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/launch/child_process.h"
 #include "gyre/study/curves.h"
 
 namespace gyre {
@@ -24,92 +18,39 @@ std::filesystem::path log_of(const std::filesystem::path& directory) {
   return directory.string() + ".log";
 }
 
-std::string last_line(const std::filesystem::path& path) {
-  std::string text = read_file(path);
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text.substr(text.find_last_of("\n\r") + 1);
-}
+// A child process that hears when the study is stopped.
+class Child {
+ public:
+  // What it says goes to `log`, its results to `out`.
+  Child(std::vector<std::string> words, const OutputFile& out, const OutputFile& log, const LauncherOptions& options)
+      : process_({std::move(words), {}, out.descriptor(), log.descriptor()}),
+        on_stop_(options.stop, Kill{&process_, SIGINT}),
+        on_abandon_(options.abandon, Kill{&process_, SIGKILL}) {}
 
-// Starts a program with stdout and stderr in files; they may be the same.
-pid_t spawn(std::vector<std::string> words, const std::string& out, const std::string& errors) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  pollfd poll_entry() const { return process_.poll_entry(); }
+  void signal(int number) const { process_.signal(number); }
+  ChildEnd reap() { return process_.reap(); }
 
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  // A group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on. The signals that the study has
-  // blocked are not blocked there.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  pid_t child = 0;
-  const int error = posix_spawn(&child, words[0].c_str(), &files, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) throw RunError(fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
-  return child;
-}
+ private:
+  struct Kill {
+    const ChildProcess* child;
+    int number;
+    void operator()() const { child->signal(number); }
+  };
+  ChildProcess process_;
+  std::stop_callback<Kill> on_stop_, on_abandon_;
+};
 
-pid_t start_training(const StudyRun& run, bool resume, const LauncherOptions& options) {
+std::unique_ptr<Child> start_training(const StudyRun& run, bool resume, const LauncherOptions& options) {
   const auto directory = options.root / run.directory;
   make_directories(directory.parent_path());
   const auto config = directory.string() + ".toml";
   write_file_atomic(config, to_toml(run.config));
   std::vector<std::string> words = {options.program.string(), "train", config, "--out", directory.string()};
   if (resume) words.emplace_back("--resume");
-  const std::string log = log_of(directory).string();
-  return spawn(std::move(words), log, log);
+  const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+  return std::make_unique<Child>(std::move(words), log, log, options);
 }
-
-// A child process that can be waited for together with others, and that hears when the study is stopped.
-class Child {
- public:
-  Child(pid_t process, const LauncherOptions& options)
-      : process_(process),
-        descriptor_(static_cast<int>(syscall(SYS_pidfd_open, process, 0))),
-        on_stop_(std::in_place, options.stop, Kill{this, SIGINT}),
-        on_abandon_(std::in_place, options.abandon, Kill{this, SIGKILL}) {
-    if (descriptor_ >= 0) return;
-    const int error = errno;
-    kill(process_, SIGKILL);
-    reap();
-    throw RunError(fmt::format("a run cannot be watched: {}", std::strerror(error)));
-  }
-  ~Child() {
-    on_stop_.reset();
-    on_abandon_.reset();
-    close(descriptor_);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
-  // Through the descriptor: the number of a process that has ended may be another's by now.
-  void signal(int number) const { syscall(SYS_pidfd_send_signal, descriptor_, number, nullptr, 0); }
-  // Its exit code, or -1 if a signal ended it.
-  int reap() const {
-    int status = 0;
-    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  struct Kill {
-    const Child* child;
-    int number;
-    void operator()() const { child->signal(number); }
-  };
-  pid_t process_;
-  int descriptor_;
-  std::optional<std::stop_callback<Kill>> on_stop_, on_abandon_;
-};
 
 class Launcher {
  public:
@@ -131,8 +72,7 @@ class Launcher {
     if (status == RunStatus::Finished || status == RunStatus::Diverged) {
       ended_(run, status);
     } else {
-      const pid_t process = start_training(run, status == RunStatus::Begun, options_);
-      running_.push_back({&run, std::make_unique<Child>(process, options_)});
+      running_.push_back({&run, start_training(run, status == RunStatus::Begun, options_)});
     }
   }
 
@@ -155,13 +95,13 @@ class Launcher {
     std::unique_ptr<Child> child;
   };
 
-  void account(const StudyRun& run, int code) {
+  void account(const StudyRun& run, const ChildEnd& end) {
     const auto directory = options_.root / run.directory;
     const RunStatus status = status_of(directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
     const std::string what = fmt::format("{}: {}", directory.string(), last_line(log_of(directory)));
-    if (code == 2) throw InputError(what);
+    if (end.signal == 0 && end.code == 2) throw InputError(what);
     throw RunError(what);
   }
 
@@ -204,10 +144,13 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOpt
   const std::filesystem::path kept = directory.string() + ".diagnostics.json";
   if (!std::filesystem::exists(kept)) {
     const std::string out = kept.string() + ".tmp";
-    const Child child(
-        spawn({options.program.string(), "diagnose", directory.string(), "--json"}, out, log_of(directory).string()),
-        options);
-    if (child.reap() != 0) {
+    ChildEnd end;
+    {
+      const OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+      const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
+      end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
+    }
+    if (end.signal != 0 || end.code != 0) {
       if (options.stop.stop_requested()) return std::nullopt;
       throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
     }

@@ -53,9 +53,9 @@ const Environment kByHand = {{"RANK", "3"},
                              {"LOCAL_WORLD_SIZE", "2"},
                              {"MASTER_ADDR", "node1"},
                              {"MASTER_PORT", "4711"}};
-const Environment kTorchrun = with(kByHand, {{"TORCHELASTIC_RUN_ID", "fish"},
-                                             {"TORCHELASTIC_RESTART_COUNT", "2"},
-                                             {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+const Environment kTorchrun = with(
+    kByHand,
+    {{"TORCHELASTIC_RUN_ID", "fish"}, {"TORCHELASTIC_RESTART_COUNT", "2"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
 const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                               {"OMPI_COMM_WORLD_SIZE", "4"},
                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
@@ -65,9 +65,12 @@ const Environment kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                               {"MASTER_PORT", "4711"}};
 const Environment kHydra = {{"PMI_RANK", "3"},        {"PMI_SIZE", "4"},        {"MPI_LOCALRANKID", "1"},
                             {"MPI_LOCALNRANKS", "2"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "4711"}};
-const Environment kSlurmBatch = {{"SLURM_JOB_ID", "77"},        {"SLURM_JOB_NODELIST", "node[07-09]"},
-                                 {"SLURM_NTASKS", "6"},         {"SLURM_PROCID", "0"},
-                                 {"SLURM_LOCALID", "0"},        {"SLURM_NODEID", "0"},
+const Environment kSlurmBatch = {{"SLURM_JOB_ID", "77"},
+                                 {"SLURM_JOB_NODELIST", "node[07-09]"},
+                                 {"SLURM_NTASKS", "6"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_LOCALID", "0"},
+                                 {"SLURM_NODEID", "0"},
                                  {"SLURM_TASKS_PER_NODE", "2(x3)"}};
 const Environment kSlurm = with(kSlurmBatch, {{"SLURM_STEP_ID", "5"},
                                               {"SLURM_STEP_NODELIST", "node[07,09]"},
@@ -79,10 +82,9 @@ const Environment kSlurm = with(kSlurmBatch, {{"SLURM_STEP_ID", "5"},
                                               {"SLURM_NODEID", "1"},
                                               {"SLURM_RESTART_COUNT", "2"},
                                               {"MASTER_PORT", "4711"}});
-const Environment kOwn = {{"GYRE_RANK", "3"},        {"GYRE_WORLD_SIZE", "4"},
-                          {"GYRE_LOCAL_RANK", "3"},  {"GYRE_LOCAL_WORLD_SIZE", "4"},
-                          {"GYRE_STORE", "/store"},  {"GYRE_JOB", "9c3f"},
-                          {"GYRE_RESTART", "2"}};
+const Environment kOwn = {
+    {"GYRE_RANK", "3"},       {"GYRE_WORLD_SIZE", "4"}, {"GYRE_LOCAL_RANK", "3"}, {"GYRE_LOCAL_WORLD_SIZE", "4"},
+    {"GYRE_STORE", "/store"}, {"GYRE_JOB", "9c3f"},     {"GYRE_RESTART", "2"}};
 
 std::vector<Example> examples() {
   return {
@@ -154,8 +156,11 @@ TEST(FindRank, WhatIsMissingIsNamed) {
       EXPECT_THAT([&] { find_in(without(example.environment, {name})); },
                   ThrowsMessage<InputError>(StartsWith(name + " is not set")))
           << name << " of " << example.rank.launcher;
-      EXPECT_THAT([&] { find_in(with(example.environment, {{name, ""}})); },
-                  ThrowsMessage<InputError>(StartsWith(name + " is set to nothing")))
+      EXPECT_THAT(
+          [&] {
+            find_in(with(example.environment, {{name, ""}}));
+          },
+          ThrowsMessage<InputError>(StartsWith(name + " is set to nothing")))
           << name << " of " << example.rank.launcher;
     }
   }
@@ -165,12 +170,18 @@ TEST(FindRank, WhatIsNoNumberInRangeIsNamed) {
   for (const Example& example : examples()) {
     for (const std::string& name : example.numbers) {
       for (const char* value : {"x", "1x", " 1", "+1", "0x1", "1.0"}) {
-        EXPECT_THAT([&] { find_in(with(example.environment, {{name, value}})); },
-                    ThrowsMessage<InputError>(StartsWith(fmt::format("{} is '{}', which is no whole number", name, value))));
+        EXPECT_THAT(
+            [&] {
+              find_in(with(example.environment, {{name, value}}));
+            },
+            ThrowsMessage<InputError>(StartsWith(fmt::format("{} is '{}', which is no whole number", name, value))));
       }
       for (const char* value : {"-1", "2147483648", "99999999999999999999"}) {
-        EXPECT_THAT([&] { find_in(with(example.environment, {{name, value}})); },
-                    ThrowsMessage<InputError>(StartsWith(fmt::format("{} is {}; it can be ", name, value))));
+        EXPECT_THAT(
+            [&] {
+              find_in(with(example.environment, {{name, value}}));
+            },
+            ThrowsMessage<InputError>(StartsWith(fmt::format("{} is {}; it can be ", name, value))));
       }
     }
   }
@@ -182,11 +193,10 @@ TEST(FindRank, CountsThatContradictAreNamed) {
     for (int world = 1; world < 4; ++world) {
       for (int local_rank = 0; local_rank < 4; ++local_rank) {
         for (int local_world = 1; local_world < 4; ++local_world) {
-          const Environment environment =
-              with(kTorchrun, {{"RANK", std::to_string(rank)},
-                               {"WORLD_SIZE", std::to_string(world)},
-                               {"LOCAL_RANK", std::to_string(local_rank)},
-                               {"LOCAL_WORLD_SIZE", std::to_string(local_world)}});
+          const Environment environment = with(kTorchrun, {{"RANK", std::to_string(rank)},
+                                                           {"WORLD_SIZE", std::to_string(world)},
+                                                           {"LOCAL_RANK", std::to_string(local_rank)},
+                                                           {"LOCAL_WORLD_SIZE", std::to_string(local_world)}});
           if (rank < world && local_rank < local_world && local_world <= world) {
             EXPECT_TRUE(find_in(environment));
             continue;
@@ -220,8 +230,11 @@ TEST(FindRank, WhatIsSetByHandMustAgreeWithALauncher) {
   EXPECT_EQ(find_in(with(kSlurm, kByHand))->launcher, "RANK and WORLD_SIZE");
   EXPECT_EQ(find_in(with(kOpenMpi, kByHand))->rank, 3);
   for (const Environment& launched : {kSlurm, kOpenMpi, kHydra}) {
-    EXPECT_THAT([&] { find_in(with(with(launched, kByHand), {{"RANK", "2"}})); },
-                ThrowsMessage<InputError>(HasSubstr("says that this is rank 3 of 4; unset RANK and WORLD_SIZE")));
+    EXPECT_THAT(
+        [&] {
+          find_in(with(with(launched, kByHand), {{"RANK", "2"}}));
+        },
+        ThrowsMessage<InputError>(HasSubstr("says that this is rank 3 of 4; unset RANK and WORLD_SIZE")));
     EXPECT_THROW(find_in(with(with(launched, kByHand), {{"WORLD_SIZE", "5"}})), InputError);
   }
   // A shell that srun has started may start ranks.

@@ -1,0 +1,122 @@
+#include "gyre/launch/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kNotStarted = 127;
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool replaced = std::ranges::any_of(variables, [&](const auto& variable) { return variable.first == name; });
+    if (!replaced) all.emplace_back(text);
+  }
+  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
+  return all;
+}
+
+// In the child, between fork and exec, where nothing may be called that takes memory or a lock.
+[[noreturn]] void become(const ChildOptions& options, char* const* words, char* const* environment, pid_t parent,
+                         int complaints) {
+  // The parent may be gone already: then nobody would send the signal.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kNotStarted);
+  ::setpgid(0, 0);
+  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  ::dup2(options.out, STDOUT_FILENO);
+  ::dup2(options.errors, STDERR_FILENO);
+  // What this process holds back is not held back there. But a terminal does not stop it for writing from the
+  // background, and SIGUSR1 waits until it is ready to hear it.
+  sigset_t held;
+  sigemptyset(&held);
+  sigaddset(&held, SIGTTOU);
+  sigaddset(&held, SIGUSR1);
+  ::sigprocmask(SIG_SETMASK, &held, nullptr);
+  ::execve(words[0], words, environment);
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = ::write(complaints, &error, sizeof error);
+  ::_exit(kNotStarted);
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(ChildOptions options) {
+  const auto fail = [&options](const char* what, int error) {
+    throw RunError(fmt::format("{} cannot be {}: {}", options.words[0], what, std::strerror(error)));
+  };
+  std::vector<std::string> environment = environment_with(options.variables);
+  const std::vector<char*> words = pointers_to(options.words);
+  const std::vector<char*> variables = pointers_to(environment);
+  int complaints[2];  // the end for writing is closed by exec: an end without a word is success
+  if (::pipe2(complaints, O_CLOEXEC) != 0) fail("started", errno);
+  const pid_t parent = ::getpid();
+  process_ = ::fork();
+  if (process_ == 0) become(options, words.data(), variables.data(), parent, complaints[1]);
+  int error = process_ < 0 ? errno : 0;
+  ::close(complaints[1]);
+  while (error == 0 && ::read(complaints[0], &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  ::close(complaints[0]);
+  if (process_ < 0) fail("started", error);
+  if (error == 0) {
+    descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+    if (descriptor_ >= 0) return;
+    error = errno;
+    ::kill(process_, SIGKILL);
+  }
+  ::waitpid(process_, nullptr, 0);
+  fail("started", error);
+}
+
+ChildProcess::~ChildProcess() {
+  if (!reaped_) {
+    signal(SIGKILL);
+    reap();
+  }
+  ::close(descriptor_);
+}
+
+void ChildProcess::signal(int number) const {
+  ::syscall(SYS_pidfd_send_signal, descriptor_, number, nullptr, 0);
+}
+
+ChildEnd ChildProcess::reap() {
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  reaped_ = true;
+  if (WIFSIGNALED(status)) return {0, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+std::string last_line(const std::filesystem::path& log, uint64_t begin) {
+  const std::string all = read_file(log);
+  std::string text = begin < all.size() ? all.substr(begin) : "";
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text.substr(text.find_last_of("\n\r") + 1);
+}
+
+}  // namespace gyre

@@ -1,0 +1,286 @@
+#include "gyre/launch/launch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/text.h"
+#include "gyre/launch/child_process.h"
+#include "gyre/launch/rank.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 143;
+
+// A new directory that only this user may enter; it goes with the object.
+class PrivateDirectory {
+ public:
+  explicit PrivateDirectory(const fs::path& parent) {
+    std::string name = parent / "gyre-XXXXXX";  // mkdtemp(3) replaces the X
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw RunError(fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(),
+                                 std::strerror(errno)));
+    }
+    path_ = name;
+  }
+  ~PrivateDirectory() {
+    if (!kept_) remove_tree(path_);
+  }
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void keep() { kept_ = true; }
+
+ private:
+  fs::path path_;
+  bool kept_ = false;
+};
+
+// Where ranks other than 0 write.
+class Logs {
+ public:
+  explicit Logs(const LaunchOptions& options) : directory_(options.logs) {
+    if (directory_.empty()) {
+      directory_ = own_.emplace(options.temporary).path();
+    } else {
+      make_directories(directory_);
+    }
+  }
+
+  fs::path of(int rank, int restart) const {
+    return directory_ / (restart == 0 ? fmt::format("rank-{}.log", rank)
+                                      : fmt::format("rank-{}.restart-{}.log", rank, restart));
+  }
+  // They stay, because somebody was told to look at them.
+  void keep() {
+    if (own_) own_->keep();
+  }
+
+ private:
+  std::optional<PrivateDirectory> own_;
+  fs::path directory_;
+};
+
+std::string random_job() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
+    throw RunError(fmt::format("no random number can be had: {}", std::strerror(errno)));
+  }
+  return fmt::format("{:016x}", number);
+}
+
+std::string name_of_signal(int signal) {
+  const char* const name = ::sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+// All ranks from their start to the end of the last of them.
+class Attempt {
+ public:
+  Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart)
+      : options_(options), logs_(logs), restart_(restart), store_(options.temporary) {
+    for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
+  }
+
+  // Blocks until all have ended.
+  void wait(SignalQueue& signals) {
+    while (std::ranges::any_of(ranks_, &RankProcess::runs)) {
+      wait_for_something(signals);
+      for (int signal = signals.next(); signal != 0; signal = signals.next()) pass_on(signal);
+      reap();
+      if (deadline_ && Clock::now() >= *deadline_) kill_all();
+    }
+  }
+
+  // Whether a signal to stop came.
+  bool stopped() const { return stop_ != 0; }
+
+  // What the launcher is to end with.
+  int exit_code() const {
+    if (cause_) return cause_->end->signal != 0 ? 1 : cause_->end->code;
+    const auto ended = std::ranges::find_if(ranks_, [&](const RankProcess& rank) { return is_stop(*rank.end); });
+    if (ended != ranks_.end() && ended->end->signal == 0) return ended->end->code;
+    return abandoned_ || ended != ranks_.end() ? exit_code_of_stop() : 0;
+  }
+
+  // What has gone wrong, unless rank 0 has told it: it writes where this process does.
+  std::string complaint() {
+    if (!cause_ || rank_zero_has_told()) return "";
+    const ChildEnd end = *cause_->end;
+    const std::string name = fmt::format("rank {}", cause_->rank);
+    std::string text = end.signal != 0 ? fmt::format("{} was killed by {}", name, name_of_signal(end.signal))
+                                       : fmt::format("{} failed with exit code {}", name, end.code);
+    if (cause_->rank != 0) {
+      const std::string words = printable(last_line(cause_->log, cause_->log_begin));
+      if (!words.empty()) {
+        text += fmt::format(": {} ({})", words, cause_->log.string());
+        logs_.keep();
+      }
+    }
+    std::vector<std::string> killed;
+    for (const RankProcess& rank : ranks_) {
+      if (rank.killed && !abandoned_) killed.push_back(std::to_string(rank.rank));
+    }
+    if (!killed.empty()) text += fmt::format("; killed, since they went on: {}", join(killed, ", "));
+    return text;
+  }
+
+ private:
+  struct RankProcess {
+    int rank = 0;
+    fs::path log;
+    uint64_t log_begin = 0;  // an earlier launch may have written to it
+    std::unique_ptr<ChildProcess> child;
+    std::optional<ChildEnd> end;
+    bool killed = false;  // by us
+
+    bool runs() const { return !end; }
+    bool has_ended() const {
+      pollfd entry = child->poll_entry();
+      return ::poll(&entry, 1, 0) == 1;
+    }
+  };
+
+  void start(int rank, const std::string& job) {
+    RankProcess started;
+    started.rank = rank;
+    ChildOptions child;
+    child.words = restart_ == 0 ? options_.command : options_.again;
+    const std::string world = std::to_string(options_.ranks);
+    child.variables = {{kRankVariable, std::to_string(rank)},
+                       {kWorldVariable, world},
+                       {kLocalRankVariable, std::to_string(rank)},
+                       {kLocalWorldVariable, world},
+                       {kStoreVariable, store_.path().string()},
+                       {kJobVariable, job},
+                       {kRestartVariable, std::to_string(restart_)}};
+    std::optional<OutputFile> log;
+    if (rank != 0) {
+      started.log = logs_.of(rank, restart_);
+      log.emplace(started.log, O_WRONLY | O_CREAT | O_APPEND);
+      started.log_begin = fs::file_size(started.log);
+      child.out = child.errors = log->descriptor();
+    }
+    started.child = std::make_unique<ChildProcess>(std::move(child));
+    ranks_.push_back(std::move(started));
+  }
+
+  // A signal, the end of a rank, or the deadline.
+  void wait_for_something(const SignalQueue& signals) const {
+    std::vector<pollfd> entries = {signals.poll_entry()};
+    for (const RankProcess& rank : ranks_) {
+      if (rank.runs()) entries.push_back(rank.child->poll_entry());
+    }
+    int milliseconds = -1;
+    if (deadline_) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+      milliseconds = static_cast<int>(std::max<int64_t>(0, left.count()));
+    }
+    ::poll(entries.data(), entries.size(), milliseconds);
+  }
+
+  void pass_on(int signal) {
+    if (signal == SIGUSR1) {
+      if (ranks_[0].runs()) ranks_[0].child->signal(signal);
+    } else if (stop_ == 0) {
+      stop_ = signal;
+      for (const RankProcess& rank : ranks_) {
+        if (rank.runs()) rank.child->signal(signal);
+      }
+    } else {
+      abandoned_ = true;
+      kill_all();
+    }
+  }
+
+  void kill_all() {
+    deadline_.reset();
+    for (RankProcess& rank : ranks_) {
+      if (!rank.runs() || rank.has_ended()) continue;  // who has ended by itself was not killed
+      rank.killed = true;
+      rank.child->signal(SIGKILL);
+    }
+  }
+
+  void reap() {
+    for (RankProcess& rank : ranks_) {
+      if (!rank.runs() || !rank.has_ended()) continue;
+      rank.end = rank.child->reap();
+      if (rank.killed || is_success(*rank.end)) continue;
+      const bool failed = !is_stop(*rank.end);
+      const bool more_telling = cause_ == nullptr || (may_be_a_report(*cause_->end) && !may_be_a_report(*rank.end));
+      if (failed && more_telling) cause_ = &rank;
+      // Without this one the others do not come to an orderly end.
+      if ((failed || rank.end->signal != 0) && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
+    }
+  }
+
+  static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
+  // Of nothing more than that another has failed. Who notices that may end before the other has quite ended.
+  static bool may_be_a_report(const ChildEnd& end) { return end.signal == 0 && end.code == 1; }
+  // Whether a rank has ended because it was asked to. Before it can hear a signal, that ends it.
+  bool is_stop(const ChildEnd& end) const {
+    return end.code == kInterrupted || end.code == kTerminated || (stop_ != 0 && end.signal == stop_);
+  }
+  int exit_code_of_stop() const { return stop_ == SIGINT ? kInterrupted : kTerminated; }
+
+  bool rank_zero_has_told() const {
+    if (cause_->end->signal != 0) return false;
+    if (cause_->rank == 0) return true;
+    // What is wrong with the input, or diverges, is so for all.
+    const int code = cause_->end->code;
+    return (code == kBadInput || code == kDiverged) && !ranks_[0].killed && ranks_[0].end->code == code;
+  }
+
+  const LaunchOptions& options_;
+  Logs& logs_;
+  int restart_;
+  PrivateDirectory store_;
+  std::vector<RankProcess> ranks_;             // not changed once all are started
+  const RankProcess* cause_ = nullptr;         // the rank that failed by itself, and first
+  std::optional<Clock::time_point> deadline_;  // for those that are left
+  int stop_ = 0;                               // the signal that asked for it
+  bool abandoned_ = false;
+};
+
+// Whether the next attempt could do better.
+bool is_worth_another(int exit_code) {
+  return exit_code != 0 && exit_code != kBadInput && exit_code != kDiverged && exit_code != kInterrupted &&
+         exit_code != kTerminated;
+}
+
+}  // namespace
+
+int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
+  Logs logs(options);
+  const std::string job = random_job();
+  for (int restart = 0;; ++restart) {
+    Attempt attempt(options, logs, job, restart);
+    attempt.wait(signals);
+    const int code = attempt.exit_code();
+    const bool again = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
+    std::string complaint = attempt.complaint();
+    if (again) {
+      if (complaint.empty()) complaint = "rank 0 failed";
+      complaint += fmt::format("; restart {} of {}", restart + 1, options.max_restarts);
+    }
+    if (!complaint.empty()) options.say(complaint);
+    if (!again) return code;
+  }
+}
+
+}  // namespace gyre

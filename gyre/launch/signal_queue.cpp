@@ -1,0 +1,37 @@
+#include "gyre/launch/signal_queue.h"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+SignalQueue::SignalQueue() {
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&heard, number);
+  struct sigaction hangup {};
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&heard, SIGHUP);
+  descriptor_ = ::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (descriptor_ < 0) throw RunError(fmt::format("signals cannot be heard: {}", std::strerror(errno)));
+  ::pthread_sigmask(SIG_BLOCK, &heard, &mask_before_);
+}
+
+SignalQueue::~SignalQueue() {
+  while (next() != 0) {
+  }
+  ::close(descriptor_);
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+int SignalQueue::next() {
+  signalfd_siginfo info{};
+  return ::read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+}  // namespace gyre
