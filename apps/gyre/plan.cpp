@@ -47,6 +47,7 @@ int64_t parse_bytes(const std::string& text) {
 PlanOptions plan_options(const Config& config, const Flags& flags) {
   PlanOptions options;
   options.workers = static_cast<int>(config.pipeline.stages);
+  options.replicas = static_cast<int>(config.pipeline.replicas);
   options.window = config.pipeline.accumulate;
   options.own = config.pipeline.own;
   options.names = schedule_options(config).names;
@@ -59,6 +60,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
 nlohmann::ordered_json to_json(const PlanRow& row) {
   return {{"schedule", row.schedule.name},
           {"stages", row.schedule.stages},
+          {"replicas", row.schedule.replicas},
           {"pipelines", row.pipelines},
           {"accumulate", row.schedule.window},
           {"recompute", row.recompute},
@@ -87,6 +89,10 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan) {
 
 void print_table(const Plan& plan, const Config& config) {
   print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
+  if (config.pipeline.replicas > 1) {
+    print("of {} replicas together, each on {} workers; accumulate is of each\n", config.pipeline.replicas,
+          config.pipeline.stages);
+  }
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
   for (const PlanRow& row : plan.rows) {
@@ -120,7 +126,9 @@ void run(const Flags& flags) {
 void add_plan(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kPlan.name, kPlan.meaning);
-  command->add_option("config", flags->config, "Configuration (TOML); [pipeline] stages says how many workers")
+  command
+      ->add_option("config", flags->config,
+                   "Configuration (TOML); [pipeline] stages says how many workers a replica has")
       ->check(some_path())
       ->required();
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")

@@ -12,7 +12,7 @@
 namespace gyre::app {
 namespace {
 
-const OptionNames kFlagNames{"--stages", "--window", "--tb-over-tf", true};
+const OptionNames kFlagNames{"--stages", "--window", "--replicas", "--tb-over-tf", true};
 constexpr int64_t kDefaultWindows = 8;
 constexpr int64_t kLongestDefaultWindow = 4096;  // a window's program is held in memory
 
@@ -25,10 +25,11 @@ int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
 }
 
 // Where no window is given: schedules with a flush take all microbatches into one, the others what suits them.
-int64_t default_window(const ScheduleOptions& options, int64_t microbatches) {
+int64_t default_window(const ScheduleOptions& options, int64_t all_microbatches) {
   const ScheduleKind* kind = schedule_kinds().find(options.name);
   if (kind == nullptr) return 1;  // a file gives its own
   const SuitableWindows windows = kind->windows(options);
+  const int64_t microbatches = all_microbatches / options.replicas;
   return windows.takes_all && microbatches > 0 ? dividing_window(microbatches, windows.multiple_of) : windows.usual;
 }
 
@@ -87,7 +88,9 @@ void ScheduleFlags::add_to(CLI::App& command) {
                          schedules_with_stages_sharing_workers()));
   add_number(command, "--microbatches", microbatches, {0, kMostSteps}, "Microbatches of the run; 0: eight windows");
   add_number(command, "--window", options.window, {0, kMostWindow},
-             "Microbatches of one update; 0: what suits the schedule");
+             "Microbatches of each replica in one update; 0: what suits the schedule");
+  add_number(command, "--replicas", options.replicas, {1, kMostStages},
+             "Copies of the whole pipeline, each on workers of its own: data parallelism");
   add_own_flags(command, kFlagNames, own);
   add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
 }
@@ -105,7 +108,8 @@ Schedule ScheduleFlags::load() {
     options.own = own_options(options.name, kFlagNames, own);
     if (options.window == 0) {
       options.window = default_window(options, microbatches);
-      if (options.window == microbatches) options.names.window = "--microbatches";  // what there is to change
+      if (options.window * options.replicas == microbatches)
+        options.names.window = "--microbatches";  // what there is to change
     }
     schedule = load_schedule(options, false);
   }

@@ -31,6 +31,7 @@ struct DataSettings {
 struct PipelineSettings {
   std::string schedule = ScheduleOptions().name;
   int64_t stages = ScheduleOptions().stages;
+  int64_t replicas = ScheduleOptions().replicas;
   int64_t microbatch = 8;
   int64_t accumulate = ScheduleOptions().window;
   double tb_over_tf = ScheduleOptions().tb_over_tf;
@@ -49,8 +50,12 @@ struct PipelineSettings {
           fmt::format("stages; at most layers + 2. One worker each; several on a worker under {}",
                       schedules_with_stages_sharing_workers())
               .c_str());
+    visit("replicas", self.replicas, between(1, kMostStages),
+          "copies of the whole pipeline, each on workers of its own: data parallelism. An update takes microbatch x "
+          "accumulate x replicas sequences");
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
-    visit("accumulate", self.accumulate, between(1, kMostWindow), "microbatches in one update's window");
+    visit("accumulate", self.accumulate, between(1, kMostWindow),
+          "microbatches of each replica in one update's window");
     visit("tb_over_tf", self.tb_over_tf, between(kLeastRatio, kMostRatio),
           "time of a backward in forwards, for which schedules that search for an order make it");
     visit("weights", self.weights, one_of(weight_choices()),

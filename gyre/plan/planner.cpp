@@ -74,6 +74,7 @@ class Planner {
     schedule.own = options_.own.of_kind(kind.name);
     schedule.stages = static_cast<int>(options_.workers * stages_per_worker(kind, schedule.own));
     schedule.window = options_.window;
+    schedule.replicas = options_.replicas;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (kind.variants == nullptr) return add(schedule);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
 
 namespace gyre {
@@ -10,7 +12,11 @@ namespace {
 const Segment& checked(const Pipeline& pipeline, const Segment& segment) {
   const Schedule& schedule = *segment.schedule;
   const auto& placement = pipeline.schedule().placement;
-  const bool fits = schedule.forward_only ? schedule.placement[0] == placement[0] : schedule.placement == placement;
+  const auto& own = schedule.placement;
+  // A forward-only schedule has the first of the pipelines.
+  const bool fits = schedule.forward_only
+                        ? own.size() <= placement.size() && std::equal(own.begin(), own.end(), placement.begin())
+                        : own == placement;
   if (!fits) throw InputError(fmt::format("schedule {}: its placement is not the pipeline's", schedule.name));
   return segment;
 }

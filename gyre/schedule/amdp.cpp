@@ -257,21 +257,22 @@ int64_t block_size_of(const AmdpOptions& options, int pipelines) {
 // Microbatches of a repetition, after which windows and blocks begin together. Says what to lower where the programs
 // (a prologue and a period of that length) would be too long.
 int64_t checked_shift(const AmdpOptions& options, int64_t block_size) {
-  const int64_t longest = kMostActions / (4LL * options.stages);
+  const int64_t longest = most_actions(options) / (4LL * options.stages);
   const int64_t shift = options.window / std::gcd(options.window, block_size) * block_size;
   if (shift <= longest) return shift;
   const OptionNames& names = options.names;
   if (block_size > longest) {
     throw InputError(
         fmt::format("schedule amdp: on {} stages a block of {} microbatches makes programs of more than {} actions, "
-                    "which are held in memory; make {}, {} or {} smaller",
-                    options.stages, block_size, kMostActions, names.of("intake"), names.of("pipelines"), names.stages));
+                    "which are held in memory; make {}, {} or {} smaller{}",
+                    options.stages, block_size, most_actions(options), names.of("intake"), names.of("pipelines"),
+                    names.stages, or_fewer_replicas(options)));
   }
   const int64_t fitting = std::min(longest, options.window) / block_size * block_size;
-  throw InputError(
-      fmt::format("schedule amdp: windows of {} and blocks of {} microbatches meet only after {}, which makes programs "
-                  "of more than {} actions; make {} {}",
-                  options.window, block_size, shift, kMostActions, names.window, fitting));
+  throw InputError(fmt::format(
+      "schedule amdp: windows of {} and blocks of {} microbatches meet only after {}, which makes programs "
+      "of more than {} actions; make {} {}{}",
+      options.window, block_size, shift, most_actions(options), names.window, fitting, or_fewer_replicas(options)));
 }
 
 Schedule build_with(const AmdpOptions& options, const Placement& placement, int preload) {

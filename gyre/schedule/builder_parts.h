@@ -19,7 +19,12 @@ inline int64_t flushed_actions(int64_t stages, int64_t window) {
   return stages * (2 * window + 1);
 }
 
-// Options in range, windows of at least `least_window`, and programs no longer than kMostActions; else InputError says
+// Of one replica's programs; all are held in memory.
+int64_t most_actions(const ScheduleOptions& options);
+// The end of an error that says which sizes to make smaller.
+std::string or_fewer_replicas(const ScheduleOptions& options);
+
+// Options in range, windows of at least `least_window`, and programs no longer than most_actions; else InputError says
 // which size to change, and to what.
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window = 1);
 

@@ -9,6 +9,7 @@
 #include "gyre/core/text.h"
 #include "gyre/schedule/builder_parts.h"
 #include "gyre/schedule/builtins.h"
+#include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/limits.h"
 
 namespace gyre {
@@ -53,7 +54,9 @@ std::string OptionNames::of(std::string_view key) const {
 }
 
 Schedule make_schedule(const ScheduleOptions& options) {
-  if (const ScheduleKind* kind = schedule_kinds().find(options.name)) return kind->build(options);
+  if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
+    return replicated(kind->build(options), options.replicas, options.names);
+  }
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));
 }
@@ -63,8 +66,9 @@ void check_options(const ScheduleOptions& options) {
     if (value >= least && value <= most) return;
     throw InputError(fmt::format("schedule {}: {} is {}; give {} to {}", options.name, what, value, least, most));
   };
-  check(options.names.stages, options.stages, 1, kMostStages);
-  check(options.names.window, options.window, 1, kMostWindow);
+  check(options.names.replicas, options.replicas, 1, kMostStages);
+  check(options.names.stages, options.stages, 1, kMostStages / options.replicas);
+  check(options.names.window, options.window, 1, kMostWindow / options.replicas);
   check_range(fmt::format("schedule {}: {}", options.name, options.names.tb_over_tf), options.tb_over_tf,
               between(kLeastRatio, kMostRatio));
   options.own.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
@@ -76,6 +80,14 @@ SuitableWindows flushing_windows(const ScheduleOptions& options) {
   return {.usual = 2LL * options.stages, .takes_all = true};
 }
 
+int64_t most_actions(const ScheduleOptions& options) {
+  return kMostActions / options.replicas;
+}
+
+std::string or_fewer_replicas(const ScheduleOptions& options) {
+  return options.replicas == 1 ? "" : fmt::format(", or {} smaller", options.names.replicas);
+}
+
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window) {
   check_options(options);
   if (options.window < least_window) {
@@ -84,18 +96,21 @@ void check_length(const ScheduleOptions& options, CountActions count, int64_t le
                     options.name, options.window, options.stages, options.names.window, least_window));
   }
   const int64_t actions = count(options.stages, options.window);
-  if (actions <= kMostActions) return;
+  const int64_t most = most_actions(options);
+  if (actions <= most) return;
   int64_t fitting = 0;  // the longest window that does, by halving, since the count grows with it
   for (int64_t too_long = options.window; too_long - fitting > 1;) {
     const int64_t middle = fitting + (too_long - fitting) / 2;
-    (count(options.stages, middle) <= kMostActions ? fitting : too_long) = middle;
+    (count(options.stages, middle) <= most ? fitting : too_long) = middle;
   }
   throw InputError(fmt::format(
-      "schedule {}: {} stages and a window of {} microbatches make programs of {} actions, and at most {} are held in "
-      "memory; make {}",
-      options.name, options.stages, options.window, actions, kMostActions,
+      "schedule {}: {} stages and a window of {} microbatches make programs of {} actions{}, and at most {} are held "
+      "in memory; make {}{}",
+      options.name, options.stages, options.window, actions,
+      options.replicas == 1 ? "" : fmt::format(" in each of {} replicas", options.replicas), kMostActions,
       fitting >= least_window ? fmt::format("{} at most {}", options.names.window, fitting)
-                              : options.names.stages + " smaller"));
+                              : options.names.stages + " smaller",
+      or_fewer_replicas(options)));
 }
 
 Schedule one_pipeline(const ScheduleOptions& options) {

@@ -14,7 +14,7 @@ namespace gyre {
 
 // What the user calls the options; errors speak of them so. Flags and configurations have their own names.
 struct OptionNames {
-  std::string stages = "stages", window = "the window", tb_over_tf = "tb_over_tf";
+  std::string stages = "stages", window = "the window", replicas = "replicas", tb_over_tf = "tb_over_tf";
   bool are_flags = false;
   // Of an option of the schedule's own: "chunks" or "--chunks".
   std::string of(std::string_view key) const;
@@ -23,7 +23,8 @@ struct OptionNames {
 struct ScheduleOptions {
   std::string name = "pipedream";  // one of schedule_names()
   int stages = 1;
-  int64_t window = 1;     // microbatches per update
+  int64_t window = 1;     // microbatches per update, of each replica
+  int replicas = 1;       // of the whole pipeline, each on workers of its own
   double tb_over_tf = 2;  // time of a backward in forwards, for which schedules that search for an order make it
   OptionTable own = {};   // of the schedule's own; empty: its defaults
   OptionNames names = {};
@@ -40,7 +41,7 @@ struct SuitableWindows {
 struct ScheduleKind {
   std::string name;
   std::string meaning;
-  Schedule (*build)(const ScheduleOptions&);
+  Schedule (*build)(const ScheduleOptions&);  // one replica
   SuitableWindows (*windows)(const ScheduleOptions&);
   OptionTable own = {};                                            // its own options, at their defaults
   int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1
@@ -54,8 +55,9 @@ int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own);
 // Those that do, for texts that say so: "interleaved-1f1b, ...".
 std::string schedules_with_stages_sharing_workers();
 
-// Errors: InputError for an unknown name (suggests the nearest), for options the schedule cannot serve, and for
-// programs longer than kMostActions; all before anything is built.
+// What the kind builds, and replicas of it (data_parallel.h). Errors: InputError for an unknown name (suggests the
+// nearest), for options the schedule cannot serve, and for programs longer than kMostActions; all before anything is
+// built.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 

@@ -1,10 +1,46 @@
-// Forward only: evaluation over the workers and the first replicas of a training schedule. One pipeline keeps them all
-// busy, since a forward has nothing to wait for but the forward before it.
+// Forward only: evaluation over the workers and replicas of a training schedule. One pipeline keeps all the workers
+// that it crosses busy, since a forward has nothing to wait for but the forward before it. So there is one for each set
+// of workers: the first of every replica under data parallelism, which are the training schedule's first pipelines.
 #include <algorithm>
 
 #include "gyre/schedule/builder_parts.h"
 
 namespace gyre {
+namespace {
+
+// The first pipelines up to one that shares a worker with those before it.
+int disjoint_pipelines(const Schedule& training) {
+  std::vector<int> taken(static_cast<size_t>(training.workers), -1);  // by which pipeline
+  for (int pipeline = 0; pipeline < training.pipelines; ++pipeline) {
+    for (const int worker : training.placement[pipeline]) {
+      int& by = taken[static_cast<size_t>(worker)];
+      if (by >= 0 && by < pipeline) return pipeline;
+      by = pipeline;
+    }
+  }
+  return training.pipelines;
+}
+
+// What the worker does of the pipeline. At one moment a microbatch is at one stage: when the worker's first stage runs
+// the pipeline's n-th microbatch, its stage s runs the one that came s - first earlier.
+Program write_program(const Schedule& schedule, int pipeline, int worker) {
+  std::vector<int> hosted;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    if (schedule.placement[pipeline][stage] == worker) hosted.push_back(stage);
+  }
+  Program program;
+  const int64_t lag = hosted.back() - hosted.front();
+  for (int64_t moment = 0; moment <= lag; ++moment) {
+    auto& actions = moment < lag ? program.prologue : program.period;
+    for (auto stage = hosted.rbegin(); stage != hosted.rend(); ++stage) {
+      const int64_t n = moment - (*stage - hosted.front());
+      if (n >= 0) actions.push_back(forward(*stage, n * schedule.pipelines + pipeline, pipeline));
+    }
+  }
+  return program;
+}
+
+}  // namespace
 
 Schedule build_forward_only(const Schedule& training) {
   Schedule schedule;
@@ -12,25 +48,15 @@ Schedule build_forward_only(const Schedule& training) {
   schedule.forward_only = true;
   schedule.stages = training.stages;
   schedule.workers = training.workers;
-  schedule.placement = {training.placement[0]};
+  schedule.pipelines = disjoint_pipelines(training);
+  schedule.shift = schedule.pipelines;
+  schedule.placement.assign(training.placement.begin(), training.placement.begin() + schedule.pipelines);
   schedule.owner = training.owner;
   schedule.programs.resize(schedule.workers);
-  for (int worker = 0; worker < schedule.workers; ++worker) {
-    std::vector<int> hosted;
-    for (int stage = 0; stage < schedule.stages; ++stage) {
-      if (schedule.placement[0][stage] == worker) hosted.push_back(stage);
-    }
-    if (hosted.empty()) continue;
-    // At one moment a microbatch is at one stage: when the worker's first stage runs microbatch m, its stage s runs
-    // the one that came s - first earlier.
-    Program& program = schedule.programs[worker];
-    const int64_t lag = hosted.back() - hosted.front();
-    for (int64_t moment = 0; moment <= lag; ++moment) {
-      auto& actions = moment < lag ? program.prologue : program.period;
-      for (auto stage = hosted.rbegin(); stage != hosted.rend(); ++stage) {
-        const int64_t microbatch = moment - (*stage - hosted.front());
-        if (microbatch >= 0) actions.push_back(forward(*stage, microbatch));
-      }
+  for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
+    for (const int worker : schedule.placement[pipeline]) {
+      Program& program = schedule.programs[worker];
+      if (program.period.empty()) program = write_program(schedule, pipeline, worker);
     }
   }
   return schedule;

@@ -7,6 +7,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/schedule/csv.h"
+#include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
 
@@ -27,7 +28,7 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
     throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,
                                  schedule.window, options.stages, options.window));
   }
-  return schedule;
+  return replicated(std::move(schedule), options.replicas, options.names);
 }
 
 }  // namespace gyre

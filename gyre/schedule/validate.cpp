@@ -53,7 +53,6 @@ class ByKind {
     if (values.empty()) values.resize(replicas_);
     return values[place(pipeline, stage)];
   }
-  bool has(ActionKind kind) const { return !values_[number(kind)].empty(); }
 
  private:
   static size_t number(ActionKind kind) {
@@ -174,19 +173,34 @@ class Validation {
     check_adopts(counts);
   }
 
-  // Versions change either at the updates or at adoptions; in a schedule that has adoptions every replica must adopt
-  // every update, and one with several pipelines must have them.
+  // A pipeline's versions change either at the updates or at adoptions. One with adoptions must adopt every update of
+  // every stage; one without changes with the owners, so each of its stages must stand beside its owner.
   void check_adopts(const ByKind<int>& counts) {
-    adopts_ = (schedule_.pipelines > 1 || counts.has(ActionKind::Adopt)) && !schedule_.forward_only;
-    if (!adopts_) return;
+    adopts_.resize(static_cast<size_t>(schedule_.pipelines));
+    if (schedule_.forward_only) return;
+    for (const Program& program : schedule_.programs) {
+      for (const auto* actions : {&program.prologue, &program.period}) {
+        for (const Action& action : *actions) {
+          if (action.kind == ActionKind::Adopt) adopts_[static_cast<size_t>(action.pipeline)] = true;
+        }
+      }
+    }
+    const int64_t updates = schedule_.shift / schedule_.window;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
+        const int worker = schedule_.worker_of(pipeline, stage), owner = schedule_.owner[stage];
+        if (!adopts_[static_cast<size_t>(pipeline)]) {
+          if (worker == owner) continue;
+          fail(
+              fmt::format("pipeline {} has no A, and its stage {} is on worker {}, not on {}, which updates it; where "
+                          "they differ, every update is adopted",
+                          pipeline, stage, worker, owner));
+        }
         const int* found = counts.find(ActionKind::Adopt, pipeline, stage);
         const int64_t count = found == nullptr ? 0 : *found;
-        const int64_t updates = schedule_.shift / schedule_.window;
         if (count == updates) continue;
         fail(fmt::format("the period of worker {} has {} A of stage {} of pipeline {}, and {} updates are made of it",
-                         schedule_.worker_of(pipeline, stage), count, stage, pipeline, updates));
+                         worker, count, stage, pipeline, updates));
       }
     }
   }
@@ -408,7 +422,8 @@ class Validation {
           fail(schedule_.owner[stage], Action{ActionKind::Update, 0, stage, window}, "is missing");
       }
     }
-    for (int pipeline = 0; pipeline < schedule_.pipelines && adopts_; ++pipeline) {
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      if (!adopts_[static_cast<size_t>(pipeline)]) continue;
       for (int stage = 0; stage < schedule_.stages; ++stage) {
         for (int64_t window = 0; window < microbatches_ / schedule_.window; ++window) {
           const Action adopt{ActionKind::Adopt, pipeline, stage, window};
@@ -440,7 +455,7 @@ class Validation {
   mutable RingMap<int64_t> gradients_;  // by stage and window: how many are in
   std::deque<int> runnable_;
   std::vector<bool> queued_;
-  bool adopts_ = false;  // versions change at adoptions
+  std::vector<bool> adopts_;  // [pipeline]: its versions change at adoptions
 };
 
 // The sizes fit each other, and every worker that is named is there.

@@ -207,16 +207,21 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));
   MemoryParts& process = predicted.process;
-  for (const WorkerMemory& worker : predicted.workers) {
-    process.weights += static_cast<double>(worker.weights);
+  const auto replicas = static_cast<size_t>(config.pipeline.replicas);
+  for (size_t number = 0; number < predicted.workers.size(); ++number) {
+    const WorkerMemory& worker = predicted.workers[number];
+    // The versions that one replica of the whole pipeline reads are those that all of them do.
+    if (number < predicted.workers.size() / replicas) process.weights += static_cast<double>(worker.weights);
     process.gradients += static_cast<double>(worker.gradients);
     process.optimizer += static_cast<double>(worker.optimizer);
     process.activations += static_cast<double>(worker.activations);
   }
-  // Of a version that all replicas of a stage read there is one copy here.
+  // Of a version that all replicas of a stage read there is one copy here; and where a replica of the whole pipeline
+  // has not adopted the newest yet, the one before is held too.
+  const auto pipelines = static_cast<double>(schedule.pipelines / config.pipeline.replicas);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     process.weights -=
-        static_cast<double>(schedule.pipelines - 1) * static_cast<double>(costs.stage(stage).weight_bytes);
+        (replicas > 1 ? pipelines - 2 : pipelines - 1) * static_cast<double>(costs.stage(stage).weight_bytes);
   }
   return predicted;
 }

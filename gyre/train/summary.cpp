@@ -79,14 +79,25 @@ std::string model_line(const Config& config, const std::vector<StageRow>& rows) 
 }
 
 std::string updates_line(const Config& config, const Dataset& dataset) {
-  const double tokens = static_cast<double>(config.pipeline.accumulate) *
+  const double tokens = static_cast<double>(config.pipeline.replicas) *
+                        static_cast<double>(config.pipeline.accumulate) *
                         static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
   const double all = tokens * static_cast<double>(config.run.updates);
   return line("updates",
-              fmt::format("{} of {} tokens ({} microbatch{} x {} sequences x {}): {} in all, the data {:.3g} times",
-                          config.run.updates, human_count(tokens), config.pipeline.accumulate,
-                          config.pipeline.accumulate == 1 ? "" : "es", config.pipeline.microbatch, config.model.context,
-                          human_count(all), all / static_cast<double>(std::max<int64_t>(1, dataset.train().size()))));
+              fmt::format("{} of {} tokens ({}{} microbatch{} x {} sequences x {}): {} in all, the data {:.3g} times",
+                          config.run.updates, human_count(tokens),
+                          config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
+                          config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es",
+                          config.pipeline.microbatch, config.model.context, human_count(all),
+                          all / static_cast<double>(std::max<int64_t>(1, dataset.train().size()))));
+}
+
+std::string schedule_line(const Config& config, const Schedule& schedule) {
+  const int64_t replicas = config.pipeline.replicas;
+  return line("schedule", fmt::format("{} on {} worker{}{}, weights {}, executor {}", schedule.name, schedule.workers,
+                                      schedule.workers == 1 ? "" : "s",
+                                      replicas == 1 ? "" : fmt::format(" ({} replicas)", replicas),
+                                      to_string(weight_policy(config, schedule)), config.pipeline.executor));
 }
 
 std::string memory_line(const PredictedMemory& memory, const MemoryLimit& limit) {
@@ -116,9 +127,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text += updates_line(config, dataset);
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
-  text += line("schedule", fmt::format("{} on {} worker{}, weights {}, executor {}", schedule.name, schedule.workers,
-                                       schedule.workers == 1 ? "" : "s", to_string(weight_policy(config, schedule)),
-                                       config.pipeline.executor));
+  text += schedule_line(config, schedule);
   text += memory_line(memory, limit);
   text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);
   text.pop_back();

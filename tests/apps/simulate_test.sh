@@ -12,6 +12,15 @@ has '"max_mismatch":1' amdp.json
 "$gyre" simulate --schedule gpipe --stages 4 --microbatches 8 --json >gpipe.json
 has '"makespan":33.0' gpipe.json
 
+# Replicas of it take as long, and what they take of each update is the window's.
+"$gyre" simulate --schedule amdp --stages 4 --microbatches 48 --replicas 3 --json >amdp.json
+has '"makespan":55.0' amdp.json
+"$gyre" simulate --schedule 1f1b --stages 2 --microbatches 12 --replicas 3 --json >1f1b.json
+has '"microbatches":12,"window":12,"makespan":15.0' 1f1b.json
+"$gyre" schedule --schedule 1f1b --stages 2 --window 4 --replicas 3 >replicas.txt
+"$gyre" simulate --schedule replicas.txt --microbatches 12 --json >file.json
+cmp 1f1b.json file.json || fail "replicas written out are simulated otherwise"
+
 # A schedule written out is read, validated, simulated and executed like a builtin.
 "$gyre" schedule --schedule chimera --stages 4 --window 4 >mine.txt
 "$gyre" simulate --schedule mine.txt --microbatches 8 --json >mine.json
@@ -60,6 +69,9 @@ refuses "make --microbatches at least 8" "$gyre" simulate --schedule dualpipe-v 
 refuses "make --window at least 8" "$gyre" simulate --schedule dualpipe-v --stages 8 --microbatches 14 --window 7
 refuses "[pipeline] (stages = 3, accumulate = 4): schedule zb-v: every worker has two stages" "$gyre" train run.toml --out x --set pipeline.schedule=zb-v --set pipeline.accumulate=4
 refuses "make accumulate at least 4" "$gyre" train run.toml --out x --set pipeline.schedule=dualpipe-v --set pipeline.stages=4
+refuses "--replicas is 0; give 1 to 65536" "$gyre" simulate --schedule 1f1b --replicas 0
+refuses "make --window at most 1677, or --replicas smaller" "$gyre" simulate --schedule 1f1b --window 10000 --replicas 10000
+refuses "has 2 pipelines, which this CSV cannot say" "$gyre" schedule --schedule 1f1b --replicas 2 --format csv
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"

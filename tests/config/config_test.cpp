@@ -192,10 +192,11 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
 
 // Sizes beyond what can make sense are refused where they stand, before they are multiplied or narrowed.
 TEST(Config, SizesAreBounded) {
-  for (const char* key : {"model.vocabulary", "model.mlp_width", "pipeline.stages", "pipeline.microbatch",
-                          "pipeline.accumulate", "pipeline.interleaved-1f1b.chunks", "pipeline.amdp.pipelines",
-                          "pipeline.amdp.intake", "pipeline.threads_per_worker", "run.updates", "run.eval_every",
-                          "run.eval_batches", "run.checkpoint_every", "run.keep_checkpoints"}) {
+  for (const char* key :
+       {"model.vocabulary", "model.mlp_width", "pipeline.stages", "pipeline.replicas", "pipeline.microbatch",
+        "pipeline.accumulate", "pipeline.interleaved-1f1b.chunks", "pipeline.amdp.pipelines", "pipeline.amdp.intake",
+        "pipeline.threads_per_worker", "run.updates", "run.eval_every", "run.eval_batches", "run.checkpoint_every",
+        "run.keep_checkpoints"}) {
     const std::string name = std::string(key).substr(std::string(key).rfind('.') + 1);
     EXPECT_THAT(complaint(kMinimal, {std::string(key) + "=1000000000000000000"}),
                 HasSubstr("] " + name + " is 1000000000000000000; give "))

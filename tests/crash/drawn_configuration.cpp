@@ -77,6 +77,7 @@ void draw_pipeline(Drawer& draw) {
   draw.word("pipeline.executor");
   draw.of<int64_t>("pipeline.threads_per_worker", {1, 1, 1, 2});
   draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
+  draw.of<int64_t>("pipeline.replicas", {1, 1, 2, 3});
 }
 
 void draw_optimizer(Drawer& draw) {
@@ -129,6 +130,7 @@ void draw_run(Drawer& draw) {
 // not fit each other.
 std::string schedule_file(const std::string& name, const Config& config, RandomStream& random) {
   ScheduleOptions options = schedule_options(config);
+  options.replicas = 1;  // a file is one, and is replicated like a builtin
   const auto names = schedule_names();
   // CSV has one pipeline, and its windows end with a flush.
   const std::vector<std::string> flushing = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};

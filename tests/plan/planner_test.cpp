@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "gyre/core/error.h"
@@ -35,6 +36,23 @@ PlanOptions four_workers() {
   options.window = 8;
   options.tokens_per_microbatch = 100;
   return options;
+}
+
+TEST(Plan, ReplicasMultiplyTheTokensOfEverySchedule) {
+  PlanOptions options = four_workers();
+  const Plan one = make_plan(profiles(8), options);
+  options.replicas = 3;
+  const Plan three = make_plan(profiles(8), options);
+  ASSERT_EQ(three.rows.size(), one.rows.size());
+  for (size_t i = 0; i < one.rows.size(); ++i) {
+    const auto same = std::find_if(three.rows.begin(), three.rows.end(), [&](const PlanRow& row) {
+      return row.schedule.name == one.rows[i].schedule.name && row.pipelines == 3 * one.rows[i].pipelines;
+    });
+    ASSERT_NE(same, three.rows.end()) << one.rows[i].schedule.name;
+    EXPECT_EQ(same->schedule.window, one.rows[i].schedule.window) << "of one replica";
+    EXPECT_NEAR(same->tokens_per_second, 3 * one.rows[i].tokens_per_second, 1e-9 * same->tokens_per_second);
+    EXPECT_EQ(same->max_delay, one.rows[i].max_delay);
+  }
 }
 
 TEST(Plan, RanksEveryScheduleByPredictedThroughput) {

@@ -44,7 +44,8 @@ class SyntheticBatches final : public BatchSource {
 struct Experiment {
   std::string schedule = "pipedream";
   int stages = 4;
-  int64_t window = 1;
+  int64_t window = 1;  // of each replica
+  int replicas = 1;
   std::string executor = "replay";
   at::ScalarType compute = at::kFloat;
   WeightPolicy weights = WeightPolicy::Stash;
@@ -92,8 +93,8 @@ inline Pipeline make_pipeline(const Experiment& e) {
   if (e.optimizer == "basis-rotation") {
     optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }
-  return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
-                  optimizer);
+  return Pipeline(make_schedule({e.schedule, e.stages, e.window, e.replicas}), layers,
+                  partition_by_cost(costs, e.stages), options, optimizer);
 }
 
 inline Experiment experiment(const std::string& schedule, int stages, int64_t window) {
@@ -127,8 +128,18 @@ inline std::vector<Experiment> every_kind() {
           experiment("amdp", 6, 12)};
 }
 
+// Every kind and the plain ones, as replicas.
+inline std::vector<Experiment> every_kind_replicated(int replicas) {
+  std::vector<Experiment> all = every_kind();
+  for (const char* plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 3));
+  all.push_back(experiment("pipedream", 4, 1));
+  for (Experiment& e : all) e.replicas = replicas;
+  return all;
+}
+
 inline std::string name_of(const Experiment& e) {
-  return e.schedule + " " + std::to_string(e.stages) + " stages, window " + std::to_string(e.window);
+  return e.schedule + " " + std::to_string(e.stages) + " stages, window " + std::to_string(e.window) + ", " +
+         std::to_string(e.replicas) + " replicas";
 }
 
 // Keeps what a run reported.
@@ -165,8 +176,8 @@ inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
   segment.first_update = first_update;
-  segment.first_microbatch = first_update * e.window;
-  segment.microbatches = updates * e.window;
+  segment.first_microbatch = first_update * pipeline.schedule().window;
+  segment.microbatches = updates * pipeline.schedule().window;
   if (stop != nullptr) segment.stop = [stop] { return stop->load(); };
   return make_executor(e.executor, wrap)->run(pipeline, segment, observer);
 }

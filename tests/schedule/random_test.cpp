@@ -201,8 +201,9 @@ void draw_options(int draws, uint64_t seed) {
       });
       constexpr double kRatios[] = {1, 2, 2.5, 0.3, 7, 1000, 0, -1, 1e-9, std::numeric_limits<double>::infinity()};
       options.tb_over_tf = from(0, 20) == 0 ? std::nan("") : kRatios[from(0, from(0, 3) == 0 ? 9 : 4)];
-      const std::string what = fmt::format("{} stages {} window {} ratio {}{}", name, options.stages, options.window,
-                                           options.tb_over_tf, own);
+      if (from(0, 2) == 0) options.replicas = static_cast<int>(from(0, 19) == 0 ? 100'000 : from(0, 5));
+      const std::string what = fmt::format("{} stages {} window {} replicas {} ratio {}{}", name, options.stages,
+                                           options.window, options.replicas, options.tb_over_tf, own);
       Schedule schedule;
       try {
         schedule = make_schedule(options);

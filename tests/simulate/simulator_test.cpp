@@ -88,6 +88,26 @@ TEST(Simulate, UpdatesAndReductionsCost) {
   EXPECT_EQ(run({"chimera", 2, 4}, 4, costs).makespan, free_links + 1 + 3 + 2);
 }
 
+TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].update = 3;
+  costs.stages[0].gradient_bytes = 10;
+  costs.stages[0].weight_bytes = 20;
+  costs.link = {.latency = 0.5, .bandwidth = 10};
+  // Two microbatches each take 6; gradients are at the owner at 7.5, its update ends at 10.5, and the others have the
+  // weights at 13, when the first has begun the next window already.
+  for (const int replicas : {2, 3}) {
+    const Simulation s = run({"gpipe", 1, 2, replicas}, 4LL * replicas, costs);
+    EXPECT_EQ(s.busy.size(), static_cast<size_t>(replicas));
+    EXPECT_EQ(s.busy[0], 2 * (6 + 3));
+    EXPECT_EQ(s.busy[1], 2 * 6) << "no update of its own";
+    EXPECT_EQ(s.makespan, 13 + 13);
+    EXPECT_EQ(s.max_delay, 0);
+  }
+  costs.link = {};
+  EXPECT_EQ(run({"pipedream", 4, 1, 3}, 60, costs).makespan, run({"pipedream", 4, 1}, 20, costs).makespan);
+}
+
 TEST(Simulate, MicrobatchesMustFillWindows) {
   try {
     run({"1f1b", 2, 4}, 10);

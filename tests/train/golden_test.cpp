@@ -56,6 +56,25 @@ std::vector<Case> schedules() {
   return cases;
 }
 
+// Two replicas of every schedule, and of some with other models and optimizers.
+std::vector<Case> replicas() {
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& what, Settings set) {
+    set.emplace_back("pipeline.replicas=2");
+    cases.push_back({what + " of 2 replicas", set});
+  };
+  for (const std::string& schedule : kSchedules) {
+    const std::string accumulate = schedule == "pipedream" ? "1" : "4";
+    add(schedule, {"pipeline.schedule=" + schedule, "pipeline.accumulate=" + accumulate});
+  }
+  for (const std::string schedule : {"1f1b", "pipedream", "amdp"}) {
+    add(schedule + " bert bf16 basis-rotation",
+        {"pipeline.schedule=" + schedule, "pipeline.accumulate=4", "model.kind=bert", "run.precision=bf16",
+         "optimizer.kind=basis-rotation"});
+  }
+  return cases;
+}
+
 // Every optimizer × schedule, with the weight policy that suits both, and × model × precision, under one of them.
 std::vector<Case> optimizers() {
   std::vector<Case> cases;
@@ -236,6 +255,9 @@ TEST(GoldenCases, NameEveryRegisteredKind) {
 
 TEST_F(Golden, SchedulesHaveTheirBits) {
   check(schedules());
+}
+TEST_F(Golden, ReplicasHaveTheirBits) {
+  check(replicas());
 }
 TEST_F(Golden, OptimizersHaveTheirBits) {
   check(optimizers());

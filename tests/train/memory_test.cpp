@@ -44,9 +44,10 @@ TEST(Memory, TheLeastIsWhatThePartsAre) {
 TEST(Memory, TheLeastIsNoMoreThanAnySchedulePredicts) {
   for (const char* schedule :
        {"gpipe", "1f1b", "zb-h1", "zb-v", "dualpipe-v", "chimera", "pipedream", "pipedream-2bw", "paci", "amdp"}) {
-    for (const bool recompute : {false, true}) {
+    for (const auto& [recompute, replicas] : {std::pair{false, 1}, {true, 1}, {false, 3}}) {
       Config config = small();
       config.pipeline.schedule = schedule;
+      config.pipeline.replicas = replicas;
       config.pipeline.stages = 4;
       config.pipeline.accumulate = 4;
       config.pipeline.recompute = recompute;

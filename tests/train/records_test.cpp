@@ -266,6 +266,39 @@ TEST_F(Records, ARunKilledAfterItsLastCheckpointGetsItsEnd) {
   EXPECT_EQ(result.tokens, end["tokens"]);
 }
 
+TEST_F(Records, OtherReplicasCountOnFromTheSavedMicrobatches) {
+  const auto losses_of = [&](const std::string& name) {
+    std::vector<double> losses;
+    for (const Json& line : lines(name, "step")) losses.push_back(line["loss"]);
+    return losses;
+  };
+  // Every window has the same two microbatches, whoever takes them: losses differ by rounding alone.
+  const std::vector<std::string> set = {"pipeline.schedule=1f1b", "optimizer.decay=constant"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), set.begin(), set.end());
+    return more;
+  };
+  run("one", {.set = with({"pipeline.accumulate=2"})});
+  run("some", {.set = with({"pipeline.accumulate=1", "pipeline.replicas=2", "run.updates=5"})});
+  EXPECT_EQ(checkpoint("some").microbatches, 10);
+  resume("some", {"pipeline.accumulate=2", "pipeline.replicas=1", "run.updates=9"});
+  EXPECT_THAT(messages(), HasSubstr("pipeline.replicas 2 -> 1"));
+  EXPECT_EQ(checkpoint("some").microbatches, 18);
+  resume("some", {"pipeline.accumulate=1", "pipeline.replicas=2", "run.updates=12"});
+  EXPECT_EQ(checkpoint("some").microbatches, 24);
+  EXPECT_EQ(checkpoint("some").tokens, 24 * 2 * 8);
+  const std::vector<double> one = losses_of("one"), some = losses_of("some");
+  ASSERT_EQ(some.size(), one.size());
+  for (size_t step = 0; step < one.size(); ++step) EXPECT_NEAR(some[step], one[step], 1e-3) << step + 1;
+}
+
+TEST_F(Records, ACheckSaysWhatReplicasMake) {
+  EXPECT_THAT(check_of("replicas", {.set = {"pipeline.replicas=2"}}),
+              AllOf(HasSubstr("12 of 64 tokens (2 replicas x 2 microbatches x 2 sequences x 8): 768 in all"),
+                    HasSubstr("pipedream on 6 workers (2 replicas), weights")));
+  EXPECT_THAT(check_of("replicas", {.set = {"pipeline.replicas=100"}}), HasSubstr("replicas"));
+}
+
 TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
   // Weights that stay as they are: a microbatch's loss then depends on its number alone.
   const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0"};

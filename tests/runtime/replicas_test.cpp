@@ -1,0 +1,141 @@
+// Data parallelism executed: replicas of whole pipelines under every schedule, by every executor, through every
+// transport, to the same bits, and to what one pipeline computes that takes all their microbatches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "copying_transport.h"
+#include "fixture.h"
+#include "gyre/schedule/delay.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
+  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
+  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
+  EXPECT_EQ(a.report.delay, b.report.delay) << what;
+}
+
+TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
+  constexpr int64_t kUpdates = 4;
+  std::vector<Experiment> all = every_kind_replicated(2);
+  for (Experiment e : {experiment("pipedream", 3, 1), experiment("chimera", 2, 4), experiment("amdp", 4, 7)}) {
+    e.replicas = 3;
+    e.weights = WeightPolicy::Latest;
+    e.compute = at::kBFloat16;
+    all.push_back(e);
+  }
+  for (Experiment& e : all) {
+    e.executor = "replay";
+    const Outcome replay = run_experiment(e, kUpdates);
+    EXPECT_EQ(replay.recorder.losses.size(), static_cast<size_t>(kUpdates * e.window * e.replicas)) << name_of(e);
+    e.executor = "threads";
+    expect_same(replay, run_experiment(e, kUpdates), name_of(e));
+    expect_same(replay, run_experiment(e, kUpdates, copying), name_of(e) + ", copied");
+  }
+}
+
+// Microbatch n is the same whoever takes it, and a window's are the same in whatever order gradients are added.
+TEST(Replicas, AreOnePipelineWithLongerWindowsButForRounding) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-v", "chimera"}) {
+    Experiment one = experiment(schedule, 4, 8);
+    one.clip_scope = ClipScope::Global;
+    Experiment two = one;
+    two.window = 4;
+    two.replicas = 2;
+    two.executor = "threads";
+    const Outcome expected = run_experiment(one, 10), found = run_experiment(two, 10);
+    ASSERT_EQ(expected.recorder.losses.size(), found.recorder.losses.size());
+    for (const auto& [microbatch, loss] : expected.recorder.losses) {
+      if (microbatch < 8) {
+        EXPECT_EQ(loss, found.recorder.losses.at(microbatch)) << schedule << " " << microbatch;
+      }
+      EXPECT_NEAR(loss, found.recorder.losses.at(microbatch), 2e-4) << schedule << " " << microbatch;
+    }
+  }
+}
+
+// Without a flush too, as long as nothing is learned: every gradient is in its window, and none is there twice.
+TEST(Replicas, TheGradientOfAWindowIsWhole) {
+  for (Experiment e : every_kind_replicated(3)) {
+    e.learning_rate = 0;
+    Experiment one = experiment("gpipe", 1, 3 * e.window);
+    one.learning_rate = 0;
+    const auto squares = [](const Outcome& outcome, int64_t update) {
+      double sum = 0;
+      for (const auto& [key, values] : outcome.recorder.norms) {
+        if (key.first != update) continue;
+        for (const double value : values) sum += value;
+      }
+      return sum;
+    };
+    const Outcome expected = run_experiment(one, 3), found = run_experiment(e, 3);
+    EXPECT_EQ(found.recorder.losses, expected.recorder.losses) << name_of(e);
+    for (int64_t update = 1; update <= 3; ++update) {
+      EXPECT_NEAR(squares(found, update), squares(expected, update), 1e-5 * squares(expected, update))
+          << name_of(e) << ", update " << update;
+    }
+  }
+}
+
+TEST(Replicas, ADrainIsAtTheEndOfAWindowOfAll) {
+  for (Experiment e : {experiment("pipedream", 3, 2), experiment("1f1b", 2, 2), experiment("amdp", 4, 4)}) {
+    for (const char* executor : {"replay", "threads"}) {
+      e.executor = executor;
+      e.replicas = 3;
+      std::atomic<bool> stop = false;
+      StopAfter observer(6 * e.window + 1, stop);
+      Pipeline stopped = make_pipeline(e);
+      const SegmentReport report = run_segment(stopped, e, 0, 1000, observer, &stop);
+      EXPECT_EQ(report.microbatches % (3 * e.window), 0);
+      EXPECT_LT(report.microbatches, 3000 * e.window);
+      const Outcome planned = run_experiment(e, report.microbatches / (3 * e.window));
+      EXPECT_EQ(planned.recorder.losses, observer.recorder.losses) << name_of(e) << " " << executor;
+      EXPECT_TRUE(same_bits(planned.weights, stopped.weights())) << name_of(e) << " " << executor;
+    }
+  }
+}
+
+TEST(Replicas, AllTakePartInAnEvaluation) {
+  const SyntheticBatches batches = tiny_batches();
+  std::map<int64_t, double> reference;
+  for (const int replicas : {1, 2, 3}) {
+    for (Experiment e : every_kind_replicated(replicas)) {
+      e.executor = replicas == 2 ? "threads" : "replay";
+      Pipeline pipeline = make_pipeline(e);
+      const Schedule forward_only = build_forward_only(pipeline.schedule());
+      Segment segment;
+      segment.schedule = &forward_only;
+      segment.batches = &batches;
+      segment.microbatches = 14;  // no multiple of the replicas
+      Recorder recorder;
+      const SegmentReport report = make_executor(e.executor)->run(pipeline, segment, recorder);
+      EXPECT_EQ(recorder.losses.size(), 14u);
+      if (reference.empty()) reference = recorder.losses;
+      EXPECT_EQ(recorder.losses, reference) << name_of(e);
+      for (const WorkerReport& worker : report.workers) EXPECT_GT(worker.actions, 0) << name_of(e);
+    }
+  }
+}
+
+// A replica elsewhere may read the version before the newest while the owner goes on: no more than one buffer more.
+TEST(Replicas, CostOneVersionMore) {
+  for (const char* schedule : {"1f1b", "pipedream"}) {
+    Experiment e = experiment(schedule, 4, 2);
+    const Outcome one = run_experiment(e, 10);
+    for (const int replicas : {2, 4}) {
+      e.replicas = replicas;
+      const Outcome all = run_experiment(e, 10);
+      for (int stage = 0; stage < 4; ++stage) {
+        EXPECT_LE(all.report.peak_weight_buffers[stage], one.report.peak_weight_buffers[stage] + 1) << name_of(e);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre

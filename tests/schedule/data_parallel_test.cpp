@@ -1,0 +1,249 @@
+// Replicas of whole pipelines: what every schedule is, each replica of it is.
+#include "gyre/schedule/data_parallel.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "gyre/core/error.h"
+#include "gyre/schedule/csv.h"
+#include "gyre/schedule/delay.h"
+#include "gyre/schedule/limits.h"
+#include "gyre/schedule/load.h"
+#include "gyre/schedule/schedule_settings.h"
+#include "gyre/schedule/text.h"
+#include "gyre/schedule/timeline.h"
+#include "gyre/schedule/validate.h"
+#include "schedule/refusal.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using testing_support::refusal;
+using ::testing::HasSubstr;
+
+// Each builtin at depths and windows that it serves, also where windows are no multiple of anything.
+std::vector<ScheduleOptions> every_kind() {
+  std::vector<ScheduleOptions> all;
+  for (const std::string& name : schedule_names()) {
+    for (const int stages : {1, 2, 3, 4, 5, 8}) {
+      for (const int64_t window : {1, 2, 4, 5, 7, 8, 12}) {
+        const ScheduleOptions options{.name = name, .stages = stages, .window = window};
+        if (refusal(options) == "no error") all.push_back(options);
+      }
+    }
+  }
+  for (const AmdpSettings& own : {AmdpSettings{.pipelines = 2}, AmdpSettings{.pipelines = 3, .intake = 3}}) {
+    all.push_back({.name = "amdp", .stages = 6, .window = 13, .own = own});
+  }
+  return all;
+}
+
+std::string name_of(const ScheduleOptions& options, int replicas) {
+  return fmt::format("{}, {} stages, window {}, {} replicas", options.name, options.stages, options.window, replicas);
+}
+
+using Histogram = std::map<int64_t, int64_t>;
+std::vector<Histogram> times(std::vector<Histogram> histograms, int64_t factor) {
+  for (Histogram& histogram : histograms) {
+    for (auto& [value, count] : histogram) count *= factor;
+  }
+  return histograms;
+}
+
+TEST(Replicas, HaveTheDelaysOfOneUnderEverySchedule) {
+  for (ScheduleOptions options : every_kind()) {
+    const Schedule one = make_schedule(options);
+    const int64_t n = representative_microbatches(one);
+    for (const int replicas : {1, 2, 3, 4}) {
+      options.replicas = replicas;
+      const Schedule all = make_schedule(options);
+      const std::string what = name_of(options, replicas);
+      ASSERT_NO_THROW(validate(all)) << what;
+      EXPECT_EQ(all.workers, one.workers * replicas) << what;
+      EXPECT_EQ(all.window, one.window * replicas) << what;
+      EXPECT_EQ(all.has_flush(), one.has_flush()) << what;
+      EXPECT_EQ(mean_delays(all), mean_delays(one)) << what;
+      EXPECT_EQ(longest_delays(all).delay, longest_delays(one).delay) << what;
+      EXPECT_EQ(longest_delays(all).mismatch, longest_delays(one).mismatch) << what;
+      for (const int64_t length : {one.window, 3 * one.window, n}) {
+        const DelayAnalysis of_one = analyse_delays(one, length), of_all = analyse_delays(all, length * replicas);
+        EXPECT_EQ(of_all.delay, times(of_one.delay, replicas)) << what << ", " << length;
+        EXPECT_EQ(of_all.mismatch, times(of_one.mismatch, replicas)) << what << ", " << length;
+      }
+      // Messages and updates cost nothing here, so that no replica waits for another.
+      EXPECT_EQ(makespan(all, n * replicas, ComputeCosts{}), makespan(one, n, ComputeCosts{})) << what;
+    }
+  }
+}
+
+bool has_adoptions(const Schedule& schedule) {
+  const auto adopts = [](const Action& action) { return action.kind == ActionKind::Adopt; };
+  return std::any_of(schedule.programs.begin(), schedule.programs.end(), [&](const Program& program) {
+    return std::any_of(program.period.begin(), program.period.end(), adopts);
+  });
+}
+
+// The actions of `replica` on its worker, by the numbers that they have in one.
+std::vector<Action> actions_of(const Schedule& all, int replicas, int replica, int worker, int64_t limit) {
+  std::vector<Action> actions;
+  for (ProgramCursor cursor(all, worker, limit); cursor.peek(); cursor.advance()) {
+    Action action = *cursor.peek();
+    EXPECT_EQ(action.pipeline % replicas, action.kind == ActionKind::Update ? 0 : replica);
+    action.pipeline /= replicas;
+    if (!action.is_per_window()) {
+      EXPECT_EQ(action.microbatch % replicas, replica);
+      action.microbatch /= replicas;
+    }
+    actions.push_back(action);
+  }
+  return actions;
+}
+
+TEST(Replicas, RunTheProgramOfOneAndAdoptWhereItUpdates) {
+  for (const ScheduleOptions& options : every_kind()) {
+    const Schedule one = make_schedule(options);
+    const Schedule all = replicated(one, 3);
+    EXPECT_EQ(all.owner, one.owner);
+    const int64_t n = representative_microbatches(one);
+    const bool adopts = has_adoptions(one);
+    for (int worker = 0; worker < one.workers; ++worker) {
+      std::vector<Action> expected;
+      for (ProgramCursor cursor(one, worker, n); cursor.peek(); cursor.advance()) expected.push_back(*cursor.peek());
+      EXPECT_EQ(actions_of(all, 3, 0, worker, 3 * n), expected);
+      for (Action& action : expected) {
+        if (action.kind == ActionKind::Update && !adopts) action.kind = ActionKind::Adopt;
+      }
+      std::erase_if(expected, [](const Action& action) { return action.kind == ActionKind::Update; });
+      for (const int replica : {1, 2}) {
+        EXPECT_EQ(actions_of(all, 3, replica, replica * one.workers + worker, 3 * n), expected)
+            << name_of(options, 3) << ", worker " << worker;
+      }
+    }
+  }
+}
+
+TEST(Replicas, HoldWhatOneHolds) {
+  for (const ScheduleOptions& options : every_kind()) {
+    const Schedule one = make_schedule(options);
+    const Schedule all = replicated(one, 2);
+    for (int pipeline = 0; pipeline < one.pipelines; ++pipeline) {
+      for (int stage = 0; stage < one.stages; ++stage) {
+        const int64_t expected = max_in_flight(one, pipeline, stage);
+        for (const int replica : {0, 1}) {
+          EXPECT_EQ(max_in_flight(all, 2 * pipeline + replica, stage), expected) << name_of(options, 2);
+        }
+      }
+    }
+  }
+}
+
+TEST(Replicas, OfReplicasAreReplicas) {
+  const Schedule one = make_schedule({"pipedream", 3, 2});
+  const Schedule all = replicated(replicated(one, 2), 3);
+  EXPECT_NO_THROW(validate(all));
+  EXPECT_EQ(analyse_delays(all, 600).delay, times(analyse_delays(one, 100).delay, 6));
+}
+
+TEST(Replicas, AreWrittenAndReadAsText) {
+  for (const char* name : {"1f1b", "pipedream-2bw", "chimera", "amdp"}) {
+    const Schedule all = make_schedule({name, 4, 4, 2});
+    const Schedule read = parse_schedule(to_text(all), "memory");
+    EXPECT_NO_THROW(validate(read)) << name;
+    EXPECT_EQ(to_text(read), to_text(all)) << name;
+  }
+  EXPECT_EQ(to_text(make_schedule({"pipedream", 2, 1, 2})),
+            "gyre-schedule 1\nname pipedream\nstages 2\npipelines 2\nworkers 4\nwindow 2\nshift 2\nkind training\n"
+            "weights stash\nplacement 0 1\nplacement 2 3\nowner 0 1\n"
+            "worker 0: 0:0F0 | 0:0F2 0:0B0 0:0U0\n"
+            "worker 1: 0:1F0 0:1B0 0:1U0\n"
+            "worker 2: 1:0F1 | 1:0F3 1:0B1 1:0A0\n"
+            "worker 3: 1:1F1 1:1B1 1:1A0\n");
+}
+
+TEST(Replicas, AFileIsOne) {
+  const testing_support::TemporaryDirectory directory;
+  const std::string text = (directory.path() / "mine.txt").string(), csv = (directory.path() / "mine.csv").string();
+  const Schedule one = make_schedule({"1f1b", 2, 4});
+  std::ofstream(text) << to_text(one);
+  std::ofstream(csv) << to_csv(one, 4);
+  for (const std::string& file : {text, csv}) {
+    const Schedule all = load_schedule({file, 2, 4, 3}, true);
+    EXPECT_EQ(all.workers, 6);
+    EXPECT_EQ(all.window, 12);
+    EXPECT_NO_THROW(validate(all));
+  }
+  EXPECT_THROW(load_schedule({text, 2, 12, 3}, true), InputError) << "the window is that of one";
+}
+
+// A worker may do nothing but update. The other replicas have none like it.
+TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnce) {
+  const Schedule one = parse_schedule(
+      "gyre-schedule 1\nname server\nstages 1\npipelines 1\nworkers 2\nwindow 2\nshift 2\nkind training\nweights "
+      "stash\nplacement 0\nowner 1\nworker 0: 0F0 0F1 0B0 0B1 0A0\nworker 1: 0U0\n",
+      "memory");
+  validate(one);
+  const Schedule all = replicated(one, 3);
+  EXPECT_EQ(all.workers, 4);
+  EXPECT_EQ(all.placement, (std::vector<std::vector<int>>{{0}, {2}, {3}}));
+  EXPECT_NO_THROW(validate(all));
+  EXPECT_NO_THROW(validate(parse_schedule(to_text(all), "memory")));
+}
+
+TEST(Replicas, APipelineWithoutAdoptionsStandsBesideItsOwners) {
+  Schedule all = make_schedule({"gpipe", 2, 2, 2});
+  for (const int worker : {2, 3}) {
+    std::erase_if(all.programs[worker].period, [](const Action& a) { return a.kind == ActionKind::Adopt; });
+  }
+  try {
+    validate(all);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("pipeline 1 has no A, and its stage 0 is on worker 2, not on 0"));
+  }
+}
+
+TEST(Replicas, ThatAreTooManyAreRefusedBeforeAnythingIsBuilt) {
+  EXPECT_THAT(refusal({"1f1b", 4, 8, 0}), HasSubstr("replicas is 0; give 1 to 65536"));
+  EXPECT_THAT(refusal({"1f1b", 4, 8, 65'536}), HasSubstr("stages is 4; give 1 to 1"));
+  EXPECT_THAT(refusal({"1f1b", 1, 8, 65'536}), "no error");
+  EXPECT_THAT(refusal({"1f1b", 1, 8'192, 65'536}), HasSubstr("the window is 8192; give 1 to 2048"));
+  EXPECT_THAT(refusal({"1f1b", 64, 65'536, 1'000}),
+              HasSubstr("8388672 actions in each of 1000 replicas, and at most 134217728 are held in memory; make the "
+                        "window at most 1048, or replicas smaller"));
+  EXPECT_THAT(refusal({.name = "amdp", .stages = 64, .window = 4'000'001, .replicas = 10, .names = {.are_flags = true}}),
+              HasSubstr("or replicas smaller"));
+  const Schedule wide = make_schedule({"1f1b", 1'000, 1});
+  try {
+    replicated(wide, 1'000);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "schedule 1f1b: replicas is 1000, and a replica has 1000 workers, of which there may be 65536; give 1 "
+                 "to 65");
+  }
+}
+
+// One pipeline keeps the workers that it crosses busy; every replica has one.
+TEST(ForwardOnly, HasAPipelineForEachReplica) {
+  for (const ScheduleOptions& options : every_kind()) {
+    const Schedule one = build_forward_only(make_schedule(options));
+    EXPECT_EQ(one.pipelines, 1);
+    for (const int replicas : {2, 3}) {
+      const Schedule training = replicated(make_schedule(options), replicas);
+      const Schedule all = build_forward_only(training);
+      EXPECT_EQ(all.pipelines, replicas) << name_of(options, replicas);
+      EXPECT_TRUE(std::equal(all.placement.begin(), all.placement.end(), training.placement.begin()));
+      EXPECT_NO_THROW(validate(all)) << name_of(options, replicas);
+      EXPECT_EQ(makespan(all, 10 * replicas, ComputeCosts{}), makespan(one, 10, ComputeCosts{}));
+      EXPECT_NO_THROW(makespan(all, 10 * replicas - 1, ComputeCosts{})) << "any number of microbatches";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre
