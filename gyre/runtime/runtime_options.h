@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/tensors/device.h"
 
@@ -30,7 +31,8 @@ struct RuntimeOptions {
   int64_t max_skipped = 0;                       // updates in a row that may be left out for gradients not finite
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;
-  int threads_per_worker = 1;  // intra-op threads; part of what fixes the bits
+  int64_t reduction_part = kReductionPart;  // elements of a gradient that travel from replica to replica at once
+  int threads_per_worker = 1;               // intra-op threads; part of what fixes the bits
   double stall_seconds = 1e6;  // all workers waiting for so long is a stall; one action for so long is reported
 
   at::Device device_of(int worker) const { return devices.empty() ? host() : devices[static_cast<size_t>(worker)]; }

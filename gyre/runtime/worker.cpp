@@ -12,6 +12,15 @@ namespace {
 
 constexpr int64_t kFirstVersion = -1;  // the number of its message; the others have their window's
 
+// In how many parts gradients of the stages hosted by a worker travel.
+std::map<int, int64_t> gradient_parts(const WorkerState& state, int64_t part) {
+  std::map<int, int64_t> parts;
+  for (const auto& [place, replica] : state.replicas) {
+    parts[place.second] = GradientChain::parts_of(flat_elements(replica.layers.parameters()), part);
+  }
+  return parts;
+}
+
 }  // namespace
 
 Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
@@ -19,7 +28,9 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
     : state_(state),
       options_(options),
       segment_(segment),
-      links_(state.number, schedule(), options.clip_scope == ClipScope::Global, transport),
+      links_(state.number, schedule(), gradient_parts(state, options.reduction_part),
+             options.clip_scope == ClipScope::Global, transport),
+      chains_(schedule()),
       cursor_(schedule(), state.number, segment.microbatches),
       analysis_(schedule(), numbers, state.number) {
   const DeviceEvent before = DeviceEvent::record(state.device);
@@ -31,6 +42,8 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
     running.replica = &state_.replicas.at(place);
     running.replica->weights.reset();
     running.links = &links;
+    running.chain.emplace(links, state_.device, flat_elements(running.replica->layers.parameters()),
+                          options_.reduction_part);
     running.seen.stage = place.second;
   }
   for (auto& [stage, links] : links_.owners) {
@@ -48,6 +61,7 @@ Worker::Step Worker::try_step() {
   // What others wait for, whatever this worker's own program waits for.
   served_ = false;
   heed_control();
+  pass_on_gradients();
   sum_norms();
   const std::optional<Action> action = cursor_.peek();
   {
@@ -218,7 +232,12 @@ void Worker::backward_weights(const Action& action) {
   here.in_flight.erase(entry);
 }
 
-// The replica's last gradient of a window sends their sum to the owner, lent.
+// What has come for replicas here whose own sums are complete: those behind them wait for it.
+void Worker::pass_on_gradients() {
+  for (auto& [place, running] : replicas_) served_ |= running.chain->pass_on();
+}
+
+// The replica's last gradient of a window sends their sum on its way to the owner.
 void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   RunningReplica& here = running(action);
   const int64_t window = action.microbatch / schedule().window;
@@ -227,9 +246,9 @@ void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   here.first_delay.emplace(window, delay);
   GradientWindows& gradients = here.replica->gradients;
   if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
-  const PooledBuffer sum = gradients.close(window);
   const auto first_delay = static_cast<double>(here.first_delay.extract(window).mapped());
-  send_from(state_.device, *here.links->reductions, {window, {sum->flat}, {first_delay}, sum.lend()});
+  here.chain->finish(window, gradients.close(window), first_delay,
+                     action.pipeline == schedule().pipeline_of(window * schedule().window));
 }
 
 bool Worker::adopt(const Action& action) {
@@ -281,7 +300,9 @@ void Worker::heed_control() {
 // Says once that the program has ended, and what was seen meanwhile. Returns whether it is said.
 bool Worker::report_end() {
   if (ended_) return true;
-  if (!links_.reports->has_room()) return false;
+  const bool idle =
+      std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r.second.chain->idle(); });
+  if (!idle || !links_.reports->has_room()) return false;
   DeviceEvent::record(state_.device).wait();  // from here on any thread may read and end leases
   for (const auto& [place, running] : replicas_) seen_.replicas.push_back(running.seen);
   for (const auto& [stage, running] : owners_) seen_.owners.push_back(running.seen);

@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/reports.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/runtime/worker_links.h"
 #include "gyre/runtime/worker_state.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/reduction_chains.h"
 
 namespace gyre {
 
@@ -54,11 +56,12 @@ class Worker {
   struct RunningReplica {
     Replica* replica = nullptr;
     ReplicaLinks* links = nullptr;
+    std::optional<GradientChain> chain;
     std::map<int64_t, InFlight> in_flight;   // by microbatch
     std::map<int64_t, int64_t> first_delay;  // of open windows: the delay of the first gradient in
     FinalReport::Replica seen;
   };
-  // A replica's gradient of one window: the sum over its microbatches, lent by whoever computed it.
+  // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
   struct ReducedGradient {
     at::Tensor sum;
     int64_t delay = 0;  // of the first microbatch
@@ -68,9 +71,10 @@ class Worker {
   struct RunningOwner {
     StageOwner* owner = nullptr;
     OwnerLinks* links = nullptr;
-    std::vector<std::optional<ReducedGradient>> gathered;  // [pipeline]; once all are there, the first has their sum
-    FlatBuffer gradient;                                   // that sum, once it is complete
-    at::Tensor norms;                                      // squared, of its tensors; undefined: it is not complete
+    std::vector<std::optional<ReducedGradient>>
+        gathered;         // [pipeline] that sends; once all are there, the first has their sum
+    FlatBuffer gradient;  // that sum, once it is complete
+    at::Tensor norms;     // squared, of its tensors; undefined: it is not complete
     FinalReport::Owner seen;
   };
 
@@ -83,6 +87,7 @@ class Worker {
   bool backward(const Action& action);
   std::optional<at::Tensor> receive_grad_output(const Action& action);
   void backward_weights(const Action& action);
+  void pass_on_gradients();
   void finish_gradient(const Action& action, const InFlight& microbatch);
   bool adopt(const Action& action);
   bool has_first_version(RunningReplica& running);
@@ -112,6 +117,7 @@ class Worker {
   const RuntimeOptions& options_;
   const Segment& segment_;
   WorkerLinks links_;
+  ReductionChains chains_;
   ProgramCursor cursor_;
   VersionTracker analysis_;
   std::optional<int64_t> expected_version_;                 // of the action at the cursor, from the analysis

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "gyre/schedule/reduction_chains.h"
+
 namespace gyre {
 namespace {
 
@@ -14,8 +16,9 @@ constexpr int64_t kControls = 2;  // hold, limit
 // Both ends of a link say the same of it.
 class Ends {
  public:
-  explicit Ends(const Schedule& schedule)
+  Ends(const Schedule& schedule, const ReductionChains& chains)
       : schedule_(schedule),
+        chains_(chains),
         // No owner makes, and no replica finishes, more windows than a repetition has before the other side takes them.
         windows_(schedule.shift / schedule.window + 2) {}
 
@@ -26,8 +29,8 @@ class Ends {
   LinkEnds gradient(int pipeline, int stage) const {
     return {schedule_.worker_of(pipeline, stage + 1), schedule_.worker_of(pipeline, stage), in_flight(pipeline, stage)};
   }
-  LinkEnds reduction(int pipeline, int stage) const {
-    return {schedule_.worker_of(pipeline, stage), schedule_.owner[stage], windows_};
+  LinkEnds reduction(int pipeline, int stage, int64_t parts) const {
+    return {schedule_.worker_of(pipeline, stage), chains_.receiver(pipeline, stage), windows_ * parts};
   }
   LinkEnds version(int pipeline, int stage) const {
     return {schedule_.owner[stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // and the segment's first
@@ -40,6 +43,7 @@ class Ends {
     return schedule_.forward_only ? kForwardOnlyCapacity : max_in_flight(schedule_, pipeline, stage);
   }
   const Schedule& schedule_;
+  const ReductionChains& chains_;
   int64_t windows_;
 };
 
@@ -65,10 +69,12 @@ std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int wo
 
 }  // namespace
 
-WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, bool global_norm, Transport& transport)
+WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
+                         Transport& transport)
     : control(transport.receiver({LinkKind::Control, 0, worker}, control_ends(worker))),
       reports(transport.sender({LinkKind::Report, 0, worker}, report_ends(worker))) {
-  const Ends ends(schedule);
+  const ReductionChains chains(schedule);
+  const Ends ends(schedule, chains);
   const auto adopting = adopting_replicas(schedule, worker);
   const auto changes_with_owner = [&](int p, int stage) {
     return schedule.worker_of(p, stage) == schedule.owner[stage] && adopting.count({p, stage}) == 0;
@@ -87,7 +93,13 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, bool global_norm,
         links.outputs = transport.sender({LinkKind::Activation, p, stage + 1}, ends.activation(p, stage + 1));
       }
       if (schedule.forward_only) continue;
-      links.reductions = transport.sender({LinkKind::Reduction, p, stage}, ends.reduction(p, stage));
+      links.is_last = chains.sends_to_owner(p);
+      links.reductions = transport.sender({LinkKind::Reduction, p, stage},
+                                          ends.reduction(p, stage, links.is_last ? 1 : parts.at(stage)));
+      if (const auto before = chains.previous(p)) {
+        links.earlier_sums =
+            transport.receiver({LinkKind::Reduction, *before, stage}, ends.reduction(*before, stage, parts.at(stage)));
+      }
       if (stage > 0) {
         links.grad_inputs = transport.sender({LinkKind::Gradient, p, stage - 1}, ends.gradient(p, stage - 1));
       }
@@ -102,7 +114,9 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, bool global_norm,
                                    ? nullptr
                                    : transport.sender({LinkKind::Version, p, stage}, ends.version(p, stage)));
       if (schedule.forward_only) continue;
-      links.reductions.push_back(transport.receiver({LinkKind::Reduction, p, stage}, ends.reduction(p, stage)));
+      links.reductions.push_back(chains.sends_to_owner(p)
+                                     ? transport.receiver({LinkKind::Reduction, p, stage}, ends.reduction(p, stage, 1))
+                                     : nullptr);
     }
     if (!global_norm || schedule.forward_only) continue;
     links.norms = transport.sender({LinkKind::Norm, 0, stage}, ends.norm(stage));

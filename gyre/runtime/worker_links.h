@@ -17,12 +17,14 @@ struct ReplicaLinks {
   std::unique_ptr<Sender> outputs;   // to the stage above
   std::unique_ptr<Receiver> grad_outputs;
   std::unique_ptr<Sender> grad_inputs;
-  std::unique_ptr<Sender> reductions;  // to the owner
+  std::unique_ptr<Receiver> earlier_sums;  // parts, from the replica before it in its chain
+  std::unique_ptr<Sender> reductions;      // parts to the next one, or, if it is the last, sums to the owner
+  bool is_last = true;
   std::unique_ptr<Receiver> versions;  // from the owner
 };
 
 struct OwnerLinks {
-  std::vector<std::unique_ptr<Receiver>> reductions;  // [pipeline]
+  std::vector<std::unique_ptr<Receiver>> reductions;  // [pipeline]; null where it is not the last of its chain
   std::vector<std::unique_ptr<Sender>> versions;      // [pipeline]; null where the replica changes with the owner
   std::unique_ptr<Sender> norms;                      // to whoever sums them
   std::unique_ptr<Receiver> norm_sum;
@@ -35,8 +37,10 @@ struct NormSumLinks {
 };
 
 struct WorkerLinks {
-  // schedule: of the segment. global_norm: norms are summed over the model.
-  WorkerLinks(int worker, const Schedule& schedule, bool global_norm, Transport& transport);
+  // schedule: of the segment. parts [stage]: in how many a gradient of it travels; of the stages hosted here.
+  // global_norm: norms are summed over the model.
+  WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
+              Transport& transport);
 
   std::map<std::pair<int, int>, ReplicaLinks> replicas;  // by (pipeline, stage) hosted here
   std::map<int, OwnerLinks> owners;                      // by stage owned here

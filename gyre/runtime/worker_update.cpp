@@ -13,7 +13,7 @@
 
 namespace gyre {
 
-// All replicas' gradients of the window, summed in the order of pipelines, clipped and applied.
+// All chains' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
   RunningOwner& here = owners_.at(action.stage);
   if (!links_.reports->has_room() || !gather_gradient(here, action.microbatch)) return false;
@@ -33,8 +33,9 @@ bool Worker::gather_gradient(RunningOwner& here, int64_t window) {
   bool complete = true;
   for (int p = 0; p < schedule().pipelines; ++p) {
     auto& gradient = here.gathered[p];
-    if (gradient || schedule().microbatches_in_window(p, window) == 0) continue;
-    auto message = arrived_on(state_.device, here.links->reductions[p]->try_receive(window));
+    const auto& link = here.links->reductions[p];
+    if (!link || gradient || schedule().microbatches_in_window(p, window) == 0) continue;
+    auto message = arrived_on(state_.device, link->try_receive(window));
     if (message) {
       gradient = {std::move(message->tensors[0]), static_cast<int64_t>(message->values[0]), std::move(message->lease)};
     }
@@ -50,7 +51,7 @@ bool Worker::gather_gradient(RunningOwner& here, int64_t window) {
   return true;
 }
 
-// The replicas' sums, added in the order of pipelines to the first of them. The others' memory goes back.
+// The chains' sums, added in the order of pipelines to the first of them. The others' memory goes back.
 void Worker::add_up(RunningOwner& here, int64_t window) {
   ReducedGradient* sum = nullptr;
   for (int p = 0; p < schedule().pipelines; ++p) {
@@ -61,7 +62,7 @@ void Worker::add_up(RunningOwner& here, int64_t window) {
       continue;
     }
     sum->sum.add_(gradient->sum);
-    if (p == schedule().pipeline_of(window * schedule().window)) sum->delay = gradient->delay;
+    if (p == chains_.last(schedule().pipeline_of(window * schedule().window))) sum->delay = gradient->delay;
     gradient.reset();
   }
   here.gradient = view_flat_buffer(sum->sum, here.owner->weights.specs());

@@ -52,9 +52,7 @@ class Replica {
   Replica(int replicas, int number, const std::vector<int>& change_at_once)
       : replicas_(replicas), number_(number), change_at_once_(change_at_once) {}
 
-  Program program(const Program& original) const {
-    return {actions(original.prologue), actions(original.period)};
-  }
+  Program program(const Program& original) const { return {actions(original.prologue), actions(original.period)}; }
 
  private:
   std::vector<Action> actions(const std::vector<Action>& originals) const {
@@ -110,7 +108,8 @@ Schedule replicated(Schedule schedule, int replicas, const OptionNames& names) {
       all.programs.push_back(std::move(program));
     }
     for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
-      auto& placement = all.placement[static_cast<size_t>(pipeline * replicas + number)];
+      auto& placement =
+          all.placement[static_cast<size_t>(pipeline) * static_cast<size_t>(replicas) + static_cast<size_t>(number)];
       for (const int worker : schedule.placement[pipeline]) {
         placement.push_back(worker_of[static_cast<size_t>(worker)]);
       }

@@ -4,22 +4,10 @@
 #include <algorithm>
 
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/reduction_chains.h"
 
 namespace gyre {
 namespace {
-
-// The first pipelines up to one that shares a worker with those before it.
-int disjoint_pipelines(const Schedule& training) {
-  std::vector<int> taken(static_cast<size_t>(training.workers), -1);  // by which pipeline
-  for (int pipeline = 0; pipeline < training.pipelines; ++pipeline) {
-    for (const int worker : training.placement[pipeline]) {
-      int& by = taken[static_cast<size_t>(worker)];
-      if (by >= 0 && by < pipeline) return pipeline;
-      by = pipeline;
-    }
-  }
-  return training.pipelines;
-}
 
 // What the worker does of the pipeline. At one moment a microbatch is at one stage: when the worker's first stage runs
 // the pipeline's n-th microbatch, its stage s runs the one that came s - first earlier.
@@ -48,7 +36,8 @@ Schedule build_forward_only(const Schedule& training) {
   schedule.forward_only = true;
   schedule.stages = training.stages;
   schedule.workers = training.workers;
-  schedule.pipelines = disjoint_pipelines(training);
+  const std::vector<int> beside = pipelines_side_by_side(training);
+  schedule.pipelines = static_cast<int>(std::count(beside.begin(), beside.end(), 0));
   schedule.shift = schedule.pipelines;
   schedule.placement.assign(training.placement.begin(), training.placement.begin() + schedule.pipelines);
   schedule.owner = training.owner;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/ring_map.h"
 #include "gyre/schedule/schedule.h"
 
@@ -31,6 +32,8 @@ class Deadlock : public InputError {
 //   double duration(const Action&)                                       what an action takes on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
 //                                                                        arrives; calls come in the sender's order
+//   double passing_on(int stage, bool in_parts)                          what a sum of gradients that comes to one
+//                                                                        replica takes to the next
 // Visit is called as visit(worker, action, start, end) in each worker's order, workers interleaved anyhow.
 template <typename Costs, typename Visit>
 class Timeline {
@@ -39,6 +42,7 @@ class Timeline {
       : schedule_(schedule),
         costs_(costs),
         visit_(visit),
+        chains_(schedule),
         messages_(1),
         gradient_counts_(schedule.pipelines > 1 ? replicas() : 0, 1),
         reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
@@ -236,7 +240,8 @@ class Timeline {
     if (to != worker) wake(to, {kind, action.microbatch});
   }
 
-  // The replica's last gradient of a window sends their sum to the owner.
+  // The replica's last gradient of a window sends their sum on its way to the owner. The owner has all when the slowest
+  // is there; since parts of sums pass through a chain behind each other, each by itself says when that would be.
   void count_gradient(int worker, const Action& action, double end) {
     if (schedule_.pipelines == 1) return;
     const int64_t window = action.microbatch / schedule_.window;
@@ -244,8 +249,15 @@ class Timeline {
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
     const int owner = schedule_.owner[action.stage];
-    const double arrival =
-        owner == worker ? end : costs_.arrival(MessageKind::Reduce, worker, owner, action.stage, end);
+    const int to = chains_.receiver(action.pipeline, action.stage);
+    double arrival = to == worker ? end : costs_.arrival(MessageKind::Reduce, worker, to, action.stage, end);
+    if (const int64_t hops = chains_.passed_on_by(action.pipeline); hops > 0) {
+      arrival += static_cast<double>(hops) * costs_.passing_on(action.stage, true);
+    }
+    const int last = chains_.last(action.pipeline);
+    if (last != action.pipeline && schedule_.worker_of(last, action.stage) != owner) {
+      arrival += costs_.passing_on(action.stage, false);
+    }
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
     reduction.last_arrival = std::max(reduction.last_arrival, arrival);
@@ -255,6 +267,7 @@ class Timeline {
   const Schedule& schedule_;
   Costs& costs_;
   Visit& visit_;
+  ReductionChains chains_;
   // On its way to the stage that does the microbatch's next forward or backward. It is one at a time, so there are as
   // many as microbatches in flight, however many replicas they pass.
   struct Message {
@@ -310,6 +323,7 @@ struct ComputeCosts {
     }
   }
   static double arrival(MessageKind, int, int, int, double at) { return at; }
+  static double passing_on(int, bool) { return 0; }
 };
 
 template <typename Costs>

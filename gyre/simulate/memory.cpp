@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gyre/schedule/delay.h"
+#include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/ring_map.h"
 
 namespace gyre {
@@ -17,17 +18,19 @@ struct ReplicaState {
   int64_t windows = 0;   // open ones
   int64_t peak_versions = 1;
   int64_t peak_windows = 0;
+  int64_t incoming = 0;  // 1: takes the sums of the replicas before it in its chain
 };
 
 class WorkerWalk {
  public:
   WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights,
-             const ReplicaNumbers& numbers)
+             const ReplicaNumbers& numbers, const ReductionChains& chains)
       : schedule_(schedule),
         worker_(worker),
         costs_(costs),
         weights_(weights),
         numbers_(numbers),
+        chains_(chains),
         replicas_(numbers.count(worker)),
         tracker_(schedule, numbers, worker),
         holders_(replicas_.size()),
@@ -42,7 +45,7 @@ class WorkerWalk {
     for (const ReplicaState& replica : replicas_) {
       const StageCost& cost = costs_.stage(replica.stage);
       memory_.weights += replica.peak_versions * cost.weight_bytes;
-      if (!schedule_.forward_only) memory_.gradients += replica.peak_windows * cost.gradient_bytes;
+      if (!schedule_.forward_only) memory_.gradients += (replica.peak_windows + replica.incoming) * cost.gradient_bytes;
     }
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       if (schedule_.owner[stage] == worker_) memory_.optimizer += costs_.stage(stage).optimizer_bytes;
@@ -104,6 +107,7 @@ class WorkerWalk {
     ReplicaState& replica = replicas_[place];
     const int64_t window = action.microbatch / schedule_.window;
     const int64_t count = ++gradients_.at(place, window);
+    replica.incoming = chains_.previous(action.pipeline) ? 1 : 0;
     if (count == 1) replica.peak_windows = std::max(replica.peak_windows, ++replica.windows);
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
@@ -115,6 +119,7 @@ class WorkerWalk {
   const CostModel& costs_;
   WeightPolicy weights_;
   const ReplicaNumbers& numbers_;
+  const ReductionChains& chains_;
   std::vector<ReplicaState> replicas_;
   VersionTracker tracker_;
   RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
@@ -129,9 +134,10 @@ class WorkerWalk {
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights) {
   check_costs(costs, schedule);
   const ReplicaNumbers numbers(schedule);
+  const ReductionChains chains(schedule);
   std::vector<WorkerMemory> memory;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers).run());
+    memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers, chains).run());
   }
   return memory;
 }

@@ -33,6 +33,13 @@ class TimedCosts {
     return sent + costs_.link.latency;
   }
 
+  double passing_on(int stage, bool in_parts) const {
+    constexpr int64_t kPartBytes = 4 * kReductionPart;
+    const int64_t bytes = costs_.message_bytes(MessageKind::Reduce, stage);
+    return costs_.link.latency +
+           static_cast<double>(in_parts ? std::min(bytes, kPartBytes) : bytes) / costs_.link.bandwidth;
+  }
+
  private:
   struct Link {
     int to;

@@ -15,10 +15,15 @@ int64_t padded(int64_t count) {
 
 }  // namespace
 
-FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device) {
+int64_t flat_elements(std::span<const ParameterSpec> specs) {
   int64_t total = 0;
   for (const ParameterSpec& spec : specs) total += padded(element_count(spec));
-  return view_flat_buffer(at::zeros({total}, at::TensorOptions().dtype(type).device(device)), specs);
+  return total;
+}
+
+FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device) {
+  const at::Tensor flat = at::zeros({flat_elements(specs)}, at::TensorOptions().dtype(type).device(device));
+  return view_flat_buffer(flat, specs);
 }
 
 FlatBuffer view_flat_buffer(const at::Tensor& flat, std::span<const ParameterSpec> specs) {

@@ -16,6 +16,8 @@ struct FlatBuffer {
   std::vector<at::Tensor> tensors;  // views into it, in the order of the specs
 };
 
+// Elements of such a buffer, padding included.
+int64_t flat_elements(std::span<const ParameterSpec> specs);
 // Zero-filled. Every tensor starts at a multiple of 32 elements (64 bytes in bf16).
 FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device);
 // `flat`, of such a buffer, with its views; they are tensor objects of their own.

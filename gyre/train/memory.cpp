@@ -216,6 +216,11 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
     process.optimizer += static_cast<double>(worker.optimizer);
     process.activations += static_cast<double>(worker.activations);
   }
+  // Here gradients on their way are in the memory of whoever sent them.
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const auto taking = static_cast<double>(schedule.pipelines - schedule.pipelines / config.pipeline.replicas);
+    process.gradients -= taking * static_cast<double>(costs.stage(stage).gradient_bytes);
+  }
   // Of a version that all replicas of a stage read there is one copy here; and where a replica of the whole pipeline
   // has not adopted the newest yet, the one before is held too.
   const auto pipelines = static_cast<double>(schedule.pipelines / config.pipeline.replicas);

@@ -57,6 +57,7 @@ struct Experiment {
   double dropout = 0;
   double stall_seconds = 60;
   double learning_rate = 3e-3;
+  int64_t reduction_part = kReductionPart;
 };
 
 inline ModelSettings tiny_gpt(double dropout = 0) {
@@ -88,6 +89,7 @@ inline Pipeline make_pipeline(const Experiment& e) {
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;
   options.stall_seconds = e.stall_seconds;
+  options.reduction_part = e.reduction_part;
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
   if (e.optimizer == "basis-rotation") {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "copying_transport.h"
 #include "fixture.h"
@@ -34,6 +37,7 @@ TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
     const Outcome replay = run_experiment(e, kUpdates);
     EXPECT_EQ(replay.recorder.losses.size(), static_cast<size_t>(kUpdates * e.window * e.replicas)) << name_of(e);
     e.executor = "threads";
+    e.reduction_part = 1000;  // no divisor of a stage's gradient
     expect_same(replay, run_experiment(e, kUpdates), name_of(e));
     expect_same(replay, run_experiment(e, kUpdates, copying), name_of(e) + ", copied");
   }
@@ -118,6 +122,81 @@ TEST(Replicas, AllTakePartInAnEvaluation) {
       if (reference.empty()) reference = recorder.losses;
       EXPECT_EQ(recorder.losses, reference) << name_of(e);
       for (const WorkerReport& worker : report.workers) EXPECT_GT(worker.actions, 0) << name_of(e);
+    }
+  }
+}
+
+// A transport as across processes, which counts what a worker holds of others' gradients.
+class CountingTransport final : public Transport {
+ public:
+  struct Held {
+    std::mutex mutex;
+    std::map<int, int64_t> now, peak;  // [worker]: elements
+    void change(int worker, int64_t by) {
+      const std::lock_guard lock(mutex);
+      now[worker] += by;
+      peak[worker] = std::max(peak[worker], now[worker]);
+    }
+  };
+  CountingTransport(Transport& below, std::shared_ptr<Held> held) : below_(below), held_(std::move(held)) {}
+
+  std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
+    return below_.receiver(id, ends);
+  }
+  std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override {
+    if (id.kind != LinkKind::Reduction || ends.from == ends.to) return below_.sender(id, ends);
+    struct CountingSender final : Sender {
+      CountingSender(std::unique_ptr<Sender> below, std::shared_ptr<Held> held, int to)
+          : below(std::move(below)), held(std::move(held)), to(to) {}
+      bool has_room() const override { return below->has_room(); }
+      void send(Message message) override {
+        at::Tensor& tensor = message.tensors[0];
+        const int64_t elements = tensor.numel();
+        const auto memory = std::make_shared<std::vector<float>>(static_cast<size_t>(elements));
+        const at::Tensor copy = at::from_blob(
+            memory->data(), {elements},
+            [memory, held = held, to = to, elements](void*) { held->change(to, -elements); }, at::kFloat);
+        held->change(to, elements);
+        copy.copy_(tensor);
+        tensor = copy;
+        message.lease.reset();
+        below->send(std::move(message));
+      }
+      std::unique_ptr<Sender> below;
+      std::shared_ptr<Held> held;
+      int to;
+    };
+    return std::make_unique<CountingSender>(below_.sender(id, ends), held_, ends.to);
+  }
+
+ private:
+  Transport& below_;
+  std::shared_ptr<Held> held_;
+};
+
+// Beside its own sum, and however many replicas there are.
+TEST(Replicas, NobodyHoldsMoreThanOneGradientOfOthers) {
+  for (const char* schedule : {"gpipe", "1f1b", "pipedream", "zb-h1"}) {
+    for (const int replicas : {2, 3, 8}) {
+      for (const char* executor : {"replay", "threads"}) {
+        Experiment e = experiment(schedule, 3, 2);
+        e.replicas = replicas;
+        e.executor = executor;
+        e.reduction_part = 500;
+        const auto held = std::make_shared<CountingTransport::Held>();
+        Pipeline pipeline = make_pipeline(e);
+        Recorder recorder;
+        run_segment(pipeline, e, 0, 4, recorder, nullptr,
+                    [&](Transport& memory) { return std::make_unique<CountingTransport>(memory, held); });
+        int64_t most = 0;
+        for (int worker = 0; worker < pipeline.schedule().workers; ++worker) {
+          const int64_t gradient = flat_elements(pipeline.owner(worker % 3).layers.parameters());
+          EXPECT_LE(held->peak[worker], gradient) << name_of(e) << ", worker " << worker;
+          most = std::max(most, held->peak[worker]);
+          EXPECT_EQ(held->now[worker], 0) << "all is given back";
+        }
+        EXPECT_GT(most, 0);
+      }
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/load.h"
+#include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/timeline.h"
@@ -23,8 +24,8 @@
 namespace gyre {
 namespace {
 
-using testing_support::refusal;
 using ::testing::HasSubstr;
+using testing_support::refusal;
 
 // Each builtin at depths and windows that it serves, also where windows are no multiple of anything.
 std::vector<ScheduleOptions> every_kind() {
@@ -215,8 +216,9 @@ TEST(Replicas, ThatAreTooManyAreRefusedBeforeAnythingIsBuilt) {
   EXPECT_THAT(refusal({"1f1b", 64, 65'536, 1'000}),
               HasSubstr("8388672 actions in each of 1000 replicas, and at most 134217728 are held in memory; make the "
                         "window at most 1048, or replicas smaller"));
-  EXPECT_THAT(refusal({.name = "amdp", .stages = 64, .window = 4'000'001, .replicas = 10, .names = {.are_flags = true}}),
-              HasSubstr("or replicas smaller"));
+  EXPECT_THAT(
+      refusal({.name = "amdp", .stages = 64, .window = 4'000'001, .replicas = 10, .names = {.are_flags = true}}),
+      HasSubstr("or replicas smaller"));
   const Schedule wide = make_schedule({"1f1b", 1'000, 1});
   try {
     replicated(wide, 1'000);
@@ -226,6 +228,37 @@ TEST(Replicas, ThatAreTooManyAreRefusedBeforeAnythingIsBuilt) {
                  "schedule 1f1b: replicas is 1000, and a replica has 1000 workers, of which there may be 65536; give 1 "
                  "to 65");
   }
+}
+
+TEST(ReductionChains, AddTheReplicasOfEachPipelineAndEndAtTheFirst) {
+  for (const ScheduleOptions& options : every_kind()) {
+    for (const int replicas : {1, 2, 5}) {
+      const Schedule all = replicated(make_schedule(options), replicas);
+      const ReductionChains chains(all);
+      for (int pipeline = 0; pipeline < all.pipelines; ++pipeline) {
+        const int first = pipeline / replicas * replicas;
+        EXPECT_EQ(chains.last(pipeline), first);
+        EXPECT_EQ(chains.sends_to_owner(pipeline), pipeline == first);
+        // The others come in their order, and the first of them begins.
+        const int before = pipeline == first ? first + replicas - 1 : pipeline - 1;
+        if (replicas == 1 || before == first) {
+          EXPECT_FALSE(chains.previous(pipeline)) << name_of(options, replicas);
+        } else {
+          EXPECT_EQ(chains.previous(pipeline), before) << name_of(options, replicas);
+          EXPECT_EQ(chains.receiver(before, 0), all.worker_of(pipeline, 0));
+          EXPECT_EQ(chains.passed_on_by(before), pipeline == first ? 0 : chains.passed_on_by(pipeline) + 1);
+        }
+        EXPECT_EQ(chains.receiver(first, all.stages - 1), all.owner.back());
+      }
+    }
+  }
+}
+
+TEST(ReductionChains, TakeOnlyPipelinesThatAddToEveryWindow) {
+  Schedule all = make_schedule({"gpipe", 1, 2, 4});
+  all.window = all.shift / 4;
+  const ReductionChains chains(all);
+  for (int pipeline = 0; pipeline < 4; ++pipeline) EXPECT_TRUE(chains.sends_to_owner(pipeline));
 }
 
 // One pipeline keeps the workers that it crosses busy; every replica has one.

@@ -94,16 +94,22 @@ TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
   costs.stages[0].gradient_bytes = 10;
   costs.stages[0].weight_bytes = 20;
   costs.link = {.latency = 0.5, .bandwidth = 10};
-  // Two microbatches each take 6; gradients are at the owner at 7.5, its update ends at 10.5, and the others have the
-  // weights at 13, when the first has begun the next window already.
+  // Two microbatches each take 6; gradients are at the owner at 7.5, or go through one more replica by 9. Its update
+  // ends 3 later, and the others have the weights another 2.5 later, when the first has begun the next window already.
   for (const int replicas : {2, 3}) {
     const Simulation s = run({"gpipe", 1, 2, replicas}, 4LL * replicas, costs);
     EXPECT_EQ(s.busy.size(), static_cast<size_t>(replicas));
     EXPECT_EQ(s.busy[0], 2 * (6 + 3));
     EXPECT_EQ(s.busy[1], 2 * 6) << "no update of its own";
-    EXPECT_EQ(s.makespan, 13 + 13);
+    EXPECT_EQ(s.makespan, replicas == 2 ? 13 + 13 : 14.5 + 14.5);
     EXPECT_EQ(s.max_delay, 0);
   }
+  // What is large goes through many of them in parts: not one after the other.
+  costs.stages[0].gradient_bytes = int64_t{1} << 34;
+  costs.link.bandwidth = 1e9;  // 17.2 for one
+  const double two = run({"gpipe", 1, 2, 2}, 4, costs).makespan;
+  const double many = run({"gpipe", 1, 2, 64}, 128, costs).makespan;
+  EXPECT_NEAR(many - two, 62 * (0.5 + 4.2e-3), 0.01);
   costs.link = {};
   EXPECT_EQ(run({"pipedream", 4, 1, 3}, 60, costs).makespan, run({"pipedream", 4, 1}, 20, costs).makespan);
 }
@@ -155,6 +161,23 @@ TEST(Memory, FollowsThePublishedTable) {
     for (int k = 1; k <= d / 2; ++k) {
       const auto fewer = memory({.name = "amdp", .stages = d, .window = 2 * k, .own = AmdpSettings{.pipelines = k}});
       for (const WorkerMemory& worker : fewer) EXPECT_LE(worker.weights, 1000 * k);
+    }
+  }
+}
+
+TEST(Memory, OfReplicasIsThatOfOneAndAGradientOnItsWay) {
+  const CostModel costs = memory_costs();
+  for (const char* name : {"1f1b", "pipedream", "amdp"}) {
+    const auto one = run({name, 4, 4}, 16, costs).memory, all = run({name, 4, 4, 3}, 48, costs).memory;
+    ASSERT_EQ(all.size(), 12u);
+    for (size_t worker = 0; worker < all.size(); ++worker) {
+      const WorkerMemory& same = one[worker % 4];
+      EXPECT_EQ(all[worker].weights, same.weights) << name;
+      EXPECT_EQ(all[worker].activations, same.activations) << name;
+      EXPECT_EQ(all[worker].optimizer, worker < 4 ? same.optimizer : 0) << name;
+      // The second replica begins; the third and the first, which comes last, take what it sends.
+      const int64_t pipelines = std::string(name) == "amdp" ? 2 : 1;
+      EXPECT_EQ(all[worker].gradients, same.gradients + (worker / 4 == 1 ? 0 : pipelines * 1000000)) << name;
     }
   }
 }

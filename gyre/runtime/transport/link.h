@@ -55,7 +55,7 @@ std::optional<Message> arrived_on(at::Device device, std::optional<Message> mess
 enum class LinkKind {
   Activation,  // into (pipeline, stage) from the stage below
   Gradient,    // into (pipeline, stage) from the stage above: by its output
-  Reduction,   // from (pipeline, stage) to the stage's owner: the gradient of a window
+  Reduction,   // from (pipeline, stage) to the stage's owner, or the next in its chain: the gradient of a window
   Version,     // from a stage's owner to (pipeline, stage)
   Norm,        // from a stage's owner to stage 0's: squared norms of a window's gradients
   NormSum,     // back: the norm of the whole model's
