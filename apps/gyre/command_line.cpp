@@ -93,6 +93,8 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
     return exit_code;
   } catch (const CLI::Error& error) {
     return fail(app::explain(app, error), 2);
+  } catch (const ToldElsewhere& end) {
+    return end.exit_code();
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::filesystem::filesystem_error& error) {

@@ -11,7 +11,9 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/launch/rank.h"
 #include "gyre/report/progress.h"
+#include "gyre/runtime/ranks/ranks.h"
 #include "gyre/train/trainer.h"
 #include "interrupts.h"
 #include "output.h"
@@ -19,6 +21,9 @@
 
 namespace gyre::app {
 namespace {
+
+// Of a run that stopped in order since another of its processes was asked to: as after SIGTERM.
+constexpr int kAskedToEnd = 143;
 
 TrainOptions options_of(const TrainFlags& flags) {
   const TrainPlace place = place_of(flags);
@@ -57,6 +62,16 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }
 
+// The processes of this run, where a launcher has started several.
+std::unique_ptr<Ranks> find_ranks(const TrainFlags& flags) {
+  const auto found = find_rank();
+  if (!found || found->world == 1) return nullptr;
+  const MeetingPlace place = {
+      found->store_directory, found->master_address, found->master_port, found->rank == 0 && !found->agent_store,
+      found->world,           found->restart,        flags.interface};
+  return std::make_unique<Ranks>(found->rank, found->world, found->job, make_rendezvous(place));
+}
+
 void run(const TrainFlags& flags) {
   if (flags.help_config) {
     print("{}", describe_config());
@@ -71,14 +86,18 @@ void run(const TrainFlags& flags) {
     return;
   }
   const Interrupts interrupts;
+  const auto ranks = find_ranks(flags);
+  options.ranks = ranks.get();
   options.stop = interrupts.stop();
   options.abandon = [](const Error& error) {
     print_error(error.what());
     std::_Exit(error.exit_code());
   };
   const TrainResult result = train(options, progress);
-  print_result(flags, options.out, result);
-  if (!result.finished) throw CLI::RuntimeError(interrupts.exit_code());
+  if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);
+  if (result.finished) return;
+  const int code = interrupts.exit_code();
+  throw CLI::RuntimeError(code != 0 ? code : kAskedToEnd);
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ void declare_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_flag("--check", flags.check, "Check everything and say what the run would be; write nothing");
   command.add_option("--trace", flags.trace, "Write what ran as Chrome trace (JSON) to this file")
       ->check(file_to_write());
+  command
+      .add_option("--interface", flags.interface,
+                  "With several processes: the address of this host that the others connect to [127.0.0.1]")
+      ->option_text("ADDRESS");
   command.add_flag("--json", flags.json, "Print the result as one JSON object");
   command.add_flag("--help-config", flags.help_config, "List every configuration key with its default, and exit");
 }

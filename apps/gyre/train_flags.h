@@ -15,6 +15,7 @@ struct TrainFlags {
   bool resume = false;
   bool check = false;
   std::string trace;
+  std::string interface;
   bool help_config = false;
   bool json = false;
 };

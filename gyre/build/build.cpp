@@ -112,11 +112,12 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
   return build_pipeline(config, build_schedule(config));
 }
 
-std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule) {
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here) {
   const Layers layers = build_layers(config);
   const auto ranges = build_partition(config, layers);
   RuntimeOptions options = runtime_options(config, schedule);
-  return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config));
+  return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config),
+                                    here);
 }
 
 }  // namespace gyre

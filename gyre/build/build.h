@@ -31,8 +31,8 @@ std::vector<LayerRange> build_partition(const Config& config, const Layers& laye
 OptimizerConfig optimizer_config(const Config& config);
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
-// With the schedule that build_schedule made.
-std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule);
+// With the schedule that build_schedule made, and the workers that are `here`.
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here = {});
 
 // What they would complain of, found without allocating anything.
 void check_stages(const Config& config);

@@ -64,7 +64,10 @@ struct PipelineSettings {
           "forward's. auto: what the schedule or the optimizer was made for");
     visit("recompute", self.recompute, Range{},
           "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
-    visit("executor", self.executor, one_of(executor_kinds().names()), "all workers in one thread, or a thread each");
+    visit("executor", self.executor, one_of(executor_kinds().names()),
+          "all workers in one thread; a thread each; or their threads in the processes that a launcher has started, "
+          "which is "
+          "what threads become there");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads inside each worker's operations; part of what fixes the bits");
     visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),

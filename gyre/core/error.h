@@ -38,4 +38,10 @@ class Divergence : public RunError {
   explicit Divergence(const std::string& message) : RunError(message, 3) {}
 };
 
+// What ended this process is told by another one of the same run.
+class ToldElsewhere : public Error {
+ public:
+  explicit ToldElsewhere(int exit_code) : Error("another process of the run tells what is wrong", exit_code) {}
+};
+
 }  // namespace gyre

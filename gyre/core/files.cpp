@@ -18,6 +18,7 @@ namespace gyre {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr const char* kLockFile = ".lock";
 
 std::string reason() {
   return std::strerror(errno);
@@ -50,6 +51,14 @@ ssize_t read_fully(int descriptor, char* out, size_t bytes) {
     done += static_cast<size_t>(got);
   }
   return static_cast<ssize_t>(done);
+}
+
+// Whether the descriptor's file is the one of that name.
+bool is_file(int descriptor, const std::filesystem::path& name) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::stat(name.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -316,20 +325,35 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem& files) {
-  make_directories(directory, files);
-  const auto file = directory / ".lock";
-  descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
-  if (descriptor_ < 0) {
-    throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
-  }
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  ::close(descriptor_);
-  throw InputError(
-      fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem& files)
+    : files_(files), directory_(directory) {
+  const auto file = directory / kLockFile;
+  std::error_code none;
+  made_ = !std::filesystem::exists(directory, none);
+  do {
+    make_directories(directory, files);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
+    if (descriptor_ < 0) {
+      throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
+    }
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(descriptor_);
+      throw InputError(
+          fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
+    }
+  } while (!is_file(descriptor_, file));  // whoever held it has removed it meanwhile
 }
 
 DirectoryLock::~DirectoryLock() {
+  std::error_code none;
+  std::filesystem::directory_iterator entries(directory_, none);
+  const bool is_alone = !none && entries != std::filesystem::directory_iterator() &&
+                        entries->path().filename() == kLockFile && ++entries == std::filesystem::directory_iterator();
+  if (is_alone) {
+    files_.remove(directory_ / kLockFile);
+    if (made_) files_.remove(directory_);
+  }
   ::close(descriptor_);
 }
 

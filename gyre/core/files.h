@@ -154,14 +154,18 @@ class MappedFile {
 // Held while a process writes into a directory: a lock on a file in it, which the system lets go of with the process.
 class DirectoryLock {
  public:
-  // Creates the directory if need be. InputError when another process holds it.
+  // Creates the directory if need be. InputError when another process holds it. If nothing else is in the directory at
+  // the end, nothing is left of the lock, nor of a directory that it has made. `files` outlives it.
   explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
  private:
-  int descriptor_;
+  FileSystem& files_;
+  std::filesystem::path directory_;
+  bool made_ = false;
+  int descriptor_ = -1;
 };
 
 // XXH3-128 of data given in pieces, as 32 hexadecimal digits: the checksum of manifests.

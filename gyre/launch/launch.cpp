@@ -62,8 +62,8 @@ class Logs {
   }
 
   fs::path of(int rank, int restart) const {
-    return directory_ / (restart == 0 ? fmt::format("rank-{}.log", rank)
-                                      : fmt::format("rank-{}.restart-{}.log", rank, restart));
+    return directory_ /
+           (restart == 0 ? fmt::format("rank-{}.log", rank) : fmt::format("rank-{}.restart-{}.log", rank, restart));
   }
   // They stay, because somebody was told to look at them.
   void keep() {
@@ -161,12 +161,9 @@ class Attempt {
     ChildOptions child;
     child.words = restart_ == 0 ? options_.command : options_.again;
     const std::string world = std::to_string(options_.ranks);
-    child.variables = {{kRankVariable, std::to_string(rank)},
-                       {kWorldVariable, world},
-                       {kLocalRankVariable, std::to_string(rank)},
-                       {kLocalWorldVariable, world},
-                       {kStoreVariable, store_.path().string()},
-                       {kJobVariable, job},
+    child.variables = {{kRankVariable, std::to_string(rank)},       {kWorldVariable, world},
+                       {kLocalRankVariable, std::to_string(rank)},  {kLocalWorldVariable, world},
+                       {kStoreVariable, store_.path().string()},    {kJobVariable, job},
                        {kRestartVariable, std::to_string(restart_)}};
     std::optional<OutputFile> log;
     if (rank != 0) {

@@ -28,10 +28,9 @@ struct LaunchOptions {
 // Starts the ranks, which learn theirs as find_rank reads it, and waits for the end of all. Rank 0 has this process's
 // output. The ranks meet in a new directory that only this user may enter; nothing listens on a network.
 // The first signal to stop is passed on to all ranks, the second kills them; SIGUSR1 is passed on to rank 0.
-// Returns 0 if all ranks ended so; else the exit code of the first that failed, 1 if a signal ended it; after a signal to
-// stop 130 (SIGINT) or 143. Ranks that failed are started again, all of them, unless another attempt cannot help: bad
-// input (2), divergence (3), a signal to stop.
-// Errors: RunError where they cannot be started.
+// Returns 0 if all ranks ended so; else the exit code of the first that failed, 1 if a signal ended it; after a signal
+// to stop 130 (SIGINT) or 143. Ranks that failed are started again, all of them, unless another attempt cannot help:
+// bad input (2), divergence (3), a signal to stop. Errors: RunError where they cannot be started.
 int launch_ranks(const LaunchOptions& options, SignalQueue& signals);
 
 }  // namespace gyre

@@ -14,9 +14,17 @@ struct ExecutorMaker {
 
 }  // namespace
 
+std::vector<StageState> Executor::states(Pipeline& pipeline) {
+  std::vector<StageState> states;
+  for (int stage = 0; stage < pipeline.schedule().stages; ++stage) states.push_back(pipeline.stage_state(stage));
+  return states;
+}
+
 std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport wrap) {
   static const Registry<ExecutorMaker> makers("[pipeline] executor",
-                                              {{"replay", make_replay_executor}, {"threads", make_threads_executor}});
+                                              {{"replay", make_replay_executor},
+                                               {"threads", make_threads_executor},
+                                               {"processes", make_threads_executor}});  // of one process
   return makers.at(name).make(std::move(wrap));
 }
 

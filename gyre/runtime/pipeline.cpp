@@ -19,49 +19,59 @@ void check_clipping(ClipScope scope, const Schedule& schedule) {
 }
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
-                   RuntimeOptions options, const OptimizerConfig& optimizer) {
+                   RuntimeOptions options, const OptimizerConfig& optimizer, WorkerRange here) {
   check_clipping(options.clip_scope, schedule);
   plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), optimizer);
   use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {
-    workers_.push_back(std::make_unique<WorkerState>(worker, *plan_));
+    if (here.contains(worker)) workers_.emplace(worker, std::make_unique<WorkerState>(worker, *plan_));
   }
 }
 
 StageOwner& Pipeline::owner(int stage) const {
-  return workers_[static_cast<size_t>(schedule().owner[stage])]->owners.at(stage);
+  return workers_.at(schedule().owner[stage])->owners.at(stage);
 }
 
 Replica& Pipeline::replica(int pipeline, int stage) const {
-  return workers_[static_cast<size_t>(schedule().worker_of(pipeline, stage))]->replicas.at({pipeline, stage});
+  return workers_.at(schedule().worker_of(pipeline, stage))->replicas.at({pipeline, stage});
 }
 
 int64_t Pipeline::parameter_count() const {
   int64_t count = 0;
-  for (int stage = 0; stage < schedule().stages; ++stage) count += owner(stage).layers.parameter_count();
+  for (const Stage& stage : plan_->stages) count += stage.parameter_count();
   return count;
+}
+
+StageState Pipeline::stage_state(int stage) const {
+  StageState state;
+  const WeightStore& store = owner(stage).weights;
+  for (size_t i = 0; i < store.specs().size(); ++i) state.weights[store.specs()[i].name] = store.masters()[i];
+  state.optimizer = owner(stage).optimizer->state();
+  return state;
 }
 
 NamedTensors Pipeline::weights() const {
   NamedTensors all;
   for (int stage = 0; stage < schedule().stages; ++stage) {
-    const WeightStore& store = owner(stage).weights;
-    for (size_t i = 0; i < store.specs().size(); ++i) all[store.specs()[i].name] = store.masters()[i];
+    if (owns(stage)) all.merge(stage_state(stage).weights);
   }
   return all;
 }
 
 NamedTensors Pipeline::optimizer_state() const {
   NamedTensors all;
-  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(owner(stage).optimizer->state());
+  for (int stage = 0; stage < schedule().stages; ++stage) {
+    if (owns(stage)) all.merge(stage_state(stage).optimizer);
+  }
   return all;
 }
 
 void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates) {
-  for (const auto& worker : workers_) {
+  for (const auto& [number, worker] : workers_) {
     for (auto& [place, replica] : worker->replicas) replica.weights.reset();
   }
   for (int stage = 0; stage < schedule().stages; ++stage) {
+    if (!owns(stage)) continue;
     StageOwner& restored = owner(stage);
     const auto& specs = restored.layers.parameters();
     for (const ParameterSpec& spec : specs) {

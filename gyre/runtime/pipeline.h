@@ -1,9 +1,12 @@
-// What persists between segments of a run: the plan, and the states of the workers and of the conductor.
+// What persists between segments of a run: the plan, and the states of the conductor and of the workers that are in
+// this process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -15,33 +18,49 @@ namespace gyre {
 // InputError for global clipping under a schedule without a flush.
 void check_clipping(ClipScope scope, const Schedule& schedule);
 
+// Workers begin <= number < end.
+struct WorkerRange {
+  int begin = 0, end = std::numeric_limits<int>::max();
+  bool contains(int worker) const { return begin <= worker && worker < end; }
+};
+
+// What is saved of a stage: fp32 masters by full name, and its optimizer's state. Live tensors, not copies.
+struct StageState {
+  NamedTensors weights, optimizer;
+};
+
 class Pipeline {
  public:
   // The calling thread's operations have options.threads_per_worker threads from then on. Initial weights are drawn
   // from options.seed. `ranges` has one entry per stage of `schedule`. Errors: InputError for combinations that cannot
-  // be served (global clipping without a flush).
+  // be served (global clipping without a flush). Workers that are not `here` are another process's.
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
-           const OptimizerConfig& optimizer);
+           const OptimizerConfig& optimizer, WorkerRange here = {});
 
   const Schedule& schedule() const { return plan_->schedule; }
   const RuntimeOptions& options() const { return plan_->options; }
   const PipelinePlan& plan() const { return *plan_; }
   ConductorState& conductor() { return conductor_; }
-  WorkerState& worker(int number) { return *workers_[static_cast<size_t>(number)]; }
-  // Between segments only.
+  // By number: those that are here, and no other.
+  const std::map<int, std::unique_ptr<WorkerState>>& workers() const { return workers_; }
+  bool owns(int stage) const { return workers_.count(schedule().owner[static_cast<size_t>(stage)]) > 0; }
+  // Between segments only, of a stage that is owned here.
   StageOwner& owner(int stage) const;
   Replica& replica(int pipeline, int stage) const;
   int64_t parameter_count() const;
 
-  // Between segments only. fp32 masters by full name, and the optimizers' state: live tensors, not copies.
+  // Between segments only, of a stage that is owned here.
+  StageState stage_state(int stage) const;
+  // Of all stages that are owned here.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
-  // The pipeline continues as after `updates` updates. InputError names a weight that is missing or has another shape.
+  // The stages that are owned here continue as after `updates` updates. InputError names a weight that is missing or
+  // has another shape.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
   std::unique_ptr<const PipelinePlan> plan_;
-  std::vector<std::unique_ptr<WorkerState>> workers_;  // [worker]
+  std::map<int, std::unique_ptr<WorkerState>> workers_;
   ConductorState conductor_;
 };
 

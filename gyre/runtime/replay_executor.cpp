@@ -22,13 +22,13 @@ class ReplayExecutor final : public Executor {
     const c10::NoGradGuard no_grad;
     use_threads(pipeline.options().threads_per_worker);
     const auto started = std::chrono::steady_clock::now();
-    SegmentSetup setup(pipeline, segment, observer, wrap_);
-    setup.conductor.attend();
-    while (!setup.conductor.finished()) {
+    SegmentSetup setup(pipeline, segment, &observer, wrap_);
+    setup.conductor->attend();
+    while (!setup.conductor->finished()) {
       run_round(setup);
-      setup.conductor.attend();
+      setup.conductor->attend();
     }
-    return setup.conductor.report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+    return setup.conductor->report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   }
 
  private:

@@ -23,16 +23,17 @@ const Segment& checked(const Pipeline& pipeline, const Segment& segment) {
 
 }  // namespace
 
-SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer,
+SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer,
                            const WrapTransport& wrap)
     : bells(checked(pipeline, segment).schedule->workers),
       memory(bells),
-      wrapped(wrap ? wrap(memory) : nullptr),
-      numbers(*segment.schedule),
-      conductor(pipeline.plan(), pipeline.conductor(), segment, transport(), observer) {
-  for (int worker = 0; worker < segment.schedule->workers; ++worker) {
-    workers.push_back(
-        std::make_unique<Worker>(pipeline.worker(worker), pipeline.options(), segment, numbers, transport()));
+      wrapped(wrap ? wrap(memory, bells) : nullptr),
+      numbers(*segment.schedule) {
+  if (observer != nullptr) {
+    conductor = std::make_unique<Conductor>(pipeline.plan(), pipeline.conductor(), segment, transport(), *observer);
+  }
+  for (const auto& [number, state] : pipeline.workers()) {
+    workers.push_back(std::make_unique<Worker>(*state, pipeline.options(), segment, numbers, transport()));
   }
 }
 

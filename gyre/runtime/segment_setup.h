@@ -1,4 +1,4 @@
-// One segment within one process: its links in memory, its workers, and the conductor.
+// One segment as one process runs it: its links, the workers that are here, and the conductor.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,16 @@
 namespace gyre {
 
 struct SegmentSetup {
-  // Throws InputError when the schedule does not fit the pipeline. All arguments outlive it.
-  SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer, const WrapTransport& wrap);
+  // Throws InputError when the schedule does not fit the pipeline. All arguments outlive it. Without an observer the
+  // conductor is another process's.
+  SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap);
 
   Doorbells bells;
   MemoryTransport memory;
   std::unique_ptr<Transport> wrapped;  // null: none
   ReplicaNumbers numbers;
-  Conductor conductor;
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::unique_ptr<Conductor> conductor;
+  std::vector<std::unique_ptr<Worker>> workers;  // those that are here, by number
 
  private:
   Transport& transport() { return wrapped ? *wrapped : memory; }

@@ -60,8 +60,9 @@ void Bookkeeper::say_where_it_goes_on() const {
   if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
 }
 
-void Bookkeeper::begin(Pipeline& pipeline) {
+void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes) {
   pipeline_ = &pipeline;
+  optimizer_bytes_ = std::move(optimizer_bytes);
   const int64_t done = result_.step;
   if (options_.resume && is_there(run_.metrics())) {
     continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
@@ -201,9 +202,10 @@ void Bookkeeper::record_end(const std::string& status) {
 
 void Bookkeeper::write_measurements() {
   if (measurements_.empty()) return;
-  write_file_atomic(run_.costs(),
-                    to_json(measurements_.cost_model(*pipeline_, checked_.train_batches->tokens_per_batch())),
-                    options_.files);
+  write_file_atomic(
+      run_.costs(),
+      to_json(measurements_.cost_model(*pipeline_, optimizer_bytes_, checked_.train_batches->tokens_per_batch())),
+      options_.files);
   if (options_.trace.empty()) return;
   write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
   if (measurements_.traced_actions() >= kMostTracedActions) {

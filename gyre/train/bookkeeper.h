@@ -36,8 +36,8 @@ class Bookkeeper {
   void check_room(int64_t bytes) const { saver_.check_room(bytes); }
   // Says where a resumed session goes on, and what it does not find.
   void say_where_it_goes_on() const;
-  // From here on files change. `pipeline` is what the run trains.
-  void begin(Pipeline& pipeline);
+  // From here on files change. `pipeline` is what the run trains; optimizer_bytes: [stage], of the optimizers' states.
+  void begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes);
 
   // Who hears the segment that begins, until the next one does.
   SegmentObserver& listen_to(const Segment& segment);
@@ -83,7 +83,8 @@ class Bookkeeper {
   StopAnnouncer announcer_;
   Saver saver_;
   // Once the run has begun:
-  Pipeline* pipeline_ = nullptr;
+  const Pipeline* pipeline_ = nullptr;
+  std::vector<int64_t> optimizer_bytes_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<SegmentListener> listener_;
   bool asks_to_drain_ = false;

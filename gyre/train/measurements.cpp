@@ -3,15 +3,15 @@
 #include <algorithm>
 
 namespace gyre {
-namespace {
 
-int64_t bytes_of(const NamedTensors& tensors) {
-  int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
-  return bytes;
+std::vector<int64_t> optimizer_bytes(const std::vector<StageState>& stages) {
+  std::vector<int64_t> all;
+  for (const StageState& stage : stages) {
+    int64_t& bytes = all.emplace_back(0);
+    for (const auto& [name, tensor] : stage.optimizer) bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  return all;
 }
-
-}  // namespace
 
 void RunMeasurements::add(const Segment& segment, const SegmentReport& report, double seconds_before) {
   costs_.resize(report.costs.size());
@@ -41,7 +41,8 @@ void RunMeasurements::add(const Segment& segment, const SegmentReport& report, d
   }
 }
 
-CostModel RunMeasurements::cost_model(Pipeline& pipeline, int64_t tokens_per_microbatch) const {
+CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
+                                      int64_t tokens_per_microbatch) const {
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
@@ -49,8 +50,7 @@ CostModel RunMeasurements::cost_model(Pipeline& pipeline, int64_t tokens_per_mic
       const auto found = costs_[stage].find(kind);
       return found == costs_[stage].end() ? 0 : found->second.mean();
     };
-    StageOwner& owner = pipeline.owner(static_cast<int>(stage));
-    const auto parameters = owner.layers.parameter_count();
+    const auto parameters = pipeline.plan().stages[stage].parameter_count();
     const bool separate_masters = pipeline.options().compute != at::kFloat;
     StageCost cost;
     cost.forward = mean(ActionKind::Forward);
@@ -66,7 +66,7 @@ CostModel RunMeasurements::cost_model(Pipeline& pipeline, int64_t tokens_per_mic
     cost.activation_bytes = sizes_[stage].activation_bytes;
     cost.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
     cost.gradient_bytes = parameters * 4;
-    cost.optimizer_bytes = bytes_of(owner.optimizer->state()) + (separate_masters ? parameters * 4 : 0);
+    cost.optimizer_bytes = optimizer_bytes[stage] + (separate_masters ? parameters * 4 : 0);
     model.stages.push_back(cost);
   }
   return model;

@@ -10,13 +10,17 @@
 
 namespace gyre {
 
+// [stage]: of the optimizers' states.
+std::vector<int64_t> optimizer_bytes(const std::vector<StageState>& stages);
+
 class RunMeasurements {
  public:
   // `seconds_before`: training time before the segment; its trace follows the earlier ones.
   void add(const Segment& segment, const SegmentReport& report, double seconds_before);
 
   bool empty() const { return costs_.empty(); }
-  CostModel cost_model(Pipeline& pipeline, int64_t tokens_per_microbatch) const;
+  CostModel cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
+                       int64_t tokens_per_microbatch) const;
   // [worker]; microbatches and windows are numbered as in the whole run.
   const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }
   int64_t traced_actions() const;

@@ -11,31 +11,22 @@
 #include <type_traits>
 #include <utility>
 
-#include "gyre/build/build.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
+#include "gyre/runtime/processes_executor.h"
 #include "gyre/train/bookkeeper.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
+#include "gyre/train/follower.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
+#include "gyre/train/session.h"
 
 namespace gyre {
 namespace {
-
-// The configuration of this session, resolved: from the file, or from the run that is resumed.
-Config session_config(const TrainOptions& options, const RunDirectory& run) {
-  if (!options.resume) refuse_to_replace_run(run);
-  const auto file = options.config.empty() ? run.config() : options.config;
-  if (options.config.empty() && !run.has_run()) {
-    throw InputError(
-        fmt::format("{}: no run to resume is here (no config.toml); give the CONFIG.toml of one", run.root().string()));
-  }
-  return load_config(file, options.overrides);
-}
 
 // The result of a run that is complete.
 TrainResult completed(const ResumePoint& from) {
@@ -53,7 +44,8 @@ TrainResult completed(const ResumePoint& from) {
   return result;
 }
 
-// One run in one process: the loop over segments that every rank runs. What one rank does for all is the bookkeeper's.
+// One run, in one process or as rank 0 of several: the loop over segments. What is told and written is the
+// bookkeeper's.
 class Training {
  public:
   Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress)
@@ -69,48 +61,46 @@ class Training {
   // Builds everything and finds room for it: what it accepts can begin.
   void prepare() {
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
-    pipeline_ = build_pipeline(config_, std::move(checked_.schedule));
-    executor_ = make_executor(config_.pipeline.executor);
-    if (from_.checkpoint) restore();
-    books_.check_room(checkpoint_bytes(pipeline_->weights(), pipeline_->optimizer_state()));
+    if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
+    pipeline_ = begin_pipeline(checked_, from_, map_ ? map_->workers_of(0) : WorkerRange{});
+    if (from_.checkpoint) go_on_from(*from_.checkpoint);
+    if (map_) {
+      meet(*options_.ranks, *map_, checked_, from_, *pipeline_);
+      executor_ = std::make_unique<ProcessesExecutor>(*options_.ranks, *map_);
+    } else {
+      executor_ = make_executor(config_.pipeline.executor);
+    }
+    from_.checkpoint.reset();  // its tensors are the pipeline's now
+    const CheckpointState state = gather();
+    books_.check_room(checkpoint_bytes(state.weights, state.optimizer));
     if (options_.resume) books_.say_where_it_goes_on();
   }
 
   TrainResult run() {
     prepare();
-    books_.begin(*pipeline_);
+    books_.begin(*pipeline_, optimizer_bytes_);
     try {
       // The end of a run that was killed between its last checkpoint and its last line.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
     } catch (const Divergence&) {
+      executor_->ended(RunEnd::Diverged);
       books_.end_early("diverged");
       throw;
     } catch (const std::exception&) {  // libtorch's own, too
       books_.end_early("failed");
       throw;
     }
+    executor_->ended(interrupted_ ? RunEnd::Interrupted : RunEnd::Finished);
     return books_.end(interrupted_ ? "interrupted" : "finished");
   }
 
  private:
-  void restore() {
-    const CheckpointState& state = *from_.checkpoint;
-    try {
-      pipeline_->restore(state.weights, state.optimizer, state.step);
-    } catch (const InputError& error) {
-      const std::string changed = describe(changes_of("optimizer", from_.changes));
-      if (changed.empty()) throw;
-      throw InputError(
-          fmt::format("[optimizer] has changed ({}), and the saved state does not fit it: {}. Set it back, "
-                      "or start another run with --out",
-                      changed, error.what()));
-    }
+  void go_on_from(const CheckpointState& state) {
     done_ = state.step;
     microbatches_ = state.microbatches;
     tokens_ = state.tokens;
     plan_.extra.insert(plan_.extra.end(), state.drains.begin(), state.drains.end());
-    from_.checkpoint.reset();  // its tensors are the pipeline's now
   }
 
   // What ends a run amid its work says what is left of it.
@@ -169,17 +159,29 @@ class Training {
   }
 
   void save() {
-    CheckpointState state;
+    CheckpointState state = telling_how_to_go_on([&] { return gather(); });
     state.step = done_;
     state.microbatches = microbatches_;
     state.tokens = tokens_;
-    state.weights = pipeline_->weights();
-    state.optimizer = pipeline_->optimizer_state();
     books_.save(std::move(state));
   }
 
+  // Weights and optimizers' state of all stages, wherever they are.
+  CheckpointState gather() {
+    CheckpointState state;
+    std::vector<StageState> stages = executor_->states(*pipeline_);
+    optimizer_bytes_ = optimizer_bytes(stages);
+    for (StageState& stage : stages) {
+      state.weights.merge(stage.weights);
+      state.optimizer.merge(stage.optimizer);
+    }
+    return state;
+  }
+
   bool evaluates() const { return checked_.val_batches.source != nullptr; }
-  bool stop_requested() const { return options_.stop.stop_requested(); }
+  bool stop_requested() const {
+    return options_.stop.stop_requested() || (options_.ranks != nullptr && options_.ranks->others_asked_to_stop());
+  }
 
   const TrainOptions& options_;
   CheckedRun checked_;
@@ -188,7 +190,9 @@ class Training {
   Progress& progress_;
   Bookkeeper books_;
   std::unique_ptr<Pipeline> pipeline_;
+  std::optional<RankMap> map_;  // with several processes
   std::unique_ptr<Executor> executor_;
+  std::vector<int64_t> optimizer_bytes_;  // [stage]
   DrainPlan plan_;
   int64_t done_ = 0;  // updates
   int64_t microbatches_ = 0;
@@ -206,15 +210,22 @@ bool has_nothing_to_do(const ResumePoint& from, const Config& config, const RunD
 
 }  // namespace
 
-TrainResult train(const TrainOptions& options, Progress& progress) {
+namespace {
+
+// In one process, or as rank 0.
+TrainResult lead(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
+  if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   std::optional<DirectoryLock> lock;
   ResumePoint from;
   if (options.resume && is_there(run.root())) {
     lock.emplace(run.root(), options.files);
     from = find_resume_point(run, config);
-    if (has_nothing_to_do(from, config, run, progress)) return completed(from);
+    if (has_nothing_to_do(from, config, run, progress)) {
+      if (options.ranks != nullptr) options.ranks->refuse("", 0);
+      return completed(from);
+    }
   }
   Training training(options, run, std::move(config), std::move(from), progress);
   if (!lock) lock.emplace(run.root(), options.files);
@@ -222,8 +233,21 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   return training.run();
 }
 
+}  // namespace
+
+TrainResult train(const TrainOptions& options, Progress& progress) {
+  if (options.ranks == nullptr) return lead(options, progress);
+  try {
+    return options.ranks->rank() == 0 ? lead(options, progress) : follow(options);
+  } catch (const Error& error) {
+    options.ranks->refuse(error.what(), error.exit_code());  // nothing, once they have met
+    throw;
+  }
+}
+
 void check(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
+  if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
     progress.message(CheckedRun(std::move(config)).summary);

@@ -16,6 +16,8 @@
 
 namespace gyre {
 
+class Ranks;
+
 struct TrainOptions {
   std::filesystem::path config;        // empty with `resume`: the run's own
   std::vector<std::string> overrides;  // "table.key=value"
@@ -27,6 +29,9 @@ struct TrainOptions {
   // destroyed. Without it the run waits.
   std::function<void(const Error&)> abandon;
   FileSystem& files = system_files();
+  // The processes that train the run together, which have not met yet; null: this one alone. Only rank 0 tells and
+  // writes; the others' results say no more than whether the run has finished.
+  Ranks* ranks = nullptr;
 };
 
 struct TrainResult {

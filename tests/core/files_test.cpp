@@ -199,6 +199,16 @@ TEST(DirectoryLock, OneHolderAtATime) {
     EXPECT_THROW(DirectoryLock{directory}, InputError);
   }
   EXPECT_NO_THROW(DirectoryLock{directory});
+  EXPECT_FALSE(std::filesystem::exists(directory));  // what it made for nothing
+  {
+    const DirectoryLock lock(directory);
+    write_file_atomic(directory / "result", "kept");
+  }
+  EXPECT_TRUE(std::filesystem::exists(directory / "result"));
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directory(directory);  // somebody else's
+  EXPECT_NO_THROW(DirectoryLock{directory});
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
 }
 
 }  // namespace

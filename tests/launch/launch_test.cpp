@@ -151,7 +151,8 @@ TEST_F(LaunchRanks, ASignalToStopIsPassedOnToAll) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 143}}) {
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), "gather,drain", "gather,drain"}, 5), code);
     // One that has not begun to hear is ended by it.
-    EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), fmt::format("gather,hear:{0},die:{0}", signal)}), code);
+    EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), fmt::format("gather,hear:{0},die:{0}", signal)}),
+              code);
     // One that ended in order all the same.
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), "gather,exit:0"}), code);
   }
@@ -170,7 +171,8 @@ TEST_F(LaunchRanks, ASecondSignalKills) {
 }
 
 TEST_F(LaunchRanks, AFailureWhileStoppingIsAFailureAndNoReasonToStartAgain) {
-  EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", SIGTERM), fmt::format("gather,hear:{},exit:1", SIGTERM)}, 5), 1);
+  EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", SIGTERM), fmt::format("gather,hear:{},exit:1", SIGTERM)}, 5),
+            1);
   EXPECT_THAT(said_, ElementsAre("rank 1 failed with exit code 1"));
 }
 
@@ -227,9 +229,10 @@ TEST_F(LaunchRanks, LogsStayWhereTheyAreWanted) {
   EXPECT_EQ(read_file(options_.logs / "rank-2.log"), "two\n");
   EXPECT_FALSE(std::filesystem::exists(options_.logs / "rank-0.log"));
   const std::string logs = options_.logs.string();
-  EXPECT_THAT(said_, ElementsAre(fmt::format("rank 2 failed with exit code 1: two ({}/rank-2.log); restart 1 of 1", logs),
-                                 fmt::format("rank 1 failed with exit code 1: more ({}/rank-1.log)", logs),
-                                 "rank 1 failed with exit code 1"));
+  EXPECT_THAT(said_,
+              ElementsAre(fmt::format("rank 2 failed with exit code 1: two ({}/rank-2.log); restart 1 of 1", logs),
+                          fmt::format("rank 1 failed with exit code 1: more ({}/rank-1.log)", logs),
+                          "rank 1 failed with exit code 1"));
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 

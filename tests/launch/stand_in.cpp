@@ -52,8 +52,8 @@ void note(const std::string& file) {
   std::ostringstream line;
   line << variable("GYRE_RANK") << " of " << variable("GYRE_WORLD_SIZE") << " here " << variable("GYRE_LOCAL_RANK")
        << " of " << variable("GYRE_LOCAL_WORLD_SIZE") << " restart " << variable("GYRE_RESTART") << " job "
-       << variable("GYRE_JOB") << " store " << variable("GYRE_STORE") << " mode " << std::oct
-       << (store.st_mode & 07777) << std::dec << " pid " << getpid() << "\n";
+       << variable("GYRE_JOB") << " store " << variable("GYRE_STORE") << " mode " << std::oct << (store.st_mode & 07777)
+       << std::dec << " pid " << getpid() << "\n";
   const std::string text = line.str();
   if (write(descriptor, text.data(), text.size()) != static_cast<ssize_t>(text.size())) give_up(file);
   close(descriptor);

@@ -57,7 +57,8 @@ class ChangedReports final : public Transport {
 // What the run says of itself, or "ran".
 std::string complaint(const Experiment& e, const Change& change) {
   try {
-    run_experiment(e, 6, [&](Transport& below) { return std::make_unique<ChangedReports>(below, change); });
+    run_experiment(e, 6,
+                   [&](Transport& below, const Doorbells&) { return std::make_unique<ChangedReports>(below, change); });
   } catch (const RunError& error) {
     return error.what();
   }

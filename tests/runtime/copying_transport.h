@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "gyre/runtime/transport/link.h"
+#include "gyre/runtime/transport/memory_transport.h"
 
 namespace gyre::testing_support {
 
@@ -96,7 +97,7 @@ class CopyingTransport final : public Transport {
   Transport& below_;
 };
 
-inline std::unique_ptr<Transport> copying(Transport& memory) {
+inline std::unique_ptr<Transport> copying(Transport& memory, const Doorbells&) {
   return std::make_unique<CopyingTransport>(memory);
 }
 

@@ -13,6 +13,7 @@
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
+#include "gyre/runtime/pipeline.h"
 #include "gyre/schedule/builders.h"
 
 namespace gyre::testing_support {
@@ -75,7 +76,7 @@ inline SyntheticBatches tiny_batches() {
   return {2, 16, 29};
 }
 
-inline Pipeline make_pipeline(const Experiment& e) {
+inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   const Layers layers = build_gpt(tiny_gpt(e.dropout));
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(32));
@@ -96,7 +97,7 @@ inline Pipeline make_pipeline(const Experiment& e) {
     optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }
   return Pipeline(make_schedule({e.schedule, e.stages, e.window, e.replicas}), layers,
-                  partition_by_cost(costs, e.stages), options, optimizer);
+                  partition_by_cost(costs, e.stages), options, optimizer, here);
 }
 
 inline Experiment experiment(const std::string& schedule, int stages, int64_t window) {
@@ -170,9 +171,8 @@ struct StopAfter final : SegmentObserver {
 };
 
 // Runs `updates` updates from `first_update` on; returns the report.
-inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,
-                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr,
-                                 const WrapTransport& wrap = {}) {
+inline SegmentReport run_segment(Pipeline& pipeline, Executor& executor, int64_t first_update, int64_t updates,
+                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr) {
   const SyntheticBatches batches = tiny_batches();
   Segment segment;
   segment.schedule = &pipeline.schedule();
@@ -181,7 +181,12 @@ inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_
   segment.first_microbatch = first_update * pipeline.schedule().window;
   segment.microbatches = updates * pipeline.schedule().window;
   if (stop != nullptr) segment.stop = [stop] { return stop->load(); };
-  return make_executor(e.executor, wrap)->run(pipeline, segment, observer);
+  return executor.run(pipeline, segment, observer);
+}
+inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,
+                                 SegmentObserver& observer, const std::atomic<bool>* stop = nullptr,
+                                 const WrapTransport& wrap = {}) {
+  return run_segment(pipeline, *make_executor(e.executor, wrap), first_update, updates, observer, stop);
 }
 
 struct Outcome {

@@ -60,7 +60,7 @@ void run_on_meta(const Experiment& e, const std::string& model_kind) {
   segment.batches = model.batches.get();
   segment.microbatches = 3 * e.window;
   Recorder recorder;
-  SegmentSetup setup(pipeline, segment, recorder, {});
+  SegmentSetup setup(pipeline, segment, &recorder, {});
   const auto try_step = [](const auto& worker) { return worker->try_step(); };
   std::vector<Worker::Step> steps;
   do {

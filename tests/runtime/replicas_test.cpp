@@ -186,8 +186,9 @@ TEST(Replicas, NobodyHoldsMoreThanOneGradientOfOthers) {
         const auto held = std::make_shared<CountingTransport::Held>();
         Pipeline pipeline = make_pipeline(e);
         Recorder recorder;
-        run_segment(pipeline, e, 0, 4, recorder, nullptr,
-                    [&](Transport& memory) { return std::make_unique<CountingTransport>(memory, held); });
+        run_segment(pipeline, e, 0, 4, recorder, nullptr, [&](Transport& memory, const Doorbells&) {
+          return std::make_unique<CountingTransport>(memory, held);
+        });
         int64_t most = 0;
         for (int worker = 0; worker < pipeline.schedule().workers; ++worker) {
           const int64_t gradient = flat_elements(pipeline.owner(worker % 3).layers.parameters());

@@ -18,8 +18,8 @@ std::optional<Message> arrived_on(at::Device device, std::optional<Message> mess
 }
 
 std::string to_string(const LinkId& id) {
-  constexpr const char* kKinds[] = {"activation", "gradient", "reduction", "version",
-                                    "norm",       "norm sum", "control",   "report"};
+  constexpr const char* kKinds[] = {"activation", "gradient", "reduction", "version", "norm",
+                                    "norm sum",   "control",  "report",    "command", "answer"};
   return fmt::format("the {} link of {}:{}", kKinds[static_cast<int>(id.kind)], id.pipeline, id.stage);
 }
 

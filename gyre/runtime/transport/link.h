@@ -61,6 +61,8 @@ enum class LinkKind {
   NormSum,     // back: the norm of the whole model's
   Control,     // to a worker (`stage`) from the conductor
   Report,      // from a worker (`stage`) to the conductor
+  Command,     // to a process (`stage`) from rank 0; outside segments
+  Answer,      // back
 };
 
 struct LinkId {

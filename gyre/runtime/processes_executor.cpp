@@ -1,0 +1,219 @@
+#include "gyre/runtime/processes_executor.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/runtime/ranks/rank_transport.h"
+#include "gyre/runtime/threads_run.h"
+#include "gyre/schedule/builders.h"
+
+namespace gyre {
+namespace {
+
+// What rank 0 tells the others. As a message: `number` is the kind, the rest is in `values`.
+enum class Command : int64_t { Run, States, End };
+constexpr int64_t kCommands = 2;  // one, and the end
+
+LinkId commands_to(int rank) {
+  return {LinkKind::Command, 0, rank};
+}
+LinkId answers_of(int rank) {
+  return {LinkKind::Answer, 0, rank};
+}
+
+Message run_message(int64_t number, const Segment& segment) {
+  Message message;
+  message.number = static_cast<int64_t>(Command::Run);
+  message.values = {static_cast<double>(number),
+                    segment.schedule->forward_only ? 1.0 : 0.0,
+                    static_cast<double>(segment.first_microbatch),
+                    static_cast<double>(segment.first_update),
+                    static_cast<double>(segment.microbatches),
+                    segment.trace ? 1.0 : 0.0};
+  return message;
+}
+
+// A stage's state as a message: the names, one a line, of the weights and of the optimizer's, then their tensors.
+Message to_message(int stage, const StageState& state) {
+  Message message;
+  message.number = stage;
+  std::string names;
+  message.tensors.emplace_back();
+  for (const NamedTensors* tensors : {&state.weights, &state.optimizer}) {
+    for (const auto& [name, tensor] : *tensors) {
+      names += name + "\n";
+      message.tensors.push_back(tensor);
+    }
+  }
+  message.values = {static_cast<double>(state.weights.size())};
+  message.tensors[0] = to_tensor(names);
+  return message;
+}
+
+StageState to_state(const Message& message) {
+  StageState state;
+  const std::string names = to_text(message.tensors.at(0));
+  size_t begin = 0;
+  for (size_t i = 1; i < message.tensors.size(); ++i) {
+    const size_t end = names.find('\n', begin);
+    NamedTensors& tensors = i <= static_cast<size_t>(message.values.at(0)) ? state.weights : state.optimizer;
+    tensors[names.substr(begin, end - begin)] = message.tensors[i];
+    begin = end + 1;
+  }
+  return state;
+}
+
+// Waits for the next message. RunError when the run cannot go on.
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell) {
+  const Ranks::Watch watch(ranks, bell, {});
+  for (;;) {
+    const uint64_t ticket = bell.ticket();
+    if (auto message = link.try_receive()) return std::move(*message);
+    if (const auto failure = ranks.failure()) throw RunError(*failure);
+    bell.wait(ticket);
+  }
+}
+
+// One segment's part in this process.
+SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
+                       Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {
+  Elsewhere elsewhere;
+  elsewhere.raise_failure = [&ranks] {
+    if (const auto failure = ranks.failure()) throw RunError(*failure);
+  };
+  elsewhere.progress = [&ranks] {
+    WorkersProgress all;
+    std::vector<std::string> statuses;
+    for (const RankStatus& other : ranks.others()) {
+      all.steps += other.steps;
+      all.computing |= other.computing;
+      statuses.push_back(other.workers);
+    }
+    all.statuses = fmt::format("{}", fmt::join(statuses, "; "));
+    return all;
+  };
+  const WrapTransport wrap = [&](Transport& memory, const Doorbells& bells) {
+    return std::make_unique<RankTransport>(
+        ranks, number, [&map](int worker) { return map.rank_of(worker); }, memory, bells);
+  };
+  ThreadsRun run(pipeline, segment, observer, wrap, elsewhere);
+  const Ranks::Watch watch(ranks, run.bell(), [&run, &stop] {
+    WorkersProgress progress = run.progress();
+    return RankStatus{progress.steps, progress.computing, stop.stop_requested(), std::move(progress.statuses)};
+  });
+  return run.run();
+}
+
+}  // namespace
+
+ProcessesExecutor::ProcessesExecutor(Ranks& ranks, const RankMap& map) : ranks_(ranks), map_(map) {}
+
+ProcessesExecutor::~ProcessesExecutor() {
+  if (!told_end_) ended(RunEnd::Failed);
+}
+
+void ProcessesExecutor::raise_failure() const {
+  if (const auto failure = ranks_.failure()) throw RunError(*failure);
+}
+
+SegmentReport ProcessesExecutor::run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) {
+  if (!std::exchange(room_is_known_, true)) check_room_for_worker_threads(pipeline);
+  raise_failure();
+  const int64_t number = ++segments_;
+  for (int rank = 1; rank < ranks_.world(); ++rank) {
+    ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), run_message(number, segment)});
+  }
+  return run_here(pipeline, segment, number, &observer, ranks_, map_);
+}
+
+std::vector<StageState> ProcessesExecutor::states(Pipeline& pipeline) {
+  const Schedule& schedule = pipeline.schedule();
+  std::vector<StageState> states(static_cast<size_t>(schedule.stages));
+  for (int rank = 1; rank < ranks_.world(); ++rank) {
+    Message message;
+    message.number = static_cast<int64_t>(Command::States);
+    ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), std::move(message)});
+  }
+  Doorbell bell;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const int owner = map_.rank_of(schedule.owner[static_cast<size_t>(stage)]);
+    auto& state = states[static_cast<size_t>(stage)];
+    if (owner == ranks_.rank()) {
+      state = pipeline.stage_state(stage);
+      continue;
+    }
+    // An owner's stages come in the model's order.
+    const auto link = ranks_.receiver(owner, 0, answers_of(owner), schedule.stages, bell);
+    const Message message = wait_for(ranks_, *link, bell);
+    state = to_state(message);
+  }
+  return states;
+}
+
+void ProcessesExecutor::ended(RunEnd end) {
+  told_end_ = true;
+  if (end == RunEnd::Diverged || end == RunEnd::Failed) {
+    ranks_.fail_all(end == RunEnd::Diverged ? 3 : 1);
+    return;
+  }
+  Message message;
+  message.number = static_cast<int64_t>(Command::End);
+  message.values = {static_cast<double>(end)};
+  for (int rank = 1; rank < ranks_.world(); ++rank) {
+    ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), message});
+  }
+}
+
+namespace {
+
+// Until rank 0 says that the run has ended.
+RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
+  Doorbell bell;
+  const auto commands = ranks.receiver(0, 0, commands_to(ranks.rank()), kCommands, bell);
+  const auto answers = ranks.sender(0, 0, answers_of(ranks.rank()), pipeline.schedule().stages, bell);
+  const Schedule forward_only = build_forward_only(pipeline.schedule());
+  check_room_for_worker_threads(pipeline);
+  for (;;) {
+    const Message message = wait_for(ranks, *commands, bell);
+    const auto& values = message.values;
+    switch (static_cast<Command>(message.number)) {
+      case Command::Run: {
+        Segment segment;
+        const bool evaluates = values.at(1) != 0;
+        segment.schedule = evaluates ? &forward_only : &pipeline.schedule();
+        segment.batches = evaluates ? sources.evaluation : sources.train;
+        segment.first_microbatch = static_cast<int64_t>(values.at(2));
+        segment.first_update = static_cast<int64_t>(values.at(3));
+        segment.microbatches = static_cast<int64_t>(values.at(4));
+        segment.trace = values.at(5) != 0;
+        run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, sources.stop);
+        break;
+      }
+      case Command::States:
+        for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
+          if (pipeline.owns(stage)) answers->send(to_message(stage, pipeline.stage_state(stage)));
+        }
+        break;
+      case Command::End:
+        return static_cast<RunEnd>(values.at(0));
+    }
+  }
+}
+
+}  // namespace
+
+RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
+  try {
+    return obey(pipeline, ranks, map, sources);
+  } catch (const std::exception& error) {  // libtorch's own, too
+    if (!ranks.failure()) ranks.report_failure(error.what());
+    if (ranks.nobody_tells()) throw;
+    throw ToldElsewhere(ranks.exit_code());
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,330 @@
+#include "gyre/runtime/ranks/ranks.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "gyre/core/error.h"
+#include "gyre/runtime/ranks/mailboxes.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::chrono::seconds kMeeting{120};
+// Under which rank 0 says how it goes on: "go", or the exit code of a run that does not begin.
+constexpr const char* kVerdict = "the verdict of rank 0";
+constexpr const char* kGo = "go";
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
+}
+
+std::string hello_of(int rank) {
+  return fmt::format("the hello of rank {}", rank);
+}
+
+}  // namespace
+
+at::Tensor to_tensor(const std::string& text) {
+  at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);
+  if (!text.empty()) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  return bytes;
+}
+
+std::string to_text(const at::Tensor& bytes) {
+  return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())};
+}
+
+Ranks::Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous)
+    : rank_(rank), job_(std::move(job)), rendezvous_(std::move(rendezvous)), others_(static_cast<size_t>(world)) {}
+
+Ranks::~Ranks() {
+  // After a failure others than rank 0, which decides, may wait for each other for ever.
+  const bool failed = failure().has_value();
+  for (size_t number = 0; number < others_.size(); ++number) {
+    Other& other = others_[number];
+    if (!other.peer) continue;
+    const bool answers = !other.lost && (!failed || rank_ == 0 || number == 0);
+    answers ? other.peer->close() : other.peer->give_up();
+  }
+  for (Other& other : others_) {
+    if (other.peer) other.peer->join();
+  }
+}
+
+void Ranks::refuse(const std::string& why, int exit_code) {
+  if (met_) return;
+  const nlohmann::json hello = {{"host", host_name()}, {"process", ::getpid()}, {"error", why}};
+  rendezvous_->leave(hello_of(rank_), hello.dump());
+  if (rank_ == 0) rendezvous_->leave(kVerdict, std::to_string(exit_code));
+}
+
+void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds) {
+  RankFacts facts = {{"job", job_}};
+  facts.insert(facts.end(), given.begin(), given.end());
+  silence_seconds_ = silence_seconds;
+  nlohmann::json hello = {{"host", host_name()}, {"process", ::getpid()}, {"facts", nlohmann::json::object()}};
+  for (const auto& [what, value] : facts) hello["facts"][what] = value;
+  rendezvous_->leave(hello_of(rank_), hello.dump());
+  if (rank_ == 0) {
+    compare(facts);
+    rendezvous_->leave(kVerdict, kGo);
+  } else if (const std::string verdict = rendezvous_->find(kVerdict, 2 * kMeeting); verdict != kGo) {
+    throw ToldElsewhere(std::stoi(verdict));
+  }
+  met_ = true;
+  for (int other = 1; other < world(); ++other) pairs.insert({0, other});
+  connect(pairs);
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+// On rank 0: everybody is there, and is about to run the same.
+void Ranks::compare(const RankFacts& facts) {
+  for (int other = 1; other < world(); ++other) {
+    const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(other), kMeeting));
+    const std::string name =
+        fmt::format("rank {} (process {} on {})", other, hello.value("process", 0), hello.value("host", ""));
+    others_[static_cast<size_t>(other)].name = name;
+    if (hello.contains("error")) throw InputError(fmt::format("{}: {}", name, hello["error"].get<std::string>()));
+    for (const auto& [what, value] : facts) {
+      const std::string theirs = hello["facts"].value(what, "");
+      if (theirs == value) continue;
+      throw InputError(fmt::format("{}: its {} is not that of rank 0 ({}, and {}); start all ranks with the same", name,
+                                   what, theirs, value));
+    }
+  }
+}
+
+// Everybody goes through the pairs in the same order, so that nobody waits in a circle.
+void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
+  for (const auto& [first, second] : pairs) {
+    if (first != rank_ && second != rank_) continue;
+    const int number = first == rank_ ? second : first;
+    Other& other = others_[static_cast<size_t>(number)];
+    if (other.name.empty()) {
+      const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), kMeeting));
+      other.name =
+          fmt::format("rank {} (process {} on {})", number, hello.value("process", 0), hello.value("host", ""));
+    }
+    auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
+    other.heard = Clock::now();
+    other.peer = std::make_unique<Peer>(
+        std::move(wire),
+        Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
+                        [this, number](const std::string& why) { lose(number, fmt::format("is gone: {}", why)); }});
+  }
+}
+
+void Ranks::send(int to, Envelope envelope) {
+  others_[static_cast<size_t>(to)].peer->send(std::move(envelope));
+}
+
+void Ranks::deliver(int from, Envelope envelope) {
+  {
+    const std::lock_guard lock(mutex_);
+    others_[static_cast<size_t>(from)].heard = Clock::now();
+  }
+  Message& message = envelope.message;
+  switch (envelope.kind) {
+    case Envelope::Kind::Message:
+      if (const auto to = inbox({envelope.segment, envelope.link})) to->put(std::move(message));
+      break;
+    case Envelope::Kind::Credit:
+      if (const auto to = outbox({envelope.segment, envelope.link})) to->add_room(message.number);
+      break;
+    case Envelope::Kind::Beat: {
+      const std::lock_guard lock(mutex_);
+      RankStatus& status = others_[static_cast<size_t>(from)].status;
+      status = {static_cast<uint64_t>(message.values.at(0)), message.values.at(1) != 0, message.values.at(2) != 0,
+                to_text(message.tensors.at(0))};
+      if (status.stop) {
+        for (Doorbell* bell : bells_) bell->ring();
+      }
+      break;
+    }
+    case Envelope::Kind::Failure: {
+      if (from == 0) {
+        const std::lock_guard lock(mutex_);
+        exit_code_ = static_cast<int>(message.values.at(1));
+      }
+      fail(static_cast<int>(message.values.at(0)), to_text(message.tensors.at(0)));
+      break;
+    }
+    case Envelope::Kind::Goodbye:
+      break;
+  }
+}
+
+// `rank` cannot go on, or cannot be reached.
+void Ranks::fail(int rank, const std::string& why) {
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Other& other = others_[static_cast<size_t>(rank)];
+    is_first = !failure_;
+    if (is_first) {
+      const std::string name = other.name.empty() ? fmt::format("rank {}", rank) : other.name;
+      const std::string at =
+          other.status.workers.empty() ? "" : fmt::format("; it was last at: {}", other.status.workers);
+      failure_ = {rank, fmt::format("{} {}{}", name, why, at)};
+    }
+    for (Doorbell* bell : bells_) bell->ring();
+  }
+  // Rank 0 may see this process end before it sees that one.
+  if (is_first && rank_ != 0 && rank != 0) report(0, rank, why);
+}
+
+void Ranks::lose(int rank, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    others_[static_cast<size_t>(rank)].lost = true;
+    if (rank == 0 && !failure_) rank_0_tells_ = false;
+  }
+  fail(rank, why);
+}
+
+void Ranks::report(int to, int about, const std::string& why, int exit_code) {
+  Envelope failure{Envelope::Kind::Failure, 0, {}, {}};
+  failure.message.values = {static_cast<double>(about), static_cast<double>(exit_code)};
+  failure.message.tensors = {to_tensor(why)};
+  send(to, std::move(failure));
+}
+
+void Ranks::report_failure(const std::string& why) {
+  report(0, rank_, fmt::format("cannot go on: {}", why));
+}
+
+void Ranks::fail_all(int exit_code) {
+  for (int other = 1; other < world(); ++other) report(other, 0, "has ended the run", exit_code);
+}
+
+int Ranks::exit_code() const {
+  const std::lock_guard lock(mutex_);
+  return exit_code_;
+}
+
+std::optional<std::string> Ranks::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ ? std::optional(failure_->second) : std::nullopt;
+}
+
+bool Ranks::nobody_tells() const {
+  const std::lock_guard lock(mutex_);
+  return !rank_0_tells_;
+}
+
+std::vector<RankStatus> Ranks::others() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RankStatus> statuses;
+  for (size_t other = 0; other < others_.size(); ++other) {
+    if (static_cast<int>(other) != rank_) statuses.push_back(others_[other].status);
+  }
+  return statuses;
+}
+
+bool Ranks::others_asked_to_stop() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(others_.begin(), others_.end(), [](const Other& other) { return other.status.stop; });
+}
+
+Ranks::Watch::Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status) : ranks_(ranks), bell_(bell) {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.bells_.insert(&bell_);
+  if (status) ranks_.status_ = std::move(status);
+}
+
+Ranks::Watch::~Watch() {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.bells_.erase(&bell_);
+  ranks_.status_ = nullptr;
+}
+
+// The thread that tells the others that this process lives, and looks whether they do.
+void Ranks::watch(const std::stop_token& stop) {
+  const auto interval = std::chrono::duration<double>(std::clamp(silence_seconds_ / 8, 0.02, 1.0));
+  auto last = Clock::now();
+  while (!stop.stop_requested()) {
+    const auto now = Clock::now();
+    const std::chrono::duration<double> away = now - last;
+    last = now;
+    // Time in which this process did not look says nothing of the others: it was stopped itself.
+    if (away.count() > silence_seconds_ / 2) {
+      const std::lock_guard lock(mutex_);
+      for (Other& other : others_) other.heard = now;
+    }
+    send_beats();
+    find_silence();
+    std::unique_lock lock(sleep_mutex_);
+    sleep_.wait_for(lock, stop, interval, [] { return false; });
+  }
+}
+
+void Ranks::send_beats() {
+  Envelope beat{Envelope::Kind::Beat, 0, {}, {}};
+  RankStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    if (status_) status = status_();
+  }
+  beat.message.values = {static_cast<double>(status.steps), status.computing ? 1.0 : 0.0, status.stop ? 1.0 : 0.0};
+  beat.message.tensors = {to_tensor(status.workers)};
+  for (int other = 0; other < world(); ++other) {
+    if (other != rank_ && (rank_ == 0 || other == 0)) send(other, beat);
+  }
+}
+
+void Ranks::find_silence() {
+  const auto now = Clock::now();
+  for (int number = 0; number < world(); ++number) {
+    if (number == rank_ || (rank_ != 0 && number != 0)) continue;
+    Other& other = others_[static_cast<size_t>(number)];
+    std::chrono::duration<double> silent{0};
+    {
+      const std::lock_guard lock(mutex_);
+      if (!other.lost) silent = now - other.heard;
+    }
+    if (silent.count() < silence_seconds_) continue;
+    lose(number, fmt::format("has said nothing for {:.1f} s ([pipeline] stall_seconds)", silent.count()));
+    other.peer->give_up();
+  }
+}
+
+std::shared_ptr<Ranks::Inbox> Ranks::inbox(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  if (key.first != 0 && key.first <= ended_segment_) return nullptr;
+  auto& box = inboxes_[key];
+  if (!box) box = std::make_shared<Inbox>();
+  return box;
+}
+
+std::shared_ptr<Ranks::Outbox> Ranks::outbox(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  if (key.first != 0 && key.first <= ended_segment_) return nullptr;
+  auto& box = outboxes_[key];
+  if (!box) box = std::make_shared<Outbox>();
+  return box;
+}
+
+std::unique_ptr<Receiver> Ranks::receiver(int from, int64_t segment, const LinkId& id, int64_t capacity,
+                                          Doorbell& bell) {
+  return std::make_unique<RemoteReceiver>(*this, from, segment, id, capacity, inbox({segment, id}), bell);
+}
+
+std::unique_ptr<Sender> Ranks::sender(int to, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell) {
+  return std::make_unique<RemoteSender>(*this, to, segment, id, capacity, outbox({segment, id}), bell);
+}
+
+void Ranks::end_segment(int64_t segment) {
+  const std::lock_guard lock(mutex_);
+  ended_segment_ = std::max(ended_segment_, segment);
+  const auto is_over = [&](const auto& entry) { return entry.first.first != 0 && entry.first.first <= segment; };
+  std::erase_if(inboxes_, is_over);
+  std::erase_if(outboxes_, is_over);
+}
+
+}  // namespace gyre

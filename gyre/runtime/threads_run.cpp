@@ -1,0 +1,195 @@
+#include "gyre/runtime/threads_run.h"
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stop_token>
+#include <system_error>
+
+#include "gyre/core/error.h"
+#include "gyre/tensors/thread_count.h"
+
+namespace gyre {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap,
+                       const Elsewhere& elsewhere)
+    : options_(pipeline.options()),
+      segment_(segment),
+      observer_(observer),
+      elsewhere_(elsewhere),
+      setup_(pipeline, segment, observer, wrap),
+      pulses_(setup_.workers.size()),
+      watched_(setup_.workers.size()) {}
+
+SegmentReport ThreadsRun::run() {
+  const auto started = Clock::now();
+  Conductor* const conductor = setup_.conductor.get();
+  if (conductor != nullptr) conductor->attend();  // a drain that is due already takes nothing in
+  start_threads();
+  const std::stop_callback wake(segment_.interrupt, [this] { bell().ring(); });
+  for (;;) {
+    const uint64_t ticket = bell().ticket();
+    if (conductor != nullptr) conductor->attend();
+    if (const auto error = first_error()) {
+      stop_and_join();
+      std::rethrow_exception(error);
+    }
+    if (finished()) break;
+    if (elsewhere_.raise_failure) elsewhere_.raise_failure();
+    watch();
+    bell().wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));
+  }
+  stop_and_join();
+  return conductor != nullptr ? conductor->report(seconds_between(started, Clock::now())) : SegmentReport{};
+}
+
+bool ThreadsRun::finished() const {
+  if (setup_.conductor) return setup_.conductor->finished();
+  return std::all_of(pulses_.begin(), pulses_.end(), [](const Pulse& pulse) { return pulse.ended.load(); });
+}
+
+void ThreadsRun::start_threads() {
+  for (size_t index = 0; index < setup_.workers.size(); ++index) {
+    try {
+      threads_.emplace_back([this, index] { work(index); });
+    } catch (const std::system_error& error) {
+      throw RunError(
+          fmt::format("the thread of worker {} of {} cannot be started: {}; raise the limit of processes "
+                      "(ulimit -u), or use fewer stages",
+                      setup_.workers[index]->number(), segment_.schedule->workers, error.code().message()));
+    }
+  }
+}
+
+// The body of a worker's thread.
+void ThreadsRun::work(size_t index) {
+  const c10::NoGradGuard no_grad;
+  use_threads(options_.threads_per_worker);
+  Worker& worker = *setup_.workers[index];
+  Doorbell& own_bell = setup_.bells.of(worker.number());
+  Pulse& pulse = pulses_[index];
+  try {
+    while (!stopping_.load()) {
+      const uint64_t ticket = own_bell.ticket();
+      const Worker::Step step = worker.try_step();
+      pulse.turns.fetch_add(1);
+      if (step == Worker::Step::Finished) break;
+      if (step == Worker::Step::Done) {
+        steps_.fetch_add(1);
+        continue;
+      }
+      pulse.ticket = ticket;
+      pulse.waiting = true;
+      if (!stopping_.load()) own_bell.wait(ticket);
+      pulse.waiting = false;
+    }
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  pulse.ended = true;
+  bell().ring();
+}
+
+std::exception_ptr ThreadsRun::first_error() {
+  const std::lock_guard lock(error_mutex_);
+  return error_;
+}
+
+// Whether a worker is inside an action, or about to be: one whose bell has rung is not waiting any more.
+bool ThreadsRun::is_inside(size_t index) const {
+  const Pulse& pulse = pulses_[index];
+  const Doorbell& own_bell = setup_.bells.of(setup_.workers[index]->number());
+  return !pulse.ended && !(pulse.waiting && own_bell.ticket() == pulse.ticket);
+}
+
+void ThreadsRun::watch() {
+  const auto now = Clock::now();
+  const double since_look = seconds_between(last_look_, now);
+  if (since_look < stall_seconds() / 8) return;
+  last_look_ = now;
+  // Time in which this thread did not look says nothing of the others: the process was stopped, or a message blocked.
+  const bool was_away = since_look > stall_seconds();
+  tell_slow_actions(was_away);
+  if (setup_.conductor) find_stall(was_away);
+}
+
+// A worker inside one action for stall_seconds may be slow, or stuck: that is reported, and the run goes on waiting.
+void ThreadsRun::tell_slow_actions(bool was_away) {
+  const auto now = last_look_;
+  for (size_t index = 0; index < pulses_.size(); ++index) {
+    const uint64_t turns = pulses_[index].turns.load();
+    Watched& watched = watched_[index];
+    if (!is_inside(index) || turns != watched.turns || was_away) {
+      watched = {turns, now, false};
+    } else if (const double seconds = seconds_between(watched.since, now);
+               seconds >= stall_seconds() && !watched.told) {
+      watched.told = true;
+      const Worker& worker = *setup_.workers[index];
+      const std::string what =
+          fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
+                      worker.number(), worker.action(), seconds);
+      if (observer_ != nullptr) observer_->on_slow_action(what);
+    }
+  }
+}
+
+// Nothing computed and no action finished for stall_seconds, anywhere: a stall, which no waiting will end.
+void ThreadsRun::find_stall(bool was_away) {
+  const auto now = last_look_;
+  const WorkersProgress all = progress_everywhere();
+  if (all.steps != last_steps_ || was_away) last_step_ = last_progress_ = now;
+  if (all.computing) last_progress_ = now;
+  last_steps_ = all.steps;
+  const double idle = seconds_between(last_progress_, now);
+  if (idle >= stall_seconds()) {
+    throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, all.statuses));
+  }
+  const double without_step = seconds_between(last_step_, now);
+  if (setup_.conductor->interrupted() && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
+    told_stuck_ = true;
+    observer_->on_stuck_drain(
+        fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, all.statuses));
+  }
+}
+
+WorkersProgress ThreadsRun::progress() const {
+  WorkersProgress progress;
+  progress.steps = steps_.load();
+  std::vector<std::string> lines;
+  for (size_t index = 0; index < pulses_.size(); ++index) {
+    const Worker& worker = *setup_.workers[index];
+    const bool inside = is_inside(index);
+    progress.computing |= inside;
+    lines.push_back(inside ? fmt::format("worker {} inside {}", worker.number(), worker.action()) : worker.status());
+  }
+  progress.statuses = fmt::format("{}", fmt::join(lines, "; "));
+  return progress;
+}
+
+WorkersProgress ThreadsRun::progress_everywhere() const {
+  WorkersProgress all = progress();
+  if (!elsewhere_.progress) return all;
+  const WorkersProgress others = elsewhere_.progress();
+  all.steps += others.steps;
+  all.computing |= others.computing;
+  all.statuses += "; " + others.statuses;
+  return all;
+}
+
+void ThreadsRun::stop_and_join() {
+  stopping_ = true;
+  for (const auto& worker : setup_.workers) setup_.bells.of(worker->number()).ring();
+  threads_.clear();
+}
+
+}  // namespace gyre

@@ -1,0 +1,75 @@
+#include "gyre/train/session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "gyre/build/build.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/runtime/settings/executor_kind.h"
+#include "gyre/schedule/text.h"
+
+namespace gyre {
+namespace {
+
+std::string checksum_of(const std::string& text) {
+  Checksum checksum;
+  checksum.update(text.data(), text.size());
+  return checksum.hex();
+}
+
+void check_executor(const Config& config, const Ranks* ranks) {
+  if (ranks == nullptr || executor_kinds().at(config.pipeline.executor).side_by_side) return;
+  throw InputError(
+      fmt::format("[pipeline] executor = \"{}\" is one thread of one process, and {} processes were started; leave "
+                  "it out, or start one",
+                  config.pipeline.executor, ranks->world()));
+}
+
+}  // namespace
+
+Config session_config(const TrainOptions& options, const RunDirectory& run) {
+  const auto file = options.config.empty() ? run.config() : options.config;
+  if (options.config.empty() && !run.has_run()) {
+    throw InputError(
+        fmt::format("{}: no run to resume is here (no config.toml); give the CONFIG.toml of one", run.root().string()));
+  }
+  Config config = load_config(file, options.overrides);
+  check_executor(config, options.ranks);
+  return config;
+}
+
+std::unique_ptr<Pipeline> begin_pipeline(CheckedRun& checked, const ResumePoint& from, WorkerRange here) {
+  auto pipeline = build_pipeline(checked.config, std::move(checked.schedule), here);
+  if (!from.checkpoint) return pipeline;
+  const CheckpointState& state = *from.checkpoint;
+  try {
+    pipeline->restore(state.weights, state.optimizer, state.step);
+  } catch (const InputError& error) {
+    const std::string changed = describe(changes_of("optimizer", from.changes));
+    if (changed.empty()) throw;
+    throw InputError(
+        fmt::format("[optimizer] has changed ({}), and the saved state does not fit it: {}. Set it back, "
+                    "or start another run with --out",
+                    changed, error.what()));
+  }
+  return pipeline;
+}
+
+RankFacts facts_of(const CheckedRun& checked, const ResumePoint& from, const Pipeline& pipeline) {
+  RankFacts facts = {{"build", file_checksum("/proc/self/exe")},
+                     {"configuration", checksum_of(to_toml(checked.config))},
+                     {"schedule", checksum_of(to_text(pipeline.schedule()))}};
+  for (const auto& [file, checksum] : checked.dataset->meta().checksums) facts.emplace_back(file, checksum);
+  facts.emplace_back("newest checkpoint", fmt::format("step {}", from.step()));
+  return facts;
+}
+
+void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const ResumePoint& from,
+          const Pipeline& pipeline) {
+  const double silence = checked.config.pipeline.stall_seconds;
+  ranks.meet(facts_of(checked, from, pipeline), linked_ranks(pipeline.schedule(), map), silence);
+}
+
+}  // namespace gyre

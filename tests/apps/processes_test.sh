@@ -1,0 +1,123 @@
+# A run in several processes, which find each other by their environment: the files of one process, to the byte; what
+# goes wrong in one is told in one line by rank 0, and nobody is left behind.
+source "$(dirname "$0")/common.sh"
+
+# start WORLD COMMAND...: one process for each rank, rank 0 last. Their numbers are in `pids`, their words in err.RANK.
+start() {
+  world=$1
+  shift
+  store=$(mktemp -d -p .)
+  for ((rank = world - 1; rank >= 0; --rank)); do
+    GYRE_RANK=$rank GYRE_WORLD_SIZE=$world GYRE_LOCAL_RANK=$rank GYRE_LOCAL_WORLD_SIZE=$world GYRE_STORE=$store \
+      GYRE_JOB=${job:-a} GYRE_RESTART=0 "$@" >out.$rank 2>err.$rank &
+    pids[rank]=$!
+  done
+}
+# all_end CODE: every rank's exit code.
+all_end() {
+  for ((rank = 0; rank < world; ++rank)); do
+    code_of "${pids[rank]}"
+    [ "$code" -eq "$1" ] || fail "rank $rank: exit $code instead of $1: $(tail -n 3 err.$rank)"
+  done
+}
+# only_rank_0_says WORDS: in one line.
+only_rank_0_says() {
+  [ "$(grep -cE '^gyre: ' err.0)" -eq 1 ] && grep -qE "$1" err.0 || fail "no '$1' in: $(cat err.0)"
+  for ((rank = 1; rank < world; ++rank)); do
+    [ ! -s err.$rank ] || fail "rank $rank speaks: $(cat err.$rank)"
+  done
+}
+
+"$gyre" train run.toml --out whole >/dev/null 2>&1
+for world in 2 3; do
+  start $world "$gyre" train run.toml --out in-$world
+  all_end 0
+  same_run whole in-$world "$world processes"
+  [ ! -s out.1 ] || fail "rank 1 prints: $(cat out.1)"
+done
+grep -q "finished at step 120" out.0 || fail "rank 0 does not print: $(cat out.0)"
+
+# A schedule with two directions, and a run of three processes that goes on as one, as two, and as threads.
+amdp="--set pipeline.schedule=amdp --set pipeline.accumulate=4 --set optimizer.decay=constant"
+"$gyre" train run.toml --out amdp $amdp >/dev/null 2>&1
+start 3 "$gyre" train run.toml --out amdp-3 $amdp --set run.updates=40
+all_end 0
+"$gyre" train --resume amdp-3 --set run.updates=80 >/dev/null 2>&1 || fail "threads do not go on from processes"
+start 2 "$gyre" train --resume amdp-3 --set run.updates=120
+all_end 0
+for part in model optimizer; do
+  cmp {amdp,amdp-3}/checkpoints/step-00000120/$part.safetensors || fail "$part: other bits than one process"
+done
+start 2 "$gyre" train --resume amdp-3
+all_end 0
+grep -q "nothing to do" err.0 || fail "a finished run: $(cat err.0)"
+
+# A rank that is killed, stopped, or asked to stop.
+endless="--set run.updates=100000 --set pipeline.stall_seconds=2"
+start 3 "$gyre" train run.toml --out killed $endless
+wait_for_step killed 23 "${pids[0]}"
+kill -KILL "${pids[1]}"
+code_of "${pids[1]}"
+pids[1]=
+for rank in 0 2; do
+  code_of "${pids[rank]}"
+  [ "$code" -eq 1 ] || fail "rank $rank: exit $code after rank 1 was killed"
+done
+only_rank_0_says "rank 1 \(process [0-9]+ on .*\) is gone: the connection is closed; it was last at: worker 1 .*step [0-9]+, the last that was saved"
+grep -q '"event":"end","status":"failed"' killed/metrics.jsonl || fail "not recorded as failed"
+start 2 "$gyre" train --resume killed --set run.updates=120
+all_end 0
+
+start 2 "$gyre" train run.toml --out frozen $endless
+wait_for_step frozen 23 "${pids[0]}"
+kill -STOP "${pids[1]}"
+code_of "${pids[0]}"
+[ "$code" -eq 1 ] || fail "exit $code after rank 1 was stopped"
+grep -qE "^gyre: rank 1 .* has said nothing for [0-9.]+ s" err.0 || fail "not named: $(tail -n 1 err.0)"
+kill -CONT "${pids[1]}"
+code_of "${pids[1]}"
+[ "$code" -eq 1 ] || fail "exit $code of the rank that was stopped"
+
+for asked in 0 1; do
+  start 2 "$gyre" train run.toml --out asked-$asked $endless
+  wait_for_step asked-$asked 23 "${pids[0]}"
+  kill -TERM "${pids[asked]}"
+  all_end 143
+  step=$(drained_at asked-$asked)
+  [ -e "asked-$asked/checkpoints/step-$(printf %08d "$step")/manifest.json" ] || fail "no checkpoint after SIGTERM"
+done
+
+# Ranks that would run something else do not begin; nobody else speaks, nothing is written.
+start_differently() {
+  store=$(mktemp -d -p .)
+  world=2
+  for rank in 1 0; do
+    job_here=a
+    extra=()
+    [ $rank -eq 0 ] || { job_here=$1; extra=("${@:2}"); }
+    GYRE_RANK=$rank GYRE_WORLD_SIZE=2 GYRE_LOCAL_RANK=$rank GYRE_LOCAL_WORLD_SIZE=2 GYRE_STORE=$store \
+      GYRE_JOB=$job_here GYRE_RESTART=0 "$gyre" train run.toml --out different "${extra[@]}" >out.$rank 2>err.$rank &
+    pids[rank]=$!
+  done
+}
+start_differently b
+all_end 2
+only_rank_0_says "^gyre: rank 1 \(process [0-9]+ on .*\): its job is not that of rank 0"
+start_differently a --set optimizer.lr=1e-3
+all_end 2
+only_rank_0_says "its configuration is not that of rank 0"
+start_differently a --set data.tokens=nowhere
+all_end 2
+grep -qE "^gyre: rank 1 .*nowhere" err.0 || fail "not told: $(cat err.0)"
+[ ! -e different ] || fail "a refused run left something behind"
+start 2 "$gyre" train run.toml --out different --set pipeline.executor=replay
+all_end 2
+grep -q "executor = \"replay\" is one thread of one process, and 2 processes were started" err.0 || fail "$(cat err.0)"
+start 4 "$gyre" train run.toml --out different
+all_end 2
+grep -q "4 processes were started, and the schedule has 3 workers" err.0 || fail "$(cat err.0)"
+
+# One that diverges has its code everywhere.
+start 2 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0
+all_end 3
+only_rank_0_says "is not finite|is (nan|inf)"

@@ -1,0 +1,266 @@
+// The executor `processes`: its ranks here are threads of one process, each with a pipeline of its own, connected as
+// processes are. Same bits as replay; what goes wrong in one is told by rank 0.
+#include "gyre/runtime/processes_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <thread>
+
+#include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/runtime/evaluate.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+
+// One rank of a run: what it meets the others with, and its part of the pipeline.
+struct Member {
+  Member(const Experiment& e, int rank, int world, const std::string& place)
+      : ranks(rank, world, "job", make_rendezvous({.directory = place, .world = world})),
+        map(make_schedule({e.schedule, e.stages, e.window, e.replicas}).workers, world),
+        pipeline(make_pipeline(e, map.workers_of(rank))) {}
+  void meet(const RankFacts& facts, double silence_seconds = 60) {
+    ranks.meet(facts, linked_ranks(pipeline.schedule(), map), silence_seconds);
+  }
+  Ranks ranks;
+  RankMap map;
+  Pipeline pipeline;
+};
+
+// A thread that follows rank 0, and how that ended.
+class Follower {
+ public:
+  Follower(const Experiment& e, int rank, int world, const std::string& place, const BatchSource& batches,
+           RankFacts facts = {}) {
+    thread_ = std::jthread([=, this, &batches] {
+      try {
+        Member member(e, rank, world, place);
+        member.meet(facts);
+        end = follow(member.pipeline, member.ranks, member.map, {&batches, &batches});
+      } catch (const std::exception& caught) {
+        error = caught.what();
+      }
+    });
+  }
+  void join() { thread_.join(); }
+  std::optional<RunEnd> end;
+  std::string error;
+
+ private:
+  std::jthread thread_;
+};
+
+std::vector<std::unique_ptr<Follower>> followers(const Experiment& e, int world, const std::string& place,
+                                                 const BatchSource& batches) {
+  std::vector<std::unique_ptr<Follower>> all;
+  for (int rank = 1; rank < world; ++rank) all.push_back(std::make_unique<Follower>(e, rank, world, place, batches));
+  return all;
+}
+
+struct WholeOutcome {
+  Recorder recorder;
+  NamedTensors weights;
+  SegmentReport first, second;
+  double evaluation = 0;
+};
+
+// Two segments with an evaluation between them.
+WholeOutcome run_whole(Pipeline& pipeline, Executor& executor) {
+  WholeOutcome outcome;
+  const SyntheticBatches batches = tiny_batches();
+  outcome.first = run_segment(pipeline, executor, 0, 4, outcome.recorder);
+  outcome.evaluation = evaluate(pipeline, executor, batches, 3, 4, {});
+  outcome.second = run_segment(pipeline, executor, 4, 3, outcome.recorder);
+  for (const StageState& stage : executor.states(pipeline)) {
+    for (const auto& [name, tensor] : stage.weights) outcome.weights[name] = tensor.clone();
+    for (const auto& [name, tensor] : stage.optimizer) outcome.weights["optimizer " + name] = tensor.clone();
+  }
+  return outcome;
+}
+
+WholeOutcome run_in_processes(const Experiment& e, int world) {
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  const auto others = followers(e, world, place.path().string(), batches);
+  WholeOutcome outcome;
+  {
+    Member member(e, 0, world, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    outcome = run_whole(member.pipeline, executor);
+    executor.ended(RunEnd::Finished);
+  }
+  for (const auto& other : others) {
+    other->join();
+    EXPECT_EQ(other->end, RunEnd::Finished) << other->error;
+  }
+  return outcome;
+}
+
+void expect_same(const WholeOutcome& a, const WholeOutcome& b, const std::string& what) {
+  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
+  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
+  EXPECT_EQ(a.evaluation, b.evaluation) << what;
+  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
+  for (const auto& [one, other] : {std::pair(&a.first, &b.first), std::pair(&a.second, &b.second)}) {
+    EXPECT_EQ(one->delay, other->delay) << what;
+    EXPECT_EQ(one->mismatch, other->mismatch) << what;
+    EXPECT_EQ(one->peak_in_flight, other->peak_in_flight) << what;
+  }
+}
+
+void expect_same_as_replay(const Experiment& e, const std::vector<int>& worlds) {
+  Pipeline pipeline = make_pipeline(e);
+  const WholeOutcome expected = run_whole(pipeline, *make_replay_executor());
+  for (const int world : worlds) {
+    if (world > pipeline.schedule().workers) continue;
+    expect_same(expected, run_in_processes(e, world), name_of(e) + ", " + std::to_string(world) + " processes");
+  }
+}
+
+TEST(Processes, GiveTheBitsOfReplayUnderEverySchedule) {
+  std::vector<Experiment> all = every_kind();
+  for (const std::string plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 4));
+  for (Experiment e : all) {
+    e.dropout = 0.1;
+    expect_same_as_replay(e, {2, 4});
+  }
+}
+
+TEST(Processes, GiveTheBitsOfReplayWithRotationAndBf16AndGlobalNorms) {
+  Experiment rotation = experiment("pipedream", 4, 2);
+  rotation.optimizer = "basis-rotation";
+  rotation.interval = 3;
+  rotation.compute = at::kBFloat16;
+  expect_same_as_replay(rotation, {2, 3, 4});
+  rotation.schedule = "amdp";
+  rotation.window = 4;
+  expect_same_as_replay(rotation, {2, 3});
+  Experiment global = experiment("1f1b", 4, 4);
+  global.clip_scope = ClipScope::Global;
+  expect_same_as_replay(global, {2, 4});
+}
+
+TEST(Processes, GiveTheBitsOfReplayWithReplicas) {
+  for (Experiment e : {experiment("pipedream", 2, 2), experiment("amdp", 2, 3), experiment("zb-v", 4, 3),
+                       experiment("1f1b", 2, 2), experiment("chimera", 2, 2)}) {
+    for (const int replicas : {2, 3}) {
+      e.replicas = replicas;
+      e.dropout = 0.1;
+      expect_same_as_replay(e, {replicas, 2 * replicas});
+    }
+  }
+}
+
+TEST(Processes, DrainWhereTheRunIsAskedToStop) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  const auto others = followers(e, 2, place.path().string(), batches);
+  {
+    Member member(e, 0, 2, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    std::atomic<bool> stop = false;
+    StopAfter observer(5, stop);
+    const SegmentReport report = run_segment(member.pipeline, executor, 0, 1000, observer, &stop);
+    EXPECT_LT(report.microbatches, 2000);
+    EXPECT_GE(report.microbatches, 5);
+    EXPECT_EQ(static_cast<int64_t>(observer.recorder.losses.size()), report.microbatches);
+    executor.ended(RunEnd::Interrupted);
+  }
+  others[0]->join();
+  EXPECT_EQ(others[0]->end, RunEnd::Interrupted);
+}
+
+// What rank 0 says when `action` makes it fail.
+template <typename Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+// Fails at one microbatch.
+struct FailingBatches final : BatchSource {
+  Batch batch(int64_t index) const override {
+    if (index == 9) throw RunError("the disk of this host has gone");
+    return good.batch(index);
+  }
+  int64_t tokens_per_batch() const override { return good.tokens_per_batch(); }
+  SyntheticBatches good = tiny_batches();
+};
+
+TEST(Processes, AnErrorInOneIsToldByRank0) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  const TemporaryDirectory place;
+  const FailingBatches failing;  // the last stage's worker reads targets
+  const SyntheticBatches batches = tiny_batches();
+  Follower middle(e, 1, 3, place.path().string(), batches);
+  Follower last(e, 2, 3, place.path().string(), failing);
+  const std::string error = error_of([&] {
+    Member member(e, 0, 3, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    Recorder recorder;
+    run_segment(member.pipeline, executor, 0, 100, recorder);
+  });
+  EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("cannot go on: the disk of this host has gone"), std::string::npos) << error;
+  middle.join();
+  last.join();
+  const std::string told = ToldElsewhere(1).what();
+  EXPECT_EQ(middle.error, told);
+  EXPECT_EQ(last.error, told);
+}
+
+TEST(Processes, ADifferenceIsToldBeforeAnythingRuns) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  Follower same(e, 1, 3, place.path().string(), batches, {{"build", "a"}, {"data", "b"}});
+  Follower other(e, 2, 3, place.path().string(), batches, {{"build", "a"}, {"data", "c"}});
+  const std::string error = error_of([&] {
+    Member member(e, 0, 3, place.path().string());
+    try {
+      member.meet({{"build", "a"}, {"data", "b"}});
+    } catch (const Error& error) {
+      member.ranks.refuse(error.what(), error.exit_code());
+      throw;
+    }
+  });
+  EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("its data is not that of rank 0 (c, and b)"), std::string::npos) << error;
+  same.join();
+  other.join();
+  EXPECT_EQ(same.error, ToldElsewhere(2).what());
+  EXPECT_EQ(other.error, ToldElsewhere(2).what());
+}
+
+TEST(Processes, AreNoMoreThanWorkers) {
+  EXPECT_THROW(RankMap(3, 4), InputError);
+  for (int workers = 1; workers <= 12; ++workers) {
+    for (int world = 1; world <= workers; ++world) {
+      const RankMap map(workers, world);
+      int next = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        const WorkerRange here = map.workers_of(rank);
+        EXPECT_EQ(here.begin, next);
+        EXPECT_GT(here.end, here.begin);
+        for (int worker = here.begin; worker < here.end; ++worker) EXPECT_EQ(map.rank_of(worker), rank);
+        next = here.end;
+      }
+      EXPECT_EQ(next, workers);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gyre
