@@ -20,6 +20,7 @@ bool is_engine_command(int argc, char** argv);
 
 // Of gyre itself.
 void add_init(CLI::App& app);      // init.cpp
+void add_launch(CLI::App& app);    // launch.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp
 void add_schedule(CLI::App& app);  // schedule.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp

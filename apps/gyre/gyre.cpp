@@ -20,6 +20,7 @@ void add_commands(CLI::App& app) {
   gyre::app::add_schedule(app);
   gyre::app::add_simulate(app);
   gyre::app::add_study(app);
+  gyre::app::add_launch(app);
   // For the list in --help; main() never lets the parser see one of these.
   for (const auto& [name, meaning] : gyre::app::kEngineCommands) app.add_subcommand(name, meaning);
 }

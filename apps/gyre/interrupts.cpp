@@ -41,7 +41,7 @@ void heed_hangup() {
   change_mask(SIG_UNBLOCK, SIGHUP);
 }
 
-Interrupts::Interrupts() {
+Interrupts::Interrupts(SecondSignal second) : second_(second) {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (signal == SIGHUP && is_ignored(signal)) continue;
@@ -75,6 +75,12 @@ void Interrupts::watch() {
   const int first = next_signal();
   if (first == 0) return;
   exit_code_ = exit_code_after(first);
+  if (second_ == SecondSignal::IsTheLaunchers) {
+    stop_.request_stop();
+    while (next_signal() != 0) {
+    }
+    return;
+  }
   // Whoever hears of it may write a message to a reader that is stuck; a second signal must get through even so.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (sigismember(&signals_, signal) == 1) std::signal(signal, exit_at_once);
@@ -83,10 +89,10 @@ void Interrupts::watch() {
   stop_.request_stop();
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
 
-  const int second = next_signal();
-  if (second == 0) return;
+  const int signal = next_signal();
+  if (signal == 0) return;
   abandon_.request_stop();
-  std::_Exit(exit_code_after(second));
+  std::_Exit(exit_code_after(signal));
 }
 
 }  // namespace gyre::app

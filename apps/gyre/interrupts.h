@@ -1,5 +1,5 @@
 // Signals that ask for the end of a command: SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored already, as
-// nohup does. The first one asks for an orderly end, the second one ends the process.
+// nohup does. The first one asks for an orderly end, the second one ends the process, unless that is its launcher's.
 #pragma once
 
 #include <signal.h>
@@ -16,18 +16,23 @@ namespace gyre::app {
 void hold_hangup();
 void heed_hangup();
 
+// Whose a second signal is. A launcher of several processes passes on what it gets, and what has signalled the launcher
+// may have signalled all of them as well, as Slurm and a terminal do: that is no wish for a hasty end. Who has one
+// tells the launcher, and it kills.
+enum class SecondSignal { EndsThisProcess, IsTheLaunchers };
+
 // While one exists, these signals are blocked in every thread that is started, and a thread of its own waits for them:
 // what is asked to stop by a stop token may do anything, which a signal handler may not. Make it before other threads.
 class Interrupts {
  public:
-  Interrupts();
+  explicit Interrupts(SecondSignal second = SecondSignal::EndsThisProcess);
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
   // Requested by the first signal.
   std::stop_token stop() const { return stop_.get_token(); }
-  // Requested by the second, just before the process ends.
+  // Requested by the second, just before it ends the process.
   std::stop_token abandon() const { return abandon_.get_token(); }
   // Of a command that has stopped in order: 130 after SIGINT, 143 after the others.
   int exit_code() const { return exit_code_.load(); }
@@ -36,6 +41,7 @@ class Interrupts {
   void watch();
   int next_signal() const;  // 0 when the watcher is to end
 
+  SecondSignal second_;
   sigset_t signals_;  // that ask for the end
   sigset_t waited_;   // those, and the one by which the destructor ends the watcher
   sigset_t mask_before_;

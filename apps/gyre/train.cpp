@@ -62,14 +62,12 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }
 
-// The processes of this run, where a launcher has started several.
-std::unique_ptr<Ranks> find_ranks(const TrainFlags& flags) {
-  const auto found = find_rank();
-  if (!found || found->world == 1) return nullptr;
+// The processes of this run, of which this is one.
+std::unique_ptr<Ranks> make_ranks(const Rank& here, const TrainFlags& flags) {
   const MeetingPlace place = {
-      found->store_directory, found->master_address, found->master_port, found->rank == 0 && !found->agent_store,
-      found->world,           found->restart,        flags.interface};
-  return std::make_unique<Ranks>(found->rank, found->world, found->job, make_rendezvous(place));
+      here.store_directory, here.master_address, here.master_port, here.rank == 0 && !here.agent_store,
+      here.world,           here.restart,        flags.interface};
+  return std::make_unique<Ranks>(here.rank, here.world, here.job, make_rendezvous(place));
 }
 
 void run(const TrainFlags& flags) {
@@ -85,8 +83,10 @@ void run(const TrainFlags& flags) {
           options.resume ? "resumed" : "trained");
     return;
   }
-  const Interrupts interrupts;
-  const auto ranks = find_ranks(flags);
+  const auto here = find_rank();
+  const bool one_of_several = here && here->world > 1;
+  const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess);
+  const auto ranks = one_of_several ? make_ranks(*here, flags) : nullptr;
   options.ranks = ranks.get();
   options.stop = interrupts.stop();
   options.abandon = [](const Error& error) {

@@ -1,0 +1,129 @@
+// gyre launch -n N -- train ...: one run as several processes of this host.
+#include "gyre/launch/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include "command.h"
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/launch/rank.h"
+#include "number_flag.h"
+#include "output.h"
+#include "train_flags.h"
+
+namespace gyre::app {
+namespace {
+
+constexpr int64_t kMostRanks = 4096;
+
+struct Flags {
+  int64_t ranks = 0;
+  int64_t max_restarts = 0;
+  std::string logs;
+  std::vector<std::string> words;
+};
+
+// What stands after --, read as `gyre train` would, so that a wrong word is one line of one process. Nothing when it
+// was --help.
+std::optional<TrainFlags> read_train_flags(std::vector<std::string> words) {
+  CLI::App app;
+  app.name("gyre");
+  TrainFlags flags;
+  declare_train_flags(*app.add_subcommand(kTrain.name, kTrain.meaning), flags);
+  std::ranges::reverse(words);  // as CLI11 takes them
+  try {
+    app.parse(words);
+  } catch (const CLI::Success& request) {
+    std::ostringstream text;
+    app.exit(request, text, text);
+    print_text(text.str());
+    return std::nullopt;
+  } catch (const CLI::Error& error) {
+    throw InputError(explain(app, error));
+  }
+  return flags;
+}
+
+// What a flag before -- is for, and what is for the command, cannot be confused.
+void check_separated(const CLI::App& command, const std::vector<std::string>& words) {
+  const std::vector<std::string> not_ours = command.remaining();
+  if (words.empty() || std::ranges::find(not_ours, "--") == not_ours.end()) {
+    throw InputError("give the command after --, as in gyre launch -n 2 -- train CONFIG.toml");
+  }
+  if (not_ours.size() > 1) throw CLI::ExtrasError("launch", not_ours);
+}
+
+// Whether there is something to launch.
+bool check_words(const std::vector<std::string>& words, bool& resumes) {
+  if (words.front() != kTrain.name) {
+    throw InputError(fmt::format("'{}' does not run as several processes; train does", printable(words.front())));
+  }
+  const auto train = read_train_flags(words);
+  if (!train) return false;
+  if (train->check || train->help_config) {
+    throw InputError(fmt::format("{} needs no launcher; leave out what stands before train",
+                                 train->check ? "--check" : "--help-config"));
+  }
+  place_of(*train);
+  resumes = train->resume;
+  return true;
+}
+
+// A launcher that starts launchers would start the run several times.
+void check_not_launched() {
+  const auto rank = find_rank();
+  if (!rank || rank->world == 1) return;
+  throw InputError(fmt::format("gyre launch is itself rank {} of {} here, by {}; use one launcher of the two",
+                               rank->rank, rank->world, rank->launcher));
+}
+
+void run(const CLI::App& command, const Flags& flags) {
+  check_separated(command, flags.words);
+  bool resumes = false;
+  if (!check_words(flags.words, resumes)) return;
+  check_not_launched();
+  LaunchOptions options;
+  options.ranks = static_cast<int>(flags.ranks);
+  options.max_restarts = static_cast<int>(flags.max_restarts);
+  options.logs = flags.logs;
+  if (const auto temporary = environment_variable("TMPDIR")) options.temporary = *temporary;
+  options.command = flags.words;
+  options.command.insert(options.command.begin(), engine_program().string());
+  options.again = options.command;
+  if (!resumes) options.again.emplace_back("--resume");
+  options.say = [](const std::string& line) { print_error(line); };
+  SignalQueue signals;
+  const int exit_code = launch_ranks(options, signals);
+  if (exit_code != 0) throw CLI::RuntimeError(exit_code);
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("launch", "Train as several processes of this host");
+  add_number(*command, "-n", flags->ranks, {1, kMostRanks}, "How many processes, the ranks 0 to N-1")
+      ->required()
+      ->default_str("");
+  add_number(*command, "--max-restarts", flags->max_restarts, {0, 1'000'000},
+             "When a rank fails, start all again, so often; see below");
+  command->add_option("--log-dir", flags->logs, "Directory for the output of ranks other than 0: rank-N.log")
+      ->check(directory_to_make());
+  command->add_option("command", flags->words, "train, with its configuration and flags")
+      ->option_text("-- train CONFIG.toml ...");
+  command->allow_extras();  // check_separated
+  command->footer(
+      "Rank 0 speaks for all. What others write is kept where --log-dir says; without it, only where a message\n"
+      "names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and save; a second one kills\n"
+      "them. If one rank fails, the others end too; the exit code is its own, or 1 where a signal ended it.\n\n"
+      "After a failure --max-restarts starts all ranks again, with --resume: they go on from the newest checkpoint.\n"
+      "Bad input (2), divergence (3) and signals to stop (130, 143) are not tried again.\n\n"
+      "The ranks meet in a private directory under TMPDIR; nothing listens on a network.");
+  command->callback([command, flags] { run(*command, *flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,30 @@
+# Random ranks of a run under gyre launch are killed at random moments, GYRE_KILLS times: the run is started again each
+# time, and ends with the bytes of one that nobody disturbed. GYRE_KILLS_SEED=n draws others.
+source "$(dirname "$0")/common.sh"
+
+wanted=${GYRE_KILLS:-10}
+RANDOM=${GYRE_KILLS_SEED:-1}
+children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null || true; }
+
+"$gyre" train run.toml --out alone >/dev/null 2>&1
+killed=0
+for ((run = 1; killed < wanted; ++run)); do
+  "$gyre" launch -n 2 --max-restarts 100000 -- train run.toml --out run-$run >out.txt 2>err.txt &
+  pid=$!
+  # In one of four cases as soon as the ranks are there, else after some update, and a little later.
+  while [ $killed -lt "$wanted" ] && kill -0 $pid 2>/dev/null; do
+    [ $((RANDOM % 4)) -eq 0 ] || wait_for_step run-$run $((RANDOM % 100)) $pid
+    for ((spin = RANDOM % 5000; spin > 0; --spin)); do :; done
+    read -r -a ranks <<<"$(children_of $pid)"
+    [ "${#ranks[@]}" -eq 2 ] || continue  # they are just being started
+    victim=${ranks[RANDOM % 2]}
+    kill -KILL "$victim" 2>/dev/null || continue
+    killed=$((killed + 1))
+    while [[ " $(children_of $pid) " == *" $victim "* ]]; do read -rt 0.01 <> <(:) || true; done
+  done
+  code_of $pid
+  [ "$code" -eq 0 ] || fail "run $run: exit $code after $killed kills in all: $(tail -n 3 err.txt)"
+  same_run alone run-$run "run $run, $killed kills in all, seed ${GYRE_KILLS_SEED:-1}"
+  echo "run $run: $(grep -c '^gyre: rank . was killed by SIGKILL.*; restart' err.txt) restarts; $killed kills in all"
+  rm -r run-$run
+done

@@ -1,0 +1,152 @@
+# gyre launch: the command line, exit codes, signals, restarts; kill -9 of a rank is named, kill -9 of the launcher leaves
+# nobody, and no directory stays. In the end a script stands in for the engine.
+source_of_gyre=$(realpath "$(dirname "$0")/../..")
+source "$(dirname "$0")/common.sh"
+
+mkdir temporary
+export TMPDIR=$work/temporary
+nothing_left() { [ -z "$(ls temporary)" ] || fail "left behind: $(find temporary)"; }
+
+# Bad input: one line, exit 2, nothing is started.
+for words in "" "train run.toml" "train run.toml --out x" "--"; do
+  refuses "give the command after --" "$gyre" launch -n 2 $words
+done
+refuses "'eval' does not run as several processes; train does" "$gyre" launch -n 2 -- eval run
+refuses "'dance' does not run as several processes; train does" "$gyre" launch -n 2 -- dance
+refuses "gyre launch needs -n: how many processes" "$gyre" launch -- train run.toml
+refuses "-n is 0; give 1 to 4096" "$gyre" launch -n 0 -- train run.toml
+refuses "-n is -1; give 1 to 4096" "$gyre" launch -n -1 -- train run.toml
+refuses "-n is 'two'; give a whole number" "$gyre" launch -n two -- train run.toml
+refuses "--max-restarts is -1; give 0 to" "$gyre" launch -n 2 --max-restarts -1 -- train run.toml
+refuses "unknown flag --step; did you mean" "$gyre" launch -n 2 -- train run.toml --step 3
+refuses "did you mean --max-restarts" "$gyre" launch -n 2 --max-restart 3 -- train run.toml
+refuses "give a CONFIG.toml, or --resume RUN" "$gyre" launch -n 2 -- train
+refuses "--check needs no launcher" "$gyre" launch -n 2 -- train --check run.toml
+refuses "--help-config needs no launcher" "$gyre" launch -n 2 -- train --help-config
+refuses "--log-dir: text.txt cannot be made" "$gyre" launch -n 2 --log-dir text.txt -- train run.toml
+refuses "WORLD_SIZE is not set, but RANK is" env RANK=1 "$gyre" launch -n 2 -- train run.toml
+refuses "itself rank 1 of 2 here, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 \
+  OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 "$gyre" launch -n 2 -- train run.toml
+"$gyre" launch --help | grep -q -- "-- train" || fail "no help"
+"$gyre" launch -n 2 -- train --help | grep -q -- "--resume" || fail "no help of train"
+
+# children_of PID: they are started by its only thread.
+children_of() { cat "/proc/$1/task/$1/children"; }
+
+# The ranks make the run that train makes.
+"$gyre" train run.toml --out alone >/dev/null 2>&1
+for ranks in 1 2; do
+  "$gyre" launch -n $ranks -- train run.toml --out launched-$ranks >out.txt 2>err.txt || fail "exit $?: $(cat err.txt)"
+  same_run alone launched-$ranks "under gyre launch -n $ranks"
+  grep -q "^finished at step 120" out.txt && grep -q "^step 120/120" err.txt || fail "not its output: $(cat out.txt err.txt)"
+done
+refuses "launched-2: a run is here already" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out launched-2
+ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch -n 4 -- train run.toml --out many
+ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
+  --set optimizer.lr=1e5 --set optimizer.clip=0
+
+# start_run WORDS: two ranks of a long run, in the background, until it has made some updates; pid, ranks.
+start_run() {
+  rm -rf long
+  "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out long --set run.updates=100000 "$@" >out.txt 2>err.txt &
+  pid=$!
+  wait_for_step long 23 $pid
+  read -r -a ranks <<<"$(children_of $pid)"
+  [ "${#ranks[@]}" -eq 2 ] || fail "not two ranks: ${ranks[*]}: $(cat err.txt)"
+}
+
+# A signal drains and saves, whether it comes to the launcher alone, or to its ranks as well.
+for kind in "INT 130 launcher" "TERM 143 all" "HUP 143 launcher"; do
+  read -r signal expected who <<<"$kind"
+  start_run
+  [ $who = launcher ] || kill -$signal "${ranks[@]}"
+  kill -$signal $pid
+  code_of $pid
+  [ "$code" -eq "$expected" ] || fail "exit $code after SIG$signal to $who: $(cat err.txt)"
+  grep -q '"status":"interrupted"' long/metrics.jsonl || fail "not drained after SIG$signal to $who: $(cat err.txt)"
+done
+
+# The second one kills.
+start_run --set run.eval_every=0
+kill -STOP "${ranks[1]}"
+kill -TERM $pid
+until grep -q "^stopping:" err.txt; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; read -rt 0.02 <> <(:) || true; done
+kill -TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after the second SIGTERM: $(cat err.txt)"
+nothing_left
+
+# The stand-in says that it is there, and waits for an end.
+mkdir bin
+cp "$gyre" bin/gyre
+cat >bin/gyre-engine <<'SCRIPT'
+#!/bin/bash
+trap 'exit 143' TERM
+trap 'exit 1' USR2
+echo "rank $GYRE_RANK: $*" >>"$GYRE_TEST_NOTES"
+echo "rank $GYRE_RANK is here" >&2
+mkfifo "$GYRE_STORE/$GYRE_RANK"
+while :; do read -r _ <>"$GYRE_STORE/$GYRE_RANK"; done
+SCRIPT
+chmod +x bin/gyre-engine
+export GYRE_TEST_NOTES=$work/notes
+
+# start_ranks FLAGS: three of them, in the background; pid.
+start_ranks() {
+  : >notes
+  bin/gyre launch -n 3 "$@" -- train run.toml --out several >out.txt 2>err.txt &
+  pid=$!
+  until [ "$(wc -l <notes)" -eq 3 ]; do
+    kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"
+    read -rt 0.02 <> <(:) || true
+  done
+}
+# all_gone PIDS: waits until none of these processes is left.
+all_gone() {
+  for process in "$@"; do
+    while [ -e "/proc/$process" ] && ! grep -q "^State:.Z" "/proc/$process/status" 2>/dev/null; do
+      read -rt 0.02 <> <(:) || true
+    done
+  done
+}
+
+start_ranks --log-dir logs
+[ "$(sort notes)" = "$(for rank in 0 1 2; do echo "rank $rank: train run.toml --out several"; done)" ] || fail "$(cat notes)"
+grep -qx "rank 0 is here" err.txt && grep -qx "rank 1 is here" logs/rank-1.log && grep -qx "rank 2 is here" logs/rank-2.log ||
+  fail "output of ranks: $(cat err.txt) $(head logs/*)"
+kill -TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after SIGTERM: $(cat err.txt)"
+nothing_left
+
+# A rank that is killed is named, with what it said last, also when the others have failed since.
+start_ranks
+read -r -a ranks <<<"$(children_of $pid)"
+kill -KILL "${ranks[1]}"
+kill -USR2 "${ranks[0]}" "${ranks[2]}"
+code_of $pid
+[ "$code" -eq 1 ] || fail "exit $code after a rank was killed: $(cat err.txt)"
+log=$(ls temporary/*/rank-1.log)
+tail -n 1 err.txt | grep -qxF "gyre: rank 1 was killed by SIGKILL: rank 1 is here ($work/$log)" ||
+  fail "not told: $(cat err.txt)"
+all_gone "${ranks[@]}"
+rm -r temporary/*
+
+# kill -9 of the launcher leaves nobody.
+start_ranks
+read -r -a ranks <<<"$(children_of $pid)"
+[ "${#ranks[@]}" -eq 3 ] || fail "not three ranks: ${ranks[*]}"
+kill -KILL $pid
+code_of $pid
+all_gone "${ranks[@]}"
+
+# The commands of the guide are such as can be started.
+printf '#!/bin/bash\necho "$*" >>"$GYRE_TEST_NOTES"\n' >bin/gyre-engine
+ln -s "$source_of_gyre/examples" examples
+mkdir -p runs/novel
+: >notes
+commands=$(sed -n 's/^\(srun \)*gyre launch/bin\/gyre launch/p' "$source_of_gyre/docs/processes.md")
+while read -r line; do
+  eval "$line" >out.txt 2>err.txt </dev/null || fail "of the guide: $line: $(cat err.txt)"
+done <<<"$commands"
+[ "$(wc -l <<<"$commands")" -eq 4 ] && [ "$(wc -l <notes)" -eq 10 ] || fail "not what the guide starts: $(cat notes)"
