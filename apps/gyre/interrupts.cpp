@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 namespace gyre::app {
 namespace {
@@ -41,7 +42,8 @@ void heed_hangup() {
   change_mask(SIG_UNBLOCK, SIGHUP);
 }
 
-Interrupts::Interrupts(SecondSignal second) : second_(second) {
+Interrupts::Interrupts(SecondSignal second, std::function<void()> on_save)
+    : second_(second), on_save_(std::move(on_save)) {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (signal == SIGHUP && is_ignored(signal)) continue;
@@ -51,6 +53,7 @@ Interrupts::Interrupts(SecondSignal second) : second_(second) {
   }
   waited_ = signals_;
   sigaddset(&waited_, wake_up());
+  if (on_save_) sigaddset(&waited_, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &waited_, &mask_before_);
   watcher_ = std::jthread([this] { watch(); });
 }
@@ -66,8 +69,13 @@ int Interrupts::next_signal() const {
   for (;;) {
     int signal = 0;
     if (sigwait(&waited_, &signal) != 0) continue;
-    if (signal != wake_up()) return signal;
-    if (ending_) return 0;
+    if (signal == SIGUSR1) {
+      on_save_();
+    } else if (signal != wake_up()) {
+      return signal;
+    } else if (ending_) {
+      return 0;
+    }
   }
 }
 

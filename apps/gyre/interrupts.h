@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <stop_token>
 #include <thread>
 
@@ -25,7 +26,8 @@ enum class SecondSignal { EndsThisProcess, IsTheLaunchers };
 // what is asked to stop by a stop token may do anything, which a signal handler may not. Make it before other threads.
 class Interrupts {
  public:
-  explicit Interrupts(SecondSignal second = SecondSignal::EndsThisProcess);
+  // on_save: for a command that can save and go on, which SIGUSR1 asks it to; called on the thread that waits.
+  explicit Interrupts(SecondSignal second = SecondSignal::EndsThisProcess, std::function<void()> on_save = {});
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
@@ -39,11 +41,12 @@ class Interrupts {
 
  private:
   void watch();
-  int next_signal() const;  // 0 when the watcher is to end
+  int next_signal() const;  // that asks for the end; 0 when the watcher is to end
 
   SecondSignal second_;
+  std::function<void()> on_save_;
   sigset_t signals_;  // that ask for the end
-  sigset_t waited_;   // those, and the one by which the destructor ends the watcher
+  sigset_t waited_;   // those, SIGUSR1, and the one by which the destructor ends the watcher
   sigset_t mask_before_;
   std::stop_source stop_, abandon_;
   std::atomic<int> exit_code_ = 0;

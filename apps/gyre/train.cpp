@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -85,7 +86,10 @@ void run(const TrainFlags& flags) {
   }
   const auto here = find_rank();
   const bool one_of_several = here && here->world > 1;
-  const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess);
+  std::atomic<bool> save_asked = false;
+  const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess,
+                              [&save_asked] { save_asked = true; });
+  options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
   const auto ranks = one_of_several ? make_ranks(*here, flags) : nullptr;
   options.ranks = ranks.get();
   options.stop = interrupts.stop();

@@ -107,6 +107,11 @@ void Bookkeeper::record(const StepRecord& step) {
   if (save_is_due()) asks_to_drain_ = true;
 }
 
+bool Bookkeeper::save_is_due() {
+  if (options_.take_save_request && options_.take_save_request()) save_asked_ = true;
+  return save_asked_ || saver_.is_due();
+}
+
 void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
   measurements_.add(segment, report, train_seconds_);
   train_seconds_ += report.seconds;
@@ -143,6 +148,7 @@ void Bookkeeper::save(CheckpointState state) {
     checked_.dataset->check_unchanged();
     metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
   });
+  save_asked_ = false;
   metrics_->checkpoint(state.step);
   announcer_.saved(state.step);
 }

@@ -53,8 +53,8 @@ class Bookkeeper {
   void drained(int64_t step, const std::string& reason, bool planned);
   void evaluated(int64_t step, double loss);
 
-  // Whether a save is due by the clock.
-  bool save_is_due() const { return saver_.is_due(); }
+  // Whether a save is due, by the clock or since somebody asks for it.
+  bool save_is_due();
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const { return saver_.how_to_go_on(); }
   // Saves `state`, which has the run's position, weights and optimizer; the rest is added here.
@@ -88,6 +88,7 @@ class Bookkeeper {
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<SegmentListener> listener_;
   bool asks_to_drain_ = false;
+  bool save_asked_ = false;
   // Of the whole run.
   std::vector<int64_t> drains_;  // those that interrupts and the clock added
   std::vector<std::map<int64_t, int64_t>> delay_;

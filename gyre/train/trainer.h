@@ -25,6 +25,8 @@ struct TrainOptions {
   bool resume = false;
   std::filesystem::path trace;  // where to write this session's timeline; empty: nowhere
   std::stop_token stop;         // Ctrl-C: drain, save, return
+  // Whether a save has been asked for since the last call; asked at the ends of updates. Null: never.
+  std::function<bool()> take_save_request = {};
   // Ends the process. Called when a drain is stuck: a thread that does not come back cannot be joined, nor its pipeline
   // destroyed. Without it the run waits.
   std::function<void(const Error&)> abandon;

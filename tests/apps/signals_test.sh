@@ -31,6 +31,22 @@ kill -HUP $pid 2>/dev/null || true
 code_of $pid
 [ "$code" -eq 0 ] || fail "exit $code: an ignored SIGHUP was heeded"
 
+# SIGUSR1: saves, and goes on; through a launcher too, and without a checkpoint that was planned.
+for launcher in "" "launch -n 2 --"; do
+  rm -rf asked
+  "$gyre" $launcher train run.toml --out asked $endless --set run.checkpoint_every=0 --set run.eval_every=0 >out.txt 2>err.txt &
+  pid=$!
+  wait_for_step asked 23 $pid
+  kill -USR1 $pid
+  while kill -0 $pid 2>/dev/null && ! grep -q '"event":"checkpoint"' asked/metrics.jsonl; do read -rt 0.02 <> <(:) || true; done
+  saved=$(sed -nE 's/.*"event":"checkpoint","step":([0-9]+).*/\1/p' asked/metrics.jsonl)
+  [ "$(drained_at asked)" = "$saved" ] || fail "SIGUSR1 to '$launcher': saved at '$saved': $(tail -n 2 err.txt)"
+  wait_for_step asked $((saved + 5)) $pid
+  kill -TERM $pid
+  code_of $pid
+  [ "$code" -eq 143 ] || fail "exit $code after SIGUSR1 and SIGTERM: $(cat err.txt)"
+done
+
 # Sends a second signal once the first has been taken: two that wait are one.
 send_twice() {
   kill -$1 $2
