@@ -185,6 +185,7 @@ TEST_F(LaunchRanks, IgnoredSignals) {
   EXPECT_EQ(launch({fmt::format("gather,tell:{},exit:0", SIGHUP), "gather,exit:0"}), 0);
   ::signal(SIGINT, SIG_IGN);  // by a shell, of what it starts in the background: it is heard
   EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", SIGINT), "gather,drain"}), 130);
+  for (const int signal : {SIGHUP, SIGINT}) ::signal(signal, SIG_DFL);  // for the tests that come after
 }
 
 TEST_F(LaunchRanks, AFailedAttemptIsFollowedByAnother) {
