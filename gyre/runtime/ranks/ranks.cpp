@@ -28,6 +28,11 @@ std::string hello_of(int rank) {
   return fmt::format("the hello of rank {}", rank);
 }
 
+// By what it says of itself.
+std::string name_of(int rank, const nlohmann::json& hello) {
+  return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
+}
+
 }  // namespace
 
 at::Tensor to_tensor(const std::string& text) {
@@ -44,17 +49,21 @@ Ranks::Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> r
     : rank_(rank), job_(std::move(job)), rendezvous_(std::move(rendezvous)), others_(static_cast<size_t>(world)) {}
 
 Ranks::~Ranks() {
-  // After a failure others than rank 0, which decides, may wait for each other for ever.
-  const bool failed = failure().has_value();
-  for (size_t number = 0; number < others_.size(); ++number) {
-    Other& other = others_[number];
-    if (!other.peer) continue;
-    const bool answers = !other.lost && (!failed || rank_ == 0 || number == 0);
-    answers ? other.peer->close() : other.peer->give_up();
+  for (int number = 0; number < world(); ++number) {
+    Peer* const peer = others_[static_cast<size_t>(number)].peer.get();
+    if (peer == nullptr) continue;
+    answers(number) ? peer->close() : peer->give_up();
   }
   for (Other& other : others_) {
     if (other.peer) other.peer->join();
   }
+}
+
+// Whether a goodbye to that process will be answered. After a failure others than rank 0, which decides, may wait for
+// each other for ever.
+bool Ranks::answers(int number) const {
+  const std::lock_guard lock(mutex_);
+  return !others_[static_cast<size_t>(number)].lost && (!failure_ || rank_ == 0 || number == 0);
 }
 
 void Ranks::refuse(const std::string& why, int exit_code) {
@@ -87,9 +96,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
 void Ranks::compare(const RankFacts& facts) {
   for (int other = 1; other < world(); ++other) {
     const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(other), kMeeting));
-    const std::string name =
-        fmt::format("rank {} (process {} on {})", other, hello.value("process", 0), hello.value("host", ""));
-    others_[static_cast<size_t>(other)].name = name;
+    const std::string name = name_of(other, hello);
     if (hello.contains("error")) throw InputError(fmt::format("{}: {}", name, hello["error"].get<std::string>()));
     for (const auto& [what, value] : facts) {
       const std::string theirs = hello["facts"].value(what, "");
@@ -106,13 +113,13 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
     if (first != rank_ && second != rank_) continue;
     const int number = first == rank_ ? second : first;
     Other& other = others_[static_cast<size_t>(number)];
-    if (other.name.empty()) {
-      const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), kMeeting));
-      other.name =
-          fmt::format("rank {} (process {} on {})", number, hello.value("process", 0), hello.value("host", ""));
-    }
+    const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), kMeeting));
     auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
-    other.heard = Clock::now();
+    {
+      const std::lock_guard lock(mutex_);  // who is connected already may speak of this one
+      other.name = name_of(number, hello);
+      other.heard = Clock::now();
+    }
     other.peer = std::make_unique<Peer>(
         std::move(wire),
         Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },

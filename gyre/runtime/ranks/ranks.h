@@ -105,6 +105,7 @@ class Ranks {
     bool lost = false;
   };
 
+  bool answers(int number) const;
   void compare(const RankFacts& facts);
   void connect(const std::set<std::pair<int, int>>& pairs);
   void deliver(int from, Envelope envelope);
