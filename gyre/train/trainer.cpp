@@ -208,10 +208,6 @@ bool has_nothing_to_do(const ResumePoint& from, const Config& config, const RunD
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 // In one process, or as rank 0.
 TrainResult lead(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
@@ -241,6 +237,9 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
     return options.ranks->rank() == 0 ? lead(options, progress) : follow(options);
   } catch (const Error& error) {
     options.ranks->refuse(error.what(), error.exit_code());  // nothing, once they have met
+    throw;
+  } catch (const std::exception& error) {  // libtorch's own, too
+    options.ranks->refuse(error.what(), 1);
     throw;
   }
 }
