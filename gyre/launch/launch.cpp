@@ -29,7 +29,8 @@ constexpr int kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 14
 class PrivateDirectory {
  public:
   explicit PrivateDirectory(const fs::path& parent) {
-    std::string name = parent / "gyre-launch-XXXXXX";  // mkdtemp(3) replaces the X
+    std::string name = parent / "gyre-launch-";
+    name.append(6, 'X');  // which mkdtemp(3) replaces
     if (::mkdtemp(name.data()) == nullptr) {
       throw RunError(fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(),
                                  std::strerror(errno)));

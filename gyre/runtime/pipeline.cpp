@@ -42,18 +42,21 @@ int64_t Pipeline::parameter_count() const {
   return count;
 }
 
-StageState Pipeline::stage_state(int stage) const {
-  StageState state;
+NamedTensors Pipeline::stage_weights(int stage) const {
+  NamedTensors weights;
   const WeightStore& store = owner(stage).weights;
-  for (size_t i = 0; i < store.specs().size(); ++i) state.weights[store.specs()[i].name] = store.masters()[i];
-  state.optimizer = owner(stage).optimizer->state();
-  return state;
+  for (size_t i = 0; i < store.specs().size(); ++i) weights[store.specs()[i].name] = store.masters()[i];
+  return weights;
+}
+
+StageState Pipeline::stage_state(int stage) const {
+  return {stage_weights(stage), owner(stage).optimizer->state()};
 }
 
 NamedTensors Pipeline::weights() const {
   NamedTensors all;
   for (int stage = 0; stage < schedule().stages; ++stage) {
-    if (owns(stage)) all.merge(stage_state(stage).weights);
+    if (owns(stage)) all.merge(stage_weights(stage));
   }
   return all;
 }
@@ -61,7 +64,7 @@ NamedTensors Pipeline::weights() const {
 NamedTensors Pipeline::optimizer_state() const {
   NamedTensors all;
   for (int stage = 0; stage < schedule().stages; ++stage) {
-    if (owns(stage)) all.merge(stage_state(stage).optimizer);
+    if (owns(stage)) all.merge(owner(stage).optimizer->state());
   }
   return all;
 }

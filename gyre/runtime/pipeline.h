@@ -59,6 +59,8 @@ class Pipeline {
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
+  NamedTensors stage_weights(int stage) const;
+
   std::unique_ptr<const PipelinePlan> plan_;
   std::map<int, std::unique_ptr<WorkerState>> workers_;
   ConductorState conductor_;

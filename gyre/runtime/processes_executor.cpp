@@ -100,7 +100,7 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
     return std::make_unique<RankTransport>(
         ranks, number, [&map](int worker) { return map.rank_of(worker); }, memory, bells);
   };
-  ThreadsRun run(pipeline, segment, observer, wrap, elsewhere);
+  ThreadsRun run(pipeline, segment, observer, wrap, std::move(elsewhere));
   const Ranks::Watch watch(ranks, run.bell(), [&run, &stop] {
     WorkersProgress progress = run.progress();
     return RankStatus{progress.steps, progress.computing, stop.stop_requested(), std::move(progress.statuses)};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <stop_token>
 #include <system_error>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/tensors/thread_count.h"
@@ -21,11 +22,11 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 }  // namespace
 
 ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap,
-                       const Elsewhere& elsewhere)
+                       Elsewhere elsewhere)
     : options_(pipeline.options()),
       segment_(segment),
       observer_(observer),
-      elsewhere_(elsewhere),
+      elsewhere_(std::move(elsewhere)),
       setup_(pipeline, segment, observer, wrap),
       pulses_(setup_.workers.size()),
       watched_(setup_.workers.size()) {}

@@ -37,7 +37,7 @@ class ThreadsRun {
  public:
   // observer: null where the conductor is in another process. All arguments outlive it.
   ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap,
-             const Elsewhere& elsewhere = {});
+             Elsewhere elsewhere = {});
   ~ThreadsRun() { stop_and_join(); }
   ThreadsRun(const ThreadsRun&) = delete;
   ThreadsRun& operator=(const ThreadsRun&) = delete;
@@ -82,7 +82,7 @@ class ThreadsRun {
   const RuntimeOptions& options_;
   const Segment& segment_;
   SegmentObserver* observer_;
-  const Elsewhere& elsewhere_;
+  Elsewhere elsewhere_;
   SegmentSetup setup_;
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> steps_ = 0;  // actions finished, by all that are here

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include <atomic>
 #include <map>
@@ -209,6 +210,15 @@ inline bool same_bits(const NamedTensors& a, const NamedTensors& b) {
     if (b.count(name) == 0 || !tensor.equal(b.at(name))) return false;
   }
   return true;
+}
+
+inline void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
+  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
+  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
+  EXPECT_EQ(a.report.delay, b.report.delay) << what;
+  EXPECT_EQ(a.report.mismatch, b.report.mismatch) << what;
+  EXPECT_EQ(a.report.peak_in_flight, b.report.peak_in_flight) << what;
 }
 
 }  // namespace gyre::testing_support

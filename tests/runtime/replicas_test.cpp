@@ -16,13 +16,6 @@ namespace {
 
 using namespace testing_support;
 
-void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
-  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
-  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
-  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
-  EXPECT_EQ(a.report.delay, b.report.delay) << what;
-}
-
 TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
   constexpr int64_t kUpdates = 4;
   std::vector<Experiment> all = every_kind_replicated(2);

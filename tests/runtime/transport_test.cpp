@@ -16,15 +16,6 @@ namespace {
 
 using namespace testing_support;
 
-void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
-  EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
-  EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
-  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
-  EXPECT_EQ(a.report.delay, b.report.delay) << what;
-  EXPECT_EQ(a.report.mismatch, b.report.mismatch) << what;
-  EXPECT_EQ(a.report.peak_in_flight, b.report.peak_in_flight) << what;
-}
-
 TEST(Transport, CopiesOfEveryMessageGiveTheSameBitsUnderEverySchedule) {
   std::vector<Experiment> all = every_kind();
   for (const std::string plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 4));

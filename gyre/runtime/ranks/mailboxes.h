@@ -2,8 +2,8 @@
 // receiver sends back; so it knows whether there is room without asking, and what comes always finds room.
 #pragma once
 
+#include <algorithm>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,57 +19,62 @@ inline int64_t messages_per_credit(int64_t capacity) {
   return capacity < 64 ? 1 : capacity / 16;
 }
 
-// Messages that have come and have not been taken.
-class Ranks::Inbox {
+// Rings for whoever is at this end of the link, once there is somebody.
+class Mailbox {
  public:
-  void put(Message message) {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-    if (bell_ != nullptr) bell_->ring();
-  }
-  template <typename Wanted>
-  std::optional<Message> take(Wanted wanted) {
-    const std::lock_guard lock(mutex_);
-    for (auto message = messages_.begin(); message != messages_.end(); ++message) {
-      if (!wanted(*message)) continue;
-      std::optional<Message> taken = std::move(*message);
-      messages_.erase(message);
-      return taken;
-    }
-    return std::nullopt;
-  }
   void attach(Doorbell* bell) {
     const std::lock_guard lock(mutex_);
     bell_ = bell;
   }
 
+ protected:
+  // With the mutex held.
+  void ring() {
+    if (bell_ != nullptr) bell_->ring();
+  }
+  mutable std::mutex mutex_;
+
  private:
-  std::mutex mutex_;
-  std::deque<Message> messages_;
   Doorbell* bell_ = nullptr;
 };
 
+// Messages that have come and have not been taken.
+class Ranks::Inbox : public Mailbox {
+ public:
+  void put(Message message) {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+    ring();
+  }
+  template <typename Wanted>
+  std::optional<Message> take(Wanted wanted) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(messages_.begin(), messages_.end(), wanted);
+    if (found == messages_.end()) return std::nullopt;
+    std::optional<Message> taken = std::move(*found);
+    messages_.erase(found);
+    return taken;
+  }
+
+ private:
+  std::deque<Message> messages_;
+};
+
 // How many messages have been taken at the other end.
-class Ranks::Outbox {
+class Ranks::Outbox : public Mailbox {
  public:
   void add_room(int64_t messages) {
     const std::lock_guard lock(mutex_);
     taken_ += messages;
-    if (bell_ != nullptr) bell_->ring();
+    ring();
   }
   int64_t taken() const {
     const std::lock_guard lock(mutex_);
     return taken_;
   }
-  void attach(Doorbell* bell) {
-    const std::lock_guard lock(mutex_);
-    bell_ = bell;
-  }
 
  private:
-  mutable std::mutex mutex_;
   int64_t taken_ = 0;
-  Doorbell* bell_ = nullptr;
 };
 
 class Ranks::RemoteReceiver final : public Receiver {

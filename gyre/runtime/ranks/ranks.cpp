@@ -139,10 +139,10 @@ void Ranks::deliver(int from, Envelope envelope) {
   Message& message = envelope.message;
   switch (envelope.kind) {
     case Envelope::Kind::Message:
-      if (const auto to = inbox({envelope.segment, envelope.link})) to->put(std::move(message));
+      if (const auto to = box(inboxes_, {envelope.segment, envelope.link})) to->put(std::move(message));
       break;
     case Envelope::Kind::Credit:
-      if (const auto to = outbox({envelope.segment, envelope.link})) to->add_room(message.number);
+      if (const auto to = box(outboxes_, {envelope.segment, envelope.link})) to->add_room(message.number);
       break;
     case Envelope::Kind::Beat: {
       const std::lock_guard lock(mutex_);
@@ -301,29 +301,23 @@ void Ranks::find_silence() {
   }
 }
 
-std::shared_ptr<Ranks::Inbox> Ranks::inbox(const Key& key) {
+// The box of a link, whoever asks first: its end here, or what comes for it. None once the segment has ended.
+template <typename Box>
+std::shared_ptr<Box> Ranks::box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key) {
   const std::lock_guard lock(mutex_);
   if (key.first != 0 && key.first <= ended_segment_) return nullptr;
-  auto& box = inboxes_[key];
-  if (!box) box = std::make_shared<Inbox>();
-  return box;
-}
-
-std::shared_ptr<Ranks::Outbox> Ranks::outbox(const Key& key) {
-  const std::lock_guard lock(mutex_);
-  if (key.first != 0 && key.first <= ended_segment_) return nullptr;
-  auto& box = outboxes_[key];
-  if (!box) box = std::make_shared<Outbox>();
+  auto& box = boxes[key];
+  if (!box) box = std::make_shared<Box>();
   return box;
 }
 
 std::unique_ptr<Receiver> Ranks::receiver(int from, int64_t segment, const LinkId& id, int64_t capacity,
                                           Doorbell& bell) {
-  return std::make_unique<RemoteReceiver>(*this, from, segment, id, capacity, inbox({segment, id}), bell);
+  return std::make_unique<RemoteReceiver>(*this, from, segment, id, capacity, box(inboxes_, {segment, id}), bell);
 }
 
 std::unique_ptr<Sender> Ranks::sender(int to, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell) {
-  return std::make_unique<RemoteSender>(*this, to, segment, id, capacity, outbox({segment, id}), bell);
+  return std::make_unique<RemoteSender>(*this, to, segment, id, capacity, box(outboxes_, {segment, id}), bell);
 }
 
 void Ranks::end_segment(int64_t segment) {

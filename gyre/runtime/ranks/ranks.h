@@ -112,8 +112,8 @@ class Ranks {
   void fail(int rank, const std::string& why);
   void lose(int rank, const std::string& why);
   void report(int to, int about, const std::string& why, int exit_code = 1);
-  std::shared_ptr<Inbox> inbox(const Key& key);
-  std::shared_ptr<Outbox> outbox(const Key& key);
+  template <typename Box>
+  std::shared_ptr<Box> box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key);
   void watch(const std::stop_token& stop);
   void send_beats();
   void find_silence();
