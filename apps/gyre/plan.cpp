@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "gyre/build/build.h"
+#include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
@@ -24,23 +25,8 @@ struct Flags {
   bool json = false;
 };
 
-// "8GiB", "500MiB", "4e9" (bytes).
-int64_t parse_bytes(const std::string& text) {
-  size_t used = 0;
-  double number = 0;
-  try {
-    number = std::stod(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  const std::string unit = text.substr(used);
-  const std::vector<std::pair<std::string, double>> units = {{"", 1},         {"B", 1},        {"KiB", 1024.0},
-                                                             {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-  for (const auto& [name, factor] : units) {
-    if (used > 0 && unit == name && number * factor >= 1 && number * factor < 9e18) {
-      return static_cast<int64_t>(number * factor);
-    }
-  }
+int64_t read_memory(const std::string& text) {
+  if (const auto bytes = parse_bytes(text)) return *bytes;
   throw InputError(fmt::format("--memory '{}' is no size; write for example 8GiB or 500MiB", printable(text)));
 }
 
@@ -53,7 +39,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.names = schedule_options(config).names;
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
   options.weights = parse_weight_policy(config.pipeline.weights);
-  if (!flags.memory.empty()) options.memory_limit = parse_bytes(flags.memory);
+  if (!flags.memory.empty()) options.memory_limit = read_memory(flags.memory);
   return options;
 }
 

@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "command.h"
+#include "gyre/cluster/worker_places.h"
+#include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/report/trace.h"
+#include "gyre/schedule/limits.h"
 #include "gyre/simulate/simulator.h"
+#include "number_flag.h"
 #include "output.h"
 #include "schedule_flags.h"
 
@@ -16,19 +21,41 @@ namespace {
 struct Flags {
   ScheduleFlags schedule;
   std::string costs;
+  std::string cluster;
+  int64_t checkpoint_every = 0;
   std::string trace;
   bool json = false;
 };
 
+// What does not go together.
+void check_flags(const Flags& flags) {
+  if (!flags.cluster.empty() && flags.costs.empty()) {
+    throw InputError(
+        "--cluster has links in seconds and bytes, and without --costs a forward takes 1; give the costs too");
+  }
+  if (flags.checkpoint_every > 0 && !flags.trace.empty()) {
+    throw InputError("--trace shows a run without checkpoints; leave out --checkpoint-every");
+  }
+}
+
 void run(Flags& flags) {
+  check_flags(flags);
   if (!flags.trace.empty()) check_writable(flags.trace);
   const Schedule schedule = flags.schedule.load();
   const CostModel costs =
       flags.costs.empty() ? uniform_costs(flags.schedule.options.tb_over_tf) : load_costs(flags.costs);
-  const Simulation simulation =
-      simulate(schedule, costs, {.microbatches = flags.schedule.microbatches, .trace = !flags.trace.empty()});
+  std::optional<Cluster> cluster;
+  std::optional<WorkerPlaces> places;
+  if (!flags.cluster.empty()) places.emplace(cluster.emplace(load_cluster(flags.cluster)), schedule.workers);
+  const Simulation simulation = simulate(schedule, costs,
+                                         {.microbatches = flags.schedule.microbatches,
+                                          .trace = !flags.trace.empty(),
+                                          .places = places ? &*places : nullptr,
+                                          .links = places.has_value(),
+                                          .checkpoint_every = flags.checkpoint_every});
   if (!flags.trace.empty()) write_trace(flags.trace, schedule, simulation.trace);
-  print("{}", flags.json ? to_json(simulation) + "\n" : to_text(simulation));
+  print("{}", flags.json ? to_json(simulation, places ? &*places : nullptr) + "\n"
+                         : to_text(simulation, places ? &*places : nullptr));
 }
 
 }  // namespace
@@ -40,6 +67,12 @@ void add_simulate(CLI::App& app) {
   command
       ->add_option("--costs", flags->costs, "Costs (JSON), or a run's directory; without: a forward is 1, links free")
       ->check(some_path());
+  command
+      ->add_option("--cluster", flags->cluster,
+                   "Hosts, speeds and links (TOML), with --costs: workers are on the hosts in order")
+      ->check(some_path());
+  add_number(*command, "--checkpoint-every", flags->checkpoint_every, {0, kMostWindow},
+             "Updates after which the pipeline drains and is saved; 0: never");
   command->add_option("--trace", flags->trace, "Write the timeline as Chrome trace (JSON) to this file")
       ->check(file_to_write());
   command->add_flag("--json", flags->json, "Print one JSON object");

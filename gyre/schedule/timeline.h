@@ -29,7 +29,7 @@ class Deadlock : public InputError {
 };
 
 // Costs has
-//   double duration(const Action&)                                       what an action takes on its worker
+//   double duration(int worker, const Action&)                           what an action takes on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
 //                                                                        arrives; calls come in the sender's order
 //   double passing_on(int stage, bool in_parts)                          what a sum of gradients that comes to one
@@ -131,7 +131,7 @@ class Timeline {
       double ready = 0;
       if (!take_needs(worker, action, ready)) return;
       const double start = std::max(free_at_[worker], ready);
-      const double end = start + costs_.duration(action);
+      const double end = start + costs_.duration(worker, action);
       free_at_[worker] = end;
       visit_(worker, action, start, end);
       give_results(worker, action, end);
@@ -308,7 +308,7 @@ class Timeline {
 struct ComputeCosts {
   double forward = 1, backward = 2, backward_input = 1, backward_weights = 1;
 
-  double duration(const Action& action) const {
+  double duration(int /*worker*/, const Action& action) const {
     switch (action.kind) {
       case ActionKind::Forward:
         return forward;

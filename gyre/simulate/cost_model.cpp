@@ -86,6 +86,7 @@ std::string to_json(const CostModel& costs) {
   Json json = {{"format", kFormat}, {"tokens_per_microbatch", costs.tokens_per_microbatch}};
   json["link"]["latency"] = costs.link.latency;
   if (std::isfinite(costs.link.bandwidth)) json["link"]["bandwidth"] = costs.link.bandwidth;
+  if (costs.checkpoint > 0) json["checkpoint"] = costs.checkpoint;
   json["stages"] = Json::array();
   for (const StageCost& cost : costs.stages) {
     Json entry;
@@ -116,6 +117,7 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
   if (format == nullptr || *format != kFormat) root.fail(fmt::format("expected \"format\": \"{}\"", kFormat));
   CostModel costs;
   root.read("tokens_per_microbatch", costs.tokens_per_microbatch);
+  read_bounded(root, "checkpoint", costs.checkpoint);
   const nlohmann::json* stages = root.find("stages");
   const nlohmann::json* link_object = root.find("link");
   root.reject_unknown();

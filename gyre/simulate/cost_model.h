@@ -37,6 +37,7 @@ struct CostModel {
   std::vector<StageCost> stages;  // one entry serves all stages
   LinkCost link;
   int64_t tokens_per_microbatch = 0;  // 0: not known
+  double checkpoint = 0;              // time that a checkpoint keeps all workers waiting; 0: not known
 
   const StageCost& stage(int number) const { return stages.size() == 1 ? stages[0] : stages[number]; }
   double duration(const Action& action) const;

@@ -4,51 +4,17 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/simulate/link_use.h"
 
 namespace gyre {
 namespace {
-
-// The cost model as the timeline asks for it, with a queue on every directed link.
-class TimedCosts {
- public:
-  TimedCosts(const Schedule& schedule, const CostModel& costs)
-      : costs_(costs), free_links_(costs.link == LinkCost{}), links_(static_cast<size_t>(schedule.workers)) {}
-
-  double duration(const Action& action) const { return costs_.duration(action); }
-
-  // Links of one sender are few: a list serves better than a map.
-  double arrival(MessageKind kind, int from, int to, int stage, double at) {
-    if (free_links_) return at;
-    auto& links = links_[from];
-    auto link = std::find_if(links.begin(), links.end(), [&](const Link& l) { return l.to == to; });
-    if (link == links.end()) link = links.insert(links.end(), {to, 0});
-    const double sent =
-        std::max(at, link->free_at) + static_cast<double>(costs_.message_bytes(kind, stage)) / costs_.link.bandwidth;
-    link->free_at = sent;
-    return sent + costs_.link.latency;
-  }
-
-  double passing_on(int stage, bool in_parts) const {
-    constexpr int64_t kPartBytes = 4 * kReductionPart;
-    const int64_t bytes = costs_.message_bytes(MessageKind::Reduce, stage);
-    return costs_.link.latency +
-           static_cast<double>(in_parts ? std::min(bytes, kPartBytes) : bytes) / costs_.link.bandwidth;
-  }
-
- private:
-  struct Link {
-    int to;
-    double free_at;
-  };
-  const CostModel& costs_;
-  bool free_links_;
-  std::vector<std::vector<Link>> links_;  // [from]
-};
 
 // The largest delay and mismatch of any stage. They show in a schedule's first repetitions; a short run may have less.
 void find_delays(const Schedule& schedule, Simulation& simulation) {
@@ -74,7 +40,58 @@ void check_length(const Schedule& schedule, const SimulationOptions& options) {
       actions == kUnlimited ? "very many" : fmt::format("{}", actions), most, options.trace ? "traced" : "simulated"));
 }
 
+// Adds so many microbatches, `times` over, each time from an empty pipeline to an empty one.
+void add_stretch(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options,
+                 int64_t microbatches, int64_t times, Simulation& simulation) {
+  TimedCosts timed(schedule, costs, options.places, options.links);
+  const auto weight = static_cast<double>(times);
+  const auto visit = [&](int worker, const Action& action, double start, double end) {
+    simulation.busy[worker] += weight * (end - start);
+    if (options.trace) simulation.trace[worker].push_back({action, start, end});
+  };
+  simulation.makespan += weight * Timeline(schedule, microbatches, timed, visit).run();
+  if (!options.links) return;
+  for (LinkUse use : timed.uses()) {
+    for (int64_t& bytes : use.bytes) bytes *= times;
+    use.busy *= weight;
+    simulation.links.push_back(use);
+  }
+}
+
+// What both stretches have used of each link.
+void merge_links(std::vector<LinkUse>& links) {
+  std::vector<LinkUse> merged;
+  std::stable_sort(links.begin(), links.end(),
+                   [](const LinkUse& a, const LinkUse& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+  for (const LinkUse& use : links) {
+    if (merged.empty() || std::tie(merged.back().from, merged.back().to) != std::tie(use.from, use.to)) {
+      merged.push_back(use);
+      continue;
+    }
+    for (size_t kind = 0; kind < use.bytes.size(); ++kind) merged.back().bytes[kind] += use.bytes[kind];
+    merged.back().busy += use.busy;
+  }
+  links = std::move(merged);
+}
+
+void run(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options, Simulation& simulation) {
+  if (options.checkpoint_every == 0) return add_stretch(schedule, costs, options, options.microbatches, 1, simulation);
+  const int64_t whole = std::min(options.checkpoint_every, options.microbatches / schedule.window) * schedule.window;
+  const int64_t rest = options.microbatches % whole;
+  simulation.checkpoints = options.microbatches / schedule.window / options.checkpoint_every;
+  add_stretch(schedule, costs, options, whole, options.microbatches / whole, simulation);
+  if (rest > 0) add_stretch(schedule, costs, options, rest, 1, simulation);
+  merge_links(simulation.links);
+}
+
 }  // namespace
+
+double checkpoint_stall(const CostModel& costs, const std::vector<WorkerMemory>& memory, const WorkerPlaces* places) {
+  if (costs.checkpoint > 0 || places == nullptr) return costs.checkpoint;
+  int64_t largest = 0;
+  for (const WorkerMemory& worker : memory) largest = std::max(largest, worker.optimizer);
+  return static_cast<double>(largest) / places->cluster().settings.snapshot_bandwidth;
+}
 
 double Simulation::utilisation() const {
   double sum = 0;
@@ -100,15 +117,13 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   simulation.busy.resize(schedule.workers);
   if (options.trace) simulation.trace.resize(schedule.workers);
 
-  TimedCosts timed(schedule, costs);
-  const auto visit = [&](int worker, const Action& action, double start, double end) {
-    simulation.busy[worker] += end - start;
-    if (options.trace) simulation.trace[worker].push_back({action, start, end});
-  };
-  simulation.makespan = Timeline(schedule, options.microbatches, timed, visit).run();
-
+  run(schedule, costs, options, simulation);
   if (!schedule.forward_only) find_delays(schedule, simulation);
   simulation.memory = peak_memory(schedule, costs, schedule.weights);
+  if (simulation.checkpoints > 0) {
+    simulation.checkpoint_stall = checkpoint_stall(costs, simulation.memory, options.places);
+    simulation.makespan += static_cast<double>(simulation.checkpoints) * simulation.checkpoint_stall;
+  }
   if (simulation.makespan > 0) {
     simulation.tokens_per_time = static_cast<double>(options.microbatches) *
                                  static_cast<double>(costs.tokens_per_microbatch) / simulation.makespan;
@@ -116,7 +131,7 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   return simulation;
 }
 
-std::string to_json(const Simulation& s) {
+std::string to_json(const Simulation& s, const WorkerPlaces* places) {
   nlohmann::ordered_json json = {
       {"schedule", s.schedule},
       {"stages", s.stages},
@@ -130,22 +145,32 @@ std::string to_json(const Simulation& s) {
       {"max_delay", s.max_delay},
       {"max_mismatch", s.max_mismatch}};
   if (s.tokens_per_time > 0) json["tokens_per_time"] = s.tokens_per_time;
+  if (s.checkpoints > 0) {
+    json["checkpoints"] = s.checkpoints;
+    json["checkpoint_stall"] = s.checkpoint_stall;
+  }
   json["peak_memory_bytes"] = nlohmann::ordered_json::array();
   json["workers"] = nlohmann::ordered_json::array();
   for (size_t worker = 0; worker < s.busy.size(); ++worker) {
     json["peak_memory_bytes"].push_back(s.memory[worker].total());
     json["workers"].push_back({{"busy", s.busy[worker]}, {"idle", s.makespan - s.busy[worker]}});
   }
+  if (places != nullptr) {
+    json["hosts"] = places->hosts();
+    json["links"] = nlohmann::ordered_json::array();
+    for (const ClassUse& use : use_by_class(s, *places)) json["links"].push_back(to_json(use));
+  }
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // a file's name may be no UTF-8
 }
 
-std::string to_text(const Simulation& s) {
+std::string to_text(const Simulation& s, const WorkerPlaces* places) {
   std::string text = fmt::format(
       "{}: {} stages, {} pipeline{}, {} microbatches in windows of {}\n"
       "makespan     {:.6g}\nutilisation  {:.4f} (bubble {:.4f})\nthroughput   {:.6g} microbatches per unit of time\n",
       s.schedule, s.stages, s.pipelines, s.pipelines == 1 ? "" : "s", s.microbatches, s.window, s.makespan,
       s.utilisation(), 1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
   if (s.tokens_per_time > 0) text += fmt::format("             {} tokens/s\n", human_count(s.tokens_per_time));
+  if (s.checkpoints > 0) text += fmt::format("checkpoints  {}, {:.6g} each\n", s.checkpoints, s.checkpoint_stall);
   text += fmt::format("max delay    {} updates\nmax mismatch {} updates\n", s.max_delay, s.max_mismatch);
   constexpr size_t kMostRows = 16;
   const bool has_memory = std::any_of(s.memory.begin(), s.memory.end(), [](const auto& m) { return m.total() > 0; });
@@ -156,6 +181,10 @@ std::string to_text(const Simulation& s) {
     text += "\n";
   }
   if (s.busy.size() > kMostRows) text += fmt::format("... and {} more workers\n", s.busy.size() - kMostRows);
+  if (places != nullptr) {
+    text += fmt::format("on {} host{}\n", places->hosts(), places->hosts() == 1 ? "" : "s");
+    for (const ClassUse& use : use_by_class(s, *places)) text += describe(use) + "\n";
+  }
   return text;
 }
 

@@ -81,3 +81,37 @@ sed 's/0:0B0/0:0B2/' mine.txt >broken.txt
 ends 2 "has been done already" "$gyre" simulate --schedule broken.txt
 sed 's/^worker 3:.*|/worker 3: |/' mine.txt | sed 's/1:0F1 //' >incomplete.txt
 ends 2 "worker 3" "$gyre" simulate --schedule incomplete.txt
+
+# On a cluster: links by class, speeds, checkpoints. What is wrong in its file is one line.
+cat >cluster.toml <<'TOML'
+[cluster]
+within_host = "inside"
+between_hosts = "network"
+[links.inside]
+bandwidth = 1e10
+[links.network]
+latency = 1.0
+bandwidth = 1e9
+[[hosts]]
+name = "a"
+workers = 2
+[[hosts]]
+name = "b"
+workers = 2
+TOML
+on_cluster=("$gyre" simulate --schedule gpipe --stages 3 --microbatches 2 --costs costs.json --cluster cluster.toml --json)
+echo '{"format": "gyre-costs 1", "stages": [{"forward": 1, "backward": 2, "output_bytes": 1000000000, "optimizer_bytes": 2000000000}]}' >costs.json
+"${on_cluster[@]}" >network.json
+has '"makespan":16.2' network.json  # the last gradient is at worker 1 at 12.1 and at 0 at 14.2, and takes 2 there
+has '"hosts":2,"links":[{"class":"inside","links":2' network.json
+has '{"class":"network","links":2,"busiest":[1,2],"bytes_per_microbatch":1000000000.0' network.json
+"${on_cluster[@]}" --checkpoint-every 1 >saved.json
+has '"makespan":18.2' saved.json
+has '"checkpoints":1,"checkpoint_stall":2.0' saved.json
+"${on_cluster[@]:0:${#on_cluster[@]}-1}" >network.txt
+has 'network: 2 links; the busiest, from worker 1 to 2, carries 953.7 MiB a microbatch, ' network.txt
+refuses "the schedule has 5 workers, and the 2 hosts of the cluster can run 4" "$gyre" simulate --schedule gpipe --stages 5 --costs costs.json --cluster cluster.toml
+refuses "without --costs a forward takes 1; give the costs too" "$gyre" simulate --schedule gpipe --cluster cluster.toml
+refuses "leave out --checkpoint-every" "$gyre" simulate --schedule gpipe --trace t.json --checkpoint-every 1
+refuses "cluster.toml:2: [cluster] within_host is \"outside\"" sh -c "sed -i 's/\"inside\"/\"outside\"/' cluster.toml; '$gyre' simulate --schedule gpipe --costs costs.json --cluster cluster.toml"
+refuses "has no host; give each as [[hosts]]" sh -c "echo >cluster.toml; '$gyre' simulate --schedule gpipe --costs costs.json --cluster cluster.toml"

@@ -13,6 +13,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"overrides", overrides},
     {"study", study},
     {"costs", costs},
+    {"cluster", cluster},
     {"safetensors", safetensors},
     {"manifest", manifest},
     {"meta", meta},

@@ -1,0 +1,109 @@
+// The machines that a run is to use: hosts with their workers, and what messages between workers cost, by class of
+// link. The file, cluster.toml, is described in docs/simulation.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/core/options.h"
+
+namespace gyre {
+
+inline constexpr int64_t kMostClusterWorkers = 1 << 16;
+
+// A class of links. A message takes latency + bytes / bandwidth.
+struct LinkClass {
+  std::string name;
+  double latency = 0;
+  double bandwidth = 0;  // must be given
+  bool shared = false;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("latency", self.latency, between(0, 1e6), "seconds that the smallest message takes one way");
+    visit("bandwidth", self.bandwidth, between(1, 1e18), "bytes a second that go one way between two workers");
+    visit("shared", self.shared, Range{},
+          "the bandwidth is that of a host's port, for all of its workers that send over links of this class");
+  }
+  bool operator==(const LinkClass&) const = default;
+};
+
+struct Host {
+  std::string name;
+  int64_t workers = 0;  // must be given
+  double speed = 1;
+  std::string memory = {};
+
+  // Bytes; 0: not said.
+  int64_t memory_bytes() const;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("name", self.name, Range{}, "the host's name");
+    visit("workers", self.workers, between(1, kMostClusterWorkers), "workers that it can run");
+    visit("speed", self.speed, between(1e-6, 1e6),
+          "how fast its workers compute, in units of the machine that the costs were measured on");
+    visit("memory", self.memory, Range{}, "what each worker may hold, such as \"16GiB\"; without it: any amount");
+  }
+  bool operator==(const Host&) const = default;
+};
+
+// Hosts that have links of a class of their own among them: those of one rack.
+struct HostGroup {
+  std::string links;
+  std::vector<std::string> hosts;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("links", self.links, Range{}, "class of the links between these hosts");
+    visit("hosts", self.hosts, Range{}, "their names");
+  }
+  bool operator==(const HostGroup&) const = default;
+};
+
+// What holds for all hosts.
+struct ClusterSettings {
+  int64_t workers_per_process = 1;
+  std::string within_process = {};
+  std::string within_host = {};
+  std::string between_hosts = {};
+  double snapshot_bandwidth = 1e9;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit("workers_per_process", self.workers_per_process, between(1, kMostClusterWorkers),
+          "consecutive workers that share a process; every host has a multiple of it");
+    visit("within_process", self.within_process, Range{},
+          "class of the links between workers of one process; without it: free, since messages change hands there");
+    visit("within_host", self.within_host, Range{}, "class of the links between processes of one host");
+    visit("between_hosts", self.between_hosts, Range{}, "class of the links between hosts that share no group");
+    visit("snapshot_bandwidth", self.snapshot_bandwidth, between(1, 1e18),
+          "bytes a second at which a worker copies its state for a checkpoint");
+  }
+  bool operator==(const ClusterSettings&) const = default;
+};
+
+struct Cluster {
+  ClusterSettings settings;
+  std::vector<LinkClass> links;
+  std::vector<Host> hosts;  // in the order in which launchers number their ranks
+  std::vector<HostGroup> groups;
+
+  int64_t workers() const;
+  bool operator==(const Cluster&) const = default;
+};
+
+// InputError with a line for each fault: what, in which file and line, and what to give instead.
+Cluster parse_cluster(std::string_view toml, const std::string& origin);
+Cluster load_cluster(const std::filesystem::path& path);
+// parse_cluster(to_toml(c)) == c.
+std::string to_toml(const Cluster& cluster);
+// The first hosts of it alone.
+Cluster first_hosts(const Cluster& cluster, size_t hosts);
+// Every key with type, default and meaning, as Markdown.
+std::string describe_cluster();
+
+}  // namespace gyre

@@ -1,0 +1,95 @@
+#include "gyre/simulate/timed_costs.h"
+
+#include "gyre/schedule/reduction_chains.h"
+
+namespace gyre {
+
+TimedCosts::TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use)
+    : costs_(costs),
+      places_(places),
+      keeps_use_(keeps_use),
+      all_free_(places == nullptr && costs.link == LinkCost{}),
+      links_(static_cast<size_t>(schedule.workers)) {
+  if (places == nullptr) return;
+  const bool any_shared = std::ranges::any_of(places->cluster().links, &LinkClass::shared);
+  if (any_shared && places->hosts() > 1) count_senders(schedule);
+  time_chains(schedule);
+}
+
+LinkCost TimedCosts::cost_of(int from, int to) const {
+  if (places_ == nullptr) return costs_.link;
+  const LinkClass* link = places_->link(from, to);
+  if (link == nullptr) return {};
+  const bool is_divided = link->shared && !senders_.empty() && places_->host_of(from) != places_->host_of(to);
+  const int64_t senders = is_divided ? senders_[static_cast<size_t>(places_->host_of(from))] : 1;
+  return {link->latency, link->bandwidth / static_cast<double>(std::max<int64_t>(1, senders))};
+}
+
+// Whose messages leave a host through a port that its workers share. Each of them gets an equal part of it: what they
+// send at the same moment cannot be known, since the timeline computes workers one after the other.
+void TimedCosts::count_senders(const Schedule& schedule) {
+  std::vector<bool> sends(static_cast<size_t>(schedule.workers));
+  struct Notes : ComputeCosts {
+    double arrival(MessageKind, int from, int to, int, double at) {
+      const LinkClass* link = places.host_of(from) == places.host_of(to) ? nullptr : places.link(from, to);
+      if (link != nullptr && link->shared) sends[static_cast<size_t>(from)] = true;
+      return at;
+    }
+    const WorkerPlaces& places;
+    std::vector<bool>& sends;
+    Notes(const WorkerPlaces& p, std::vector<bool>& s) : places(p), sends(s) {}
+  } notes(*places_, sends);
+  const auto ignore = [](int, const Action&, double, double) {};
+  Timeline(schedule, 2 * schedule.shift, notes, ignore).run();
+  senders_.resize(static_cast<size_t>(places_->hosts()));
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    if (sends[static_cast<size_t>(worker)]) ++senders_[static_cast<size_t>(places_->host_of(worker))];
+  }
+}
+
+// Hops of a chain may be of different links; they are counted at their mean. The slowest decides how long a whole sum
+// takes, and counts as such: as the link over which the replica before it sends its own.
+void TimedCosts::time_chains(const Schedule& schedule) {
+  next_in_chain_.resize(static_cast<size_t>(schedule.stages));
+  to_owner_.resize(static_cast<size_t>(schedule.stages));
+  if (schedule.pipelines == 1) return;
+  const ReductionChains chains(schedule);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    double hops = 0, seconds = 0, slowest = 0;
+    for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
+      const int from = schedule.worker_of(pipeline, stage), to = chains.receiver(pipeline, stage);
+      const LinkCost link = from == to ? LinkCost{} : cost_of(from, to);
+      if (chains.sends_to_owner(pipeline)) {
+        if (from != to) slowest = std::max(slowest, passing_on(link, stage, false));
+      } else if (chains.previous(pipeline)) {
+        ++hops;
+        seconds += passing_on(link, stage, true);
+      }
+    }
+    next_in_chain_[static_cast<size_t>(stage)] = hops > 0 ? seconds / hops : 0;
+    to_owner_[static_cast<size_t>(stage)] = slowest;
+  }
+}
+
+double TimedCosts::passing_on(const LinkCost& link, int stage, bool in_parts) const {
+  constexpr int64_t kPartBytes = 4 * kReductionPart;
+  const int64_t bytes = costs_.message_bytes(MessageKind::Reduce, stage);
+  return link.latency + static_cast<double>(in_parts ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
+}
+
+std::vector<LinkUse> TimedCosts::uses() const {
+  std::vector<LinkUse> uses;
+  for (size_t from = 0; from < links_.size(); ++from) {
+    const size_t first = uses.size();
+    for (const Link& link : links_[from]) {
+      LinkUse use{static_cast<int>(from), link.to, link.bytes, 0};
+      use.busy = static_cast<double>(use.total()) / link.cost.bandwidth;
+      uses.push_back(use);
+    }
+    std::sort(uses.begin() + static_cast<ptrdiff_t>(first), uses.end(),
+              [](const LinkUse& a, const LinkUse& b) { return a.to < b.to; });
+  }
+  return uses;
+}
+
+}  // namespace gyre
