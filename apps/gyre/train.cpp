@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -63,12 +64,27 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }
 
+// Where a thread that does not come back cannot be waited for.
+void end_at_once(const Error& error) {
+  print_error(error.what());
+  std::_Exit(error.exit_code());
+}
+
 // The processes of this run, of which this is one.
 std::unique_ptr<Ranks> make_ranks(const Rank& here, const TrainFlags& flags) {
-  const MeetingPlace place = {
-      here.store_directory, here.master_address, here.master_port, here.rank == 0 && !here.agent_store,
-      here.world,           here.restart,        flags.interface};
-  return std::make_unique<Ranks>(here.rank, here.world, here.job, make_rendezvous(place));
+  const std::chrono::seconds meet_within(flags.meet_within);
+  MeetingPlace place;
+  place.directory = here.store_directory;
+  place.address = here.master_address;
+  place.port = here.master_port;
+  place.serves = here.rank == 0 && !here.agent_store;
+  place.world = here.world;
+  place.attempt = here.restart;
+  place.interface = flags.interface;
+  place.deadline = meet_within;
+  place.abandon = end_at_once;
+  const std::string& job = flags.job.empty() ? here.job : flags.job;
+  return std::make_unique<Ranks>(here.rank, here.world, job, make_rendezvous(place), meet_within);
 }
 
 void run(const TrainFlags& flags) {
@@ -93,10 +109,7 @@ void run(const TrainFlags& flags) {
   const auto ranks = one_of_several ? make_ranks(*here, flags) : nullptr;
   options.ranks = ranks.get();
   options.stop = interrupts.stop();
-  options.abandon = [](const Error& error) {
-    print_error(error.what());
-    std::_Exit(error.exit_code());
-  };
+  options.abandon = end_at_once;
   const TrainResult result = train(options, progress);
   if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);
   if (result.finished) return;

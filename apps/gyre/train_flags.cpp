@@ -5,6 +5,7 @@
 #include "command.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "number_flag.h"
 
 namespace gyre::app {
 
@@ -21,8 +22,14 @@ void declare_train_flags(CLI::App& command, TrainFlags& flags) {
       ->check(file_to_write());
   command
       .add_option("--interface", flags.interface,
-                  "With several processes: the address of this host that the others connect to [127.0.0.1]")
-      ->option_text("ADDRESS");
+                  "With several processes: where this host is connected to the others, by name or address [127.0.0.1]")
+      ->option_text("NAME|ADDRESS");
+  command
+      .add_option("--job", flags.job,
+                  "With several processes: a name that ranks of this run have alike, and no other run [the launcher's]")
+      ->option_text("NAME");
+  add_number(command, "--meet-within", flags.meet_within, {1, 86400},
+             "With several processes: seconds in which all must be there");
   command.add_flag("--json", flags.json, "Print the result as one JSON object");
   command.add_flag("--help-config", flags.help_config, "List every configuration key with its default, and exit");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct TrainFlags {
   bool check = false;
   std::string trace;
   std::string interface;
+  std::string job;
+  int64_t meet_within = 120;  // seconds
   bool help_config = false;
   bool json = false;
 };

@@ -66,6 +66,7 @@ class Training {
     if (from_.checkpoint) go_on_from(*from_.checkpoint);
     if (map_) {
       meet(*options_.ranks, *map_, checked_, from_, *pipeline_);
+      if (!options_.ranks->network().empty()) progress_.message("network    " + options_.ranks->network());
       executor_ = std::make_unique<ProcessesExecutor>(*options_.ranks, *map_);
     } else {
       executor_ = make_executor(config_.pipeline.executor);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -36,7 +37,8 @@ struct RankStatus {
 class Ranks {
  public:
   // job: what all processes of this run were given alike, and no other run.
-  Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous);
+  Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous,
+        std::chrono::seconds meet_within = std::chrono::seconds(120));
   // Says goodbye. Waits for those that still answer.
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -49,6 +51,8 @@ class Ranks {
   // ends the run from then on. On rank 0 InputError when somebody's facts differ from its own, or he could not begin,
   // by name; elsewhere ToldElsewhere then.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds);
+  // On rank 0, once all have met: what of them other hosts can reach, in words. Empty where there is no such thing.
+  const std::string& network() const { return network_; }
   // Instead of meet(): this process does not begin. Of rank 0 the others take the exit code.
   void refuse(const std::string& why, int exit_code);
 
@@ -106,7 +110,9 @@ class Ranks {
   };
 
   bool answers(int number) const;
+  void leave_hello(nlohmann::json hello);
   void compare(const RankFacts& facts);
+  void compare_with_rank_0(const RankFacts& facts);
   void connect(const std::set<std::pair<int, int>>& pairs);
   void deliver(int from, Envelope envelope);
   void fail(int rank, const std::string& why);
@@ -121,6 +127,10 @@ class Ranks {
   int rank_;
   std::string job_;
   std::unique_ptr<Rendezvous> rendezvous_;
+  std::chrono::seconds meet_within_;
+  bool said_hello_ = false;
+  bool is_double_ = false;  // another process has come as this rank
+  std::string network_;
   double silence_seconds_ = 0;
   mutable std::mutex mutex_;
   std::vector<Other> others_;  // [rank]; its own is empty

@@ -5,8 +5,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+
+#include "gyre/core/error.h"
 
 namespace gyre {
 
@@ -35,11 +38,19 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   virtual void leave(const std::string& key, const std::string& note) = 0;
+  // The same, once: false, and nothing is left, where a process has done so before.
+  virtual bool leave_first(const std::string& key, const std::string& note) = 0;
+  // Whether the note is there already.
+  virtual bool has(const std::string& key) = 0;
   // Waits for the note. InputError when it does not come in time.
-  virtual std::string find(const std::string& key, std::chrono::seconds deadline) = 0;
+  virtual std::string find(const std::string& key, std::chrono::seconds within) = 0;
   // Called by both of two processes with the same name, by one of them with `first`. InputError when they do not find
   // each other.
   virtual std::unique_ptr<Wire> connect(const std::string& name, bool first) = 0;
+  // The address of this host that connections are made over.
+  virtual const std::string& address() const = 0;
+  // Where it listens for the others, on all addresses of a host: "host-a:29500". Empty where it does not.
+  virtual const std::string& listens_at() const = 0;
 };
 
 // One of the two is set.
@@ -50,7 +61,11 @@ struct MeetingPlace {
   bool serves = false;         // this process is to listen there
   int world = 1;               // processes that meet
   int attempt = 0;             // of the launcher's; notes of earlier ones are not read
-  std::string interface = {};  // address of this host that connections are made over; empty: loopback
+  std::string interface = {};  // of this host, by address or name, that connections are made over; empty: loopback
+  std::chrono::seconds deadline{120};  // until the others have answered
+  // Called when whatever is at the address has accepted this process and then says nothing, which no time-out of c10d's
+  // ends; does not return. None: it waits.
+  std::function<void(const Error&)> abandon = {};
 };
 
 // InputError when the place cannot be reached, or this build has no c10d with Gloo.

@@ -1,21 +1,27 @@
 // Connections over c10d: a group of two processes for each, on Gloo. What differs between versions of libtorch is here.
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/runtime/ranks/interface.h"
 #include "gyre/runtime/ranks/wire.h"
 
 namespace gyre {
 namespace {
 
-constexpr std::chrono::seconds kConnecting{60};
 constexpr std::chrono::hours kForEver{24 * 365};  // deadlines are the monitor's
 constexpr int kTag = 1;
 
@@ -64,6 +70,39 @@ class GlooWire final : public Wire {
   int other_;
 };
 
+// What waits for others inside c10d for longer than it may is abandoned.
+class Deadline {
+ public:
+  Deadline(const MeetingPlace& place, const std::string& what, std::chrono::seconds deadline) {
+    if (!place.abandon) return;
+    watcher_ = std::jthread([this, &place, what, deadline](const std::stop_token& stop) {
+      std::unique_lock lock(mutex_);
+      constexpr std::chrono::seconds kForItsOwnTimeOut{2};
+      over_.wait_for(lock, stop, deadline + kForItsOwnTimeOut, [] { return false; });
+      if (stop.stop_requested()) return;
+      place.abandon(InputError(fmt::format(
+          "{}: something listens there and does not answer {} in {} s; is it another program's port? Set MASTER_PORT "
+          "to another",
+          name_of(place), what, deadline.count())));
+    });
+  }
+
+  static std::string name_of(const MeetingPlace& place) {
+    return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : place.directory;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any over_;
+  std::jthread watcher_;
+};
+
+// c10d writes what has gone wrong to stderr, beside the exception that says it. Who wants its lines asks for them.
+void quiet_c10d() {
+  constexpr int kFatal = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+}
+
 // Later versions would use libuv, which not every build of theirs has.
 template <typename Options>
 void use_plain_sockets(Options& options) {
@@ -78,56 +117,101 @@ c10::intrusive_ptr<c10d::Store> make_store(const MeetingPlace& place) {
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = place.serves;
   options.waitWorkers = false;
-  options.timeout = kConnecting;
+  options.timeout = place.deadline;
   use_plain_sockets(options);
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
 class GlooRendezvous final : public Rendezvous {
  public:
-  explicit GlooRendezvous(const MeetingPlace& place)
-      : interface_(place.interface.empty() ? "127.0.0.1" : place.interface) {
+  explicit GlooRendezvous(const MeetingPlace& place) : place_(place), address_(address_of(place.interface)) {
+    quiet_c10d();
+    if (place.serves && place.directory.empty()) listens_at_ = fmt::format("{}:{}", place.address, place.port);
     try {
+      const Deadline deadline(place_, "this rank", place.deadline);
       store_ = c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), make_store(place));
     } catch (const std::exception& error) {
-      const std::string where =
-          place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : place.directory;
-      throw InputError(fmt::format("{}: the other processes cannot be met there: {}", where, first_line(error.what())));
+      throw InputError(fmt::format("{}: {}", Deadline::name_of(place_), why_unreachable(error.what())));
     }
   }
 
   void leave(const std::string& key, const std::string& note) override {
-    store_->set(key, std::vector<uint8_t>(note.begin(), note.end()));
+    const Deadline deadline(place_, "this rank", place_.deadline);
+    reach([&] { store_->set(key, std::vector<uint8_t>(note.begin(), note.end())); });
   }
-  std::string find(const std::string& key, std::chrono::seconds deadline) override {
+  bool leave_first(const std::string& key, const std::string& note) override {
+    const Deadline deadline(place_, "this rank", place_.deadline);
+    const bool is_first = reach([&] { return store_->add(key + "/left", 1) == 1; });
+    if (is_first) leave(key, note);
+    return is_first;
+  }
+  bool has(const std::string& key) override {
+    const Deadline deadline(place_, "this rank", place_.deadline);
+    return reach([&] { return store_->check({key}); });
+  }
+  std::string find(const std::string& key, std::chrono::seconds within) override {
+    const Deadline deadline(place_, key, within);
+    const auto began = std::chrono::steady_clock::now();
     try {
-      store_->wait({key}, deadline);
+      store_->wait({key}, within);
       const std::vector<uint8_t> note = store_->get(key);
       return {note.begin(), note.end()};
     } catch (const std::exception&) {
-      throw InputError(fmt::format("{} did not come in {} s; were all of them started, for the same address?", key,
-                                   deadline.count()));
+      if (std::chrono::steady_clock::now() - began < within) {
+        throw InputError(
+            fmt::format("{}: rank 0 has ended there; this rank waited for {}", Deadline::name_of(place_), key));
+      }
+      throw InputError(fmt::format(
+          "{} did not come in {} s (--meet-within); were all ranks started, with the same MASTER_ADDR and MASTER_PORT?",
+          key, within.count()));
     }
   }
   std::unique_ptr<Wire> connect(const std::string& name, bool first) override {
-    const auto options = c10d::ProcessGroupGloo::Options::create(kConnecting);
+    const Deadline deadline(place_, name, place_.deadline);
+    const auto options = c10d::ProcessGroupGloo::Options::create(place_.deadline);
     options->threads = 1;
     const int rank = first ? 0 : 1;
     try {
-      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(interface_));
+      options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address_));
       return std::make_unique<GlooWire>(c10::make_intrusive<c10d::ProcessGroupGloo>(
                                             c10::make_intrusive<c10d::PrefixStore>(name, store_), rank, 2, options),
                                         1 - rank);
     } catch (const std::exception& error) {
       throw InputError(
-          fmt::format("the connection {} over {} cannot be made: {}", name, interface_, first_line(error.what())));
+          fmt::format("the connection {} over {} cannot be made: {}", name, address_, first_line(error.what())));
     }
   }
+  const std::string& address() const override { return address_; }
+  const std::string& listens_at() const override { return listens_at_; }
 
  private:
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-  std::string interface_;
+  std::string why_unreachable(const std::string& error) const {
+    if (!place_.directory.empty()) return fmt::format("the other ranks cannot be met there: {}", first_line(error));
+    if (error.find("ddress already in use") != std::string::npos) {
+      return "the port is taken, perhaps by another run; set MASTER_PORT to one that is free";
+    }
+    if (place_.serves) return fmt::format("rank 0 cannot listen there: {}", first_line(error));
+    const std::string what =
+        error.find("timed out") == std::string::npos
+            ? fmt::format("rank 0 cannot be reached there ({})", first_line(error))
+            : fmt::format("nobody has listened there for {} s (--meet-within)", place_.deadline.count());
+    return what + "; is rank 0 running, and are these its host and port (MASTER_ADDR, MASTER_PORT)?";
+  }
+
+  template <typename Ask>
+  std::invoke_result_t<Ask> reach(Ask ask) {
+    try {
+      return ask();
+    } catch (const std::exception& error) {
+      throw InputError(fmt::format("{}: the other ranks cannot be met there: {}", Deadline::name_of(place_),
+                                   first_line(error.what())));
+    }
+  }
+
+  const MeetingPlace place_;
+  std::string address_, listens_at_;
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
