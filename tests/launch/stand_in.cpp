@@ -69,6 +69,7 @@ class StandIn {
     if (what == "exit") {
       std::_Exit(number());
     } else if (what == "die") {
+      ::signal(number(), SIG_DFL);  // a sanitizer has a handler of its own
       const sigset_t set = signals_of({number()});
       sigprocmask(SIG_UNBLOCK, &set, nullptr);
       raise(number());
