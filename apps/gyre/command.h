@@ -27,12 +27,13 @@ void add_simulate(CLI::App& app);  // simulate.cpp
 void add_study(CLI::App& app);     // study.cpp
 
 // Of gyre-engine.
-void add_train(CLI::App& app);     // train.cpp
-void add_eval(CLI::App& app);      // eval.cpp
-void add_generate(CLI::App& app);  // generate.cpp
-void add_plan(CLI::App& app);      // plan.cpp
-void add_diagnose(CLI::App& app);  // diagnose.cpp
-void add_info(CLI::App& app);      // info.cpp
+void add_train(CLI::App& app);          // train.cpp
+void add_eval(CLI::App& app);           // eval.cpp
+void add_generate(CLI::App& app);       // generate.cpp
+void add_plan(CLI::App& app);           // plan.cpp
+void add_diagnose(CLI::App& app);       // diagnose.cpp
+void add_info(CLI::App& app);           // info.cpp
+void add_measure_links(CLI::App& app);  // measure_links.cpp
 
 struct CommandName {
   const char* name;
@@ -44,7 +45,8 @@ inline constexpr CommandName kGenerate{"generate", "Continue a prompt with a tra
 inline constexpr CommandName kPlan{"plan", "Measure the model's layers here and rank the schedules"};
 inline constexpr CommandName kDiagnose{"diagnose", "What delay does to a trained run: Hessian norm, late updates"};
 inline constexpr CommandName kInfo{"info", "What this build has and what machine it sees"};
-inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kDiagnose, kInfo};
+inline constexpr CommandName kMeasureLinks{"measure-links", "What messages between ranks cost; under a launcher"};
+inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kDiagnose, kInfo, kMeasureLinks};
 
 // Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
 // exception of a library's is about. command_line.cpp

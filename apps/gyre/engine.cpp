@@ -54,6 +54,7 @@ void add_commands(CLI::App& app) {
   gyre::app::add_plan(app);
   gyre::app::add_diagnose(app);
   gyre::app::add_info(app);
+  gyre::app::add_measure_links(app);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// gyre launch -n N -- train ...: one run as several processes of this host.
+// gyre launch -n N -- train ...: one run as several processes of this host; and measure-links.
 #include "gyre/launch/launch.h"
 
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/rank.h"
+#include "measure_links_flags.h"
 #include "number_flag.h"
 #include "output.h"
 #include "train_flags.h"
@@ -27,13 +28,13 @@ struct Flags {
   std::vector<std::string> words;
 };
 
-// What stands after --, read as `gyre train` would, so that a wrong word is one line of one process. Nothing when it
-// was --help.
-std::optional<TrainFlags> read_train_flags(std::vector<std::string> words) {
+// What stands after --, read as the command would, so that a wrong word is one line of one process. False when it was
+// --help.
+template <typename Declare>
+bool read_words(const CommandName& name, std::vector<std::string> words, Declare&& declare) {
   CLI::App app;
   app.name("gyre");
-  TrainFlags flags;
-  declare_train_flags(*app.add_subcommand(kTrain.name, kTrain.meaning), flags);
+  declare(*app.add_subcommand(name.name, name.meaning));
   std::ranges::reverse(words);  // as CLI11 takes them
   try {
     app.parse(words);
@@ -41,11 +42,44 @@ std::optional<TrainFlags> read_train_flags(std::vector<std::string> words) {
     std::ostringstream text;
     app.exit(request, text, text);
     print_text(text.str());
-    return std::nullopt;
+    return false;
   } catch (const CLI::Error& error) {
     throw InputError(explain(app, error));
   }
-  return flags;
+  return true;
+}
+
+// A command for several processes: what it is started with, and with what once more after a failure.
+struct Launched {
+  std::vector<std::string> first, again;
+};
+
+// Nothing where there is nothing to launch.
+std::optional<Launched> launched_train(const std::vector<std::string>& words) {
+  TrainFlags flags;
+  if (!read_words(kTrain, words, [&](CLI::App& command) { declare_train_flags(command, flags); })) return std::nullopt;
+  if (flags.check || flags.help_config) {
+    throw InputError(fmt::format("{} needs no launcher; leave out what stands before train",
+                                 flags.check ? "--check" : "--help-config"));
+  }
+  place_of(flags);
+  Launched launched{words, words};
+  if (!flags.resume) launched.again.emplace_back("--resume");
+  return launched;
+}
+
+std::optional<Launched> launched_measure_links(const std::vector<std::string>& words) {
+  MeasureLinksFlags flags;
+  const auto declare = [&](CLI::App& command) { declare_measure_links_flags(command, flags); };
+  if (!read_words(kMeasureLinks, words, declare)) return std::nullopt;
+  return Launched{words, words};
+}
+
+std::optional<Launched> read_command(const std::vector<std::string>& words) {
+  if (words.front() == kTrain.name) return launched_train(words);
+  if (words.front() == kMeasureLinks.name) return launched_measure_links(words);
+  throw InputError(fmt::format("'{}' does not run as several processes; {} and {} do", printable(words.front()),
+                               kTrain.name, kMeasureLinks.name));
 }
 
 // What a flag before -- is for, and what is for the command, cannot be confused.
@@ -55,22 +89,6 @@ void check_separated(const CLI::App& command, const std::vector<std::string>& wo
     throw InputError("give the command after --, as in gyre launch -n 2 -- train CONFIG.toml");
   }
   if (not_ours.size() > 1) throw CLI::ExtrasError("launch", not_ours);
-}
-
-// Whether there is something to launch.
-bool check_words(const std::vector<std::string>& words, bool& resumes) {
-  if (words.front() != kTrain.name) {
-    throw InputError(fmt::format("'{}' does not run as several processes; train does", printable(words.front())));
-  }
-  const auto train = read_train_flags(words);
-  if (!train) return false;
-  if (train->check || train->help_config) {
-    throw InputError(fmt::format("{} needs no launcher; leave out what stands before train",
-                                 train->check ? "--check" : "--help-config"));
-  }
-  place_of(*train);
-  resumes = train->resume;
-  return true;
 }
 
 // A launcher that starts launchers would start the run several times.
@@ -83,18 +101,20 @@ void check_not_launched() {
 
 void run(const CLI::App& command, const Flags& flags) {
   check_separated(command, flags.words);
-  bool resumes = false;
-  if (!check_words(flags.words, resumes)) return;
+  const auto launched = read_command(flags.words);
+  if (!launched) return;
   check_not_launched();
   LaunchOptions options;
   options.ranks = static_cast<int>(flags.ranks);
   options.max_restarts = static_cast<int>(flags.max_restarts);
   options.logs = flags.logs;
   if (const auto temporary = environment_variable("TMPDIR")) options.temporary = *temporary;
-  options.command = flags.words;
-  options.command.insert(options.command.begin(), engine_program().string());
-  options.again = options.command;
-  if (!resumes) options.again.emplace_back("--resume");
+  const std::string program = engine_program().string();
+  for (auto& [words, of] :
+       {std::pair(&options.command, &launched->first), std::pair(&options.again, &launched->again)}) {
+    *words = {program};
+    words->insert(words->end(), of->begin(), of->end());
+  }
   options.say = [](const std::string& line) { print_error(line); };
   SignalQueue signals;
   const int exit_code = launch_ranks(options, signals);
@@ -105,7 +125,7 @@ void run(const CLI::App& command, const Flags& flags) {
 
 void add_launch(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("launch", "Train as several processes of this host");
+  CLI::App* command = app.add_subcommand("launch", "Train, or measure links, as several processes of this host");
   add_number(*command, "-n", flags->ranks, {1, kMostRanks}, "How many processes, the ranks 0 to N-1")
       ->required()
       ->default_str("");
@@ -113,7 +133,7 @@ void add_launch(CLI::App& app) {
              "When a rank fails, start all again, so often; see below");
   command->add_option("--log-dir", flags->logs, "Directory for the output of ranks other than 0: rank-N.log")
       ->check(directory_to_make());
-  command->add_option("command", flags->words, "train, with its configuration and flags")
+  command->add_option("command", flags->words, "train, with its configuration and flags; or measure-links")
       ->option_text("-- train CONFIG.toml ...");
   command->allow_extras();  // check_separated
   command->footer(

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +17,7 @@
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/train/trainer.h"
 #include "interrupts.h"
+#include "launched_ranks.h"
 #include "output.h"
 #include "train_flags.h"
 
@@ -64,29 +64,6 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }
 
-// Where a thread that does not come back cannot be waited for.
-void end_at_once(const Error& error) {
-  print_error(error.what());
-  std::_Exit(error.exit_code());
-}
-
-// The processes of this run, of which this is one.
-std::unique_ptr<Ranks> make_ranks(const Rank& here, const TrainFlags& flags) {
-  const std::chrono::seconds meet_within(flags.meet_within);
-  MeetingPlace place;
-  place.directory = here.store_directory;
-  place.address = here.master_address;
-  place.port = here.master_port;
-  place.serves = here.rank == 0 && !here.agent_store;
-  place.world = here.world;
-  place.attempt = here.restart;
-  place.interface = flags.interface;
-  place.deadline = meet_within;
-  place.abandon = end_at_once;
-  const std::string& job = flags.job.empty() ? here.job : flags.job;
-  return std::make_unique<Ranks>(here.rank, here.world, job, make_rendezvous(place), meet_within);
-}
-
 void run(const TrainFlags& flags) {
   if (flags.help_config) {
     print("{}", describe_config());
@@ -106,7 +83,7 @@ void run(const TrainFlags& flags) {
   const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess,
                               [&save_asked] { save_asked = true; });
   options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
-  const auto ranks = one_of_several ? make_ranks(*here, flags) : nullptr;
+  const auto ranks = one_of_several ? make_ranks(*here, flags.meeting) : nullptr;
   options.ranks = ranks.get();
   options.stop = interrupts.stop();
   options.abandon = end_at_once;

@@ -5,7 +5,6 @@
 #include "command.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
-#include "number_flag.h"
 
 namespace gyre::app {
 
@@ -20,16 +19,7 @@ void declare_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_flag("--check", flags.check, "Check everything and say what the run would be; write nothing");
   command.add_option("--trace", flags.trace, "Write what ran as Chrome trace (JSON) to this file")
       ->check(file_to_write());
-  command
-      .add_option("--interface", flags.interface,
-                  "With several processes: where this host is connected to the others, by name or address [127.0.0.1]")
-      ->option_text("NAME|ADDRESS");
-  command
-      .add_option("--job", flags.job,
-                  "With several processes: a name that ranks of this run have alike, and no other run [the launcher's]")
-      ->option_text("NAME");
-  add_number(command, "--meet-within", flags.meet_within, {1, 86400},
-             "With several processes: seconds in which all must be there");
+  declare_meeting_flags(command, flags.meeting);
   command.add_flag("--json", flags.json, "Print the result as one JSON object");
   command.add_flag("--help-config", flags.help_config, "List every configuration key with its default, and exit");
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "meeting_flags.h"
+
 namespace gyre::app {
 
 struct TrainFlags {
@@ -16,9 +18,7 @@ struct TrainFlags {
   bool resume = false;
   bool check = false;
   std::string trace;
-  std::string interface;
-  std::string job;
-  int64_t meet_within = 120;  // seconds
+  MeetingFlags meeting;
   bool help_config = false;
   bool json = false;
 };

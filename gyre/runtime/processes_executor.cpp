@@ -67,17 +67,6 @@ StageState to_state(const Message& message) {
   return state;
 }
 
-// Waits for the next message. RunError when the run cannot go on.
-Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell) {
-  const Ranks::Watch watch(ranks, bell, {});
-  for (;;) {
-    const uint64_t ticket = bell.ticket();
-    if (auto message = link.try_receive()) return std::move(*message);
-    if (const auto failure = ranks.failure()) throw RunError(*failure);
-    bell.wait(ticket);
-  }
-}
-
 // One segment's part in this process.
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
                        Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {

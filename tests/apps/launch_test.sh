@@ -11,8 +11,8 @@ nothing_left() { [ -z "$(ls temporary)" ] || fail "left behind: $(find temporary
 for words in "" "train run.toml" "train run.toml --out x" "--"; do
   refuses "give the command after --" "$gyre" launch -n 2 $words
 done
-refuses "'eval' does not run as several processes; train does" "$gyre" launch -n 2 -- eval run
-refuses "'dance' does not run as several processes; train does" "$gyre" launch -n 2 -- dance
+refuses "'eval' does not run as several processes; train and measure-links do" "$gyre" launch -n 2 -- eval run
+refuses "'dance' does not run as several processes; train and measure-links do" "$gyre" launch -n 2 -- dance
 refuses "gyre launch needs -n: how many processes" "$gyre" launch -- train run.toml
 refuses "-n is 0; give 1 to 4096" "$gyre" launch -n 0 -- train run.toml
 refuses "-n is -1; give 1 to 4096" "$gyre" launch -n -1 -- train run.toml
@@ -44,6 +44,19 @@ refuses "launched-2: a run is here already" "$gyre" launch -n 2 --max-restarts 3
 ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch -n 4 -- train run.toml --out many
 ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
   --set optimizer.lr=1e5 --set optimizer.clip=0
+
+# Links between ranks, measured: one class where all are on one host, in a file that a simulation takes.
+refuses "needs several ranks: gyre launch -n 2 -- measure-links" "$gyre" measure-links
+refuses "unknown flag --step" "$gyre" launch -n 2 -- measure-links --step
+"$gyre" launch -n 2 -- measure-links --help | grep -q "host by host" || fail "no help of measure-links"
+"$gyre" launch -n 2 -- measure-links --out measured.toml >out.txt || fail "measure-links: exit $?"
+[ "$(grep -c '^\[links' measured.toml)" -eq 1 ] && grep -q '^workers = 2' measured.toml || fail "not one class: $(cat measured.toml)"
+grep -q '^2 ranks on 1 host$' out.txt && grep -q '^host: ' out.txt || fail "not told: $(cat out.txt)"
+"$gyre" simulate alone/config.toml --set pipeline.stages=2 --costs alone --cluster measured.toml >out.txt 2>&1 && fail "costs of 3 stages were taken for 2"
+grep -q "the costs are of 3 stages and the schedule has 2" out.txt || fail "$(cat out.txt)"
+"$gyre" train run.toml --out two --set pipeline.stages=2 --set run.updates=4 >/dev/null 2>&1
+"$gyre" simulate two/config.toml --costs two --cluster measured.toml | grep -q '^host: 2 links' || fail "the measured cluster is not simulated"
+nothing_left
 
 # start_run WORDS: two ranks of a long run, in the background, until it has made some updates; pid, ranks.
 start_run() {
@@ -149,4 +162,4 @@ commands=$(sed -n 's/^\(srun \)*gyre launch/bin\/gyre launch/p' "$source_of_gyre
 while read -r line; do
   eval "$line" >out.txt 2>err.txt </dev/null || fail "of the guide: $line: $(cat err.txt)"
 done <<<"$commands"
-[ "$(wc -l <<<"$commands")" -eq 4 ] && [ "$(wc -l <notes)" -eq 10 ] || fail "not what the guide starts: $(cat notes)"
+[ "$(wc -l <<<"$commands")" -eq 5 ] && [ "$(wc -l <notes)" -eq 12 ] || fail "not what the guide starts: $(cat notes)"

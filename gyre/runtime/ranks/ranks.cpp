@@ -19,11 +19,6 @@ constexpr std::chrono::seconds kHearing{5};  // a verdict that is there
 // Under which rank 0 says how it goes on: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
-}
-
 // Under which a rank says who it is.
 std::string hello_of(int rank) {
   return fmt::format("rank {}", rank);
@@ -61,6 +56,21 @@ std::optional<std::string> difference(const RankFacts& facts, const nlohmann::js
 }
 
 }  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
+}
+
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell) {
+  const Ranks::Watch watch(ranks, bell, {});
+  for (;;) {
+    const uint64_t ticket = bell.ticket();
+    if (auto message = link.try_receive()) return std::move(*message);
+    if (const auto failure = ranks.failure()) throw RunError(*failure);
+    bell.wait(ticket);
+  }
+}
 
 at::Tensor to_tensor(const std::string& text) {
   at::Tensor bytes = at::empty({static_cast<int64_t>(text.size())}, at::kByte);

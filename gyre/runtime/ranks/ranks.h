@@ -148,6 +148,12 @@ class Ranks {
   std::jthread watcher_;
 };
 
+// Waits for the link's next message. RunError when the run cannot go on.
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell);
+
+// Of this machine, as messages call it.
+std::string host_name();
+
 // Text as a tensor of bytes, to be sent.
 at::Tensor to_tensor(const std::string& text);
 std::string to_text(const at::Tensor& bytes);
