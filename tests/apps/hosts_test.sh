@@ -1,0 +1,131 @@
+# Two hosts: network namespaces with names of their own, joined by a veth pair, and by a line that delays and loses
+# packets. A slow or lossy line changes no bit; one that is cut is told in time, and everybody ends. Needs root; elsewhere
+# it is skipped (exit 77).
+here=$(dirname "$(realpath "$0")")
+skip() { echo "SKIPPED: $*"; exit 77; }
+[ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "there is no ip (iproute2)"
+a=gyre-a-$$ b=gyre-b-$$
+ip netns add $a 2>/dev/null || skip "no network namespace can be made here"
+source "$here/common.sh"
+
+# Whatever happens, nothing of this stays.
+tidy() {
+  local process
+  for process in $(ip netns pids $a 2>/dev/null) $(ip netns pids $b 2>/dev/null) ${line:-}; do
+    kill -KILL "$process" 2>/dev/null || true
+  done
+  ip netns del $a 2>/dev/null || true
+  ip netns del $b 2>/dev/null || true
+  rm -rf "$work"
+}
+trap tidy EXIT
+ip netns add $b
+ip link add veth netns $a type veth peer name veth netns $b || skip "no veth pair can be made here"
+ip -n $a address add 10.77.1.1/24 dev veth
+ip -n $b address add 10.77.1.2/24 dev veth
+for host in $a $b; do
+  ip -n $host link set lo up
+  ip -n $host link set veth up
+done
+
+# start MASTER WORDS...: rank 0 on host-a, rank 1 on host-b; pids, err.RANK.
+start() {
+  local master=$1 rank
+  shift
+  port=$((20000 + RANDOM % 10000))
+  for rank in 0 1; do
+    local namespace=$a host=host-a
+    [ $rank -eq 0 ] || namespace=$b host=host-b
+    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=$master MASTER_PORT=$port \
+      ip netns exec $namespace unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' - $host \
+      "$gyre" train run.toml --job hosts "$@" >out.$rank 2>err.$rank &
+    pids[rank]=$!
+  done
+}
+# all_end CODE
+all_end() {
+  for rank in 0 1; do
+    code_of "${pids[rank]}"
+    [ "$code" -eq "$1" ] || fail "rank $rank: exit $code instead of $1: $(tail -n 3 err.0 err.1)"
+  done
+  [ -z "$(ip netns pids $a)$(ip netns pids $b)" ] || fail "a process is left behind"
+}
+# same_bits RUN WHAT [ALONE]
+same_bits() {
+  local one=${3:-alone}
+  diff <(losses "$one") <(losses "$1") >difference || fail "$2: losses differ: $(head -n 3 difference)"
+  for part in model optimizer; do
+    cmp {"$one","$1"}/checkpoints/step-00000030/$part.safetensors || fail "$2: $part differs"
+  done
+  sed -nE "s/.*(finished at step.*)/$2: \1/p" out.0
+}
+
+sed -i 's/^updates = .*/updates = 30/; s/^checkpoint_every = .*/checkpoint_every = 10/' run.toml
+"$gyre" train run.toml --out alone >out.0 2>&1
+same_bits alone "one process"
+
+# By default connections are loopback's, which is no way from one host to another.
+start 10.77.1.1 --out refused
+all_end 2
+grep -qE "^gyre: rank 1 \(process [0-9]+ on host-b\): it cannot be reached from host-a over 127.0.0.1; give all ranks --interface" \
+  err.0 || fail "not refused: $(tail -n 1 err.0)"
+[ ! -s err.1 ] || fail "rank 1 speaks: $(cat err.1)"
+
+start 10.77.1.1 --out veth --interface veth
+all_end 0
+same_bits veth "two hosts"
+grep -qxF "network    ranks meet at 10.77.1.1:$port (open on all addresses of that host); connections: rank 0 at 10.77.1.1, rank 1 at 10.77.1.2" \
+  err.0 || fail "not said: $(grep network err.0)"
+
+# lay_line FLAGS: 10.77.2.1 to 10.77.2.2.
+lay_line() {
+  mkfifo line
+  python3 "$here/line.py" $a 10.77.2.1 $b 10.77.2.2 "$@" >line &
+  line=$!
+  read -r _ <line || fail "no line"
+  rm line
+}
+remove_line() {
+  kill "$line" && wait "$line" 2>/dev/null || true
+  line=
+}
+if [ -e /dev/net/tun ]; then
+  lay_line --delay 0.02
+  start 10.77.2.1 --out delayed --interface line
+  all_end 0
+  same_bits delayed "20 ms of delay"
+  remove_line
+  lay_line --delay 0.001 --jitter 0.004 --loss 0.03
+  start 10.77.2.1 --out lossy --interface line
+  all_end 0
+  same_bits lossy "3% lost, up to 4 ms of jitter"
+  remove_line
+else
+  echo "no line that delays: there is no /dev/net/tun"
+fi
+
+# A link that is cut, while it carries and while ranks have just met: each side names the other within stall_seconds, and
+# what was saved goes on.
+endless=(--set run.updates=100000 --set run.eval_every=0 --set optimizer.decay=constant)
+for steps in 13 1; do
+  run=cut-at-$steps
+  start 10.77.1.1 --out $run --interface veth --set pipeline.stall_seconds=2 "${endless[@]}"
+  wait_for_step $run $steps "${pids[0]}"
+  ip -n $a link set veth down
+  all_end 1
+  for rank in 0 1; do
+    other=$((1 - rank))
+    [ "$(grep -c '^gyre:' err.$rank)" -eq 1 ] || fail "not one line: $(cat err.$rank)"
+    grep -qE "^gyre: rank $other .*(has said nothing for [0-9.]+ s \(\[pipeline\] stall_seconds\)|is gone)" err.$rank ||
+      fail "rank $rank does not name rank $other: $(cat err.$rank)"
+  done
+  grep -qE "on host-b\)" err.0 || fail "the host is not named: $(cat err.0)"
+  grep -q '"event":"end","status":"failed"' $run/metrics.jsonl || fail "not recorded as failed"
+  echo "cut: $(tail -n 1 err.0)"
+  ip -n $a link set veth up
+done
+"$gyre" train run.toml --out constant "${endless[@]}" --set run.updates=30 >/dev/null 2>&1
+start 10.77.1.1 --out cut-at-13 --resume --interface veth "${endless[@]}" --set run.updates=30
+all_end 0
+same_bits cut-at-13 "after a cut" constant
