@@ -29,18 +29,22 @@ for host in $a $b; do
   ip -n $host link set veth up
 done
 
-# start MASTER WORDS...: rank 0 on host-a, rank 1 on host-b; pids, err.RANK.
+# on_host RANK COMMAND...: 0 is host-a, 1 is host-b; pids, err.RANK.
+on_host() {
+  local rank=$1 namespace=$a host=host-a
+  shift
+  [ $rank -eq 0 ] || namespace=$b host=host-b
+  ip netns exec $namespace unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' - $host "$@" >out.$rank 2>err.$rank &
+  pids[rank]=$!
+}
+# start MASTER WORDS...: a rank on each host, by hand.
 start() {
   local master=$1 rank
   shift
   port=$((20000 + RANDOM % 10000))
   for rank in 0 1; do
-    local namespace=$a host=host-a
-    [ $rank -eq 0 ] || namespace=$b host=host-b
-    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=$master MASTER_PORT=$port \
-      ip netns exec $namespace unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' - $host \
-      "$gyre" train run.toml --job hosts "$@" >out.$rank 2>err.$rank &
-    pids[rank]=$!
+    on_host $rank env RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=$master MASTER_PORT=$port \
+      "$gyre" train run.toml --job hosts "$@"
   done
 }
 # all_end CODE
@@ -77,6 +81,19 @@ all_end 0
 same_bits veth "two hosts"
 grep -qxF "network    ranks meet at 10.77.1.1:$port (open on all addresses of that host); connections: rank 0 at 10.77.1.1, rank 1 at 10.77.1.2" \
   err.0 || fail "not said: $(grep network err.0)"
+
+torchrun=(/usr/bin/python3 -m torch.distributed.run)
+if "${torchrun[@]}" --help >/dev/null 2>&1; then
+  for rank in 0 1; do
+    on_host $rank "${torchrun[@]}" --no_python --nnodes 2 --node_rank $rank --nproc_per_node 1 --master_addr 10.77.1.1 \
+      --master_port $((port + 1)) --rdzv_id hosts --redirects 1 --tee 1 --log_dir logs.$rank \
+      "$gyre" train run.toml --out torchrun --interface veth
+  done
+  all_end 0
+  same_bits torchrun "two hosts, torchrun"
+else
+  echo "torchrun is not tried: there is none (python3-torch)"
+fi
 
 # lay_line FLAGS: 10.77.2.1 to 10.77.2.2.
 lay_line() {
