@@ -34,6 +34,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   PlanOptions options;
   options.workers = static_cast<int>(config.pipeline.stages);
   options.replicas = static_cast<int>(config.pipeline.replicas);
+  options.shard_optimizer = config.pipeline.shard_optimizer;
   options.window = config.pipeline.accumulate;
   options.own = config.pipeline.own;
   options.names = schedule_options(config).names;

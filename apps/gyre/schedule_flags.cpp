@@ -91,6 +91,8 @@ void ScheduleFlags::add_to(CLI::App& command) {
              "Microbatches of each replica in one update; 0: what suits the schedule");
   add_number(command, "--replicas", options.replicas, {1, kMostStages},
              "Copies of the whole pipeline, each on workers of its own: data parallelism");
+  command.add_flag("--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
+                   "Each replica updates a share of every stage, instead of the first all; on unless told otherwise");
   add_own_flags(command, kFlagNames, own);
   add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
 }

@@ -32,6 +32,7 @@ struct PipelineSettings {
   std::string schedule = ScheduleOptions().name;
   int64_t stages = ScheduleOptions().stages;
   int64_t replicas = ScheduleOptions().replicas;
+  bool shard_optimizer = ScheduleOptions().shard_optimizer;
   int64_t microbatch = 8;
   int64_t accumulate = ScheduleOptions().window;
   double tb_over_tf = ScheduleOptions().tb_over_tf;
@@ -53,6 +54,9 @@ struct PipelineSettings {
     visit("replicas", self.replicas, between(1, kMostStages),
           "copies of the whole pipeline, each on workers of its own: data parallelism. An update takes microbatch x "
           "accumulate x replicas sequences");
+    visit("shard_optimizer", self.shard_optimizer, Range{},
+          "each replica keeps the optimizer of a share of every stage's matrices and updates those (ZeRO stage 1), "
+          "instead of the first of all; the bits are the same");
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow),
           "microbatches of each replica in one update's window");

@@ -75,6 +75,7 @@ class Planner {
     schedule.stages = static_cast<int>(options_.workers * stages_per_worker(kind, schedule.own));
     schedule.window = options_.window;
     schedule.replicas = options_.replicas;
+    schedule.shard_optimizer = options_.shard_optimizer;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (kind.variants == nullptr) return add(schedule);

@@ -24,10 +24,11 @@ struct LayerProfile {
 };
 
 struct PlanOptions {
-  int workers = 1;     // of each replica
-  int replicas = 1;    // of every schedule, which share an update
-  int64_t window = 1;  // microbatches of a replica per update, or the next number that a schedule can serve
-  KindTables own;      // options of single schedules
+  int workers = 1;              // of each replica
+  int replicas = 1;             // of every schedule, which share an update
+  bool shard_optimizer = true;  // see ScheduleOptions
+  int64_t window = 1;           // microbatches of a replica per update, or the next number that a schedule can serve
+  KindTables own;               // options of single schedules
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none
   std::optional<WeightPolicy> weights;  // instead of each schedule's own

@@ -1,6 +1,6 @@
 #include "gyre/runtime/conductor.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -85,8 +85,8 @@ void Conductor::hear_all() {
 void Conductor::hear(size_t worker, Report report) {
   if (const auto* loss = std::get_if<LossReport>(&report)) {
     hear(*loss);
-  } else if (const auto* update = std::get_if<UpdateReport>(&report)) {
-    hear(*update);
+  } else if (auto* update = std::get_if<UpdateReport>(&report)) {
+    if (const auto whole = joined(std::move(*update))) hear(*whole);
   } else if (const auto* held = std::get_if<HeldReport>(&report)) {
     hear(worker, *held);
   } else {
@@ -103,6 +103,26 @@ void Conductor::hear(const LossReport& report) {
     bad_loss_ =
         fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup", microbatch, loss);
   }
+}
+
+// The report of a stage's whole update, once all its shards' have come.
+std::optional<UpdateReport> Conductor::joined(UpdateReport report) {
+  const auto count = static_cast<size_t>(segment_.schedule->shards());
+  if (count == 1) return report;
+  const std::pair key(report.stage, report.window);
+  auto& shards = shards_[key];
+  shards.resize(count);
+  const auto number = static_cast<size_t>(report.shard);
+  shards[number] = std::move(report);
+  std::vector<at::Tensor> norms;
+  for (const auto& shard : shards) {
+    if (!shard) return std::nullopt;
+    norms.push_back(shard->squared_norms);
+  }
+  UpdateReport whole = *shards.front();  // all were clipped by the same norm
+  whole.squared_norms = at::cat(norms);
+  shards_.erase(key);
+  return whole;
 }
 
 void Conductor::hear(const UpdateReport& report) {
@@ -196,7 +216,8 @@ SegmentReport Conductor::report(double seconds) const {
       report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], replica.peak_in_flight);
     }
     for (const FinalReport::Owner& owner : seen.owners) {
-      report.peak_weight_buffers[static_cast<size_t>(owner.stage)] = owner.peak_weight_buffers;
+      int64_t& buffers = report.peak_weight_buffers[static_cast<size_t>(owner.stage)];
+      buffers = std::max(buffers, owner.peak_weight_buffers);
     }
   }
   compare_with_analysis(report);

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/runtime/reports.h"
@@ -40,6 +42,7 @@ class Conductor {
   void hear(size_t worker, Report report);
   void hear(const LossReport& report);
   void hear(const UpdateReport& report);
+  std::optional<UpdateReport> joined(UpdateReport report);
   void hear(size_t worker, const HeldReport& report);
   void hear(size_t worker, FinalReport report);
   std::string describe_skip(const UpdateReport& report, int64_t in_a_row) const;
@@ -54,6 +57,8 @@ class Conductor {
   ConductorLinks links_;
   std::vector<FinalReport> seen_;  // [worker]
   std::vector<int64_t> skipped_;   // [stage]
+  // Of updates whose other shards have not been heard of: by stage and window, [shard].
+  std::map<std::pair<int, int64_t>, std::vector<std::optional<UpdateReport>>> shards_;
   // Why the run cannot go on. A loss that is not finite says more than the gradients that it spoiled.
   std::string bad_loss_, bad_gradient_;
   size_t ended_ = 0;

@@ -12,8 +12,8 @@ void GradientChain::finish(int64_t window, PooledBuffer sum, double delay, bool 
   if (links_.earlier_sums) {
     waiting_.emplace(window, std::move(own));
     pass_on();
-  } else if (links_.is_last) {
-    send_whole(window, own);
+  } else if (is_last()) {
+    send_shards(window, own);
   } else {
     send_parts(window, own);
   }
@@ -25,7 +25,7 @@ bool GradientChain::pass_on() {
     auto& [window, own] = *waiting_.begin();
     while (own.added < parts_ && add_part(window, own)) any = true;
     if (own.added < parts_) return any;
-    if (links_.is_last) send_whole(window, own);
+    if (is_last()) send_shards(window, own);
     waiting_.erase(waiting_.begin());
   }
   return any;
@@ -39,7 +39,7 @@ bool GradientChain::add_part(int64_t window, Own& own) {
   if (!own.decides) own.delay = message->values[0];
   const at::Tensor earlier = std::move(message->tensors[0]), mine = part_of(own.sum, own.added);
   ++own.added;
-  if (links_.is_last) {
+  if (is_last()) {
     mine.add_(earlier);
   } else {
     earlier.add_(mine);
@@ -48,8 +48,12 @@ bool GradientChain::add_part(int64_t window, Own& own) {
   return true;
 }
 
-void GradientChain::send_whole(int64_t window, const Own& own) {
-  send_from(device_, *links_.reductions, {window, {own.sum->flat}, {own.delay}, own.sum.lend()});
+void GradientChain::send_shards(int64_t window, const Own& own) {
+  const Lease lease = own.sum.lend();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const at::Tensor shard = own.sum->flat.narrow(0, shards_[i].offset, shards_[i].elements);
+    send_from(device_, *links_.sums[i], {window, {shard}, {own.delay}, lease});
+  }
 }
 
 void GradientChain::send_parts(int64_t window, const Own& own) {

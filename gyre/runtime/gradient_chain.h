@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "gyre/runtime/shards.h"
 #include "gyre/runtime/worker_links.h"
 #include "gyre/tensors/buffer_pool.h"
 
@@ -12,9 +15,10 @@ namespace gyre {
 
 class GradientChain {
  public:
-  // links: of a replica of `elements` in all; they outlive it. part: elements that travel at once.
-  GradientChain(const ReplicaLinks& links, at::Device device, int64_t elements, int64_t part)
-      : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)) {}
+  // links: of a replica of `elements` in all; they outlive it. part: elements that travel at once. shards: of its
+  // stage, in which owners get the chain's sum.
+  GradientChain(const ReplicaLinks& links, at::Device device, int64_t elements, int64_t part, std::vector<Shard> shards)
+      : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)), shards_(std::move(shards)) {}
 
   // The replica's own sum of the window is complete. The delay of the window's first microbatch is the one that counts:
   // `decides` says whether that is the replica's.
@@ -35,13 +39,15 @@ class GradientChain {
     int64_t added = 0;
   };
   bool add_part(int64_t window, Own& own);
-  void send_whole(int64_t window, const Own& own);
+  bool is_last() const { return !links_.reductions; }
+  void send_shards(int64_t window, const Own& own);
   void send_parts(int64_t window, const Own& own);
   at::Tensor part_of(const PooledBuffer& sum, int64_t number) const;
 
   const ReplicaLinks& links_;
   at::Device device_;
   int64_t part_, parts_;
+  std::vector<Shard> shards_;
   std::map<int64_t, Own> waiting_;  // by window, for the sums of those before
 };
 

@@ -28,8 +28,17 @@ Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<La
   }
 }
 
-StageOwner& Pipeline::owner(int stage) const {
-  return workers_.at(schedule().owner[stage])->owners.at(stage);
+StageOwner& Pipeline::owner(int stage, int shard) const {
+  return workers_.at(schedule().owner[shard][stage])->owners.at(stage);
+}
+
+// In the order of shards.
+std::vector<StageOwner*> Pipeline::owners_here(int stage) const {
+  std::vector<StageOwner*> owners;
+  for (int shard = 0; shard < schedule().shards(); ++shard) {
+    if (owns(stage, shard)) owners.push_back(&owner(stage, shard));
+  }
+  return owners;
 }
 
 Replica& Pipeline::replica(int pipeline, int stage) const {
@@ -44,51 +53,63 @@ int64_t Pipeline::parameter_count() const {
 
 NamedTensors Pipeline::stage_weights(int stage) const {
   NamedTensors weights;
-  const WeightStore& store = owner(stage).weights;
-  for (size_t i = 0; i < store.specs().size(); ++i) weights[store.specs()[i].name] = store.masters()[i];
+  for (const StageOwner* owner : owners_here(stage)) {
+    const WeightStore& store = owner->weights;
+    for (size_t i = 0; i < store.specs().size(); ++i) weights[store.specs()[i].name] = store.masters()[i];
+  }
   return weights;
 }
 
+NamedTensors Pipeline::stage_optimizer_state(int stage) const {
+  NamedTensors state;
+  for (const StageOwner* owner : owners_here(stage)) state.merge(owner->optimizer->state());
+  return state;
+}
+
 StageState Pipeline::stage_state(int stage) const {
-  return {stage_weights(stage), owner(stage).optimizer->state()};
+  return {stage_weights(stage), stage_optimizer_state(stage)};
 }
 
 NamedTensors Pipeline::weights() const {
   NamedTensors all;
-  for (int stage = 0; stage < schedule().stages; ++stage) {
-    if (owns(stage)) all.merge(stage_weights(stage));
-  }
+  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(stage_weights(stage));
   return all;
 }
 
 NamedTensors Pipeline::optimizer_state() const {
   NamedTensors all;
-  for (int stage = 0; stage < schedule().stages; ++stage) {
-    if (owns(stage)) all.merge(owner(stage).optimizer->state());
-  }
+  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(stage_optimizer_state(stage));
   return all;
 }
+
+namespace {
+
+void restore_weights(StageOwner& owner, const NamedTensors& weights, int64_t updates) {
+  const auto& specs = owner.weights.specs();
+  for (const ParameterSpec& spec : specs) {
+    const auto found = weights.find(spec.name);
+    if (found == weights.end()) throw InputError(fmt::format("checkpoint has no weight '{}'", spec.name));
+    if (found->second.sizes() != at::IntArrayRef(spec.shape)) {
+      throw InputError(fmt::format("checkpoint: weight '{}' has shape ({}), the model has ({})", spec.name,
+                                   fmt::join(found->second.sizes(), ", "), fmt::join(spec.shape, ", ")));
+    }
+  }
+  const auto masters = owner.weights.begin_update();
+  for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(weights.at(specs[i].name));
+  owner.weights.restart(updates);
+}
+
+}  // namespace
 
 void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates) {
   for (const auto& [number, worker] : workers_) {
     for (auto& [place, replica] : worker->replicas) replica.weights.reset();
   }
   for (int stage = 0; stage < schedule().stages; ++stage) {
-    if (!owns(stage)) continue;
-    StageOwner& restored = owner(stage);
-    const auto& specs = restored.layers.parameters();
-    for (const ParameterSpec& spec : specs) {
-      const auto found = weights.find(spec.name);
-      if (found == weights.end()) throw InputError(fmt::format("checkpoint has no weight '{}'", spec.name));
-      if (found->second.sizes() != at::IntArrayRef(spec.shape)) {
-        throw InputError(fmt::format("checkpoint: weight '{}' has shape ({}), the model has ({})", spec.name,
-                                     fmt::join(found->second.sizes(), ", "), fmt::join(spec.shape, ", ")));
-      }
+    for (StageOwner* restored : owners_here(stage)) {
+      restore_weights(*restored, weights, updates);
+      if (!optimizer_state.empty() || updates > 0) restored->optimizer->load_state(optimizer_state);
     }
-    const auto masters = restored.weights.begin_update();
-    for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(weights.at(specs[i].name));
-    restored.weights.restart(updates);
-    if (!optimizer_state.empty() || updates > 0) restored.optimizer->load_state(optimizer_state);
   }
 }
 

@@ -27,6 +27,12 @@ struct WorkerRange {
 // What is saved of a stage: fp32 masters by full name, and its optimizer's state. Live tensors, not copies.
 struct StageState {
   NamedTensors weights, optimizer;
+
+  // Another shard's, of other parameters.
+  void merge(StageState other) {
+    weights.merge(other.weights);
+    optimizer.merge(other.optimizer);
+  }
 };
 
 class Pipeline {
@@ -43,23 +49,25 @@ class Pipeline {
   ConductorState& conductor() { return conductor_; }
   // By number: those that are here, and no other.
   const std::map<int, std::unique_ptr<WorkerState>>& workers() const { return workers_; }
-  bool owns(int stage) const { return workers_.count(schedule().owner[static_cast<size_t>(stage)]) > 0; }
-  // Between segments only, of a stage that is owned here.
-  StageOwner& owner(int stage) const;
+  bool owns(int stage, int shard) const { return workers_.count(schedule().owner[shard][stage]) > 0; }
+  // Between segments only, of what is owned here.
+  StageOwner& owner(int stage, int shard = 0) const;
   Replica& replica(int pipeline, int stage) const;
   int64_t parameter_count() const;
 
-  // Between segments only, of a stage that is owned here.
+  // Between segments only: of the shards of the stage that are owned here.
   StageState stage_state(int stage) const;
-  // Of all stages that are owned here.
+  // Of all that is owned here.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
-  // The stages that are owned here continue as after `updates` updates. InputError names a weight that is missing or
+  // What is owned here continues as after `updates` updates. InputError names a weight that is missing or
   // has another shape.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
+  std::vector<StageOwner*> owners_here(int stage) const;
   NamedTensors stage_weights(int stage) const;
+  NamedTensors stage_optimizer_state(int stage) const;
 
   std::unique_ptr<const PipelinePlan> plan_;
   std::map<int, std::unique_ptr<WorkerState>> workers_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -65,6 +66,13 @@ StageState to_state(const Message& message) {
     begin = end + 1;
   }
   return state;
+}
+
+// Ranks that own a stage, or shards of it.
+std::set<int> owning_ranks(const Schedule& schedule, const RankMap& map, int stage) {
+  std::set<int> ranks;
+  for (const auto& owner : schedule.owner) ranks.insert(map.rank_of(owner[stage]));
+  return ranks;
 }
 
 // One segment's part in this process.
@@ -129,16 +137,16 @@ std::vector<StageState> ProcessesExecutor::states(Pipeline& pipeline) {
   }
   Doorbell bell;
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    const int owner = map_.rank_of(schedule.owner[static_cast<size_t>(stage)]);
     auto& state = states[static_cast<size_t>(stage)];
-    if (owner == ranks_.rank()) {
-      state = pipeline.stage_state(stage);
-      continue;
+    for (const int rank : owning_ranks(schedule, map_, stage)) {
+      if (rank == ranks_.rank()) {
+        state.merge(pipeline.stage_state(stage));
+        continue;
+      }
+      // A rank's stages come in the model's order.
+      const auto link = ranks_.receiver(rank, 0, answers_of(rank), schedule.stages, bell);
+      state.merge(to_state(wait_for(ranks_, *link, bell)));
     }
-    // An owner's stages come in the model's order.
-    const auto link = ranks_.receiver(owner, 0, answers_of(owner), schedule.stages, bell);
-    const Message message = wait_for(ranks_, *link, bell);
-    state = to_state(message);
   }
   return states;
 }
@@ -184,7 +192,8 @@ RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follower
       }
       case Command::States:
         for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
-          if (pipeline.owns(stage)) answers->send(to_message(stage, pipeline.stage_state(stage)));
+          if (owning_ranks(pipeline.schedule(), map, stage).count(ranks.rank()) == 0) continue;
+          answers->send(to_message(stage, pipeline.stage_state(stage)));
         }
         break;
       case Command::End:

@@ -37,11 +37,14 @@ std::set<std::pair<int, int>> linked_ranks(const Schedule& schedule, const RankM
     if (low != high) pairs.insert({low, high});
   };
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    link(schedule.owner[stage], schedule.owner[0]);  // norms
+    for (const auto& owner : schedule.owner) {
+      link(owner[stage], schedule.owner[0][0]);      // norms of the model
+      link(owner[stage], schedule.owner[0][stage]);  // of the stage
+    }
     for (int p = 0; p < schedule.pipelines; ++p) {
       const int worker = schedule.worker_of(p, stage);
-      link(worker, schedule.owner[stage]);  // versions
-      link(worker, chains.receiver(p, stage));
+      for (const auto& owner : schedule.owner) link(worker, owner[stage]);  // versions, sums
+      if (!chains.sends_to_owners(p)) link(worker, chains.next_worker(p, stage));
       if (stage > 0) link(schedule.worker_of(p, stage - 1), worker);
     }
   }

@@ -146,7 +146,7 @@ struct ToMessage {
   Message operator()(const UpdateReport& report) const {
     return {kUpdate,
             {report.squared_norms, report.norm},
-            {static_cast<double>(report.stage), static_cast<double>(report.window)},
+            {static_cast<double>(report.stage), static_cast<double>(report.shard), static_cast<double>(report.window)},
             {}};
   }
   Message operator()(const HeldReport& report) const { return {kHeld, {}, {static_cast<double>(report.admitted)}, {}}; }
@@ -166,8 +166,8 @@ Report to_report(const Message& message) {
     case kLoss:
       return LossReport{static_cast<int64_t>(values.at(0)), tensors.at(0)};
     case kUpdate:
-      return UpdateReport{static_cast<int>(values.at(0)), static_cast<int64_t>(values.at(1)), tensors.at(0),
-                          tensors.at(1)};
+      return UpdateReport{static_cast<int>(values.at(0)), static_cast<int>(values.at(1)),
+                          static_cast<int64_t>(values.at(2)), tensors.at(0), tensors.at(1)};
     case kHeld:
       return HeldReport{static_cast<int64_t>(values.at(0))};
     default:

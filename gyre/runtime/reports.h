@@ -18,7 +18,7 @@ struct LossReport {
   at::Tensor loss;  // 0-dim
 };
 struct UpdateReport {
-  int stage = 0;
+  int stage = 0, shard = 0;
   int64_t window = 0;
   at::Tensor squared_norms;  // (parameters) fp64, of the gradients before clipping
   at::Tensor norm;           // 0-dim fp64, by which they were clipped; not finite: the update was left out

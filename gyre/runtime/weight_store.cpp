@@ -19,6 +19,21 @@ WeightReader to_version(Message message, std::span<const ParameterSpec> specs) {
   return version;
 }
 
+WeightReader joined(std::vector<WeightReader> shards) {
+  if (shards.size() == 1) return shards.front();
+  const auto version = std::make_shared<WeightVersion>();
+  version->number = shards.front()->number;
+  const auto append = [](const FlatBuffer& shard, FlatBuffer& all) {
+    all.tensors.insert(all.tensors.end(), shard.tensors.begin(), shard.tensors.end());
+  };
+  for (const WeightReader& shard : shards) {
+    append(shard->buffer, version->buffer);
+    append(shard->corrected, version->corrected);
+  }
+  version->lease = std::make_shared<std::vector<WeightReader>>(std::move(shards));
+  return version;
+}
+
 WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device,
                          const ForecastOptions& forecast)
     : specs_(std::move(specs)),

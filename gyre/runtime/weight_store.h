@@ -20,7 +20,7 @@ namespace gyre {
 // One version. Readers hold it by shared_ptr; what they hold never changes.
 struct WeightVersion {
   int64_t number = 0;
-  FlatBuffer buffer;
+  FlatBuffer buffer;     // of several shards: their tensors, in no flat one
   FlatBuffer corrected;  // what backwards read instead; empty unless they do
   Lease lease;           // of the buffers' memory
 
@@ -34,6 +34,8 @@ using WeightReader = std::shared_ptr<const WeightVersion>;
 // A version on its way to a replica elsewhere; the memory stays lent until the replica's version dies.
 Message to_message(const WeightVersion& version, int64_t number);
 WeightReader to_version(Message message, std::span<const ParameterSpec> specs);
+// One version whose shards have come by themselves, in their order.
+WeightReader joined(std::vector<WeightReader> shards);
 
 class WeightStore {
  public:

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,13 +38,16 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
   const StreamScope scope(state.stream);
   before.block(state.device);
   seen_.costs.resize(schedule().stages);
+  norms_.resize(links_.norm_sums.size());
   for (auto& [place, links] : links_.replicas) {
     RunningReplica& running = replicas_[place];
     running.replica = &state_.replicas.at(place);
     running.replica->weights.reset();
     running.links = &links;
-    running.chain.emplace(links, state_.device, flat_elements(running.replica->layers.parameters()),
-                          options_.reduction_part);
+    const auto& specs = running.replica->layers.parameters();
+    running.shards = cut_into_shards(specs, schedule().shards());
+    running.chain.emplace(links, state_.device, flat_elements(specs), options_.reduction_part, running.shards);
+    running.arriving.resize(links.versions.size());
     running.seen.stage = place.second;
   }
   for (auto& [stage, links] : links_.owners) {
@@ -62,6 +66,7 @@ Worker::Step Worker::try_step() {
   served_ = false;
   heed_control();
   pass_on_gradients();
+  gather_gradients();
   sum_norms();
   const std::optional<Action> action = cursor_.peek();
   {
@@ -254,19 +259,34 @@ void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
 bool Worker::adopt(const Action& action) {
   RunningReplica& here = running(action);
   if (!has_first_version(here)) return false;
-  auto message = arrived_on(state_.device, here.links->versions->try_receive(action.microbatch));
-  if (!message) return false;
-  checked_version(action, version_of(here));
-  here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
+  const int64_t found = version_of(here);
+  if (!take_version(here, action.microbatch)) return false;
+  checked_version(action, found);
   return true;
 }
 
 // A segment's first version arrives like any other.
 bool Worker::has_first_version(RunningReplica& here) {
-  if (here.replica->weights) return true;
-  auto message = arrived_on(state_.device, here.links->versions->try_receive(kFirstVersion));
-  if (!message) return false;
-  here.replica->weights = to_version(std::move(*message), here.replica->layers.parameters());
+  return here.replica->weights || take_version(here, kFirstVersion);
+}
+
+// The version of that number becomes the replica's, if all shards of it have come.
+bool Worker::take_version(RunningReplica& here, int64_t number) {
+  bool all = true;
+  for (size_t shard = 0; shard < here.arriving.size(); ++shard) {
+    auto& part = here.arriving[shard];
+    if (!part) part = arrived_on(state_.device, here.links->versions[shard]->try_receive(number));
+    all &= part.has_value();
+  }
+  if (!all) return false;
+  const auto& specs = here.replica->layers.parameters();
+  std::vector<WeightReader> parts;
+  for (size_t shard = 0; shard < here.arriving.size(); ++shard) {
+    const Shard& its = here.shards[shard];
+    parts.push_back(to_version(std::move(*here.arriving[shard]), its.of(specs)));
+    here.arriving[shard].reset();
+  }
+  here.replica->weights = joined(std::move(parts));
   return true;
 }
 
@@ -326,10 +346,13 @@ std::string Worker::needs(const Action& action) const {
     case ActionKind::BackwardInput:
       return is_last(action) ? "nothing" : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
     case ActionKind::Update:
-      return "the gradients of its replicas, or the norms of the other stages";
-    case ActionKind::Adopt:
-      return fmt::format("update {} of stage {} by worker {}", action.microbatch, action.stage,
-                         schedule().owner[action.stage]);
+      return "the gradients of its replicas, or the norms of other owners";
+    case ActionKind::Adopt: {
+      std::vector<int> owners;
+      for (const auto& shard : schedule().owner) owners.push_back(shard[action.stage]);
+      return fmt::format("update {} of stage {} by worker{} {}", action.microbatch, action.stage,
+                         owners.size() == 1 ? "" : "s", fmt::join(owners, ", "));
+    }
     default:
       return "nothing";
   }

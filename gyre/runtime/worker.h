@@ -56,9 +56,11 @@ class Worker {
   struct RunningReplica {
     Replica* replica = nullptr;
     ReplicaLinks* links = nullptr;
+    std::vector<Shard> shards;  // of its stage
     std::optional<GradientChain> chain;
-    std::map<int64_t, InFlight> in_flight;   // by microbatch
-    std::map<int64_t, int64_t> first_delay;  // of open windows: the delay of the first gradient in
+    std::vector<std::optional<Message>> arriving;  // [shard]: of the version that it takes next
+    std::map<int64_t, InFlight> in_flight;         // by microbatch
+    std::map<int64_t, int64_t> first_delay;        // of open windows: the delay of the first gradient in
     FinalReport::Replica seen;
   };
   // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
@@ -71,6 +73,7 @@ class Worker {
   struct RunningOwner {
     StageOwner* owner = nullptr;
     OwnerLinks* links = nullptr;
+    int64_t window = 0;  // that it updates next
     std::vector<std::optional<ReducedGradient>>
         gathered;         // [pipeline] that sends; once all are there, the first has their sum
     FlatBuffer gradient;  // that sum, once it is complete
@@ -91,6 +94,7 @@ class Worker {
   void finish_gradient(const Action& action, const InFlight& microbatch);
   bool adopt(const Action& action);
   bool has_first_version(RunningReplica& running);
+  bool take_version(RunningReplica& running, int64_t number);
   int64_t checked_version(const Action& action, int64_t found);
   void account(const Action& action, std::chrono::steady_clock::time_point started, bool done);
   void heed_control();
@@ -99,8 +103,9 @@ class Worker {
 
   // worker_update.cpp: the updates of the stages owned here.
   bool update(const Action& action);
-  bool gather_gradient(RunningOwner& running, int64_t window);
-  void add_up(RunningOwner& running, int64_t window);
+  void gather_gradients();
+  bool gather_gradient(RunningOwner& running);
+  void add_up(RunningOwner& running);
   at::Tensor gradient_norm(const Action& action);
   void sum_norms();
   void apply_update(const Action& action, const at::Tensor& norm);
@@ -123,8 +128,8 @@ class Worker {
   std::optional<int64_t> expected_version_;                 // of the action at the cursor, from the analysis
   std::map<std::pair<int, int>, RunningReplica> replicas_;  // by (pipeline, stage)
   std::map<int, RunningOwner> owners_;                      // by stage
-  // Norms being summed: by window, [stage].
-  std::map<int64_t, std::vector<at::Tensor>> norms_;
+  // Norms being summed: of each of links_.norm_sums, by window, as many as there are owners.
+  std::vector<std::map<int64_t, std::vector<at::Tensor>>> norms_;
   int64_t admitted_ = 0;  // microbatches below this may have been taken in here
   bool holding_ = false;  // takes in nothing until the limit has come
   bool served_ = false;   // this step did something that others may wait for, besides the action

@@ -30,13 +30,21 @@ class Ends {
     return {schedule_.worker_of(pipeline, stage + 1), schedule_.worker_of(pipeline, stage), in_flight(pipeline, stage)};
   }
   LinkEnds reduction(int pipeline, int stage, int64_t parts) const {
-    return {schedule_.worker_of(pipeline, stage), chains_.receiver(pipeline, stage), windows_ * parts};
+    return {schedule_.worker_of(pipeline, stage), chains_.next_worker(pipeline, stage), windows_ * parts};
   }
-  LinkEnds version(int pipeline, int stage) const {
-    return {schedule_.owner[stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // and the segment's first
+  LinkEnds sum(int pipeline, int stage, int shard) const {
+    return {schedule_.worker_of(pipeline, stage), schedule_.owner[shard][stage], windows_};
   }
-  LinkEnds norm(int stage) const { return {schedule_.owner[stage], schedule_.owner[0], windows_}; }
-  LinkEnds norm_sum(int stage) const { return {schedule_.owner[0], schedule_.owner[stage], windows_}; }
+  LinkEnds version(int pipeline, int stage, int shard) const {
+    return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // and the first
+  }
+  // summed_at: the stage whose first owner sums the norms.
+  LinkEnds norm(int stage, int shard, int summed_at) const {
+    return {schedule_.owner[shard][stage], schedule_.owner[0][summed_at], windows_};
+  }
+  LinkEnds norm_sum(int stage, int shard, int summed_at) const {
+    return {schedule_.owner[0][summed_at], schedule_.owner[shard][stage], windows_};
+  }
 
  private:
   int64_t in_flight(int pipeline, int stage) const {
@@ -67,65 +75,126 @@ std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int wo
   return replicas;
 }
 
+// The links of the replicas and owners of one worker, one place after the other.
+class Maker {
+ public:
+  Maker(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
+        Transport& transport)
+      : schedule_(schedule),
+        parts_(parts),
+        global_norm_(global_norm),
+        transport_(transport),
+        chains_(schedule),
+        ends_(schedule, chains_),
+        adopting_(adopting_replicas(schedule, worker)) {}
+
+  ReplicaLinks replica(int p, int stage) {
+    ReplicaLinks links;
+    if (!changes_with_owner(p, stage)) {
+      for (int shard = 0; shard < schedule_.shards(); ++shard) {
+        links.versions.push_back(
+            transport_.receiver({LinkKind::Version, p, stage, shard}, ends_.version(p, stage, shard)));
+      }
+    }
+    const bool first = stage == 0, last = stage + 1 == schedule_.stages;
+    if (!first) links.inputs = transport_.receiver({LinkKind::Activation, p, stage}, ends_.activation(p, stage));
+    if (!last) {
+      links.outputs = transport_.sender({LinkKind::Activation, p, stage + 1}, ends_.activation(p, stage + 1));
+    }
+    if (schedule_.forward_only) return links;
+    if (!first) {
+      links.grad_inputs = transport_.sender({LinkKind::Gradient, p, stage - 1}, ends_.gradient(p, stage - 1));
+    }
+    if (!last) links.grad_outputs = transport_.receiver({LinkKind::Gradient, p, stage}, ends_.gradient(p, stage));
+    add_chain(p, stage, links);
+    return links;
+  }
+
+  OwnerLinks owner(int stage, int shard) {
+    OwnerLinks links;
+    links.shard = shard;
+    for (int p = 0; p < schedule_.pipelines; ++p) {
+      auto& version = links.versions.emplace_back();
+      if (!changes_with_owner(p, stage)) {
+        version = transport_.sender({LinkKind::Version, p, stage, shard}, ends_.version(p, stage, shard));
+      }
+      if (schedule_.forward_only) continue;
+      auto& sum = links.sums.emplace_back();
+      if (chains_.sends_to_owners(p)) {
+        sum = transport_.receiver({LinkKind::Sum, p, stage, shard}, ends_.sum(p, stage, shard));
+      }
+    }
+    if (!sums_norms()) return links;
+    const int summed_at = global_norm_ ? 0 : stage;
+    links.norms = transport_.sender({LinkKind::Norm, 0, stage, shard}, ends_.norm(stage, shard, summed_at));
+    links.norm_sum = transport_.receiver({LinkKind::NormSum, 0, stage, shard}, ends_.norm_sum(stage, shard, summed_at));
+    return links;
+  }
+
+  // Whether an owner has to ask others for the norm that it clips by.
+  bool sums_norms() const { return !schedule_.forward_only && (global_norm_ || schedule_.shards() > 1); }
+
+  // Of the norms that the first owner of `summed_at` sums.
+  NormSumLinks norm_sum(int summed_at) {
+    NormSumLinks links;
+    for (int stage = 0; stage < schedule_.stages; ++stage) {
+      if (!global_norm_ && stage != summed_at) continue;
+      for (int shard = 0; shard < schedule_.shards(); ++shard) {
+        links.norms.push_back(
+            transport_.receiver({LinkKind::Norm, 0, stage, shard}, ends_.norm(stage, shard, summed_at)));
+        links.sums.push_back(
+            transport_.sender({LinkKind::NormSum, 0, stage, shard}, ends_.norm_sum(stage, shard, summed_at)));
+      }
+    }
+    return links;
+  }
+
+ private:
+  void add_chain(int p, int stage, ReplicaLinks& links) {
+    if (const auto before = chains_.previous(p)) {
+      links.earlier_sums =
+          transport_.receiver({LinkKind::Reduction, *before, stage}, ends_.reduction(*before, stage, parts_.at(stage)));
+    }
+    if (!chains_.sends_to_owners(p)) {
+      links.reductions =
+          transport_.sender({LinkKind::Reduction, p, stage}, ends_.reduction(p, stage, parts_.at(stage)));
+      return;
+    }
+    for (int shard = 0; shard < schedule_.shards(); ++shard) {
+      links.sums.push_back(transport_.sender({LinkKind::Sum, p, stage, shard}, ends_.sum(p, stage, shard)));
+    }
+  }
+
+  bool changes_with_owner(int p, int stage) const {
+    return schedule_.shards() == 1 && schedule_.worker_of(p, stage) == schedule_.owner[0][stage] &&
+           adopting_.count({p, stage}) == 0;
+  }
+
+  const Schedule& schedule_;
+  const std::map<int, int64_t>& parts_;
+  bool global_norm_;
+  Transport& transport_;
+  ReductionChains chains_;
+  Ends ends_;
+  std::set<std::pair<int, int>> adopting_;
+};
+
 }  // namespace
 
 WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
                          Transport& transport)
     : control(transport.receiver({LinkKind::Control, 0, worker}, control_ends(worker))),
       reports(transport.sender({LinkKind::Report, 0, worker}, report_ends(worker))) {
-  const ReductionChains chains(schedule);
-  const Ends ends(schedule, chains);
-  const auto adopting = adopting_replicas(schedule, worker);
-  const auto changes_with_owner = [&](int p, int stage) {
-    return schedule.worker_of(p, stage) == schedule.owner[stage] && adopting.count({p, stage}) == 0;
-  };
+  Maker maker(worker, schedule, parts, global_norm, transport);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (int p = 0; p < schedule.pipelines; ++p) {
-      if (schedule.worker_of(p, stage) != worker) continue;
-      ReplicaLinks& links = replicas[{p, stage}];
-      if (!changes_with_owner(p, stage)) {
-        links.versions = transport.receiver({LinkKind::Version, p, stage}, ends.version(p, stage));
-      }
-      if (stage > 0) {
-        links.inputs = transport.receiver({LinkKind::Activation, p, stage}, ends.activation(p, stage));
-      }
-      if (stage + 1 < schedule.stages) {
-        links.outputs = transport.sender({LinkKind::Activation, p, stage + 1}, ends.activation(p, stage + 1));
-      }
-      if (schedule.forward_only) continue;
-      links.is_last = chains.sends_to_owner(p);
-      links.reductions = transport.sender({LinkKind::Reduction, p, stage},
-                                          ends.reduction(p, stage, links.is_last ? 1 : parts.at(stage)));
-      if (const auto before = chains.previous(p)) {
-        links.earlier_sums =
-            transport.receiver({LinkKind::Reduction, *before, stage}, ends.reduction(*before, stage, parts.at(stage)));
-      }
-      if (stage > 0) {
-        links.grad_inputs = transport.sender({LinkKind::Gradient, p, stage - 1}, ends.gradient(p, stage - 1));
-      }
-      if (stage + 1 < schedule.stages) {
-        links.grad_outputs = transport.receiver({LinkKind::Gradient, p, stage}, ends.gradient(p, stage));
-      }
+      if (schedule.worker_of(p, stage) == worker) replicas.emplace(std::pair(p, stage), maker.replica(p, stage));
     }
-    if (schedule.owner[stage] != worker) continue;
-    OwnerLinks& links = owners[stage];
-    for (int p = 0; p < schedule.pipelines; ++p) {
-      links.versions.push_back(changes_with_owner(p, stage)
-                                   ? nullptr
-                                   : transport.sender({LinkKind::Version, p, stage}, ends.version(p, stage)));
-      if (schedule.forward_only) continue;
-      links.reductions.push_back(chains.sends_to_owner(p)
-                                     ? transport.receiver({LinkKind::Reduction, p, stage}, ends.reduction(p, stage, 1))
-                                     : nullptr);
+    for (int shard = 0; shard < schedule.shards(); ++shard) {
+      if (schedule.owner[shard][stage] == worker) owners.emplace(stage, maker.owner(stage, shard));
     }
-    if (!global_norm || schedule.forward_only) continue;
-    links.norms = transport.sender({LinkKind::Norm, 0, stage}, ends.norm(stage));
-    links.norm_sum = transport.receiver({LinkKind::NormSum, 0, stage}, ends.norm_sum(stage));
-  }
-  if (!global_norm || schedule.forward_only || schedule.owner[0] != worker) return;
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    norm_sum.norms.push_back(transport.receiver({LinkKind::Norm, 0, stage}, ends.norm(stage)));
-    norm_sum.sums.push_back(transport.sender({LinkKind::NormSum, 0, stage}, ends.norm_sum(stage)));
+    const bool sums_here = schedule.owner[0][stage] == worker && (!global_norm || stage == 0);
+    if (maker.sums_norms() && sums_here) norm_sums.push_back(maker.norm_sum(stage));
   }
 }
 

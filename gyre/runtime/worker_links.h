@@ -17,23 +17,25 @@ struct ReplicaLinks {
   std::unique_ptr<Sender> outputs;   // to the stage above
   std::unique_ptr<Receiver> grad_outputs;
   std::unique_ptr<Sender> grad_inputs;
-  std::unique_ptr<Receiver> earlier_sums;  // parts, from the replica before it in its chain
-  std::unique_ptr<Sender> reductions;      // parts to the next one, or, if it is the last, sums to the owner
-  bool is_last = true;
-  std::unique_ptr<Receiver> versions;  // from the owner
+  std::unique_ptr<Receiver> earlier_sums;           // parts, from the replica before it in its chain
+  std::unique_ptr<Sender> reductions;               // parts, to the next one
+  std::vector<std::unique_ptr<Sender>> sums;        // [shard], of the last of a chain: to the owners
+  std::vector<std::unique_ptr<Receiver>> versions;  // [shard]: from the owners; empty where it changes with the owner
 };
 
 struct OwnerLinks {
-  std::vector<std::unique_ptr<Receiver>> reductions;  // [pipeline]; null where it is not the last of its chain
-  std::vector<std::unique_ptr<Sender>> versions;      // [pipeline]; null where the replica changes with the owner
-  std::unique_ptr<Sender> norms;                      // to whoever sums them
+  int shard = 0;
+  std::vector<std::unique_ptr<Receiver>> sums;    // [pipeline]; null where it is not the last of its chain
+  std::vector<std::unique_ptr<Sender>> versions;  // [pipeline]; null where the replica changes with the owner
+  std::unique_ptr<Sender> norms;                  // to whoever sums them; null: this owner's are all there are
   std::unique_ptr<Receiver> norm_sum;
 };
 
-// Of the owner of stage 0, when gradients are clipped by the whole model's norm.
+// Of whoever sums the norms that gradients are clipped by: one owner for the whole model, or one of each stage that has
+// several.
 struct NormSumLinks {
-  std::vector<std::unique_ptr<Receiver>> norms;  // [stage]
-  std::vector<std::unique_ptr<Sender>> sums;     // [stage]
+  std::vector<std::unique_ptr<Receiver>> norms;  // of each owner, in the model's order
+  std::vector<std::unique_ptr<Sender>> sums;
 };
 
 struct WorkerLinks {
@@ -44,7 +46,7 @@ struct WorkerLinks {
 
   std::map<std::pair<int, int>, ReplicaLinks> replicas;  // by (pipeline, stage) hosted here
   std::map<int, OwnerLinks> owners;                      // by stage owned here
-  NormSumLinks norm_sum;                                 // empty elsewhere
+  std::vector<NormSumLinks> norm_sums;                   // that are made here
   std::unique_ptr<Receiver> control;
   std::unique_ptr<Sender> reports;
 };

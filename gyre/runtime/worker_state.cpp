@@ -43,7 +43,21 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
   assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
+    shards.push_back(cut_into_shards(stages.back().parameters(), schedule.shards()));
   }
+}
+
+void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
+  StageOwner& owner = owners
+                          .try_emplace(stage, plan.stages[stage], plan.shards[stage][shard], plan.options.compute,
+                                       device, plan.forecasts[stage])
+                          .first->second;
+  const auto& specs = owner.weights.specs();
+  const auto masters = owner.weights.begin_update();
+  for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
+  owner.weights.restart(0);
+  owner.optimizer = make_optimizer(plan.optimizer, specs, device);
+  owner.mean_delay = plan.mean_delays[stage];
 }
 
 WorkerState::WorkerState(int worker, const PipelinePlan& plan)
@@ -53,16 +67,9 @@ WorkerState::WorkerState(int worker, const PipelinePlan& plan)
       if (plan.schedule.worker_of(pipeline, stage) != number) continue;
       replicas.try_emplace({pipeline, stage}, plan.stages[stage], device);
     }
-    if (plan.schedule.owner[stage] != number) continue;
-    StageOwner& owner =
-        owners.try_emplace(stage, plan.stages[stage], plan.options.compute, device, plan.forecasts[stage])
-            .first->second;
-    const auto& specs = owner.layers.parameters();
-    const auto masters = owner.weights.begin_update();
-    for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
-    owner.weights.restart(0);
-    owner.optimizer = make_optimizer(plan.optimizer, specs, device);
-    owner.mean_delay = plan.mean_delays[stage];
+    for (int shard = 0; shard < plan.schedule.shards(); ++shard) {
+      if (plan.schedule.owner[shard][stage] == number) add_owner(stage, shard, plan);
+    }
   }
 }
 

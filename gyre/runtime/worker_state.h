@@ -15,18 +15,26 @@
 #include "gyre/optim/config.h"
 #include "gyre/runtime/gradient_windows.h"
 #include "gyre/runtime/runtime_options.h"
+#include "gyre/runtime/shards.h"
 #include "gyre/runtime/weight_store.h"
 #include "gyre/schedule/layer_range.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {
 
-// A stage's owner: the one place of its masters, versions and optimizer.
+// An owner: the one place of masters, versions and optimizer of a stage, or of one shard of it.
 struct StageOwner {
-  StageOwner(Stage layers, at::ScalarType compute, at::Device device, const ForecastOptions& forecast)
-      : layers(std::move(layers)), weights(this->layers.parameters(), compute, device, forecast) {}
+  StageOwner(Stage stage, const Shard& its, at::ScalarType compute, at::Device device, const ForecastOptions& forecast)
+      : layers(std::move(stage)), shard(its), weights(parameters(), compute, device, forecast) {}
+
+  // Those of the shard.
+  std::vector<ParameterSpec> parameters() const {
+    const auto its = shard.of(layers.parameters());
+    return {its.begin(), its.end()};
+  }
 
   Stage layers;
+  Shard shard;
   WeightStore weights;
   std::unique_ptr<Optimizer> optimizer;
   MeanDelays mean_delay;
@@ -54,6 +62,7 @@ struct PipelinePlan {
   RuntimeOptions options;
   OptimizerConfig optimizer;
   std::vector<Stage> stages;               // [stage]
+  std::vector<std::vector<Shard>> shards;  // [stage][shard]
   std::vector<ForecastOptions> forecasts;  // [stage]
   std::vector<MeanDelays> mean_delays;     // [stage]
 };
@@ -66,8 +75,11 @@ struct WorkerState {
   int number;
   at::Device device;
   std::optional<c10::Stream> stream;                // that its work goes to; null on the CPU
-  std::map<int, StageOwner> owners;                 // by stage
+  std::map<int, StageOwner> owners;                 // by stage; a worker has one shard of it
   std::map<std::pair<int, int>, Replica> replicas;  // by (pipeline, stage)
+
+ private:
+  void add_owner(int stage, int shard, const PipelinePlan& plan);
 };
 
 }  // namespace gyre

@@ -16,43 +16,48 @@ namespace gyre {
 // All chains' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
   RunningOwner& here = owners_.at(action.stage);
-  if (!links_.reports->has_room() || !gather_gradient(here, action.microbatch)) return false;
+  if (!links_.reports->has_room() || !gather_gradient(here)) return false;
   const at::Tensor norm = gradient_norm(action);
   if (!norm.defined()) return false;
   apply_update(action, norm);
   publish(here, action.microbatch);
-  send_from(state_.device, *links_.reports,
-            to_message(UpdateReport{action.stage, action.microbatch, std::exchange(here.norms, {}), norm}));
+  UpdateReport report{action.stage, here.links->shard, action.microbatch, std::exchange(here.norms, {}), norm};
+  send_from(state_.device, *links_.reports, to_message(std::move(report)));
+  ++here.window;
   return true;
 }
 
-// Whether the window's gradient is complete; then it is in `gradient`.
-bool Worker::gather_gradient(RunningOwner& here, int64_t window) {
+// Where others wait for an owner's norms it gives them as soon as it can, whatever its program waits for.
+void Worker::gather_gradients() {
+  for (auto& [stage, owner] : owners_) {
+    if (owner.links->norms && !owner.norms.defined()) served_ |= gather_gradient(owner);
+  }
+}
+
+// Whether the gradient of the owner's next window is complete; then it is in `gradient`.
+bool Worker::gather_gradient(RunningOwner& here) {
   if (here.norms.defined()) return true;
   here.gathered.resize(schedule().pipelines);
   bool complete = true;
   for (int p = 0; p < schedule().pipelines; ++p) {
     auto& gradient = here.gathered[p];
-    const auto& link = here.links->reductions[p];
-    if (!link || gradient || schedule().microbatches_in_window(p, window) == 0) continue;
-    auto message = arrived_on(state_.device, link->try_receive(window));
+    const auto& link = here.links->sums[p];
+    if (!link || gradient || schedule().microbatches_in_window(p, here.window) == 0) continue;
+    auto message = arrived_on(state_.device, link->try_receive(here.window));
     if (message) {
       gradient = {std::move(message->tensors[0]), static_cast<int64_t>(message->values[0]), std::move(message->lease)};
     }
     complete &= gradient.has_value();
   }
   if (!complete) return false;
-  add_up(here, window);
+  add_up(here);
   here.norms = squared_norms(here.gradient.tensors);
-  if (here.links->norms) {
-    send_from(state_.device, *here.links->norms, {window, {here.norms}, {}, {}});
-    served_ = true;
-  }
+  if (here.links->norms) send_from(state_.device, *here.links->norms, {here.window, {here.norms}, {}, {}});
   return true;
 }
 
 // The chains' sums, added in the order of pipelines to the first of them. The others' memory goes back.
-void Worker::add_up(RunningOwner& here, int64_t window) {
+void Worker::add_up(RunningOwner& here) {
   ReducedGradient* sum = nullptr;
   for (int p = 0; p < schedule().pipelines; ++p) {
     auto& gradient = here.gathered[p];
@@ -62,42 +67,42 @@ void Worker::add_up(RunningOwner& here, int64_t window) {
       continue;
     }
     sum->sum.add_(gradient->sum);
-    if (p == chains_.last(schedule().pipeline_of(window * schedule().window))) sum->delay = gradient->delay;
+    if (p == chains_.last(schedule().pipeline_of(here.window * schedule().window))) sum->delay = gradient->delay;
     gradient.reset();
   }
   here.gradient = view_flat_buffer(sum->sum, here.owner->weights.specs());
 }
 
-// What the gradient is clipped by, or left out for if it is not finite. Undefined while other stages' norms are
+// What the gradient is clipped by, or left out for if it is not finite. Undefined while other owners' norms are
 // missing.
 at::Tensor Worker::gradient_norm(const Action& action) {
   RunningOwner& here = owners_.at(action.stage);
   if (!here.links->norm_sum) return whole_norm({&here.norms, 1});
-  // A worker with several stages gives all their norms before it waits for the others'.
-  for (auto& [stage, other] : owners_) gather_gradient(other, action.microbatch);
-  sum_norms();
   const auto message = arrived_on(state_.device, here.links->norm_sum->try_receive(action.microbatch));
   return message ? message->tensors[0] : at::Tensor();
 }
 
-// At the owner of stage 0: takes the norms that have come, and sends each stage the norm of the whole model's gradient
-// once all have. The sum runs over parameters in the model's order whatever the partition, so the result is the same to
-// the bit.
+// Takes the norms that have come, and sends their owners the norm of all once all have. The sum runs over parameters in
+// the model's order whatever the partition and the shards, so the result is the same to the bit.
 void Worker::sum_norms() {
-  for (size_t stage = 0; stage < links_.norm_sum.norms.size(); ++stage) {
-    while (auto message = arrived_on(state_.device, links_.norm_sum.norms[stage]->try_receive())) {
-      auto& norms = norms_[message->number];
-      norms.resize(links_.norm_sum.norms.size());
-      norms[stage] = std::move(message->tensors[0]);
+  for (size_t i = 0; i < links_.norm_sums.size(); ++i) {
+    const NormSumLinks& links = links_.norm_sums[i];
+    auto& waiting = norms_[i];
+    for (size_t owner = 0; owner < links.norms.size(); ++owner) {
+      while (auto message = arrived_on(state_.device, links.norms[owner]->try_receive())) {
+        auto& norms = waiting[message->number];
+        norms.resize(links.norms.size());
+        norms[owner] = std::move(message->tensors[0]);
+      }
     }
-  }
-  while (!norms_.empty()) {
-    const auto& [window, by_stage] = *norms_.begin();
-    if (!std::all_of(by_stage.begin(), by_stage.end(), [](const at::Tensor& norms) { return norms.defined(); })) return;
-    const at::Tensor norm = whole_norm(by_stage);
-    for (const auto& sum : links_.norm_sum.sums) send_from(state_.device, *sum, {window, {norm}, {}, {}});
-    norms_.erase(norms_.begin());
-    served_ = true;
+    while (!waiting.empty()) {
+      const auto& [window, norms] = *waiting.begin();
+      if (!std::all_of(norms.begin(), norms.end(), [](const at::Tensor& own) { return own.defined(); })) break;
+      const at::Tensor norm = whole_norm(norms);
+      for (const auto& sum : links.sums) send_from(state_.device, *sum, {window, {norm}, {}, {}});
+      waiting.erase(waiting.begin());
+      served_ = true;
+    }
   }
 }
 

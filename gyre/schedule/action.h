@@ -15,7 +15,7 @@ enum class ActionKind : char {
   Backward = 'B',         // both halves
   BackwardInput = 'I',    // gradient by the stage's input
   BackwardWeights = 'W',  // gradients by its weights
-  Update = 'U',           // the owner applies a window; `microbatch` is the window's number
+  Update = 'U',           // an owner applies a window; `microbatch` is the window's number, `pipeline` the shard's
   Adopt = 'A',            // a replica takes the version that update made; `microbatch` is the window's number
 };
 

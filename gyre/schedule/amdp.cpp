@@ -238,7 +238,7 @@ std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hos
   };
   std::vector<VersionChanges> changes(schedule.workers);
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    const int owner = schedule.owner[stage];
+    const int owner = schedule.owner[0][stage];
     changes[owner].updates.emplace_back(stage, not_before(owner, times.gradients_done[stage]));
   }
   for (int worker = 0; worker < schedule.workers; ++worker) {

@@ -55,7 +55,7 @@ std::string OptionNames::of(std::string_view key) const {
 
 Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
-    return replicated(kind->build(options), options.replicas, options.names);
+    return replicated(kind->build(options), options.replicas, options.shard_optimizer, options.names);
   }
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));
@@ -121,10 +121,8 @@ Schedule one_pipeline(const ScheduleOptions& options) {
   schedule.window = options.window;
   schedule.shift = options.window;
   schedule.placement.resize(1);
-  for (int stage = 0; stage < options.stages; ++stage) {
-    schedule.placement[0].push_back(stage);
-    schedule.owner.push_back(stage);
-  }
+  for (int stage = 0; stage < options.stages; ++stage) schedule.placement[0].push_back(stage);
+  schedule.owner = schedule.placement;
   schedule.programs.resize(static_cast<size_t>(options.stages));
   return schedule;
 }

@@ -23,10 +23,11 @@ struct OptionNames {
 struct ScheduleOptions {
   std::string name = "pipedream";  // one of schedule_names()
   int stages = 1;
-  int64_t window = 1;     // microbatches per update, of each replica
-  int replicas = 1;       // of the whole pipeline, each on workers of its own
-  double tb_over_tf = 2;  // time of a backward in forwards, for which schedules that search for an order make it
-  OptionTable own = {};   // of the schedule's own; empty: its defaults
+  int64_t window = 1;           // microbatches per update, of each replica
+  int replicas = 1;             // of the whole pipeline, each on workers of its own
+  bool shard_optimizer = true;  // each replica updates a share of every stage, instead of the first all
+  double tb_over_tf = 2;        // time of a backward in forwards, for which schedules that search for an order make it
+  OptionTable own = {};         // of the schedule's own; empty: its defaults
   OptionNames names = {};
 };
 

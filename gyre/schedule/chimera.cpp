@@ -41,7 +41,7 @@ std::vector<Action> overlaid_order(const Schedule& schedule, int worker) {
 
 void add_version_changes(Schedule& schedule) {
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    schedule.programs[schedule.owner[stage]].period.push_back(update(stage, 0));
+    schedule.programs[schedule.owner[0][stage]].period.push_back(update(stage, 0));
   }
   for (int pipeline = 0; pipeline < 2; ++pipeline) {
     for (int stage = 0; stage < schedule.stages; ++stage) {

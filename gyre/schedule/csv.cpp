@@ -129,9 +129,9 @@ Schedule parse_csv(std::string_view text, const std::string& origin) {
       throw InputError(fmt::format("{}: has stage {} but no stage {}", origin, schedule.stages - 1, stage));
     }
     schedule.placement[0].push_back(found->second);
-    schedule.owner.push_back(found->second);
     schedule.programs[found->second].period.push_back({ActionKind::Update, 0, stage, 0});
   }
+  schedule.owner = schedule.placement;
   return schedule;
 }
 

@@ -49,8 +49,8 @@ std::vector<int> pipelines_that_change_at_once(const Schedule& schedule) {
 // Writes the programs of one replica.
 class Replica {
  public:
-  Replica(int replicas, int number, const std::vector<int>& change_at_once)
-      : replicas_(replicas), number_(number), change_at_once_(change_at_once) {}
+  Replica(int replicas, int number, bool shard_optimizer, const std::vector<int>& change_at_once)
+      : replicas_(replicas), number_(number), shard_optimizer_(shard_optimizer), change_at_once_(change_at_once) {}
 
   Program program(const Program& original) const { return {actions(original.prologue), actions(original.period)}; }
 
@@ -59,10 +59,9 @@ class Replica {
     std::vector<Action> actions;
     actions.reserve(originals.size());
     for (const Action& original : originals) {
-      if (original.kind != ActionKind::Update || number_ == 0) {
-        actions.push_back(renumbered(original));
-        continue;
-      }
+      const bool update = original.kind == ActionKind::Update;
+      if (!update || updates()) actions.push_back(renumbered(original));
+      if (!update || changes_with_owner()) continue;
       for (const int pipeline : change_at_once_) {
         actions.push_back(renumbered({ActionKind::Adopt, pipeline, original.stage, original.microbatch}));
       }
@@ -70,19 +69,24 @@ class Replica {
     return actions;
   }
 
+  bool updates() const { return shard_optimizer_ || number_ == 0; }
+  // As the original does, so that nothing has to be adopted.
+  bool changes_with_owner() const { return !shard_optimizer_ && number_ == 0; }
+
   Action renumbered(Action action) const {
-    action.pipeline = action.pipeline * replicas_ + number_;
+    if (action.kind != ActionKind::Update || shard_optimizer_) action.pipeline = action.pipeline * replicas_ + number_;
     if (!action.is_per_window()) action.microbatch = action.microbatch * replicas_ + number_;
     return action;
   }
 
   int replicas_, number_;
+  bool shard_optimizer_;
   const std::vector<int>& change_at_once_;  // of the original's pipelines
 };
 
 }  // namespace
 
-Schedule replicated(Schedule schedule, int replicas, const OptionNames& names) {
+Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const OptionNames& names) {
   if (replicas == 1) return schedule;
   check_sizes(schedule, replicas, names);
   Schedule all;
@@ -93,12 +97,12 @@ Schedule replicated(Schedule schedule, int replicas, const OptionNames& names) {
   all.shift = schedule.shift * replicas;
   all.forward_only = schedule.forward_only;
   all.weights = schedule.weights;
-  all.owner = schedule.owner;
   all.workers = 0;
   all.placement.resize(static_cast<size_t>(all.pipelines));
+  if (shard_optimizer) all.owner.resize(schedule.owner.size() * static_cast<size_t>(replicas));
   const std::vector<int> change_at_once = pipelines_that_change_at_once(schedule);
   for (int number = 0; number < replicas; ++number) {
-    const Replica replica(replicas, number, change_at_once);
+    const Replica replica(replicas, number, shard_optimizer, change_at_once);
     // A worker that does nothing but update has nothing to do in the others: they go without it.
     std::vector<int> worker_of(static_cast<size_t>(schedule.workers));
     for (int worker = 0; worker < schedule.workers; ++worker) {
@@ -107,14 +111,16 @@ Schedule replicated(Schedule schedule, int replicas, const OptionNames& names) {
       worker_of[static_cast<size_t>(worker)] = all.workers++;
       all.programs.push_back(std::move(program));
     }
-    for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
-      auto& placement =
-          all.placement[static_cast<size_t>(pipeline) * static_cast<size_t>(replicas) + static_cast<size_t>(number)];
-      for (const int worker : schedule.placement[pipeline]) {
-        placement.push_back(worker_of[static_cast<size_t>(worker)]);
+    const auto place = [&](const std::vector<std::vector<int>>& originals, std::vector<std::vector<int>>& copies) {
+      for (size_t original = 0; original < originals.size(); ++original) {
+        auto& copy = copies[original * static_cast<size_t>(replicas) + static_cast<size_t>(number)];
+        for (const int worker : originals[original]) copy.push_back(worker_of[static_cast<size_t>(worker)]);
       }
-    }
+    };
+    place(schedule.placement, all.placement);
+    if (shard_optimizer) place(schedule.owner, all.owner);
   }
+  if (!shard_optimizer) all.owner = schedule.owner;
   return all;
 }
 

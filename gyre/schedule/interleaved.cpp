@@ -45,7 +45,7 @@ Schedule build(const ScheduleOptions& options) {
   schedule.workers = workers;
   schedule.programs.resize(workers);
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    schedule.placement[0][stage] = schedule.owner[stage] = stage % workers;
+    schedule.placement[0][stage] = schedule.owner[0][stage] = stage % workers;
   }
   const int64_t total = schedule.window * chunks;
   for (int worker = 0; worker < workers; ++worker) {

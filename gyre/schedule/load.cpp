@@ -28,7 +28,7 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
     throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,
                                  schedule.window, options.stages, options.window));
   }
-  return replicated(std::move(schedule), options.replicas, options.names);
+  return replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
 }
 
 }  // namespace gyre

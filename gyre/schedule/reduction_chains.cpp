@@ -38,18 +38,17 @@ int ReductionChains::end(int pipeline) const {
 }
 
 std::optional<int> ReductionChains::previous(int pipeline) const {
-  if (!sends_to_owner(pipeline)) return pipeline == last(pipeline) + 1 ? std::nullopt : std::optional(pipeline - 1);
+  if (!sends_to_owners(pipeline)) return pipeline == last(pipeline) + 1 ? std::nullopt : std::optional(pipeline - 1);
   return end(pipeline) == pipeline + 1 ? std::nullopt : std::optional(end(pipeline) - 1);
 }
 
-int ReductionChains::receiver(int pipeline, int stage) const {
-  if (sends_to_owner(pipeline)) return schedule_.owner[stage];
+int ReductionChains::next_worker(int pipeline, int stage) const {
   const int next = pipeline + 1 < end(pipeline) ? pipeline + 1 : last(pipeline);
   return schedule_.worker_of(next, stage);
 }
 
 int64_t ReductionChains::passed_on_by(int pipeline) const {
-  return sends_to_owner(pipeline) ? 0 : end(pipeline) - 1 - pipeline;
+  return sends_to_owners(pipeline) ? 0 : end(pipeline) - 1 - pipeline;
 }
 
 }  // namespace gyre

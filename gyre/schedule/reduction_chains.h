@@ -1,7 +1,7 @@
 // How the gradients of a window come together. Pipelines that follow one another and share no worker, as replicas of
 // one pipeline do, run side by side: they make a chain. Each adds its own sum to what has come from the one before and
-// passes it on; the first of them, beside whom the owner is under data parallelism, adds last and sends the sum to the
-// owner. So an owner receives one sum however long the chain is, and, as sums travel in parts, in little more time.
+// passes it on; the first of them adds last and sends the sum to the owner, or each owner its shard of it. So an owner
+// receives one sum however long the chain is, and, as sums travel in parts, in little more time.
 // Pipelines that share workers send to the owner each by itself: they are at different things, and would keep each
 // other waiting.
 #pragma once
@@ -24,13 +24,13 @@ class ReductionChains {
  public:
   explicit ReductionChains(const Schedule& schedule);  // outlives it
 
-  // The pipeline that adds last in the chain of `pipeline`, and sends to the owner.
+  // The pipeline that adds last in the chain of `pipeline`, and sends to the owners.
   int last(int pipeline) const { return last_[static_cast<size_t>(pipeline)]; }
-  bool sends_to_owner(int pipeline) const { return last(pipeline) == pipeline; }
+  bool sends_to_owners(int pipeline) const { return last(pipeline) == pipeline; }
   // Of whom it takes the sum of those before; nothing for the one that begins.
   std::optional<int> previous(int pipeline) const;
-  // The worker that a pipeline's sum of the stage goes to: the next one's, or the owner.
-  int receiver(int pipeline, int stage) const;
+  // Of a pipeline that does not send to owners: the next one's worker, whom its sum of the stage goes to.
+  int next_worker(int pipeline, int stage) const;
   // How many pipelines pass on, part by part, what it sends, before the last one has it.
   int64_t passed_on_by(int pipeline) const;
 

@@ -50,10 +50,14 @@ struct Schedule {
   bool forward_only = false;                   // evaluation: no backward, no update
   WeightPolicy weights = WeightPolicy::Stash;  // unless the run says otherwise
   std::vector<std::vector<int>> placement;     // [pipeline][stage] -> worker
-  std::vector<int> owner;                      // [stage] -> worker that holds the optimizer
+  std::vector<std::vector<int>> owner;         // [shard][stage] -> worker that updates that share of the stage
   std::vector<Program> programs;               // [worker]
 
   int worker_of(int pipeline, int stage) const { return placement[pipeline][stage]; }
+  int worker_of(const Action& action) const {
+    return (action.kind == ActionKind::Update ? owner : placement)[action.pipeline][action.stage];
+  }
+  int shards() const { return static_cast<int>(owner.size()); }  // into which each stage's optimizer is cut
   int pipeline_of(int64_t microbatch) const { return static_cast<int>(microbatch % pipelines); }
   int64_t microbatches_in_window(int pipeline, int64_t window) const;  // 0 is possible in windows shorter than a round
   bool has_flush() const;  // every forward of a window follows every update of the earlier ones: delay is 0 everywhere

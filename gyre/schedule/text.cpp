@@ -46,7 +46,9 @@ class Parser {
     schedule_.weights = *weights;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline)
       schedule_.placement.push_back(workers(value("placement")));
-    schedule_.owner = workers(value("owner"));
+    do {
+      schedule_.owner.push_back(workers(value("owner")));
+    } while (next_is("owner"));
     for (int worker = 0; worker < schedule_.workers; ++worker) schedule_.programs.push_back(program(worker));
     while (!rest_.empty()) {
       if (!next_line().empty())
@@ -85,6 +87,15 @@ class Parser {
       fail(fmt::format("expected '{}'", key));
     }
     return trim(line_.substr(key.size()));
+  }
+
+  // Whether value(key) would find it.
+  bool next_is(std::string_view key) {
+    Parser ahead(rest_, origin_);
+    while (ahead.next_line().empty() && !ahead.rest_.empty()) {
+    }
+    const auto found = words(ahead.line_);
+    return !found.empty() && found.front() == key;
   }
 
   int64_t number(std::string_view text, int64_t least, int64_t most) const {
@@ -153,7 +164,7 @@ std::string to_text(const Schedule& schedule) {
                   kFirstLine, schedule.name, schedule.stages, schedule.pipelines, schedule.workers, schedule.window,
                   schedule.shift, schedule.forward_only ? "forward-only" : "training", to_string(schedule.weights));
   for (const auto& pipeline : schedule.placement) text += fmt::format("placement {}\n", fmt::join(pipeline, " "));
-  text += fmt::format("owner {}\n", fmt::join(schedule.owner, " "));
+  for (const auto& shard : schedule.owner) text += fmt::format("owner {}\n", fmt::join(shard, " "));
   for (int worker = 0; worker < schedule.workers; ++worker) {
     const Program& program = schedule.programs[worker];
     text += fmt::format("worker {}:", worker);

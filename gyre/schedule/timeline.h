@@ -21,7 +21,10 @@
 
 namespace gyre {
 
-enum class MessageKind { Activation, Gradient, Reduce, Broadcast };
+// Sum: what a chain sends an owner; Reduce: what it passes on. With several owners a stage Sum and Broadcast are
+// shards.
+enum class MessageKind { Activation, Gradient, Reduce, Sum, Broadcast };
+inline constexpr size_t kMessageKinds = 5;
 
 class Deadlock : public InputError {
  public:
@@ -32,8 +35,8 @@ class Deadlock : public InputError {
 //   double duration(int worker, const Action&)                           what an action takes on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
 //                                                                        arrives; calls come in the sender's order
-//   double passing_on(int stage, bool in_parts)                          what a sum of gradients that comes to one
-//                                                                        replica takes to the next
+//   double passing_on(MessageKind, int stage)                            what a sum of gradients that comes to one
+//                                                                        replica takes to the next, or to an owner
 // Visit is called as visit(worker, action, start, end) in each worker's order, workers interleaved anyhow.
 template <typename Costs, typename Visit>
 class Timeline {
@@ -172,24 +175,25 @@ class Timeline {
   // An update waits for every replica that has a microbatch in the window: all, unless the window is shorter.
   bool take_reductions(int worker, const Action& update, double& ready) {
     const auto stage = static_cast<size_t>(update.stage);
-    const Reduction* reduction = reductions_.find(stage, update.microbatch);
+    Reduction* reduction = reductions_.find(stage, update.microbatch);
     if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
-      awaits_[worker] = {MessageKind::Reduce, update.stage};
+      awaits_[worker] = {MessageKind::Sum, update.stage};
       return false;
     }
-    ready = std::max(ready, reduction->last_arrival);
-    reductions_.erase(stage, update.microbatch);
+    ready = std::max(ready, reduction->arrivals.at(update.pipeline));
+    if (++reduction->taken == schedule_.shards()) reductions_.erase(stage, update.microbatch);
     return true;
   }
 
+  // A version is there when all its shards are.
   bool take_version(int worker, const Action& adopt, double& ready) {
     const auto stage = static_cast<size_t>(adopt.stage);
     Version* version = versions_.find(stage, adopt.microbatch);
-    if (version == nullptr) {
+    if (version == nullptr || version->shards < schedule_.shards()) {
       awaits_[worker] = {MessageKind::Broadcast, adopt.stage};
       return false;
     }
-    ready = std::max(ready, version->arrival(adopt.pipeline));
+    ready = std::max(ready, version->arrivals.at(adopt.pipeline));
     if (--version->awaited == 0) versions_.erase(stage, adopt.microbatch);
     return true;
   }
@@ -224,11 +228,12 @@ class Timeline {
     const auto stage = static_cast<size_t>(update.stage);
     Version& version = versions_.at(stage, update.microbatch);
     version.awaited = std::ssize(adopters);
-    version.made = at;
+    ++version.shards;
+    version.arrivals.all_at_least(at);
     for (const Adopter& to : adopters) {
       if (to.worker == worker) continue;
       const double arrival = costs_.arrival(MessageKind::Broadcast, worker, to.worker, update.stage, at);
-      if (arrival != at) version.set_arrival(to.pipeline, arrival, schedule_.pipelines);
+      version.arrivals.at_least(to.pipeline, arrival, schedule_.pipelines);
       wake(to.worker, {MessageKind::Broadcast, update.stage});
     }
   }
@@ -240,7 +245,7 @@ class Timeline {
     if (to != worker) wake(to, {kind, action.microbatch});
   }
 
-  // The replica's last gradient of a window sends their sum on its way to the owner. The owner has all when the slowest
+  // The replica's last gradient of a window sends their sum on its way to the owners. They have all when the slowest
   // is there; since parts of sums pass through a chain behind each other, each by itself says when that would be.
   void count_gradient(int worker, const Action& action, double end) {
     if (schedule_.pipelines == 1) return;
@@ -248,20 +253,31 @@ class Timeline {
     const size_t place = slot(action.pipeline, action.stage);
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
-    const int owner = schedule_.owner[action.stage];
-    const int to = chains_.receiver(action.pipeline, action.stage);
-    double arrival = to == worker ? end : costs_.arrival(MessageKind::Reduce, worker, to, action.stage, end);
-    if (const int64_t hops = chains_.passed_on_by(action.pipeline); hops > 0) {
-      arrival += static_cast<double>(hops) * costs_.passing_on(action.stage, true);
-    }
-    const int last = chains_.last(action.pipeline);
-    if (last != action.pipeline && schedule_.worker_of(last, action.stage) != owner) {
-      arrival += costs_.passing_on(action.stage, false);
-    }
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
-    reduction.last_arrival = std::max(reduction.last_arrival, arrival);
-    if (owner != worker) wake(owner, {MessageKind::Reduce, action.stage});
+    if (chains_.sends_to_owners(action.pipeline)) {
+      for (int shard = 0; shard < schedule_.shards(); ++shard) {
+        const int owner = schedule_.owner[shard][action.stage];
+        const double arrival =
+            owner == worker ? end : costs_.arrival(MessageKind::Sum, worker, owner, action.stage, end);
+        reduction.arrivals.at_least(shard, arrival, schedule_.shards());
+      }
+    } else {
+      const int next = chains_.next_worker(action.pipeline, action.stage);
+      const int last = schedule_.worker_of(chains_.last(action.pipeline), action.stage);
+      double arrival = costs_.arrival(MessageKind::Reduce, worker, next, action.stage, end);
+      if (const int64_t hops = chains_.passed_on_by(action.pipeline); hops > 0) {
+        arrival += static_cast<double>(hops) * costs_.passing_on(MessageKind::Reduce, action.stage);
+      }
+      for (int shard = 0; shard < schedule_.shards(); ++shard) {
+        const bool is_there = schedule_.owner[shard][action.stage] == last;
+        reduction.arrivals.at_least(shard, arrival + (is_there ? 0 : costs_.passing_on(MessageKind::Sum, action.stage)),
+                                    schedule_.shards());
+      }
+    }
+    for (const auto& owner : schedule_.owner) {
+      if (owner[action.stage] != worker) wake(owner[action.stage], {MessageKind::Sum, action.stage});
+    }
   }
 
   const Schedule& schedule_;
@@ -278,23 +294,41 @@ class Timeline {
   static constexpr size_t kOneSlot = 0;
   RingMap<Message> messages_;         // by microbatch
   RingMap<int64_t> gradient_counts_;  // by replica and window
+  // When something is at each of several receivers. There are millions in a deep pipeline: times of their own only
+  // where they differ.
+  class Arrivals {
+   public:
+    double at(int receiver) const { return each_.empty() ? all_ : each_[static_cast<size_t>(receiver)]; }
+    void all_at_least(double time) {
+      all_ = std::max(all_, time);
+      for (double& own : each_) own = std::max(own, time);
+    }
+    void at_least(int receiver, double time, int receivers) {
+      if (time <= at(receiver)) return;
+      if (receivers == 1) {
+        all_ = time;
+        return;
+      }
+      if (each_.empty()) each_.assign(static_cast<size_t>(receivers), all_);
+      each_[static_cast<size_t>(receiver)] = time;
+    }
+
+   private:
+    double all_ = 0;
+    std::vector<double> each_;
+  };
   struct Reduction {
-    int64_t replicas = 0;  // whose gradients are under way to the owner, or there
-    double last_arrival = 0;
+    int64_t replicas = 0;  // whose gradients are under way to the owners, or there
+    int taken = 0;         // by so many owners
+    Arrivals arrivals;     // [shard]
   };
   RingMap<Reduction> reductions_;               // by stage and window
   std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
-  // On its way to all adopters. There are millions in a deep pipeline: times of their own only where they differ.
+  // On its way to all adopters.
   struct Version {
     int64_t awaited = 0;  // by so many adopters
-    double made = 0;
-    std::vector<double> arrivals;  // [pipeline]; empty: all as soon as it is made
-
-    double arrival(int pipeline) const { return arrivals.empty() ? made : arrivals[static_cast<size_t>(pipeline)]; }
-    void set_arrival(int pipeline, double at, int pipelines) {
-      if (arrivals.empty()) arrivals.assign(static_cast<size_t>(pipelines), made);
-      arrivals[static_cast<size_t>(pipeline)] = at;
-    }
+    int shards = 0;       // that are made
+    Arrivals arrivals;    // [pipeline]
   };
   RingMap<Version> versions_;  // by stage and window
   std::vector<double> free_at_;
@@ -323,7 +357,7 @@ struct ComputeCosts {
     }
   }
   static double arrival(MessageKind, int, int, int, double at) { return at; }
-  static double passing_on(int, bool) { return 0; }
+  static double passing_on(MessageKind, int) { return 0; }
 };
 
 template <typename Costs>

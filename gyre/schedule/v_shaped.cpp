@@ -31,7 +31,7 @@ Schedule v_shaped_pipeline(const ScheduleOptions& options, int64_t least_window)
   schedule.workers = options.stages / 2;
   schedule.programs.resize(static_cast<size_t>(schedule.workers));
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    schedule.placement[0][stage] = schedule.owner[stage] = std::min(stage, schedule.stages - 1 - stage);
+    schedule.placement[0][stage] = schedule.owner[0][stage] = std::min(stage, schedule.stages - 1 - stage);
   }
   return schedule;
 }

@@ -128,6 +128,12 @@ class Validation {
     if (action.stage >= schedule_.stages || action.pipeline >= schedule_.pipelines) {
       fail(fmt::format("{} on worker {}: there is no such stage or pipeline", text(action), worker));
     }
+    if (action.kind == ActionKind::Update && action.pipeline >= schedule_.shards()) {
+      fail(
+          fmt::format("{} on worker {}: an update is of all pipelines; it is written under its shard's number, and "
+                      "there {} {}",
+                      text(action), worker, schedule_.shards() == 1 ? "is" : "are", schedule_.shards()));
+    }
   }
 
   // Every repetition must do for each stage what `shift` microbatches need, neither more (something would be done
@@ -144,13 +150,11 @@ class Validation {
     }
     const int64_t per_pipeline = schedule_.shift / schedule_.pipelines;
     for (int stage = 0; stage < schedule_.stages; ++stage) {
-      int64_t updates = 0;
       for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
         const auto count = [&](ActionKind kind) -> int64_t {
           const int* found = counts.find(kind, pipeline, stage);
           return found == nullptr ? 0 : *found;
         };
-        updates += count(ActionKind::Update);
         const int64_t backwards = schedule_.forward_only ? 0 : per_pipeline;
         const bool balanced = count(ActionKind::Forward) == per_pipeline &&
                               count(ActionKind::Backward) + count(ActionKind::BackwardInput) == backwards &&
@@ -164,17 +168,25 @@ class Validation {
               per_pipeline, per_pipeline, backwards));
         }
       }
-      const int64_t expected = schedule_.forward_only ? 0 : schedule_.shift / schedule_.window;
-      if (updates != expected) {
-        fail(fmt::format("the periods have {} updates of stage {}, and {} microbatches in windows of {} need {}",
-                         updates, stage, schedule_.shift, schedule_.window, expected));
-      }
+      check_updates(stage, counts);
     }
     check_adopts(counts);
   }
 
+  void check_updates(int stage, const ByKind<int>& counts) const {
+    const int64_t expected = schedule_.forward_only ? 0 : schedule_.shift / schedule_.window;
+    for (int shard = 0; shard < schedule_.shards(); ++shard) {
+      const int* found = counts.find(ActionKind::Update, shard, stage);
+      const int64_t updates = found == nullptr ? 0 : *found;
+      if (updates == expected) continue;
+      const std::string which = schedule_.shards() == 1 ? "" : fmt::format("shard {} of ", shard);
+      fail(fmt::format("the periods have {} updates of {}stage {}, and {} microbatches in windows of {} need {}",
+                       updates, which, stage, schedule_.shift, schedule_.window, expected));
+    }
+  }
+
   // A pipeline's versions change either at the updates or at adoptions. One with adoptions must adopt every update of
-  // every stage; one without changes with the owners, so each of its stages must stand beside its owner.
+  // every stage; one without changes with the owners, so each of its stages must stand beside its only owner.
   void check_adopts(const ByKind<int>& counts) {
     adopts_.resize(static_cast<size_t>(schedule_.pipelines));
     if (schedule_.forward_only) return;
@@ -188,8 +200,11 @@ class Validation {
     const int64_t updates = schedule_.shift / schedule_.window;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
-        const int worker = schedule_.worker_of(pipeline, stage), owner = schedule_.owner[stage];
+        const int worker = schedule_.worker_of(pipeline, stage), owner = schedule_.owner[0][stage];
         if (!adopts_[static_cast<size_t>(pipeline)]) {
+          if (schedule_.shards() > 1) {
+            fail(fmt::format("pipeline {} has no A; where updates are in shards, every one is adopted", pipeline));
+          }
           if (worker == owner) continue;
           fail(
               fmt::format("pipeline {} has no A, and its stage {} is on worker {}, not on {}, which updates it; where "
@@ -258,8 +273,8 @@ class Validation {
   }
 
   bool gradients_done(int stage, int64_t window) const {
-    const int64_t* count = gradients_.find(static_cast<size_t>(stage), window);
-    return count != nullptr && *count == schedule_.window;
+    const Gradients* gradients = gradients_.find(static_cast<size_t>(stage), window);
+    return gradients != nullptr && gradients->count == schedule_.window;
   }
 
   // What the action still waits for, if anything.
@@ -291,7 +306,9 @@ class Validation {
         }
         return std::nullopt;
       case ActionKind::Adopt:
-        if (!done(ActionKind::Update, 0, stage, m)) return Action{ActionKind::Update, 0, stage, m};
+        for (int shard = 0; shard < schedule_.shards(); ++shard) {
+          if (!done(ActionKind::Update, shard, stage, m)) return Action{ActionKind::Update, shard, stage, m};
+        }
         return std::nullopt;
     }
     return std::nullopt;
@@ -300,12 +317,14 @@ class Validation {
   bool try_perform(int worker, const Action& action) {
     check_belongs(worker, action);
     if (missing(action)) return false;
-    done_.at(action.kind, action.kind == ActionKind::Update ? 0 : action.pipeline, action.stage).add(index(action));
+    done_.at(action.kind, action.pipeline, action.stage).add(index(action));
     const auto stage = static_cast<size_t>(action.stage);
     if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) {
-      ++gradients_.at(stage, action.microbatch / schedule_.window);
+      ++gradients_.at(stage, action.microbatch / schedule_.window).count;
     } else if (action.kind == ActionKind::Update) {
-      gradients_.erase(stage, action.microbatch);
+      if (++gradients_.at(stage, action.microbatch).updates == schedule_.shards()) {
+        gradients_.erase(stage, action.microbatch);
+      }
     }
     return true;
   }
@@ -325,7 +344,7 @@ class Validation {
       case ActionKind::BackwardInput:
       case ActionKind::BackwardWeights:
         if (action.stage > 0) wake(schedule_.worker_of(action.pipeline, action.stage - 1));
-        wake(schedule_.owner[action.stage]);
+        for (const auto& owner : schedule_.owner) wake(owner[action.stage]);
         break;
       case ActionKind::Update:
         for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
@@ -339,8 +358,7 @@ class Validation {
 
   // What is wrong with an action wherever it stands.
   void check_belongs(int worker, const Action& action) const {
-    const bool update = action.kind == ActionKind::Update;
-    const int place = update ? schedule_.owner[action.stage] : schedule_.worker_of(action.pipeline, action.stage);
+    const int place = schedule_.worker_of(action);
     if (place != worker) fail(worker, action, fmt::format("the placement says worker {}", place));
     if (schedule_.forward_only && action.kind != ActionKind::Forward)
       fail(worker, action, "a forward-only schedule has forwards alone");
@@ -348,8 +366,6 @@ class Validation {
       fail(worker, action,
            fmt::format("microbatch {} is pipeline {}'s", action.microbatch, schedule_.pipeline_of(action.microbatch)));
     }
-    if (update && action.pipeline != 0)
-      fail(worker, action, "an update is of all pipelines and written under pipeline 0");
     const bool repeated =
         done(action.kind, action.pipeline, action.stage, index(action)) ||
         (action.kind == ActionKind::Backward &&
@@ -371,22 +387,18 @@ class Validation {
     bool own_fault = false;
     for (int worker = 0; worker < schedule_.workers && !own_fault; ++worker) {
       if (!cursors_[worker].peek()) continue;
-      const int giver = giver_of(*missing(*cursors_[worker].peek()));
+      const int giver = schedule_.worker_of(*missing(*cursors_[worker].peek()));
       own_fault = giver == worker || !cursors_[giver].peek();
       if (!culprit || own_fault) culprit = worker;
     }
     const Action action = *cursors_[*culprit].peek();
     const Action needed = *missing(action);
-    const int giver = giver_of(needed);
+    const int giver = schedule_.worker_of(needed);
     const auto next = cursors_[giver].peek();
     const std::string why = giver == *culprit ? "which this worker does later or never"
                             : !next           ? fmt::format("which worker {} never does", giver)
                                               : fmt::format("but worker {} is at {}", giver, text(*next));
     fail(*culprit, action, fmt::format("deadlock: it needs {}, {}", text(needed), why));
-  }
-  int giver_of(const Action& action) const {
-    return action.kind == ActionKind::Update ? schedule_.owner[action.stage]
-                                             : schedule_.worker_of(action.pipeline, action.stage);
   }
 
   // None of the pipeline's microbatches before it lacks its forward or backward.
@@ -418,8 +430,10 @@ class Validation {
     }
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       for (int64_t window = 0; window < microbatches_ / schedule_.window; ++window) {
-        if (!done(ActionKind::Update, 0, stage, window))
-          fail(schedule_.owner[stage], Action{ActionKind::Update, 0, stage, window}, "is missing");
+        for (int shard = 0; shard < schedule_.shards(); ++shard) {
+          const Action update{ActionKind::Update, shard, stage, window};
+          if (!done(update.kind, shard, stage, window)) fail(schedule_.worker_of(update), update, "is missing");
+        }
       }
     }
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
@@ -452,7 +466,11 @@ class Validation {
   int64_t microbatches_;
   std::vector<ProgramCursor> cursors_;
   ByKind<DoneSet> done_;
-  mutable RingMap<int64_t> gradients_;  // by stage and window: how many are in
+  struct Gradients {
+    int64_t count = 0;  // that are in
+    int updates = 0;    // shards that have taken them
+  };
+  mutable RingMap<Gradients> gradients_;  // by stage and window
   std::deque<int> runnable_;
   std::vector<bool> queued_;
   std::vector<bool> adopts_;  // [pipeline]: its versions change at adoptions
@@ -470,9 +488,13 @@ void check_placement(const Schedule& schedule) {
     fail("shift must be a multiple of the window and of the number of pipelines");
   }
   const auto stages = static_cast<size_t>(schedule.stages);
-  if (schedule.placement.size() != static_cast<size_t>(schedule.pipelines) || schedule.owner.size() != stages ||
+  if (schedule.placement.size() != static_cast<size_t>(schedule.pipelines) || schedule.owner.empty() ||
       schedule.programs.size() != static_cast<size_t>(schedule.workers)) {
     fail("placement, owner and programs must fit the numbers of pipelines, stages and workers");
+  }
+  if (schedule.owner.size() > schedule.placement.size()) {
+    fail(fmt::format("updates are in {} shards, and there are {} pipelines; give at most an owner line for each",
+                     schedule.owner.size(), schedule.placement.size()));
   }
   const auto check_workers = [&](const std::vector<int>& workers) {
     if (workers.size() != stages) fail("a placement names another number of stages");
@@ -482,7 +504,16 @@ void check_placement(const Schedule& schedule) {
     }
   };
   for (const auto& workers : schedule.placement) check_workers(workers);
-  check_workers(schedule.owner);
+  for (const auto& workers : schedule.owner) check_workers(workers);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    std::set<int> owners;
+    for (const auto& shard : schedule.owner) {
+      if (!owners.insert(shard[stage]).second) {
+        fail(fmt::format("worker {} owns two shards of stage {}; give each to a worker of its own", shard[stage],
+                         stage));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ int64_t CostModel::message_bytes(MessageKind kind, int sender) const {
     case MessageKind::Gradient:
       return sender > 0 ? stage(sender - 1).output_bytes : 0;
     case MessageKind::Reduce:
+    case MessageKind::Sum:
       return stage(sender).gradient_bytes;
     case MessageKind::Broadcast:
       return stage(sender).weight_bytes;

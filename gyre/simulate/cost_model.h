@@ -13,7 +13,7 @@
 
 namespace gyre {
 
-// Of one microbatch at one stage (the update: of one window).
+// Of one microbatch at one stage (the update: of one window, all shards).
 struct StageCost {
   double forward = 1, backward = 2;
   double backward_input = 1, backward_weights = 1;  // where a schedule splits the backward
@@ -41,7 +41,7 @@ struct CostModel {
 
   const StageCost& stage(int number) const { return stages.size() == 1 ? stages[0] : stages[number]; }
   double duration(const Action& action) const;
-  int64_t message_bytes(MessageKind kind, int stage) const;
+  int64_t message_bytes(MessageKind kind, int stage) const;  // of whole stages: a shard's are less
   bool operator==(const CostModel&) const = default;
 };
 

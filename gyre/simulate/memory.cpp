@@ -48,7 +48,9 @@ class WorkerWalk {
       if (!schedule_.forward_only) memory_.gradients += (replica.peak_windows + replica.incoming) * cost.gradient_bytes;
     }
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
-      if (schedule_.owner[stage] == worker_) memory_.optimizer += costs_.stage(stage).optimizer_bytes;
+      for (const auto& owner : schedule_.owner) {
+        if (owner[stage] == worker_) memory_.optimizer += costs_.stage(stage).optimizer_bytes / schedule_.shards();
+      }
     }
     return memory_;
   }

@@ -7,6 +7,7 @@ namespace gyre {
 TimedCosts::TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use)
     : costs_(costs),
       places_(places),
+      shards_(schedule.shards()),
       keeps_use_(keeps_use),
       all_free_(places == nullptr && costs.link == LinkCost{}),
       links_(static_cast<size_t>(schedule.workers)) {
@@ -57,13 +58,15 @@ void TimedCosts::time_chains(const Schedule& schedule) {
   for (int stage = 0; stage < schedule.stages; ++stage) {
     double hops = 0, seconds = 0, slowest = 0;
     for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
-      const int from = schedule.worker_of(pipeline, stage), to = chains.receiver(pipeline, stage);
-      const LinkCost link = from == to ? LinkCost{} : cost_of(from, to);
-      if (chains.sends_to_owner(pipeline)) {
-        if (from != to) slowest = std::max(slowest, passing_on(link, stage, false));
+      const int from = schedule.worker_of(pipeline, stage);
+      if (chains.sends_to_owners(pipeline)) {
+        for (const auto& owner : schedule.owner) {
+          if (from == owner[stage]) continue;
+          slowest = std::max(slowest, passing_on(cost_of(from, owner[stage]), MessageKind::Sum, stage));
+        }
       } else if (chains.previous(pipeline)) {
         ++hops;
-        seconds += passing_on(link, stage, true);
+        seconds += passing_on(cost_of(from, chains.next_worker(pipeline, stage)), MessageKind::Reduce, stage);
       }
     }
     next_in_chain_[static_cast<size_t>(stage)] = hops > 0 ? seconds / hops : 0;
@@ -71,10 +74,11 @@ void TimedCosts::time_chains(const Schedule& schedule) {
   }
 }
 
-double TimedCosts::passing_on(const LinkCost& link, int stage, bool in_parts) const {
+double TimedCosts::passing_on(const LinkCost& link, MessageKind kind, int stage) const {
   constexpr int64_t kPartBytes = 4 * kReductionPart;
-  const int64_t bytes = costs_.message_bytes(MessageKind::Reduce, stage);
-  return link.latency + static_cast<double>(in_parts ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
+  const int64_t bytes = message_bytes(kind, stage);
+  return link.latency +
+         static_cast<double>(kind == MessageKind::Reduce ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
 }
 
 std::vector<LinkUse> TimedCosts::uses() const {

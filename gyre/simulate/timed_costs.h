@@ -1,10 +1,12 @@
 // The cost model as the timeline asks for it: what an action takes on its worker, and when a message arrives, with a
-// queue on every directed link. Links are alike, or those between the places that the workers of a cluster have.
+// queue on every directed link. Links are alike, or those between the places that the workers of a cluster have. Shards
+// of a stage are taken to be alike.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "gyre/cluster/worker_places.h"
@@ -15,11 +17,11 @@ namespace gyre {
 // What went over a directed link between two workers.
 struct LinkUse {
   int from = 0, to = 0;
-  std::array<int64_t, 4> bytes{};  // by MessageKind
-  double busy = 0;                 // time in which something was being sent
+  std::array<int64_t, kMessageKinds> bytes{};  // by MessageKind
+  double busy = 0;                             // time in which something was being sent
 
   int64_t of(MessageKind kind) const { return bytes[static_cast<size_t>(kind)]; }
-  int64_t total() const { return bytes[0] + bytes[1] + bytes[2] + bytes[3]; }
+  int64_t total() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 };
 
 class TimedCosts {
@@ -28,21 +30,21 @@ class TimedCosts {
   TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use);
 
   double duration(int worker, const Action& action) const {
-    const double seconds = costs_.duration(action);
+    const double seconds = costs_.duration(action) / (action.kind == ActionKind::Update ? shards_ : 1);
     return places_ == nullptr ? seconds : seconds / places_->speed(worker);
   }
   double arrival(MessageKind kind, int from, int to, int stage, double at) {
     if (all_free_ && !keeps_use_) return at;
     Link& link = find(from, to);
-    const int64_t bytes = costs_.message_bytes(kind, stage);
+    const int64_t bytes = message_bytes(kind, stage);
     if (keeps_use_) link.bytes[static_cast<size_t>(kind)] += bytes;
     if (link.cost == LinkCost{}) return at;
     link.free_at = std::max(at, link.free_at) + static_cast<double>(bytes) / link.cost.bandwidth;
     return link.free_at + link.cost.latency;
   }
-  double passing_on(int stage, bool in_parts) const {
-    if (places_ != nullptr) return (in_parts ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
-    return passing_on(costs_.link, stage, in_parts);
+  double passing_on(MessageKind kind, int stage) const {
+    if (places_ == nullptr) return passing_on(costs_.link, kind, stage);
+    return (kind == MessageKind::Reduce ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
   }
 
   // Of every link over which a message went, by sender and receiver.
@@ -53,7 +55,7 @@ class TimedCosts {
     int to;
     double free_at;
     LinkCost cost;
-    std::array<int64_t, 4> bytes{};
+    std::array<int64_t, kMessageKinds> bytes{};
   };
 
   // Links of one sender are few: a list serves better than a map.
@@ -63,12 +65,17 @@ class TimedCosts {
     return found != links.end() ? *found : links.emplace_back(Link{to, 0, cost_of(from, to), {}});
   }
   LinkCost cost_of(int from, int to) const;
-  double passing_on(const LinkCost& link, int stage, bool in_parts) const;
+  int64_t message_bytes(MessageKind kind, int stage) const {
+    const bool is_shard = kind == MessageKind::Sum || kind == MessageKind::Broadcast;
+    return costs_.message_bytes(kind, stage) / (is_shard ? shards_ : 1);
+  }
+  double passing_on(const LinkCost& link, MessageKind kind, int stage) const;
   void count_senders(const Schedule& schedule);
   void time_chains(const Schedule& schedule);
 
   const CostModel& costs_;
   const WorkerPlaces* places_;
+  int shards_;
   bool keeps_use_, all_free_;
   std::vector<std::vector<Link>> links_;          // [from]
   std::vector<int64_t> senders_;                  // [host]: workers that use its port; empty where no port is shared

@@ -60,7 +60,7 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
     // Either the whole or the halves were run.
     if (cost.backward == 0) cost.backward = cost.backward_input + cost.backward_weights;
     if (cost.backward_input == 0) cost.backward_input = cost.backward_weights = cost.backward / 2;
-    cost.update = mean(ActionKind::Update);
+    cost.update = mean(ActionKind::Update) * pipeline.schedule().shards();  // one shard's was measured
     cost.adopt = mean(ActionKind::Adopt);
     cost.output_bytes = sizes_[stage].output_bytes;
     cost.activation_bytes = sizes_[stage].activation_bytes;

@@ -48,6 +48,7 @@ struct Experiment {
   int stages = 4;
   int64_t window = 1;  // of each replica
   int replicas = 1;
+  bool shard_optimizer = true;
   std::string executor = "replay";
   at::ScalarType compute = at::kFloat;
   WeightPolicy weights = WeightPolicy::Stash;
@@ -97,8 +98,12 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   if (e.optimizer == "basis-rotation") {
     optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }
-  return Pipeline(make_schedule({e.schedule, e.stages, e.window, e.replicas}), layers,
-                  partition_by_cost(costs, e.stages), options, optimizer, here);
+  Schedule schedule = make_schedule({.name = e.schedule,
+                                     .stages = e.stages,
+                                     .window = e.window,
+                                     .replicas = e.replicas,
+                                     .shard_optimizer = e.shard_optimizer});
+  return Pipeline(std::move(schedule), layers, partition_by_cost(costs, e.stages), options, optimizer, here);
 }
 
 inline Experiment experiment(const std::string& schedule, int stages, int64_t window) {

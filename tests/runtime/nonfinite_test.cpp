@@ -64,8 +64,8 @@ Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microba
   OptimizerConfig optimizer;
   optimizer.kind = "basis-rotation";
   optimizer.own = BasisRotationSettings{.interval = 4};
-  return Pipeline(make_schedule({e.schedule, e.stages, e.window}), layers, partition_by_cost(costs, e.stages), options,
-                  optimizer);
+  return Pipeline(make_schedule({e.schedule, e.stages, e.window, e.replicas}), layers,
+                  partition_by_cost(costs, e.stages), options, optimizer);
 }
 
 TEST(NonFinite, UpdatesAreLeftOutAndCounted) {
@@ -91,6 +91,31 @@ TEST(NonFinite, UpdatesAreLeftOutAndCounted) {
       EXPECT_LT(recorder.losses.rbegin()->second, recorder.losses.at(0));
     }
   }
+}
+
+// A shard's own gradients may be finite, and those of the stage not.
+TEST(NonFinite, NoShardOfAStageIsUpdatedWithoutTheOthers) {
+  Experiment e = experiment("pipedream", 3, 1);
+  e.replicas = 2;
+  e.executor = "threads";
+  Pipeline pipeline = poisoned_pipeline(e, {6}, 2);  // of the update after the third
+  Recorder recorder;
+  run_segment(pipeline, e, 0, 3, recorder);
+  NamedTensors before;
+  for (const auto& [name, tensor] : pipeline.weights()) before[name] = tensor.clone();
+  const SegmentReport report = run_segment(pipeline, e, 3, 1, recorder);
+  for (int stage = 0; stage < 3; ++stage) {
+    const bool poisoned = report.skipped[stage] == 1;
+    for (int shard = 0; shard < 2; ++shard) {
+      const StageOwner& owner = pipeline.owner(stage, shard);
+      ASSERT_FALSE(owner.weights.specs().empty());
+      for (size_t i = 0; i < owner.weights.specs().size(); ++i) {
+        const std::string& name = owner.weights.specs()[i].name;
+        EXPECT_EQ(owner.weights.masters()[i].equal(before.at(name)), poisoned) << name;
+      }
+    }
+  }
+  EXPECT_EQ(report.skipped[0] + report.skipped[1] + report.skipped[2], 1);
 }
 
 TEST(NonFinite, TooManyInARowEndTheRun) {

@@ -33,6 +33,8 @@ TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
     e.reduction_part = 1000;  // no divisor of a stage's gradient
     expect_same(replay, run_experiment(e, kUpdates), name_of(e));
     expect_same(replay, run_experiment(e, kUpdates, copying), name_of(e) + ", copied");
+    e.shard_optimizer = false;
+    expect_same(replay, run_experiment(e, kUpdates), name_of(e) + ", updated by the first replica");
   }
 }
 
@@ -137,7 +139,8 @@ class CountingTransport final : public Transport {
     return below_.receiver(id, ends);
   }
   std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override {
-    if (id.kind != LinkKind::Reduction || ends.from == ends.to) return below_.sender(id, ends);
+    const bool is_gradient = id.kind == LinkKind::Reduction || id.kind == LinkKind::Sum;
+    if (!is_gradient || ends.from == ends.to) return below_.sender(id, ends);
     struct CountingSender final : Sender {
       CountingSender(std::unique_ptr<Sender> below, std::shared_ptr<Held> held, int to)
           : below(std::move(below)), held(std::move(held)), to(to) {}

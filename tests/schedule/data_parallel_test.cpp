@@ -62,6 +62,7 @@ TEST(Replicas, HaveTheDelaysOfOneUnderEverySchedule) {
     const int64_t n = representative_microbatches(one);
     for (const int replicas : {1, 2, 3, 4}) {
       options.replicas = replicas;
+      options.shard_optimizer = replicas != 3;
       const Schedule all = make_schedule(options);
       const std::string what = name_of(options, replicas);
       ASSERT_NO_THROW(validate(all)) << what;
@@ -94,7 +95,7 @@ std::vector<Action> actions_of(const Schedule& all, int replicas, int replica, i
   std::vector<Action> actions;
   for (ProgramCursor cursor(all, worker, limit); cursor.peek(); cursor.advance()) {
     Action action = *cursor.peek();
-    EXPECT_EQ(action.pipeline % replicas, action.kind == ActionKind::Update ? 0 : replica);
+    EXPECT_EQ(action.pipeline % replicas, replica);
     action.pipeline /= replicas;
     if (!action.is_per_window()) {
       EXPECT_EQ(action.microbatch % replicas, replica);
@@ -105,24 +106,36 @@ std::vector<Action> actions_of(const Schedule& all, int replicas, int replica, i
   return actions;
 }
 
+// Of the actions of one: every replica makes the update of its shard, or the first makes all. Where no pipeline adopts,
+// those that do not change with their owner do so then.
+std::vector<Action> expected_of(std::vector<Action> one, int replica, bool shard_optimizer, bool adopts) {
+  std::vector<Action> actions;
+  for (Action action : one) {
+    const bool update = action.kind == ActionKind::Update;
+    if (!update || shard_optimizer || replica == 0) actions.push_back(action);
+    if (!update || adopts || (!shard_optimizer && replica == 0)) continue;
+    action.kind = ActionKind::Adopt;
+    actions.push_back(action);
+  }
+  return actions;
+}
+
 TEST(Replicas, RunTheProgramOfOneAndAdoptWhereItUpdates) {
   for (const ScheduleOptions& options : every_kind()) {
     const Schedule one = make_schedule(options);
-    const Schedule all = replicated(one, 3);
-    EXPECT_EQ(all.owner, one.owner);
     const int64_t n = representative_microbatches(one);
-    const bool adopts = has_adoptions(one);
-    for (int worker = 0; worker < one.workers; ++worker) {
-      std::vector<Action> expected;
-      for (ProgramCursor cursor(one, worker, n); cursor.peek(); cursor.advance()) expected.push_back(*cursor.peek());
-      EXPECT_EQ(actions_of(all, 3, 0, worker, 3 * n), expected);
-      for (Action& action : expected) {
-        if (action.kind == ActionKind::Update && !adopts) action.kind = ActionKind::Adopt;
-      }
-      std::erase_if(expected, [](const Action& action) { return action.kind == ActionKind::Update; });
-      for (const int replica : {1, 2}) {
-        EXPECT_EQ(actions_of(all, 3, replica, replica * one.workers + worker, 3 * n), expected)
-            << name_of(options, 3) << ", worker " << worker;
+    for (const bool shard_optimizer : {false, true}) {
+      const Schedule all = replicated(one, 3, shard_optimizer);
+      EXPECT_EQ(all.shards(), shard_optimizer ? 3 : 1);
+      EXPECT_EQ(all.owner[0], one.owner[0]);
+      for (int worker = 0; worker < one.workers; ++worker) {
+        std::vector<Action> actions;
+        for (ProgramCursor cursor(one, worker, n); cursor.peek(); cursor.advance()) actions.push_back(*cursor.peek());
+        for (const int replica : {0, 1, 2}) {
+          EXPECT_EQ(actions_of(all, 3, replica, replica * one.workers + worker, 3 * n),
+                    expected_of(actions, replica, shard_optimizer, has_adoptions(one)))
+              << name_of(options, 3) << ", worker " << worker;
+        }
       }
     }
   }
@@ -131,7 +144,7 @@ TEST(Replicas, RunTheProgramOfOneAndAdoptWhereItUpdates) {
 TEST(Replicas, HoldWhatOneHolds) {
   for (const ScheduleOptions& options : every_kind()) {
     const Schedule one = make_schedule(options);
-    const Schedule all = replicated(one, 2);
+    const Schedule all = replicated(one, 2, true);
     for (int pipeline = 0; pipeline < one.pipelines; ++pipeline) {
       for (int stage = 0; stage < one.stages; ++stage) {
         const int64_t expected = max_in_flight(one, pipeline, stage);
@@ -143,27 +156,24 @@ TEST(Replicas, HoldWhatOneHolds) {
   }
 }
 
-TEST(Replicas, OfReplicasAreReplicas) {
-  const Schedule one = make_schedule({"pipedream", 3, 2});
-  const Schedule all = replicated(replicated(one, 2), 3);
-  EXPECT_NO_THROW(validate(all));
-  EXPECT_EQ(analyse_delays(all, 600).delay, times(analyse_delays(one, 100).delay, 6));
-}
-
 TEST(Replicas, AreWrittenAndReadAsText) {
   for (const char* name : {"1f1b", "pipedream-2bw", "chimera", "amdp"}) {
-    const Schedule all = make_schedule({name, 4, 4, 2});
+    const Schedule all = make_schedule({.name = name, .stages = 4, .window = 4, .replicas = 2});
     const Schedule read = parse_schedule(to_text(all), "memory");
     EXPECT_NO_THROW(validate(read)) << name;
     EXPECT_EQ(to_text(read), to_text(all)) << name;
   }
   EXPECT_EQ(to_text(make_schedule({"pipedream", 2, 1, 2})),
             "gyre-schedule 1\nname pipedream\nstages 2\npipelines 2\nworkers 4\nwindow 2\nshift 2\nkind training\n"
-            "weights stash\nplacement 0 1\nplacement 2 3\nowner 0 1\n"
-            "worker 0: 0:0F0 | 0:0F2 0:0B0 0:0U0\n"
-            "worker 1: 0:1F0 0:1B0 0:1U0\n"
-            "worker 2: 1:0F1 | 1:0F3 1:0B1 1:0A0\n"
-            "worker 3: 1:1F1 1:1B1 1:1A0\n");
+            "weights stash\nplacement 0 1\nplacement 2 3\nowner 0 1\nowner 2 3\n"
+            "worker 0: 0:0F0 | 0:0F2 0:0B0 0:0U0 0:0A0\n"
+            "worker 1: 0:1F0 0:1B0 0:1U0 0:1A0\n"
+            "worker 2: 1:0F1 | 1:0F3 1:0B1 1:0U0 1:0A0\n"
+            "worker 3: 1:1F1 1:1B1 1:1U0 1:1A0\n");
+  EXPECT_THAT(
+      to_text(make_schedule({.name = "pipedream", .stages = 2, .window = 1, .replicas = 2, .shard_optimizer = false})),
+      HasSubstr("owner 0 1\nworker 0: 0:0F0 | 0:0F2 0:0B0 0:0U0\nworker 1: 0:1F0 0:1B0 0:1U0\n"
+                "worker 2: 1:0F1 | 1:0F3 1:0B1 1:0A0\nworker 3: 1:1F1 1:1B1 1:1A0\n"));
 }
 
 TEST(Replicas, AFileIsOne) {
@@ -182,21 +192,73 @@ TEST(Replicas, AFileIsOne) {
 }
 
 // A worker may do nothing but update. The other replicas have none like it.
-TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnce) {
+TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnceUnlessEachHasAShard) {
   const Schedule one = parse_schedule(
       "gyre-schedule 1\nname server\nstages 1\npipelines 1\nworkers 2\nwindow 2\nshift 2\nkind training\nweights "
       "stash\nplacement 0\nowner 1\nworker 0: 0F0 0F1 0B0 0B1 0A0\nworker 1: 0U0\n",
       "memory");
   validate(one);
-  const Schedule all = replicated(one, 3);
+  const Schedule all = replicated(one, 3, false);
   EXPECT_EQ(all.workers, 4);
   EXPECT_EQ(all.placement, (std::vector<std::vector<int>>{{0}, {2}, {3}}));
   EXPECT_NO_THROW(validate(all));
   EXPECT_NO_THROW(validate(parse_schedule(to_text(all), "memory")));
+  const Schedule shards = replicated(one, 3, true);
+  EXPECT_EQ(shards.placement, (std::vector<std::vector<int>>{{0}, {2}, {4}}));
+  EXPECT_EQ(shards.owner, (std::vector<std::vector<int>>{{1}, {3}, {5}}));
+  EXPECT_NO_THROW(validate(shards));
+}
+
+// What is in shards already is cut further.
+TEST(Replicas, OfReplicas) {
+  for (const char* name : {"pipedream", "pipedream-2bw", "amdp"}) {
+    const Schedule one = make_schedule({.name = name, .stages = 4, .window = 4});
+    for (const bool shard_optimizer : {false, true}) {
+      const Schedule all = replicated(replicated(one, 2, true), 3, shard_optimizer);
+      EXPECT_NO_THROW(validate(all)) << name;
+      EXPECT_EQ(all.shards(), shard_optimizer ? 6 : 2);
+      EXPECT_EQ(analyse_delays(all, 600).delay, times(analyse_delays(one, 100).delay, 6)) << name;
+    }
+  }
+}
+
+std::string fault_of(const Schedule& schedule) {
+  try {
+    validate(schedule);
+    return "no error";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Replicas, FaultyShardsAreRefused) {
+  const Schedule good = make_schedule({.name = "1f1b", .stages = 2, .window = 2, .replicas = 2});
+  EXPECT_EQ(fault_of(good), "no error");
+  Schedule bad = good;
+  bad.owner.push_back(good.owner[0]);
+  EXPECT_THAT(fault_of(bad), HasSubstr("updates are in 3 shards, and there are 2 pipelines"));
+  bad = good;
+  bad.owner[1] = good.owner[0];
+  EXPECT_THAT(fault_of(bad), HasSubstr("worker 0 owns two shards of stage 0"));
+  bad = good;
+  bad.owner.pop_back();
+  EXPECT_THAT(fault_of(bad), HasSubstr("written under its shard's number, and there is 1"));
+  bad = good;
+  const auto without = [&](int worker, ActionKind kind) {
+    bad = good;
+    std::erase_if(bad.programs[worker].period, [&](const Action& action) { return action.kind == kind; });
+    return fault_of(bad);
+  };
+  EXPECT_THAT(without(3, ActionKind::Update), HasSubstr("0 updates of shard 1 of stage 1"));
+  EXPECT_THAT(without(0, ActionKind::Adopt), HasSubstr("the period of worker 0 has 0 A of stage 0 of pipeline 0"));
+  // An adoption before the update of its own shard waits for ever.
+  bad = good;
+  std::swap(*(bad.programs[2].period.end() - 1), *(bad.programs[2].period.end() - 2));
+  EXPECT_THAT(fault_of(bad), HasSubstr("deadlock: it needs 1:0U0, which this worker does later or never"));
 }
 
 TEST(Replicas, APipelineWithoutAdoptionsStandsBesideItsOwners) {
-  Schedule all = make_schedule({"gpipe", 2, 2, 2});
+  Schedule all = make_schedule({.name = "gpipe", .stages = 2, .window = 2, .replicas = 2, .shard_optimizer = false});
   for (const int worker : {2, 3}) {
     std::erase_if(all.programs[worker].period, [](const Action& a) { return a.kind == ActionKind::Adopt; });
   }
@@ -221,7 +283,7 @@ TEST(Replicas, ThatAreTooManyAreRefusedBeforeAnythingIsBuilt) {
       HasSubstr("or replicas smaller"));
   const Schedule wide = make_schedule({"1f1b", 1'000, 1});
   try {
-    replicated(wide, 1'000);
+    replicated(wide, 1'000, true);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
@@ -233,22 +295,21 @@ TEST(Replicas, ThatAreTooManyAreRefusedBeforeAnythingIsBuilt) {
 TEST(ReductionChains, AddTheReplicasOfEachPipelineAndEndAtTheFirst) {
   for (const ScheduleOptions& options : every_kind()) {
     for (const int replicas : {1, 2, 5}) {
-      const Schedule all = replicated(make_schedule(options), replicas);
+      const Schedule all = replicated(make_schedule(options), replicas, true);
       const ReductionChains chains(all);
       for (int pipeline = 0; pipeline < all.pipelines; ++pipeline) {
         const int first = pipeline / replicas * replicas;
         EXPECT_EQ(chains.last(pipeline), first);
-        EXPECT_EQ(chains.sends_to_owner(pipeline), pipeline == first);
+        EXPECT_EQ(chains.sends_to_owners(pipeline), pipeline == first);
         // The others come in their order, and the first of them begins.
         const int before = pipeline == first ? first + replicas - 1 : pipeline - 1;
         if (replicas == 1 || before == first) {
           EXPECT_FALSE(chains.previous(pipeline)) << name_of(options, replicas);
         } else {
           EXPECT_EQ(chains.previous(pipeline), before) << name_of(options, replicas);
-          EXPECT_EQ(chains.receiver(before, 0), all.worker_of(pipeline, 0));
+          EXPECT_EQ(chains.next_worker(before, 0), all.worker_of(pipeline, 0));
           EXPECT_EQ(chains.passed_on_by(before), pipeline == first ? 0 : chains.passed_on_by(pipeline) + 1);
         }
-        EXPECT_EQ(chains.receiver(first, all.stages - 1), all.owner.back());
       }
     }
   }
@@ -258,7 +319,7 @@ TEST(ReductionChains, TakeOnlyPipelinesThatAddToEveryWindow) {
   Schedule all = make_schedule({"gpipe", 1, 2, 4});
   all.window = all.shift / 4;
   const ReductionChains chains(all);
-  for (int pipeline = 0; pipeline < 4; ++pipeline) EXPECT_TRUE(chains.sends_to_owner(pipeline));
+  for (int pipeline = 0; pipeline < 4; ++pipeline) EXPECT_TRUE(chains.sends_to_owners(pipeline));
 }
 
 // One pipeline keeps the workers that it crosses busy; every replica has one.
@@ -267,7 +328,7 @@ TEST(ForwardOnly, HasAPipelineForEachReplica) {
     const Schedule one = build_forward_only(make_schedule(options));
     EXPECT_EQ(one.pipelines, 1);
     for (const int replicas : {2, 3}) {
-      const Schedule training = replicated(make_schedule(options), replicas);
+      const Schedule training = replicated(make_schedule(options), replicas, true);
       const Schedule all = build_forward_only(training);
       EXPECT_EQ(all.pipelines, replicas) << name_of(options, replicas);
       EXPECT_TRUE(std::equal(all.placement.begin(), all.placement.end(), training.placement.begin()));

@@ -44,7 +44,7 @@ TEST(VShaped, GoesDownTheWorkersAndBackUp) {
     const Schedule schedule = v_shaped(name, 3, 6);
     EXPECT_EQ(schedule.workers, 3);
     EXPECT_EQ(schedule.placement, (std::vector<std::vector<int>>{{0, 1, 2, 2, 1, 0}}));
-    EXPECT_EQ(schedule.owner, schedule.placement[0]);
+    EXPECT_EQ(schedule.owner, schedule.placement);
     EXPECT_EQ(schedule.weights, WeightPolicy::Stash);
     const ScheduleKind& kind = schedule_kinds().at(name);
     EXPECT_EQ(stages_per_worker(kind, kind.own), 2);

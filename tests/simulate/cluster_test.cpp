@@ -95,11 +95,12 @@ TEST(SimulateCluster, WorkersOfAHostShareItsPort) {
   CostModel costs = uniform_costs(2);
   costs.stages[0].gradient_bytes = 1000;
   Cluster cluster = cluster_of(2, 4, {0, 1e18}, {0, 1000});
-  // Four stages on each host, whose gradients all go from the second host to the first.
+  // Four stages on each host, whose gradients all go from the second host to the first, and a shard of each back.
   const auto makespan = [&] { return run(cluster, {"gpipe", 4, 4, 2}, 8, costs).makespan; };
   const double alone = makespan();
   cluster.links[1].shared = true;
-  EXPECT_NEAR(makespan(), alone + 3, 1e-6) << "a quarter of the bandwidth for the gradient that comes last";
+  EXPECT_NEAR(makespan(), alone + 3 + 1.5, 1e-6)
+      << "a quarter of the bandwidth, for a gradient and for half of their sum";
   // One pipeline over both hosts: a single worker sends across, and keeps all of it.
   costs.stages[0].output_bytes = 100;
   const auto pipeline = [&] { return run(cluster, {"gpipe", 8, 4}, 8, costs).makespan; };
@@ -111,17 +112,19 @@ TEST(SimulateCluster, WorkersOfAHostShareItsPort) {
 TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {
   const Cluster cluster = cluster_of(4, 2, {1e-6, 1e6}, {1e-3, 1e5});
   const Simulation s = run(cluster, {"1f1b", 4, 6, 2}, 24, costs_with_sizes());
-  int64_t activations = 0, gradients = 0, reductions = 0, versions = 0;
+  int64_t activations = 0, gradients = 0, reductions = 0, sums = 0, versions = 0;
   for (const LinkUse& use : s.links) {
     activations += use.of(MessageKind::Activation);
     gradients += use.of(MessageKind::Gradient);
     reductions += use.of(MessageKind::Reduce);
+    sums += use.of(MessageKind::Sum);
     versions += use.of(MessageKind::Broadcast);
   }
   EXPECT_EQ(activations, 24 * 3 * 100);
   EXPECT_EQ(gradients, 24 * 3 * 100);
   EXPECT_EQ(reductions, 2 * 4 * 300) << "two updates of four stages";
-  EXPECT_EQ(versions, 2 * 4 * 150);
+  EXPECT_EQ(sums, 2 * 4 * 300 / 2) << "the second replica's shard";
+  EXPECT_EQ(versions, 2 * 4 * 2 * 150 / 2) << "each gets the other's shard";
   const Schedule schedule = make_schedule({"1f1b", 4, 6, 2});
   const WorkerPlaces places(cluster, schedule.workers);
   const auto classes = use_by_class(s, places);

@@ -96,8 +96,11 @@ TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
   costs.link = {.latency = 0.5, .bandwidth = 10};
   // Two microbatches each take 6; gradients are at the owner at 7.5, or go through one more replica by 9. Its update
   // ends 3 later, and the others have the weights another 2.5 later, when the first has begun the next window already.
+  const auto gpipe = [](int replicas) {
+    return ScheduleOptions{.name = "gpipe", .stages = 1, .window = 2, .replicas = replicas, .shard_optimizer = false};
+  };
   for (const int replicas : {2, 3}) {
-    const Simulation s = run({"gpipe", 1, 2, replicas}, 4LL * replicas, costs);
+    const Simulation s = run(gpipe(replicas), 4LL * replicas, costs);
     EXPECT_EQ(s.busy.size(), static_cast<size_t>(replicas));
     EXPECT_EQ(s.busy[0], 2 * (6 + 3));
     EXPECT_EQ(s.busy[1], 2 * 6) << "no update of its own";
@@ -107,11 +110,12 @@ TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
   // What is large goes through many of them in parts: not one after the other.
   costs.stages[0].gradient_bytes = int64_t{1} << 34;
   costs.link.bandwidth = 1e9;  // 17.2 for one
-  const double two = run({"gpipe", 1, 2, 2}, 4, costs).makespan;
-  const double many = run({"gpipe", 1, 2, 64}, 128, costs).makespan;
+  const double two = run(gpipe(2), 4, costs).makespan;
+  const double many = run(gpipe(64), 128, costs).makespan;
   EXPECT_NEAR(many - two, 62 * (0.5 + 4.2e-3), 0.01);
   costs.link = {};
-  EXPECT_EQ(run({"pipedream", 4, 1, 3}, 60, costs).makespan, run({"pipedream", 4, 1}, 20, costs).makespan);
+  ScheduleOptions pipedream{.name = "pipedream", .stages = 4, .window = 1, .replicas = 3, .shard_optimizer = false};
+  EXPECT_EQ(run(pipedream, 60, costs).makespan, run({"pipedream", 4, 1}, 20, costs).makespan);
 }
 
 TEST(Simulate, MicrobatchesMustFillWindows) {
@@ -130,6 +134,31 @@ CostModel memory_costs() {
   costs.stages[0].gradient_bytes = 1000000;
   costs.stages[0].optimizer_bytes = 1000000000;
   return costs;
+}
+
+TEST(Simulate, ShardsOfAnUpdateRunSideBySide) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].update = 3;
+  costs.stages[0].gradient_bytes = 15;
+  costs.stages[0].weight_bytes = 30;
+  costs.link = {.latency = 0.5, .bandwidth = 10};
+  const Simulation s = simulate(make_schedule({"gpipe", 1, 2, 3}), costs, {.microbatches = 12, .trace = true});
+  const auto found = [&](int worker, size_t index, const char* action, double start, double end) {
+    EXPECT_EQ(s.trace[worker][index].action, parse_action(action, 3));
+    EXPECT_DOUBLE_EQ(s.trace[worker][index].start, start) << action;
+    EXPECT_DOUBLE_EQ(s.trace[worker][index].end, end) << action;
+  };
+  // Backwards end at 6. Replica 1's gradient goes through replica 2, 2 each, to the first, which sends shards on, 1.
+  found(0, 4, "0:0U0", 10, 11);
+  found(1, 4, "1:0U0", 11, 12);
+  found(2, 4, "2:0U0", 11, 12);
+  // A shard of the version takes 1.5; nobody begins the next window without the last of them.
+  for (const int worker : {0, 1, 2}) {
+    EXPECT_EQ(s.trace[worker][5].action.kind, ActionKind::Adopt);
+    EXPECT_DOUBLE_EQ(s.trace[worker][6].start, 13.5);
+    EXPECT_DOUBLE_EQ(s.busy[worker], 2 * (6 + 1));
+  }
+  EXPECT_DOUBLE_EQ(s.makespan, 27);
 }
 
 TEST(Memory, FollowsThePublishedTable) {
@@ -169,12 +198,15 @@ TEST(Memory, OfReplicasIsThatOfOneAndAGradientOnItsWay) {
   const CostModel costs = memory_costs();
   for (const char* name : {"1f1b", "pipedream", "amdp"}) {
     const auto one = run({name, 4, 4}, 16, costs).memory, all = run({name, 4, 4, 3}, 48, costs).memory;
+    const auto first_updates =
+        run({.name = name, .stages = 4, .window = 4, .replicas = 3, .shard_optimizer = false}, 48, costs).memory;
     ASSERT_EQ(all.size(), 12u);
     for (size_t worker = 0; worker < all.size(); ++worker) {
       const WorkerMemory& same = one[worker % 4];
       EXPECT_EQ(all[worker].weights, same.weights) << name;
       EXPECT_EQ(all[worker].activations, same.activations) << name;
-      EXPECT_EQ(all[worker].optimizer, worker < 4 ? same.optimizer : 0) << name;
+      EXPECT_EQ(all[worker].optimizer, same.optimizer / 3) << name;
+      EXPECT_EQ(first_updates[worker].optimizer, worker < 4 ? same.optimizer : 0) << name;
       // The second replica begins; the third and the first, which comes last, take what it sends.
       const int64_t pipelines = std::string(name) == "amdp" ? 2 : 1;
       EXPECT_EQ(all[worker].gradients, same.gradients + (worker / 4 == 1 ? 0 : pipelines * 1000000)) << name;

@@ -21,7 +21,8 @@ struct Header {
   Envelope::Kind kind = Envelope::Kind::Message;
   int64_t segment = 0;
   int32_t link_kind = 0, pipeline = 0, stage = 0;
-  uint32_t values = 0, tensors = 0, unused = 0;
+  int32_t shard = 0;
+  uint32_t values = 0, tensors = 0;
   int64_t number = 0;
 };
 
@@ -71,6 +72,7 @@ FrameWriter::FrameWriter(Envelope envelope) : message_(std::move(envelope.messag
   header.link_kind = static_cast<int32_t>(envelope.link.kind);
   header.pipeline = envelope.link.pipeline;
   header.stage = envelope.link.stage;
+  header.shard = envelope.link.shard;
   header.number = message_.number;
   header.values = static_cast<uint32_t>(message_.values.size());
   header.tensors = static_cast<uint32_t>(message_.tensors.size());
@@ -123,8 +125,10 @@ std::optional<Envelope> FrameReader::next(const std::byte* frame) {
     const Header header = take<Header>(bytes);
     if (header.magic != kMagic) throw not_ours("it does not begin as one");
     if (header.tensors > kMostTensors) throw not_ours("it has too many tensors");
-    envelope_ = {
-        header.kind, header.segment, {static_cast<LinkKind>(header.link_kind), header.pipeline, header.stage}, {}};
+    envelope_ = {header.kind,
+                 header.segment,
+                 {static_cast<LinkKind>(header.link_kind), header.pipeline, header.stage, header.shard},
+                 {}};
     envelope_.message.number = header.number;
     for (uint32_t i = 0; i < header.values; ++i) envelope_.message.values.push_back(take<double>(bytes));
     for (uint32_t i = 0; i < header.tensors; ++i) {

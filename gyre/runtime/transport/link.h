@@ -55,10 +55,11 @@ std::optional<Message> arrived_on(at::Device device, std::optional<Message> mess
 enum class LinkKind {
   Activation,  // into (pipeline, stage) from the stage below
   Gradient,    // into (pipeline, stage) from the stage above: by its output
-  Reduction,   // from (pipeline, stage) to the stage's owner, or the next in its chain: the gradient of a window
-  Version,     // from a stage's owner to (pipeline, stage)
-  Norm,        // from a stage's owner to stage 0's: squared norms of a window's gradients
-  NormSum,     // back: the norm of the whole model's
+  Reduction,   // from (pipeline, stage) to the next in its chain: the gradient of a window
+  Sum,         // from (pipeline, stage) to an owner: its shard of the chain's gradient
+  Version,     // from an owner to (pipeline, stage): its shard of the stage
+  Norm,        // from an owner to whoever sums them: squared norms of a window's gradients
+  NormSum,     // back: the norm that gradients are clipped by
   Control,     // to a worker (`stage`) from the conductor
   Report,      // from a worker (`stage`) to the conductor
   Command,     // to a process (`stage`) from rank 0; outside segments
@@ -69,6 +70,7 @@ struct LinkId {
   LinkKind kind = LinkKind::Activation;
   int pipeline = 0;
   int stage = 0;
+  int shard = 0;  // where owners are an end
   auto operator<=>(const LinkId&) const = default;
 };
 // "the activation link of 1:2".
