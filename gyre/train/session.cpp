@@ -69,7 +69,9 @@ RankFacts facts_of(const CheckedRun& checked, const ResumePoint& from, const Pip
 void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const ResumePoint& from,
           const Pipeline& pipeline) {
   const double silence = checked.config.pipeline.stall_seconds;
-  ranks.meet(facts_of(checked, from, pipeline), linked_ranks(pipeline.schedule(), map), silence);
+  const WorkerRange here = map.workers_of(ranks.rank());
+  ranks.meet(facts_of(checked, from, pipeline), linked_ranks(pipeline.schedule(), map), silence,
+             make_device_channels(pipeline.options().device_of(here.begin)));
 }
 
 }  // namespace gyre

@@ -10,6 +10,7 @@
 #include "fixture.h"
 #include "gyre/core/error.h"
 #include "gyre/runtime/evaluate.h"
+#include "handed_channels.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -23,8 +24,10 @@ struct Member {
       : ranks(rank, world, "job", make_rendezvous({.directory = place, .world = world})),
         map(make_schedule({e.schedule, e.stages, e.window, e.replicas}).workers, world),
         pipeline(make_pipeline(e, map.workers_of(rank))) {}
-  void meet(const RankFacts& facts, double silence_seconds = 60) {
-    ranks.meet(facts, linked_ranks(pipeline.schedule(), map), silence_seconds);
+  // handover: tensors go by it, and not in frames.
+  void meet(const RankFacts& facts, const std::shared_ptr<Handover>& handover = nullptr) {
+    ranks.meet(facts, linked_ranks(pipeline.schedule(), map), 60,
+               handover ? std::make_unique<HandedChannels>(handover) : nullptr);
   }
   Ranks ranks;
   RankMap map;
@@ -35,11 +38,11 @@ struct Member {
 class Follower {
  public:
   Follower(const Experiment& e, int rank, int world, const std::string& place, const BatchSource& batches,
-           RankFacts facts = {}) {
+           RankFacts facts = {}, std::shared_ptr<Handover> handover = nullptr) {
     thread_ = std::jthread([=, this, &batches] {
       try {
         Member member(e, rank, world, place);
-        member.meet(facts);
+        member.meet(facts, handover);
         end = follow(member.pipeline, member.ranks, member.map, {&batches, &batches});
       } catch (const std::exception& caught) {
         error = caught.what();
@@ -55,9 +58,12 @@ class Follower {
 };
 
 std::vector<std::unique_ptr<Follower>> followers(const Experiment& e, int world, const std::string& place,
-                                                 const BatchSource& batches) {
+                                                 const BatchSource& batches,
+                                                 const std::shared_ptr<Handover>& handover = nullptr) {
   std::vector<std::unique_ptr<Follower>> all;
-  for (int rank = 1; rank < world; ++rank) all.push_back(std::make_unique<Follower>(e, rank, world, place, batches));
+  for (int rank = 1; rank < world; ++rank) {
+    all.push_back(std::make_unique<Follower>(e, rank, world, place, batches, RankFacts{}, handover));
+  }
   return all;
 }
 
@@ -82,14 +88,14 @@ WholeOutcome run_whole(Pipeline& pipeline, Executor& executor) {
   return outcome;
 }
 
-WholeOutcome run_in_processes(const Experiment& e, int world) {
+WholeOutcome run_in_processes(const Experiment& e, int world, const std::shared_ptr<Handover>& handover = nullptr) {
   const TemporaryDirectory place;
   const SyntheticBatches batches = tiny_batches();
-  const auto others = followers(e, world, place.path().string(), batches);
+  const auto others = followers(e, world, place.path().string(), batches, handover);
   WholeOutcome outcome;
   {
     Member member(e, 0, world, place.path().string());
-    member.meet({});
+    member.meet({}, handover);
     ProcessesExecutor executor(member.ranks, member.map);
     outcome = run_whole(member.pipeline, executor);
     executor.ended(RunEnd::Finished);
@@ -153,6 +159,23 @@ TEST(Processes, GiveTheBitsOfReplayWithReplicas) {
       e.dropout = 0.1;
       expect_same_as_replay(e, {replicas, 2 * replicas});
     }
+  }
+}
+
+// As between CUDA devices: what is computed with goes by channels, frames announce it.
+TEST(Processes, GiveTheBitsOfReplayWhereTensorsGoBesideTheFrames) {
+  Experiment replicas = experiment("1f1b", 2, 2);
+  replicas.replicas = 2;
+  replicas.reduction_part = 500;
+  Experiment bf16 = experiment("amdp", 4, 4);
+  bf16.compute = at::kBFloat16;
+  for (const Experiment& e : {experiment("pipedream", 4, 2), bf16, replicas}) {
+    Pipeline pipeline = make_pipeline(e);
+    const WholeOutcome expected = run_whole(pipeline, *make_replay_executor());
+    const auto handover = std::make_shared<Handover>();
+    expect_same(expected, run_in_processes(e, 3, handover), name_of(e));
+    EXPECT_GT(handover->messages, 20);
+    for (const auto& [channel, tensors] : handover->under_way) EXPECT_TRUE(tensors.empty()) << "all are taken";
   }
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x67797265;  // "gyre"
 constexpr uint32_t kMostTensors = 1 << 16, kMostDimensions = 64;
+constexpr int32_t kNoContents = 1 << 16;  // added to a tensor's type
 
 struct Header {
   uint32_t magic = kMagic;
@@ -50,10 +51,11 @@ Value take(std::span<const std::byte>& bytes) {
 at::Tensor make_tensor(const std::vector<int64_t>& sizes, int32_t type) {
   constexpr at::ScalarType kTypes[] = {at::kByte, at::kChar,  at::kShort,  at::kInt,  at::kLong,
                                        at::kHalf, at::kFloat, at::kDouble, at::kBool, at::kBFloat16};
-  const auto known = std::find(std::begin(kTypes), std::end(kTypes), static_cast<at::ScalarType>(type));
+  const bool has_contents = (type & kNoContents) == 0;
+  const auto known = std::find(std::begin(kTypes), std::end(kTypes), static_cast<at::ScalarType>(type & ~kNoContents));
   if (known == std::end(kTypes)) throw not_ours("its type is none");
   try {
-    return at::empty(sizes, *known);
+    return at::empty(sizes, at::TensorOptions(*known).device(has_contents ? at::kCPU : at::kMeta));
   } catch (const c10::Error&) {
     throw not_ours("there is no room for it");
   }
@@ -79,11 +81,10 @@ FrameWriter::FrameWriter(Envelope envelope) : message_(std::move(envelope.messag
   put(head_, header);
   for (const double value : message_.values) put(head_, value);
   for (const at::Tensor& tensor : message_.tensors) {
-    contents_.push_back(on_device(tensor, host(), message_.ready).contiguous());
-    const at::Tensor& content = contents_.back();
-    put(head_, static_cast<int32_t>(content.scalar_type()));
-    put(head_, static_cast<int32_t>(content.dim()));
-    for (const int64_t size : content.sizes()) put(head_, size);
+    put(head_, static_cast<int32_t>(tensor.scalar_type()) | (tensor.is_meta() ? kNoContents : 0));
+    put(head_, static_cast<int32_t>(tensor.dim()));
+    for (const int64_t size : tensor.sizes()) put(head_, size);
+    if (!tensor.is_meta()) contents_.push_back(on_device(tensor, host(), message_.ready).contiguous());
   }
   if (head_.size() + sizeof(uint32_t) > kFrameBytes) {
     throw RunError(fmt::format("a message of {} values and {} tensors fits no frame", header.values, header.tensors));
@@ -159,7 +160,7 @@ std::optional<Envelope> FrameReader::next(const std::byte* frame) {
 
 void FrameReader::skip_empty() {
   const auto& tensors = envelope_.message.tensors;
-  while (tensor_ < tensors.size() && offset_ == tensors[tensor_].nbytes()) {
+  while (tensor_ < tensors.size() && (tensors[tensor_].is_meta() || offset_ == tensors[tensor_].nbytes())) {
     ++tensor_;
     offset_ = 0;
   }

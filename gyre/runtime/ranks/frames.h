@@ -3,6 +3,8 @@
 // of its own:
 //   header, values (double), of each tensor its type, number of dimensions and sizes; then the tensors' contents, over
 //   as many frames as that takes.
+// A tensor on libtorch's meta device has sizes and no contents: so are those announced that come from device to device
+// (device_channel.h). Whoever reads it gets such a tensor.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +48,7 @@ class FrameWriter {
 
   Message message_;                   // what it holds is lent until the envelope is done
   std::vector<std::byte> head_;       // empty once it is written
-  std::vector<at::Tensor> contents_;  // on the host, contiguous
+  std::vector<at::Tensor> contents_;  // of those that have any: on the host, contiguous
   size_t tensor_ = 0, offset_ = 0;    // what is written next
 };
 

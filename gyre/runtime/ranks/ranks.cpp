@@ -138,9 +138,12 @@ void Ranks::refuse(const std::string& why, int exit_code) {
   }
 }
 
-void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds) {
+void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,
+                 std::unique_ptr<DeviceChannels> channels) {
   RankFacts facts = {{"job", job_}, {"number of ranks", std::to_string(world())}};
   facts.insert(facts.end(), given.begin(), given.end());
+  facts.emplace_back("way from device to device", channels ? "direct" : "through the host");
+  channels_ = std::move(channels);
   silence_seconds_ = silence_seconds;
   nlohmann::json hello = own_hello();
   hello["address"] = rendezvous_->address();
@@ -213,6 +216,7 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
       other.name = name_of(number, hello);
       other.heard = Clock::now();
     }
+    if (channels_) open_channels(number);
     other.peer = std::make_unique<Peer>(
         std::move(wire),
         Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
@@ -220,8 +224,48 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
   }
 }
 
+// One for each direction; both processes open that of the lower rank first.
+void Ranks::open_channels(int number) {
+  Other& other = others_[static_cast<size_t>(number)];
+  const auto [low, high] = std::minmax(rank_, number);
+  for (const auto& [from, to] : {std::pair(low, high), std::pair(high, low)}) {
+    const bool sends = from == rank_;
+    const std::string key = fmt::format("channel/{}-{}", from, to);
+    if (sends) rendezvous_->leave(key, channels_->new_id());
+    (sends ? other.out : other.in) = channels_->open(rendezvous_->find(key, meet_within_), sends);
+  }
+}
+
+bool Ranks::goes_by_channel(const Other& other, const Envelope& envelope) const {
+  const auto& tensors = envelope.message.tensors;
+  if (!other.out || envelope.kind != Envelope::Kind::Message || tensors.empty()) return false;
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [this](const at::Tensor& tensor) { return tensor.device() == channels_->device(); });
+}
+
 void Ranks::send(int to, Envelope envelope) {
-  others_[static_cast<size_t>(to)].peer->send(std::move(envelope));
+  Other& other = others_[static_cast<size_t>(to)];
+  if (!goes_by_channel(other, envelope)) {
+    other.peer->send(std::move(envelope));
+    return;
+  }
+  Envelope announced = envelope;
+  announced.message.lease.reset();
+  announced.message.ready = {};
+  for (at::Tensor& tensor : announced.message.tensors) {
+    tensor = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()).device(at::kMeta));
+  }
+  const std::lock_guard lock(other.order);
+  other.peer->send(std::move(announced));
+  other.out->send(std::move(envelope.message));
+}
+
+// Of a message that was announced: in the order of announcements, whether anybody wants it still or not.
+void Ranks::take_contents(Other& from, Message& message) {
+  if (!from.in) throw RunError("tensors were announced that no channel brings; is every process of the same build?");
+  Message contents = from.in->receive(message.tensors);
+  message.tensors = std::move(contents.tensors);
+  message.ready = std::move(contents.ready);
 }
 
 void Ranks::deliver(int from, Envelope envelope) {
@@ -232,6 +276,9 @@ void Ranks::deliver(int from, Envelope envelope) {
   Message& message = envelope.message;
   switch (envelope.kind) {
     case Envelope::Kind::Message:
+      if (!message.tensors.empty() && message.tensors[0].is_meta()) {
+        take_contents(others_[static_cast<size_t>(from)], message);
+      }
       if (const auto to = box(inboxes_, {envelope.segment, envelope.link})) to->put(std::move(message));
       break;
     case Envelope::Kind::Credit:
@@ -280,10 +327,14 @@ void Ranks::fail(int rank, const std::string& why) {
 }
 
 void Ranks::lose(int rank, const std::string& why) {
+  Other& other = others_[static_cast<size_t>(rank)];
   {
     const std::lock_guard lock(mutex_);
-    others_[static_cast<size_t>(rank)].lost = true;
+    other.lost = true;
     if (rank == 0 && !failure_) rank_0_tells_ = false;
+  }
+  for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
+    if (channel != nullptr) channel->abort();
   }
   fail(rank, why);
 }

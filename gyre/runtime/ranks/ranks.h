@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/ranks/device_channel.h"
 #include "gyre/runtime/ranks/peer.h"
 #include "gyre/runtime/ranks/wire.h"
 #include "gyre/runtime/transport/doorbell.h"
@@ -49,8 +50,10 @@ class Ranks {
 
   // All processes call it, with the pairs that need connections besides those to rank 0. Silence of so many seconds
   // ends the run from then on. On rank 0 InputError when somebody's facts differ from its own, or he could not begin,
-  // by name; elsewhere ToldElsewhere then.
-  void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds);
+  // by name; elsewhere ToldElsewhere then. `channels`: what tensors on this process's device go through; null: the
+  // host.
+  void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
+            std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: what of them other hosts can reach, in words. Empty where there is no such thing.
   const std::string& network() const { return network_; }
   // Instead of meet(): this process does not begin. Of rank 0 the others take the exit code.
@@ -104,6 +107,8 @@ class Ranks {
   struct Other {
     std::string name;  // "rank 1 (process 4711 on host-b)"
     std::unique_ptr<Peer> peer;
+    std::unique_ptr<DeviceChannel> out, in;  // none where tensors go through the host
+    std::mutex order;                        // what goes out is announced in the order in which it is sent
     Clock::time_point heard = Clock::now();
     RankStatus status;
     bool lost = false;
@@ -114,6 +119,9 @@ class Ranks {
   void compare(const RankFacts& facts);
   void compare_with_rank_0(const RankFacts& facts);
   void connect(const std::set<std::pair<int, int>>& pairs);
+  void open_channels(int number);
+  bool goes_by_channel(const Other& other, const Envelope& envelope) const;
+  void take_contents(Other& from, Message& message);
   void deliver(int from, Envelope envelope);
   void fail(int rank, const std::string& why);
   void lose(int rank, const std::string& why);
@@ -127,6 +135,7 @@ class Ranks {
   int rank_;
   std::string job_;
   std::unique_ptr<Rendezvous> rendezvous_;
+  std::unique_ptr<DeviceChannels> channels_;
   std::chrono::seconds meet_within_;
   bool said_hello_ = false;
   bool is_double_ = false;  // another process has come as this rank

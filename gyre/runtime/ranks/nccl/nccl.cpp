@@ -1,0 +1,118 @@
+// Channels between CUDA devices, over NCCL: a communicator of two for each direction, with a stream of its own, so that
+// a direction waits for nothing but itself. NCCL knows no tags: what is sent is received in the order of the program.
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/runtime/ranks/device_channel.h"
+#include "gyre/tensors/device.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kSender = 0, kReceiver = 1;  // their numbers in a communicator
+
+void check(ncclResult_t result, const char* what) {
+  // A communicator that does not block says so while it is busy.
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw RunError(fmt::format("NCCL cannot {}: {}", what, ncclGetErrorString(result)));
+}
+
+class NcclChannel final : public DeviceChannel {
+ public:
+  NcclChannel(const std::string& id, at::Device device, bool sends) : device_(device), stream_(*make_stream(device)) {
+    ncclUniqueId unique;
+    if (id.size() != sizeof unique.internal)
+      throw RunError("another process has no NCCL; start all ranks with the same build");
+    std::memcpy(unique.internal, id.data(), sizeof unique.internal);
+    const StreamScope scope(stream_);
+    check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver), "connect two devices");
+  }
+  ~NcclChannel() override {
+    if (!aborted_) ncclCommDestroy(communicator_);
+  }
+  NcclChannel(const NcclChannel&) = delete;
+  NcclChannel& operator=(const NcclChannel&) = delete;
+
+  void send(Message message) override {
+    if (aborted_) return;
+    const StreamScope scope(stream_);
+    message.ready.block(device_);
+    in_one_group([&] {
+      for (at::Tensor& tensor : message.tensors) {
+        tensor = tensor.contiguous();
+        tensor.record_stream(stream_);
+        if (tensor.nbytes() == 0) continue;
+        check(ncclSend(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kReceiver, communicator_, cuda_stream()), "send");
+      }
+    });
+    message.lease.reset();  // within the scope: whoever has the memory next waits for this stream
+  }
+
+  Message receive(const std::vector<at::Tensor>& like) override {
+    const StreamScope scope(stream_);
+    Message message;
+    for (const at::Tensor& one : like) {
+      message.tensors.push_back(at::empty(one.sizes(), at::TensorOptions(one.scalar_type()).device(device_)));
+    }
+    if (aborted_) return message;
+    in_one_group([&] {
+      for (const at::Tensor& tensor : message.tensors) {
+        if (tensor.nbytes() == 0) continue;
+        check(ncclRecv(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kSender, communicator_, cuda_stream()), "receive");
+      }
+    });
+    message.ready = DeviceEvent::record(device_);
+    return message;
+  }
+
+  void abort() override {
+    if (!aborted_.exchange(true)) ncclCommAbort(communicator_);
+  }
+
+ private:
+  template <typename Operations>
+  static void in_one_group(Operations operations) {
+    check(ncclGroupStart(), "begin a group");
+    operations();
+    check(ncclGroupEnd(), "end a group");
+  }
+  cudaStream_t cuda_stream() const { return c10::cuda::CUDAStream(stream_).stream(); }
+
+  at::Device device_;
+  c10::Stream stream_;
+  ncclComm_t communicator_ = nullptr;
+  std::atomic<bool> aborted_ = false;
+};
+
+class NcclChannels final : public DeviceChannels {
+ public:
+  explicit NcclChannels(at::Device device) : device_(device) {}
+  at::Device device() const override { return device_; }
+  std::string new_id() override {
+    ncclUniqueId id;
+    check(ncclGetUniqueId(&id), "be reached");
+    return {id.internal, sizeof id.internal};
+  }
+  std::unique_ptr<DeviceChannel> open(const std::string& id, bool sends) override {
+    return std::make_unique<NcclChannel>(id, device_, sends);
+  }
+
+ private:
+  at::Device device_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceChannels> make_device_channels(at::Device device) {
+  if (!device.is_cuda()) return nullptr;
+  return std::make_unique<NcclChannels>(device);
+}
+
+}  // namespace gyre
