@@ -64,6 +64,9 @@ refuses "127.0.0.1:$port: nobody has listened there for 1 s (--meet-within)" com
 ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.toml --out nobody --meet-within 1
 [ ! -e nobody ] || fail "a run began alone"
 
+refuses "rank 0 listens, and is not reached there" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=no..where \
+  MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
+
 # Somebody else is, and does not answer.
 mkfifo ready
 python3 -c '

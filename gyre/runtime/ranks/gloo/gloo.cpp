@@ -192,7 +192,10 @@ class GlooRendezvous final : public Rendezvous {
     if (error.find("ddress already in use") != std::string::npos) {
       return "the port is taken, perhaps by another run; set MASTER_PORT to one that is free";
     }
-    if (place_.serves) return fmt::format("rank 0 cannot listen there: {}", first_line(error));
+    if (place_.serves) {
+      return fmt::format("rank 0 listens, and is not reached there ({}); is that an address of its host (MASTER_ADDR)?",
+                         first_line(error));
+    }
     const std::string what =
         error.find("timed out") == std::string::npos
             ? fmt::format("rank 0 cannot be reached there ({})", first_line(error))
