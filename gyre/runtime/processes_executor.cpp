@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -34,7 +35,8 @@ Message run_message(int64_t number, const Segment& segment) {
                     static_cast<double>(segment.first_microbatch),
                     static_cast<double>(segment.first_update),
                     static_cast<double>(segment.microbatches),
-                    segment.trace ? 1.0 : 0.0};
+                    segment.trace ? 1.0 : 0.0,
+                    std::chrono::duration<double>(segment.started.time_since_epoch()).count()};
   return message;
 }
 
@@ -75,6 +77,13 @@ std::set<int> owning_ranks(const Schedule& schedule, const RankMap& map, int sta
   return ranks;
 }
 
+// What this process's clock says when rank 0's says `seconds`.
+std::chrono::steady_clock::time_point here_at(double seconds, const ClockOffset& rank_0) {
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> here(seconds - rank_0.offset());
+  return Clock::time_point(std::chrono::duration_cast<Clock::duration>(here));
+}
+
 // One segment's part in this process.
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
                        Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {
@@ -93,6 +102,8 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
     all.statuses = fmt::format("{}", fmt::join(statuses, "; "));
     return all;
   };
+  elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
+  elsewhere.note = [&ranks](const std::string& line) { ranks.note(line); };
   const WrapTransport wrap = [&](Transport& memory, const Doorbells& bells) {
     return std::make_unique<RankTransport>(
         ranks, number, [&map](int worker) { return map.rank_of(worker); }, memory, bells);
@@ -187,6 +198,7 @@ RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follower
         segment.first_update = static_cast<int64_t>(values.at(3));
         segment.microbatches = static_cast<int64_t>(values.at(4));
         segment.trace = values.at(5) != 0;
+        segment.started = here_at(values.at(6), ranks.clock_of_rank_0());
         run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, sources.stop);
         break;
       }

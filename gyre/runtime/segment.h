@@ -1,6 +1,7 @@
 // A segment: the part of a run between two drain points, during which workers run the schedule undisturbed.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +22,7 @@ struct Segment {
   int64_t first_update = 0;      // updates made before this segment
   int64_t microbatches = 0;      // to take in, unless stopped
   bool trace = false;            // keep the times of every action
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // from which they are counted
   // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Asked on
   // the thread that called the executor.
   std::function<bool()> stop = {};

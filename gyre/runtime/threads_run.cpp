@@ -46,6 +46,7 @@ SegmentReport ThreadsRun::run() {
     }
     if (finished()) break;
     if (elsewhere_.raise_failure) elsewhere_.raise_failure();
+    pass_on_notes();
     watch();
     bell().wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));
   }
@@ -124,6 +125,11 @@ void ThreadsRun::watch() {
   if (setup_.conductor) find_stall(was_away);
 }
 
+void ThreadsRun::pass_on_notes() {
+  if (observer_ == nullptr || !elsewhere_.take_notes) return;
+  for (const std::string& line : elsewhere_.take_notes()) observer_->on_slow_action(line);
+}
+
 // A worker inside one action for stall_seconds may be slow, or stuck: that is reported, and the run goes on waiting.
 void ThreadsRun::tell_slow_actions(bool was_away) {
   const auto now = last_look_;
@@ -139,7 +145,11 @@ void ThreadsRun::tell_slow_actions(bool was_away) {
       const std::string what =
           fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
                       worker.number(), worker.action(), seconds);
-      if (observer_ != nullptr) observer_->on_slow_action(what);
+      if (observer_ != nullptr) {
+        observer_->on_slow_action(what);
+      } else if (elsewhere_.note) {
+        elsewhere_.note(what);
+      }
     }
   }
 }

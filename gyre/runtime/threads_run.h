@@ -28,6 +28,9 @@ struct WorkersProgress {
 struct Elsewhere {
   std::function<WorkersProgress()> progress;
   std::function<void()> raise_failure;  // an Error if one of them cannot go on
+  // Lines for the observer: those that have come, where it is; elsewhere, to send one there.
+  std::function<std::vector<std::string>()> take_notes;
+  std::function<void(const std::string&)> note;
 };
 
 // RunError when the threads of the workers that are here cannot be started.
@@ -74,6 +77,7 @@ class ThreadsRun {
   bool finished() const;
   bool is_inside(size_t index) const;
   void watch();
+  void pass_on_notes();
   void tell_slow_actions(bool was_away);
   void find_stall(bool was_away);
   WorkersProgress progress_everywhere() const;

@@ -92,7 +92,7 @@ void Worker::account(const Action& action, std::chrono::steady_clock::time_point
   ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   if (!segment_.trace) return;
-  const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_started_).count(); };
+  const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_.started).count(); };
   seen_.worker.trace.push_back({action, since_start(started), since_start(ended)});
 }
 

@@ -134,7 +134,6 @@ class Worker {
   bool holding_ = false;  // takes in nothing until the limit has come
   bool served_ = false;   // this step did something that others may wait for, besides the action
   bool ended_ = false;
-  std::chrono::steady_clock::time_point segment_started_ = std::chrono::steady_clock::now();
   FinalReport seen_;
 
   mutable std::mutex status_mutex_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <future>
 #include <thread>
 
 #include "fixture.h"
@@ -220,6 +221,128 @@ struct FailingBatches final : BatchSource {
   int64_t tokens_per_batch() const override { return good.tokens_per_batch(); }
   SyntheticBatches good = tiny_batches();
 };
+
+// What a microbatch reads was sent before it, so on one clock it also ends after that began. A process's own clock
+// would begin when it hears of the segment.
+TEST(Processes, TracesAreOnOneClock) {
+  constexpr double error = 0.1;  // by far more than half a round trip between two threads
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  const Experiment e = experiment("pipedream", 4, 1);
+  const auto others = followers(e, 4, place.path().string(), batches);
+  Member member(e, 0, 4, place.path().string());
+  member.meet({});
+  ProcessesExecutor executor(member.ranks, member.map);
+  Segment segment;
+  segment.schedule = &member.pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 20;
+  segment.trace = true;
+  segment.started -= std::chrono::milliseconds(300);  // as if rank 0 had been busy before it told the others
+  Recorder recorder;
+  const SegmentReport report = executor.run(member.pipeline, segment, recorder);
+  executor.ended(RunEnd::Finished);
+  std::map<std::pair<int, int64_t>, TimedAction> forwards, backwards;
+  for (const WorkerReport& worker : report.workers) {
+    for (const TimedAction& timed : worker.trace) {
+      const std::pair place_of(timed.action.stage, timed.action.microbatch);
+      if (timed.action.kind == ActionKind::Forward) forwards[place_of] = timed;
+      if (timed.action.kind == ActionKind::Backward) backwards[place_of] = timed;
+      EXPECT_GT(timed.start, 0.3 - error) << "of the worker of stage " << timed.action.stage;
+    }
+  }
+  ASSERT_EQ(forwards.size(), 80u);
+  ASSERT_EQ(backwards.size(), 80u);
+  for (int64_t m = 0; m < 20; ++m) {
+    for (int stage = 1; stage < 4; ++stage) {
+      EXPECT_LT((forwards[{stage - 1, m}].start), (forwards[{stage, m}].end + error));
+      EXPECT_LT((backwards[{stage, m}].start), (backwards[{stage - 1, m}].end + error));
+    }
+  }
+}
+
+double an_hour_ahead() {
+  return steady_seconds() + 3600;
+}
+
+TEST(Ranks, LearnHowFarRank0sClockIs) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 2}); };
+  std::promise<void> learned;
+  std::jthread rank_0([&] {
+    Ranks ranks(0, 2, "job", rendezvous(), std::chrono::seconds(120), an_hour_ahead);
+    ranks.meet({}, {}, 60);
+    learned.get_future().wait();
+  });
+  Ranks ranks(1, 2, "job", rendezvous());
+  ranks.meet({}, {}, 60);
+  learned.set_value();
+  const ClockOffset clock = ranks.clock_of_rank_0();
+  ASSERT_TRUE(clock.is_known());
+  EXPECT_NEAR(clock.offset(), 3600, clock.error());
+  EXPECT_LT(clock.error(), 60);
+}
+
+TEST(Ranks, MayLeaveAtOnce) {
+  const TemporaryDirectory place;
+  const auto meet = [&](int rank) {
+    Ranks ranks(rank, 2, "job", make_rendezvous({.directory = place.path().string(), .world = 2}));
+    ranks.meet({}, {}, 1e6);  // nobody's silence is noticed
+  };
+  std::jthread rank_0([&] { meet(0); });
+  meet(1);
+}
+
+TEST(Ranks, TheQuickestOfTheLastAnswersTellsTheTime) {
+  ClockOffset clock;
+  EXPECT_FALSE(clock.is_known());
+  clock.add(10, 110.5, 12);  // 99.5, by at most 1
+  EXPECT_DOUBLE_EQ(clock.offset(), 99.5);
+  EXPECT_DOUBLE_EQ(clock.error(), 1);
+  clock.add(20, 120.125, 20.25);  // 100, by at most 1/8
+  EXPECT_DOUBLE_EQ(clock.offset(), 100);
+  EXPECT_DOUBLE_EQ(clock.error(), 0.125);
+  for (int i = 0; i < 16; ++i) clock.add(30, 140, 31);  // the clocks have drifted since
+  EXPECT_DOUBLE_EQ(clock.offset(), 109.5);
+}
+
+TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {
+  // The last stage's forward of one microbatch, which lasts until rank 0 has heard of it.
+  struct Slow final : BatchSource {
+    Batch batch(int64_t index) const override {
+      if (index == 3) heard.get_future().wait();
+      return tiny_batches().batch(index);
+    }
+    int64_t tokens_per_batch() const override { return tiny_batches().tokens_per_batch(); }
+    mutable std::promise<void> heard;
+  } slow;
+  struct Listener final : SegmentObserver {
+    void on_loss(int64_t, double) override {}
+    void on_update(int, int64_t, const std::vector<double>&) override {}
+    void on_slow_action(const std::string& what) override {
+      if (told.empty()) heard.set_value();
+      told = what;
+    }
+    explicit Listener(std::promise<void>& promise) : heard(promise) {}
+    std::promise<void>& heard;
+    std::string told;
+  } listener(slow.heard);
+  const TemporaryDirectory place;
+  Experiment e = experiment("pipedream", 2, 1);
+  e.stall_seconds = 0.3;
+  Follower other(e, 1, 2, place.path().string(), slow);
+  {
+    Member member(e, 0, 2, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    EXPECT_EQ(run_segment(member.pipeline, executor, 0, 8, listener).microbatches, 8);
+    executor.ended(RunEnd::Finished);
+  }
+  other.join();
+  EXPECT_EQ(other.end, RunEnd::Finished) << other.error;
+  EXPECT_NE(listener.told.find("rank 1 (process "), std::string::npos) << listener.told;
+  EXPECT_NE(listener.told.find("worker 1 has been inside 1F3 for "), std::string::npos) << listener.told;
+}
 
 TEST(Processes, AnErrorInOneIsToldByRank0) {
   const Experiment e = experiment("pipedream", 4, 2);

@@ -23,6 +23,8 @@ struct Envelope {
     Message,  // for a link's receiver
     Credit,   // to a link's sender: so many messages (`message.number`) were taken
     Beat,     // the process lives, and how far it has got
+    Clock,    // to rank 0: what the sender's clock says (`values[0]`); back: that, and what rank 0's says
+    Note,     // to rank 0: a line for the user
     Failure,  // it cannot go on: because of which process (`values[0]`), and a line that says why
     Goodbye,  // it sends nothing more
   };

@@ -128,9 +128,10 @@ void Peer::receive_on() {
       receives_.pop_front();
       lock.unlock();
       std::optional<Envelope> envelope = reader.next(bytes_of(frame));
-      if (envelope && envelope->kind == Envelope::Kind::Goodbye) open = false;
+      const bool goodbye = envelope && envelope->kind == Envelope::Kind::Goodbye;
+      const bool first_goodbye = goodbye && std::exchange(open, false);
       if (open) post_receive(std::move(frame));
-      if (envelope && open) callbacks_.deliver(std::move(*envelope));
+      if (envelope && (open || first_goodbye)) callbacks_.deliver(std::move(*envelope));
     }
   } catch (const std::exception& error) {
     lose(error.what());

@@ -16,6 +16,7 @@ namespace gyre {
 namespace {
 
 constexpr std::chrono::seconds kHearing{5};  // a verdict that is there
+constexpr int kFirstQuestions = 8;           // for rank 0's time, before anything runs
 // Under which rank 0 says how it goes on: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
 
@@ -82,11 +83,16 @@ std::string to_text(const at::Tensor& bytes) {
   return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())};
 }
 
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 Ranks::Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous,
-             std::chrono::seconds meet_within)
+             std::chrono::seconds meet_within, double (*clock)())
     : rank_(rank),
       job_(std::move(job)),
       rendezvous_(std::move(rendezvous)),
+      clock_(clock),
       meet_within_(meet_within),
       others_(static_cast<size_t>(world)) {}
 
@@ -159,6 +165,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   for (int other = 1; other < world(); ++other) pairs.insert({0, other});
   connect(pairs);
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  if (rank_ != 0) learn_clock();
 }
 
 // On rank 0: everybody is there, and is about to run the same.
@@ -294,6 +301,15 @@ void Ranks::deliver(int from, Envelope envelope) {
       }
       break;
     }
+    case Envelope::Kind::Clock:
+      answer_time(from, std::move(message));
+      break;
+    case Envelope::Kind::Note: {
+      const std::lock_guard lock(mutex_);
+      notes_.push_back(fmt::format("{}: {}", others_[static_cast<size_t>(from)].name, to_text(message.tensors.at(0))));
+      for (Doorbell* bell : bells_) bell->ring();
+      break;
+    }
     case Envelope::Kind::Failure: {
       if (from == 0) {
         const std::lock_guard lock(mutex_);
@@ -302,8 +318,12 @@ void Ranks::deliver(int from, Envelope envelope) {
       fail(static_cast<int>(message.values.at(0)), to_text(message.tensors.at(0)));
       break;
     }
-    case Envelope::Kind::Goodbye:
+    case Envelope::Kind::Goodbye: {
+      const std::lock_guard lock(mutex_);
+      others_[static_cast<size_t>(from)].left = true;
+      for (Doorbell* bell : bells_) bell->ring();
       break;
+    }
   }
 }
 
@@ -383,6 +403,57 @@ bool Ranks::others_asked_to_stop() const {
   return std::any_of(others_.begin(), others_.end(), [](const Other& other) { return other.status.stop; });
 }
 
+ClockOffset Ranks::clock_of_rank_0() const {
+  const std::lock_guard lock(mutex_);
+  return clock_of_rank_0_;
+}
+
+// One question after the other, so that none waits behind another.
+void Ranks::learn_clock() {
+  Doorbell bell;
+  const Watch watch(*this, bell, {});
+  const auto nobody_answers = [this] {
+    const std::lock_guard lock(mutex_);
+    return failure_ || others_[0].left;
+  };
+  for (int question = 0; question < kFirstQuestions; ++question) {
+    const uint64_t ticket = bell.ticket();
+    if (nobody_answers()) return;
+    ask_for_time();
+    bell.wait(ticket);
+  }
+}
+
+void Ranks::ask_for_time() {
+  Envelope question{Envelope::Kind::Clock, 0, {}, {}};
+  question.message.values = {clock_()};
+  send(0, std::move(question));
+}
+
+// On rank 0 a question, elsewhere what was answered.
+void Ranks::answer_time(int from, Message message) {
+  const double now = clock_();
+  if (rank_ == 0) {
+    message.values.push_back(now);
+    send(from, {Envelope::Kind::Clock, 0, {}, std::move(message)});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  clock_of_rank_0_.add(message.values.at(0), message.values.at(1), now);
+  for (Doorbell* bell : bells_) bell->ring();
+}
+
+void Ranks::note(const std::string& line) {
+  Envelope note{Envelope::Kind::Note, 0, {}, {}};
+  note.message.tensors = {to_tensor(line)};
+  send(0, std::move(note));
+}
+
+std::vector<std::string> Ranks::take_notes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notes_, {});
+}
+
 Ranks::Watch::Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status) : ranks_(ranks), bell_(bell) {
   const std::lock_guard lock(ranks_.mutex_);
   ranks_.bells_.insert(&bell_);
@@ -409,6 +480,7 @@ void Ranks::watch(const std::stop_token& stop) {
       for (Other& other : others_) other.heard = now;
     }
     send_beats();
+    if (rank_ != 0) ask_for_time();
     find_silence();
     std::unique_lock lock(sleep_mutex_);
     sleep_.wait_for(lock, stop, interval, [] { return false; });

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/ranks/clock_offset.h"
 #include "gyre/runtime/ranks/device_channel.h"
 #include "gyre/runtime/ranks/peer.h"
 #include "gyre/runtime/ranks/wire.h"
@@ -35,11 +36,14 @@ struct RankStatus {
   std::string workers;     // what each is at, or waits for
 };
 
+// Seconds by a clock that never goes back.
+double steady_seconds();
+
 class Ranks {
  public:
-  // job: what all processes of this run were given alike, and no other run.
+  // job: what all processes of this run were given alike, and no other run. clock: this process's.
   Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous,
-        std::chrono::seconds meet_within = std::chrono::seconds(120));
+        std::chrono::seconds meet_within = std::chrono::seconds(120), double (*clock)() = steady_seconds);
   // Says goodbye. Waits for those that still answer.
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -94,6 +98,12 @@ class Ranks {
   };
   // On rank 0: what the others last said.
   std::vector<RankStatus> others() const;
+  // Elsewhere, once they have met: how far rank 0's clock is from this process's.
+  ClockOffset clock_of_rank_0() const;
+  // Elsewhere: a line that rank 0 is to pass on to the user. On rank 0: those that have come since the last call, with
+  // the names of their ranks.
+  void note(const std::string& line);
+  std::vector<std::string> take_notes();
   // Whether one of them was asked to stop.
   bool others_asked_to_stop() const;
 
@@ -112,6 +122,7 @@ class Ranks {
     Clock::time_point heard = Clock::now();
     RankStatus status;
     bool lost = false;
+    bool left = false;  // has said goodbye
   };
 
   bool answers(int number) const;
@@ -128,6 +139,9 @@ class Ranks {
   void report(int to, int about, const std::string& why, int exit_code = 1);
   template <typename Box>
   std::shared_ptr<Box> box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key);
+  void learn_clock();
+  void ask_for_time();
+  void answer_time(int from, Message message);
   void watch(const std::stop_token& stop);
   void send_beats();
   void find_silence();
@@ -136,6 +150,7 @@ class Ranks {
   std::string job_;
   std::unique_ptr<Rendezvous> rendezvous_;
   std::unique_ptr<DeviceChannels> channels_;
+  double (*clock_)();
   std::chrono::seconds meet_within_;
   bool said_hello_ = false;
   bool is_double_ = false;  // another process has come as this rank
@@ -150,6 +165,8 @@ class Ranks {
   bool rank_0_tells_ = true;
   int exit_code_ = 1;  // of rank 0's telling
   bool met_ = false;
+  ClockOffset clock_of_rank_0_;
+  std::vector<std::string> notes_;
   std::set<Doorbell*> bells_;
   std::function<RankStatus()> status_;
   std::mutex sleep_mutex_;
