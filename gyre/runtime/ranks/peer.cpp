@@ -24,6 +24,9 @@ std::byte* bytes_of(const at::Tensor& frame) {
 Peer::Peer(std::unique_ptr<Wire> wire, Callbacks callbacks) : wire_(std::move(wire)), callbacks_(std::move(callbacks)) {
   for (int i = 0; i < kSends; ++i) free_.push_back(make_frame());
   for (int i = 0; i < kReceives; ++i) post_receive(make_frame());
+}
+
+void Peer::start() {
   sender_ = std::jthread([this] { send_on(); });
   receiver_ = std::jthread([this] { receive_on(); });
 }

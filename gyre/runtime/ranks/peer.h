@@ -30,7 +30,9 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Any thread. What is sent after the connection was lost or closed goes nowhere.
+  // From here on the callbacks may be called, which so find the peer where its owner has put it. Once.
+  void start();
+  // Any thread, after start(). What is sent after the connection was lost or closed goes nowhere.
   void send(Envelope envelope);
   // Sends nothing more after what has been given so far.
   void close();

@@ -228,6 +228,7 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
         std::move(wire),
         Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
                         [this, number](const std::string& why) { lose(number, fmt::format("is gone: {}", why)); }});
+    other.peer->start();
   }
 }
 
