@@ -1,9 +1,10 @@
 // gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they would do.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command.h"
 #include "gyre/build/build.h"
@@ -13,7 +14,9 @@
 #include "gyre/data/dataset.h"
 #include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
+#include "number_flag.h"
 #include "output.h"
+#include "plan_on_cluster.h"
 
 namespace gyre::app {
 namespace {
@@ -22,6 +25,8 @@ struct Flags {
   std::string config;
   std::vector<std::string> overrides;
   std::string memory;
+  std::string cluster;
+  int64_t rows = 20;
   bool json = false;
 };
 
@@ -41,24 +46,32 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
   options.weights = parse_weight_policy(config.pipeline.weights);
   if (!flags.memory.empty()) options.memory_limit = read_memory(flags.memory);
+  options.checkpoint_every = config.run.checkpoint_every;
+  options.checkpoint_seconds = 60 * config.run.checkpoint_minutes;
+  options.detailed_rows = static_cast<size_t>(flags.rows);
   return options;
 }
 
-nlohmann::ordered_json to_json(const PlanRow& row) {
-  return {{"schedule", row.schedule.name},
-          {"stages", row.schedule.stages},
-          {"replicas", row.schedule.replicas},
-          {"pipelines", row.pipelines},
-          {"accumulate", row.schedule.window},
-          {"recompute", row.recompute},
-          {"tokens_per_second", row.tokens_per_second},
-          {"bubble_fraction", row.bubble_fraction},
-          {"peak_memory_bytes", row.peak_memory},
-          {"max_delay", row.max_delay},
-          {"max_mismatch", row.max_mismatch}};
+nlohmann::ordered_json to_json(const PlanRow& row, const Cluster* cluster) {
+  nlohmann::ordered_json json = {{"schedule", row.schedule.name},
+                                 {"stages", row.schedule.stages},
+                                 {"replicas", row.schedule.replicas},
+                                 {"pipelines", row.pipelines},
+                                 {"accumulate", row.schedule.window},
+                                 {"recompute", row.recompute},
+                                 {"tokens_per_second", row.tokens_per_second},
+                                 {"bubble_fraction", row.bubble_fraction},
+                                 {"peak_memory_bytes", row.peak_memory},
+                                 {"max_delay", row.max_delay},
+                                 {"max_mismatch", row.max_mismatch},
+                                 {"bytes_per_microbatch", row.message_bytes},
+                                 {"gradient_bytes_per_update", row.gradient_bytes},
+                                 {"weight_bytes_per_update", row.weight_bytes}};
+  if (cluster != nullptr) add_cluster_fields(row, json);
+  return json;
 }
 
-void print_json(const std::vector<LayerProfile>& layers, const Plan& plan) {
+void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Cluster* cluster, size_t rows) {
   nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}};
   json["layers"] = nlohmann::ordered_json::array();
   for (const LayerProfile& layer : layers) {
@@ -69,7 +82,8 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan) {
                               {"activation_bytes", layer.activation_bytes}});
   }
   json["plan"] = nlohmann::ordered_json::array();
-  for (const PlanRow& row : plan.rows) json["plan"].push_back(to_json(row));
+  const size_t shown = cluster == nullptr ? plan.rows.size() : std::min(rows, plan.rows.size());
+  for (size_t i = 0; i < shown; ++i) json["plan"].push_back(to_json(plan.rows[i], cluster));
   json["left_out"] = plan.left_out;
   print("{}\n", json.dump());
 }
@@ -83,26 +97,32 @@ void print_table(const Plan& plan, const Config& config) {
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
   for (const PlanRow& row : plan.rows) {
-    const auto json = to_json(row);
     const bool chosen =
         row.schedule.name == config.pipeline.schedule && row.schedule.window == config.pipeline.accumulate;
     print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
-          row.schedule.name, row.schedule.stages, json["pipelines"].get<int>(), row.schedule.window,
-          row.recompute ? "yes" : "no", human_count(row.tokens_per_second), 100 * row.bubble_fraction,
+          row.schedule.name, row.schedule.stages, row.pipelines, row.schedule.window, row.recompute ? "yes" : "no",
+          human_count(row.tokens_per_second), 100 * row.bubble_fraction,
           human_bytes(static_cast<double>(row.peak_memory)), row.max_delay, row.max_mismatch);
   }
   print("* the configuration's own; memory is that of the worker that needs most; delay and mismatch in updates\n");
   for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
+  const PlanRow& best = plan.rows.front();
+  const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
+  print("of the fastest: {}", describe_need(best, best.tokens_per_second / tokens / best.schedule.replicas));
 }
 
 void run(const Flags& flags) {
   Config config = load_config(flags.config, flags.overrides);
-  const PlanOptions options = plan_options(config, flags);
+  PlanOptions options = plan_options(config, flags);
+  std::optional<Cluster> cluster;
+  if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
   if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data.tokens).vocabulary());
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {
-    print_json(layers, plan);
+    print_json(layers, plan, options.cluster, options.detailed_rows);
+  } else if (cluster) {
+    print_text(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config));
   } else {
     print_table(plan, config);
   }
@@ -121,6 +141,11 @@ void add_plan(CLI::App& app) {
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
       ->allow_extra_args(false);
   command->add_option("--memory", flags->memory, "What a worker has, e.g. 8GiB: leave out what does not fit");
+  command
+      ->add_option("--cluster", flags->cluster,
+                   "Hosts and links (TOML): choose stages, replicas and which workers are near each other, too")
+      ->check(some_path());
+  add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many of the fastest are told");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

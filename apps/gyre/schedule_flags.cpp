@@ -93,6 +93,8 @@ void ScheduleFlags::add_to(CLI::App& command) {
              "Copies of the whole pipeline, each on workers of its own: data parallelism");
   command.add_flag("--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
                    "Each replica updates a share of every stage, instead of the first all; on unless told otherwise");
+  command.add_flag("--by-stages", options.by_stages,
+                   "Number workers stage by stage, so that the replicas of a stage are neighbours");
   add_own_flags(command, kFlagNames, own);
   add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
 }

@@ -33,6 +33,7 @@ struct PipelineSettings {
   int64_t stages = ScheduleOptions().stages;
   int64_t replicas = ScheduleOptions().replicas;
   bool shard_optimizer = ScheduleOptions().shard_optimizer;
+  std::string worker_order = "pipelines";
   int64_t microbatch = 8;
   int64_t accumulate = ScheduleOptions().window;
   double tb_over_tf = ScheduleOptions().tb_over_tf;
@@ -57,6 +58,9 @@ struct PipelineSettings {
     visit("shard_optimizer", self.shard_optimizer, Range{},
           "each replica keeps the optimizer of a share of every stage's matrices and updates those (ZeRO stage 1), "
           "instead of the first of all; the bits are the same");
+    visit("worker_order", self.worker_order, one_of({"pipelines", "stages"}),
+          "which workers are next to each other, and so in one process or on one host: those of one pipeline, or the "
+          "replicas of one stage");
     visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow),
           "microbatches of each replica in one update's window");

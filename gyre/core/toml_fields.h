@@ -56,7 +56,7 @@ inline std::string toml_value(const T& value) {
   else {
     std::vector<std::string> parts;
     for (const auto& item : value) parts.push_back(toml_value(item));
-    return "[" + join(parts, ", ") + "]";
+    return fmt::format("[{}]", join(parts, ", "));
   }
 }
 

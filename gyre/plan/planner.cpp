@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/plan/partition.h"
+#include "gyre/plan/shapes.h"
 #include "gyre/simulate/simulator.h"
 
 namespace gyre {
@@ -29,23 +32,29 @@ std::optional<Schedule> next_servable(ScheduleOptions& options, std::string& why
   return std::nullopt;
 }
 
-PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const CostModel& costs, bool recompute) {
-  // The steady state: what twice as many microbatches take more.
-  const int64_t n = std::max<int64_t>(4 * schedule.shift, 4LL * schedule.stages / schedule.window * schedule.window);
-  const Simulation once = simulate(schedule, costs, {.microbatches = n});
-  const Simulation twice = simulate(schedule, costs, {.microbatches = 2 * n});
-  const double seconds = twice.makespan - once.makespan;
-  double busy = 0;
-  for (size_t worker = 0; worker < once.busy.size(); ++worker) busy += twice.busy[worker] - once.busy[worker];
+// What one thing sends at most.
+template <typename Bytes>
+int64_t most_of(const CostModel& costs, Bytes bytes) {
+  int64_t most = 0;
+  for (const StageCost& stage : costs.stages) most = std::max(most, stage.*bytes);
+  return most;
+}
+
+PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const CostModel& costs, bool recompute,
+                 const SteadyState& state) {
   PlanRow row;
   row.schedule = options;
   row.pipelines = schedule.pipelines;
   row.recompute = recompute;
-  row.tokens_per_second = static_cast<double>(n * costs.tokens_per_microbatch) / seconds;
-  row.bubble_fraction = 1 - busy / (seconds * static_cast<double>(once.busy.size()));
-  for (const WorkerMemory& memory : twice.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
-  row.max_delay = twice.max_delay;
-  row.max_mismatch = reads_latest(schedule.weights) ? twice.max_mismatch : 0;
+  row.tokens_per_second = static_cast<double>(state.microbatches * costs.tokens_per_microbatch) / state.seconds;
+  row.bubble_fraction = state.bubble();
+  const Simulation& simulation = state.simulation;
+  for (const WorkerMemory& memory : simulation.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
+  row.max_delay = simulation.max_delay;
+  row.max_mismatch = reads_latest(schedule.weights) ? simulation.max_mismatch : 0;
+  row.message_bytes = most_of(costs, &StageCost::output_bytes);
+  row.gradient_bytes = most_of(costs, &StageCost::gradient_bytes);
+  row.weight_bytes = most_of(costs, &StageCost::weight_bytes);
   return row;
 }
 
@@ -60,29 +69,50 @@ class Planner {
       backward += layer.backward();
     }
     plan_.tb_over_tf = backward / std::max(forward, 1e-12);
-    for (const ScheduleKind& kind : schedule_kinds().all()) add_schedule(kind);
+    if (options_.cluster == nullptr) {
+      add_shape({0, options_.workers, options_.replicas, false});
+    } else {
+      for (const Shape& shape : shapes_on(*options_.cluster, static_cast<int>(layers_.size()))) add_shape(shape);
+    }
     if (plan_.rows.empty()) fail();
     std::stable_sort(plan_.rows.begin(), plan_.rows.end(),
                      [](const PlanRow& a, const PlanRow& b) { return a.tokens_per_second > b.tokens_per_second; });
+    for (auto& [name, why] : left_out_) {
+      if (!fits_somewhere_.contains(name)) plan_.left_out.push_back(name + ": " + why);
+    }
+    if (options_.cluster != nullptr) add_details();
     return std::move(plan_);
   }
 
  private:
+  void add_shape(const Shape& shape) {
+    shape_ = shape;
+    if (options_.cluster != nullptr) places_.emplace(*options_.cluster, shape.workers * shape.replicas);
+    for (const ScheduleKind& kind : schedule_kinds().all()) add_schedule(kind);
+  }
+
   void add_schedule(const ScheduleKind& kind) {
     ScheduleOptions schedule;
     schedule.name = kind.name;
     schedule.own = options_.own.of_kind(kind.name);
-    schedule.stages = static_cast<int>(options_.workers * stages_per_worker(kind, schedule.own));
-    schedule.window = options_.window;
-    schedule.replicas = options_.replicas;
+    schedule.stages = static_cast<int>(shape_.workers * stages_per_worker(kind, schedule.own));
+    schedule.window = window();
+    schedule.replicas = shape_.replicas;
+    schedule.by_stages = shape_.by_stages;
     schedule.shard_optimizer = options_.shard_optimizer;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (kind.variants == nullptr) return add(schedule);
-    for (OptionTable& variant : kind.variants(options_.workers, schedule.own)) {
+    for (OptionTable& variant : kind.variants(shape_.workers, schedule.own)) {
       schedule.own = std::move(variant);
       add(schedule);
     }
+  }
+
+  // Of each replica, so that an update takes what the configuration says.
+  int64_t window() const {
+    const int64_t all = options_.window * options_.replicas;
+    return options_.cluster == nullptr ? options_.window : (all + shape_.replicas - 1) / shape_.replicas;
   }
 
   void add(ScheduleOptions options) {
@@ -96,16 +126,60 @@ class Planner {
     if (options_.weights) schedule->weights = *options_.weights;
     for (const bool recompute : {false, true}) {
       const CostModel costs = stage_costs(layers_, options.stages, recompute, options_.tokens_per_microbatch);
-      const PlanRow row = evaluate(options, *schedule, costs, recompute);
+      const SteadyState state = steady_state(*schedule, costs, {.places = places()});
+      PlanRow row = evaluate(options, *schedule, costs, recompute, state);
       least_ = std::min(least_, std::tuple{row.peak_memory, label(options)});
-      if (options_.memory_limit == 0 || row.peak_memory <= options_.memory_limit) {
-        plan_.rows.push_back(row);
+      if (fits(state.simulation.memory)) {
+        if (places_) place(row, *schedule, costs, state);
+        fits_somewhere_.insert(label(options));
+        plan_.rows.push_back(std::move(row));
         return;
       }
       if (recompute) {
         leave_out(options,
                   fmt::format("needs {} even with recompute", human_bytes(static_cast<double>(row.peak_memory))));
       }
+    }
+  }
+
+  const WorkerPlaces* places() const { return places_ ? &*places_ : nullptr; }
+
+  // What each worker needs is there: what --memory says, or else its host.
+  bool fits(const std::vector<WorkerMemory>& memory) const {
+    for (size_t worker = 0; worker < memory.size(); ++worker) {
+      int64_t limit = options_.memory_limit;
+      if (limit == 0 && places_) limit = places_->memory_bytes(static_cast<int>(worker));
+      if (limit > 0 && memory[worker].total() > limit) return false;
+    }
+    return true;
+  }
+
+  // What a cluster adds to a row: its hosts, and that checkpoints drain the pipeline and keep all workers waiting.
+  void place(PlanRow& row, const Schedule& schedule, const CostModel& costs, const SteadyState& state) const {
+    row.workers = schedule.workers;
+    row.hosts = places_->hosts();
+    double between = options_.checkpoint_seconds;
+    if (options_.checkpoint_every > 0) {
+      const auto microbatches = static_cast<double>(options_.checkpoint_every * schedule.window);
+      between = microbatches * state.seconds / static_cast<double>(state.microbatches);
+    }
+    if (between <= 0) return;
+    const double pause = state.fill + checkpoint_stall(costs, state.simulation.memory, places());
+    row.checkpoint_share = pause / (between + pause);
+    row.tokens_per_second *= 1 - row.checkpoint_share;
+  }
+
+  void add_details() {
+    for (size_t i = 0; i < std::min(options_.detailed_rows, plan_.rows.size()); ++i) {
+      PlanRow& row = plan_.rows[i];
+      Schedule schedule = make_schedule(row.schedule);
+      if (options_.weights) schedule.weights = *options_.weights;
+      const WorkerPlaces places(*options_.cluster, schedule.workers);
+      const CostModel costs = stage_costs(layers_, row.schedule.stages, row.recompute, options_.tokens_per_microbatch);
+      const SimulationOptions on_places{.places = &places, .links = true};
+      const SteadyState state = steady_state(schedule, costs, on_places);
+      row.losses = find_losses(schedule, costs, on_places, state);
+      row.links = use_by_class(state.simulation, places);
     }
   }
 
@@ -123,19 +197,33 @@ class Planner {
     return label;
   }
   void leave_out(const ScheduleOptions& options, const std::string& why) {
-    plan_.left_out.push_back(label(options) + ": " + why);
+    const std::string name = label(options);
+    if (options_.cluster == nullptr) return plan_.left_out.push_back(name + ": " + why);
+    // Of many shapes one reason is told, and none where another fits.
+    const auto found = std::ranges::find(left_out_, name, [](const auto& entry) { return entry.first; });
+    if (found == left_out_.end()) left_out_.emplace_back(name, why);
   }
 
   [[noreturn]] void fail() const {
     const auto& [bytes, name] = least_;
+    const std::string least = human_bytes(static_cast<double>(bytes));
+    if (options_.cluster != nullptr && options_.memory_limit == 0) {
+      throw InputError(fmt::format("no schedule fits in the memory of the cluster's workers; the least is {}, with {}",
+                                   least, name));
+    }
     throw InputError(fmt::format("no schedule fits in {} on each of {} workers; the least is {}, with {}",
-                                 human_bytes(static_cast<double>(options_.memory_limit)), options_.workers,
-                                 human_bytes(static_cast<double>(bytes)), name));
+                                 human_bytes(static_cast<double>(options_.memory_limit)),
+                                 options_.cluster == nullptr ? options_.workers : options_.cluster->workers(), least,
+                                 name));
   }
 
   const std::vector<LayerProfile>& layers_;
   const PlanOptions& options_;
+  Shape shape_;
+  std::optional<WorkerPlaces> places_;  // of the shape, on a cluster
   Plan plan_;
+  std::vector<std::pair<std::string, std::string>> left_out_;  // on a cluster: name, why
+  std::set<std::string> fits_somewhere_;
   std::tuple<int64_t, std::string> least_{std::numeric_limits<int64_t>::max(), ""};
 };
 

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "gyre/cluster/cluster.h"
+#include "gyre/plan/steady_state.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/simulate/cost_model.h"
+#include "gyre/simulate/link_use.h"
 
 namespace gyre {
 
@@ -33,6 +36,12 @@ struct PlanOptions {
   int64_t memory_limit = 0;             // bytes per worker; 0: none
   std::optional<WeightPolicy> weights;  // instead of each schedule's own
   OptionNames names = {};
+  // With a cluster its workers are shared out: `workers` is not looked at, and an update takes as many microbatches as
+  // `replicas` of `window` do, or a few more where these cannot be divided.
+  const Cluster* cluster = nullptr;
+  int64_t checkpoint_every = 0;   // updates between checkpoints; 0: only by time
+  double checkpoint_seconds = 0;  // between them otherwise; 0: none
+  size_t detailed_rows = 20;      // the fastest, of which losses and links are found
 };
 
 struct PlanRow {
@@ -44,6 +53,15 @@ struct PlanRow {
   int64_t peak_memory = 0;  // of the worker that needs most
   int64_t max_delay = 0;
   int64_t max_mismatch = 0;
+  // The most that one stage sends the next for a microbatch, as much comes back; the largest stage's gradient, which a
+  // replica sends on for every update, and its weights, which it takes then.
+  int64_t message_bytes = 0, gradient_bytes = 0, weight_bytes = 0;
+
+  // On a cluster.
+  int workers = 0, hosts = 0;
+  double checkpoint_share = 0;  // of the time: drains and stalls
+  Losses losses;                // of detailed rows
+  std::vector<ClassUse> links;
 };
 
 struct Plan {

@@ -11,6 +11,7 @@
 #include "gyre/schedule/builtins.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/worker_order.h"
 
 namespace gyre {
 Registry<ScheduleKind>& schedule_kinds() {
@@ -55,7 +56,8 @@ std::string OptionNames::of(std::string_view key) const {
 
 Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
-    return replicated(kind->build(options), options.replicas, options.shard_optimizer, options.names);
+    Schedule schedule = replicated(kind->build(options), options.replicas, options.shard_optimizer, options.names);
+    return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;
   }
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));

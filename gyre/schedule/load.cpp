@@ -10,6 +10,7 @@
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
+#include "gyre/schedule/worker_order.h"
 
 namespace gyre {
 
@@ -28,7 +29,8 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
     throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,
                                  schedule.window, options.stages, options.window));
   }
-  return replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
+  schedule = replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
+  return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;
 }
 
 }  // namespace gyre

@@ -43,7 +43,7 @@ void check_length(const Schedule& schedule, const SimulationOptions& options) {
 // Adds so many microbatches, `times` over, each time from an empty pipeline to an empty one.
 void add_stretch(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options,
                  int64_t microbatches, int64_t times, Simulation& simulation) {
-  TimedCosts timed(schedule, costs, options.places, options.links);
+  TimedCosts timed(schedule, costs, options.places, options.links, options.free_messages);
   const auto weight = static_cast<double>(times);
   const auto visit = [&](int worker, const Action& action, double start, double end) {
     simulation.busy[worker] += weight * (end - start);
@@ -183,7 +183,7 @@ std::string to_text(const Simulation& s, const WorkerPlaces* places) {
   if (s.busy.size() > kMostRows) text += fmt::format("... and {} more workers\n", s.busy.size() - kMostRows);
   if (places != nullptr) {
     text += fmt::format("on {} host{}\n", places->hosts(), places->hosts() == 1 ? "" : "s");
-    for (const ClassUse& use : use_by_class(s, *places)) text += describe(use) + "\n";
+    for (const ClassUse& use : use_by_class(s, *places)) text += fmt::format("{}\n", describe(use));
   }
   return text;
 }

@@ -19,6 +19,7 @@ struct SimulationOptions {
   const WorkerPlaces* places = nullptr;  // on a cluster, whose links and speeds are meant; else costs.link's
   bool links = false;                    // keep what went over each link
   int64_t checkpoint_every = 0;          // updates after which the pipeline drains and is saved; 0: never
+  FreeMessages free_messages = FreeMessages::None;
 };
 
 struct Simulation {

@@ -4,14 +4,16 @@
 
 namespace gyre {
 
-TimedCosts::TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use)
+TimedCosts::TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use,
+                       FreeMessages free_messages)
     : costs_(costs),
       places_(places),
       shards_(schedule.shards()),
       keeps_use_(keeps_use),
       all_free_(places == nullptr && costs.link == LinkCost{}),
+      free_messages_(free_messages),
       links_(static_cast<size_t>(schedule.workers)) {
-  if (places == nullptr) return;
+  if (places == nullptr || free_messages == FreeMessages::All) return;
   const bool any_shared = std::ranges::any_of(places->cluster().links, &LinkClass::shared);
   if (any_shared && places->hosts() > 1) count_senders(schedule);
   time_chains(schedule);
@@ -21,9 +23,14 @@ LinkCost TimedCosts::cost_of(int from, int to) const {
   if (places_ == nullptr) return costs_.link;
   const LinkClass* link = places_->link(from, to);
   if (link == nullptr) return {};
-  const bool is_divided = link->shared && !senders_.empty() && places_->host_of(from) != places_->host_of(to);
-  const int64_t senders = is_divided ? senders_[static_cast<size_t>(places_->host_of(from))] : 1;
+  const int64_t senders = shares_port(from, to) ? senders_[static_cast<size_t>(places_->host_of(from))] : 1;
   return {link->latency, link->bandwidth / static_cast<double>(std::max<int64_t>(1, senders))};
+}
+
+bool TimedCosts::shares_port(int from, int to) const {
+  if (senders_.empty() || places_->host_of(from) == places_->host_of(to)) return false;
+  const LinkClass* link = places_->link(from, to);
+  return link != nullptr && link->shared;
 }
 
 // Whose messages leave a host through a port that its workers share. Each of them gets an equal part of it: what they
@@ -43,6 +50,7 @@ void TimedCosts::count_senders(const Schedule& schedule) {
   const auto ignore = [](int, const Action&, double, double) {};
   Timeline(schedule, 2 * schedule.shift, notes, ignore).run();
   senders_.resize(static_cast<size_t>(places_->hosts()));
+  port_free_at_.resize(static_cast<size_t>(schedule.workers));
   for (int worker = 0; worker < schedule.workers; ++worker) {
     if (sends[static_cast<size_t>(worker)]) ++senders_[static_cast<size_t>(places_->host_of(worker))];
   }

@@ -1,6 +1,6 @@
 // The cost model as the timeline asks for it: what an action takes on its worker, and when a message arrives, with a
-// queue on every directed link. Links are alike, or those between the places that the workers of a cluster have. Shards
-// of a stage are taken to be alike.
+// queue on every directed link, or port that links share. Links are alike, or those between the places that the workers
+// of a cluster have. Shards of a stage are taken to be alike.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,9 @@
 #include "gyre/simulate/cost_model.h"
 
 namespace gyre {
+
+// Messages that are taken to cost nothing, to see what they cost: those of updates, or all.
+enum class FreeMessages { None, OfUpdates, All };
 
 // What went over a directed link between two workers.
 struct LinkUse {
@@ -27,22 +30,25 @@ struct LinkUse {
 class TimedCosts {
  public:
   // places: null where all links are `costs.link` and all workers alike. keeps_use: for uses(). All outlive it.
-  TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use);
+  TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use,
+             FreeMessages free_messages = FreeMessages::None);
 
   double duration(int worker, const Action& action) const {
     const double seconds = costs_.duration(action) / (action.kind == ActionKind::Update ? shards_ : 1);
     return places_ == nullptr ? seconds : seconds / places_->speed(worker);
   }
   double arrival(MessageKind kind, int from, int to, int stage, double at) {
-    if (all_free_ && !keeps_use_) return at;
+    if ((all_free_ && !keeps_use_) || is_free(kind)) return at;
     Link& link = find(from, to);
     const int64_t bytes = message_bytes(kind, stage);
     if (keeps_use_) link.bytes[static_cast<size_t>(kind)] += bytes;
     if (link.cost == LinkCost{}) return at;
-    link.free_at = std::max(at, link.free_at) + static_cast<double>(bytes) / link.cost.bandwidth;
-    return link.free_at + link.cost.latency;
+    double& free_at = link.through_port ? port_free_at_[static_cast<size_t>(from)] : link.free_at;
+    free_at = std::max(at, free_at) + static_cast<double>(bytes) / link.cost.bandwidth;
+    return free_at + link.cost.latency;
   }
   double passing_on(MessageKind kind, int stage) const {
+    if (is_free(kind)) return 0;
     if (places_ == nullptr) return passing_on(costs_.link, kind, stage);
     return (kind == MessageKind::Reduce ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
   }
@@ -55,6 +61,7 @@ class TimedCosts {
     int to;
     double free_at;
     LinkCost cost;
+    bool through_port;
     std::array<int64_t, kMessageKinds> bytes{};
   };
 
@@ -62,9 +69,16 @@ class TimedCosts {
   Link& find(int from, int to) {
     auto& links = links_[static_cast<size_t>(from)];
     const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) { return link.to == to; });
-    return found != links.end() ? *found : links.emplace_back(Link{to, 0, cost_of(from, to), {}});
+    return found != links.end() ? *found
+                                : links.emplace_back(Link{to, 0, cost_of(from, to), shares_port(from, to), {}});
+  }
+  bool is_free(MessageKind kind) const {
+    if (free_messages_ == FreeMessages::None) return false;
+    return free_messages_ == FreeMessages::All || (kind != MessageKind::Activation && kind != MessageKind::Gradient);
   }
   LinkCost cost_of(int from, int to) const;
+  // Whether it goes through its host's port, whose bandwidth is for all that the sender has for other hosts.
+  bool shares_port(int from, int to) const;
   int64_t message_bytes(MessageKind kind, int stage) const {
     const bool is_shard = kind == MessageKind::Sum || kind == MessageKind::Broadcast;
     return costs_.message_bytes(kind, stage) / (is_shard ? shards_ : 1);
@@ -77,8 +91,10 @@ class TimedCosts {
   const WorkerPlaces* places_;
   int shards_;
   bool keeps_use_, all_free_;
+  FreeMessages free_messages_;
   std::vector<std::vector<Link>> links_;          // [from]
   std::vector<int64_t> senders_;                  // [host]: workers that use its port; empty where no port is shared
+  std::vector<double> port_free_at_;              // [worker]: when its part of the port has sent all so far
   std::vector<double> next_in_chain_, to_owner_;  // [stage]
 };
 

@@ -56,6 +56,30 @@ std::vector<Histogram> times(std::vector<Histogram> histograms, int64_t factor) 
   return histograms;
 }
 
+TEST(Replicas, AreTheSameUnderOtherNumbersOfWorkers) {
+  for (ScheduleOptions options : every_kind()) {
+    options.replicas = 3;
+    const Schedule by_pipelines = make_schedule(options);
+    options.by_stages = true;
+    const Schedule by_stages = make_schedule(options);
+    const std::string name = name_of(options, 3);
+    validate(by_stages);
+    EXPECT_EQ(makespan(by_stages, 4 * by_stages.shift, ComputeCosts{}),
+              makespan(by_pipelines, 4 * by_pipelines.shift, ComputeCosts{}))
+        << name;
+    const int each = by_pipelines.workers / 3;
+    for (int pipeline = 0; pipeline < by_pipelines.pipelines; ++pipeline) {
+      for (int stage = 0; stage < by_pipelines.stages; ++stage) {
+        const int before = by_pipelines.worker_of(pipeline, stage);
+        ASSERT_EQ(by_stages.worker_of(pipeline, stage), before % each * 3 + before / each) << name;
+      }
+    }
+    for (int worker = 0; worker < by_pipelines.workers; ++worker) {
+      ASSERT_EQ(by_stages.programs[worker % each * 3 + worker / each].period, by_pipelines.programs[worker].period);
+    }
+  }
+}
+
 TEST(Replicas, HaveTheDelaysOfOneUnderEverySchedule) {
   for (ScheduleOptions options : every_kind()) {
     const Schedule one = make_schedule(options);

@@ -79,13 +79,16 @@ TEST(SimulateCluster, SpeedsScaleWhatWorkersDo) {
   EXPECT_DOUBLE_EQ(slow.busy[2], 2 * slow.busy[0]);
 }
 
-TEST(SimulateCluster, ASlowHopHoldsUpAWholeReductionOnce) {
+TEST(SimulateCluster, TheWorstHopHoldsUpAWholeReductionOnce) {
   // Gradients of 1 GB take 0.1 within a host and 1 between; through a chain of parts the slow hop is what counts.
   CostModel costs = uniform_costs(2);
   costs.stages[0].gradient_bytes = 1'000'000'000;
   const Cluster cluster = cluster_of(2, 4, {0, 1e10}, {0, 1e9});
-  const double one = run(cluster, {"gpipe", 1, 2, 2}, 4, costs).makespan;   // one host
-  const double all = run(cluster, {"gpipe", 1, 2, 8}, 16, costs).makespan;  // both
+  ScheduleOptions options{"gpipe", 1, 2, 2};
+  options.shard_optimizer = false;
+  const double one = run(cluster, options, 4, costs).makespan;  // one host
+  options.replicas = 8;
+  const double all = run(cluster, options, 16, costs).makespan;  // both
   EXPECT_NEAR(one, 6 + 0.1, 1e-9);
   EXPECT_GT(all, 6 + 1);
   EXPECT_LT(all, 6 + 1.05);
@@ -107,6 +110,18 @@ TEST(SimulateCluster, WorkersOfAHostShareItsPort) {
   const double shared = pipeline();
   cluster.links[1].shared = false;
   EXPECT_DOUBLE_EQ(pipeline(), shared);
+}
+
+TEST(SimulateCluster, MessagesToSeveralHostsGoThroughAPortOneByOne) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].weight_bytes = 1000;
+  Cluster cluster = cluster_of(3, 1, {0, 1e18}, {0, 1000});
+  ScheduleOptions options{"gpipe", 1, 2, 3};
+  options.shard_optimizer = false;
+  // Each of two windows takes 6, and the new weights 1 to each of two hosts.
+  EXPECT_NEAR(run(cluster, options, 12, costs).makespan, 2 * (6 + 1), 1e-9);
+  cluster.links[1].shared = true;
+  EXPECT_NEAR(run(cluster, options, 12, costs).makespan, 2 * (6 + 2), 1e-9);
 }
 
 TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {

@@ -1,0 +1,133 @@
+#include "plan_on_cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "gyre/cluster/worker_places.h"
+#include "gyre/core/text.h"
+#include "gyre/core/toml_fields.h"
+
+namespace gyre::app {
+namespace {
+
+constexpr size_t kMostHostsInCommand = 16;
+
+std::string percent(double share) {
+  return fmt::format("{:.1f}%", 100 * share);
+}
+
+int64_t tokens_per_update(const PlanRow& row, const Config& config) {
+  return config.pipeline.microbatch * config.model.context * row.schedule.window * row.schedule.replicas;
+}
+
+std::string table_row(const PlanRow& row, const Config& config) {
+  const ScheduleOptions& schedule = row.schedule;
+  return fmt::format(
+      "  {:<18} {:>5} {:>6} {:>8} {:<9} {:>9} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8} {:>10} {:>11} {:>10} {:>5}\n",
+      schedule.name, row.hosts, schedule.stages, schedule.replicas,
+      schedule.replicas == 1 ? "" : (schedule.by_stages ? "stages" : "pipelines"), row.pipelines,
+      human_count(static_cast<double>(tokens_per_update(row, config))), row.recompute ? "yes" : "no",
+      human_count(row.tokens_per_second), percent(row.losses.bubble), percent(row.losses.imbalance),
+      percent(row.losses.messages), percent(row.losses.reductions), percent(row.checkpoint_share),
+      human_bytes(static_cast<double>(row.peak_memory)), row.max_delay);
+}
+
+// "network: ..." of what one pipeline, and one update, send.
+std::string describe_network(const PlanRow& row, const Config& config) {
+  const double microbatches = row.tokens_per_second /
+                              static_cast<double>(config.pipeline.microbatch * config.model.context) /
+                              row.schedule.replicas;
+  std::string text = describe_need(row, microbatches);
+  for (const ClassUse& use : row.links) text += fmt::format("         {}\n", describe(use));
+  return text;
+}
+
+}  // namespace
+
+std::string describe_need(const PlanRow& row, double microbatches_per_second) {
+  const auto bytes = static_cast<double>(row.message_bytes);
+  std::string text =
+      fmt::format("network: from stage to stage {} a microbatch, and as much back: {}/s each way in each replica\n",
+                  human_bytes(bytes), human_bytes(bytes * microbatches_per_second));
+  if (row.pipelines > 1) {
+    text += fmt::format(
+        "         and for every update up to {} of gradients and {} of weights for each copy of a stage\n",
+        human_bytes(static_cast<double>(row.gradient_bytes)), human_bytes(static_cast<double>(row.weight_bytes)));
+  }
+  return text;
+}
+
+void add_cluster_fields(const PlanRow& row, nlohmann::ordered_json& json) {
+  json["hosts"] = row.hosts;
+  json["workers"] = row.workers;
+  json["worker_order"] = row.schedule.by_stages ? "stages" : "pipelines";
+  json["lost"] = {{"bubble", row.losses.bubble},
+                  {"imbalance", row.losses.imbalance},
+                  {"messages", row.losses.messages},
+                  {"reductions", row.losses.reductions},
+                  {"checkpoints", row.checkpoint_share}};
+  json["links"] = nlohmann::ordered_json::array();
+  for (const ClassUse& use : row.links) json["links"].push_back(to_json(use));
+}
+
+std::string pipeline_lines(const PlanRow& row, double tb_over_tf) {
+  const ScheduleOptions& schedule = row.schedule;
+  std::string text = fmt::format(
+      "[pipeline]\nschedule = {}\nstages = {}\nreplicas = {}\nworker_order = \"{}\"\naccumulate = {}\nrecompute = "
+      "{}\ntb_over_tf = {:.2f}\n",
+      toml_string(schedule.name), schedule.stages, schedule.replicas, schedule.by_stages ? "stages" : "pipelines",
+      schedule.window, row.recompute, tb_over_tf);
+  std::string own;
+  schedule.own.each_option(
+      [&](const char* key, const auto& value, auto&&...) { own += fmt::format("{} = {}\n", key, toml_value(value)); });
+  return own.empty() ? text : fmt::format("{}\n[pipeline.{}]\n{}", text, schedule.name, own);
+}
+
+std::string launch_command(const PlanRow& row, const Cluster& cluster, const std::string& config_file) {
+  const int64_t together = cluster.settings.workers_per_process;
+  const int64_t processes = row.workers / together;
+  if (processes == 1) return fmt::format("gyre train {}", config_file);
+  if (row.hosts == 1) return fmt::format("gyre launch -n {} -- train {}", processes, config_file);
+  const std::string train = fmt::format("gyre train {} --interface INTERFACE", config_file);
+  const auto used = static_cast<size_t>(row.hosts);
+  if (used > kMostHostsInCommand) {
+    return fmt::format(
+        "mpirun -n {} --hostfile HOSTS {}\n(HOSTS: the first {} hosts of the cluster in its order, each with "
+        "a slot for every process)",
+        processes, train, used);
+  }
+  const WorkerPlaces places(cluster, row.workers);
+  std::vector<std::string> hosts;
+  for (size_t host = 0; host < used; ++host) {
+    hosts.push_back(
+        fmt::format("{}:{}", cluster.hosts[host].name, places.workers_on(static_cast<int>(host)) / together));
+  }
+  return fmt::format("mpirun -n {} --host {} {}", processes, join(hosts, ","), train);
+}
+
+std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster, const Config& config,
+                          const std::string& config_file) {
+  std::string text = fmt::format(
+      "a backward takes {:.2f} forwards; the cluster has {} workers on {} host{}\n"
+      "  {:<18} {:>5} {:>6} {:>8} {:<9} {:>9} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8} {:>10} {:>11} {:>10} {:>5}\n",
+      plan.tb_over_tf, cluster.workers(), cluster.hosts.size(), cluster.hosts.size() == 1 ? "" : "s", "schedule",
+      "hosts", "stages", "replicas", "near", "pipelines", "an update", "recompute", "tokens/s", "bubble", "imbalance",
+      "messages", "reductions", "checkpoints", "memory", "delay");
+  const size_t shown = std::min(rows, plan.rows.size());
+  for (size_t i = 0; i < shown; ++i) text += table_row(plan.rows[i], config);
+  if (plan.rows.size() > shown)
+    text += fmt::format("  and {} more, which are slower (--rows)\n", plan.rows.size() - shown);
+  text +=
+      "near: which workers are next to each other; an update: its tokens; bubble to checkpoints: shares of the time "
+      "that "
+      "are lost to them\n";
+  for (const std::string& reason : plan.left_out) text += fmt::format("left out: {}\n", reason);
+  const PlanRow& best = plan.rows.front();
+  return fmt::format("{}\nthe fastest:\n\n{}\n{}\n{}\n", text, pipeline_lines(best, plan.tb_over_tf),
+                     describe_network(best, config), launch_command(best, cluster, config_file));
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,66 @@
+#include "gyre/plan/steady_state.h"
+
+#include <algorithm>
+
+namespace gyre {
+namespace {
+
+// Stages of equal cost, on workers of the cluster's mean speed.
+CostModel balanced(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places) {
+  double speed = 1;
+  if (places != nullptr) {
+    speed = 0;
+    for (int worker = 0; worker < schedule.workers; ++worker) speed += places->speed(worker) / schedule.workers;
+  }
+  StageCost mean;
+  mean.forward = mean.backward = mean.backward_input = mean.backward_weights = 0;
+  const double part = 1 / (speed * static_cast<double>(costs.stages.size()));
+  for (const StageCost& stage : costs.stages) {
+    mean.forward += part * stage.forward;
+    mean.backward += part * stage.backward;
+    mean.backward_input += part * stage.backward_input;
+    mean.backward_weights += part * stage.backward_weights;
+    mean.update += part * stage.update;
+    mean.adopt += part * stage.adopt;
+  }
+  CostModel model;
+  model.tokens_per_microbatch = costs.tokens_per_microbatch;
+  model.stages = {mean};
+  return model;
+}
+
+}  // namespace
+
+SteadyState steady_state(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
+  SteadyState state;
+  // What twice as many microbatches take more.
+  state.microbatches = std::max<int64_t>(4 * schedule.shift, 4LL * schedule.stages / schedule.window * schedule.window);
+  SimulationOptions of = options;
+  of.microbatches = state.microbatches;
+  const Simulation once = simulate(schedule, costs, of);
+  of.microbatches *= 2;
+  state.simulation = simulate(schedule, costs, of);
+  state.seconds = state.simulation.makespan - once.makespan;
+  state.fill = std::max(0.0, once.makespan - state.seconds);
+  for (size_t worker = 0; worker < once.busy.size(); ++worker) {
+    state.busy += (state.simulation.busy[worker] - once.busy[worker]) / static_cast<double>(once.busy.size());
+  }
+  return state;
+}
+
+Losses find_losses(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options,
+                   const SteadyState& found) {
+  SimulationOptions without = options;
+  without.links = false;
+  without.free_messages = FreeMessages::OfUpdates;
+  const double no_reductions = steady_state(schedule, costs, without).seconds;
+  without.free_messages = FreeMessages::All;
+  const double no_messages = steady_state(schedule, costs, without).seconds;
+  const SteadyState alike = steady_state(schedule, balanced(schedule, costs, options.places), {});
+  // Waiting in one place may hide waiting in another: nothing is gained by a cost.
+  const auto share = [&](double more) { return std::max(0.0, more) / found.seconds; };
+  return {share(alike.seconds - alike.busy), share(no_messages - alike.seconds), share(no_reductions - no_messages),
+          share(found.seconds - no_reductions)};
+}
+
+}  // namespace gyre

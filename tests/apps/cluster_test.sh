@@ -1,0 +1,53 @@
+# gyre plan --cluster: a plan for two workers of this host, which is then trained as it says; the order of workers, which changes
+# no bit; the table of weak scaling in the docs.
+source_of_gyre=$(realpath "$(dirname "$0")/../..")
+source "$(dirname "$0")/common.sh"
+
+cat >cluster.toml <<'TOML'
+[cluster]
+within_host = "host"
+[links.host]
+latency = 5e-5
+bandwidth = 1e9
+[[hosts]]
+name = "here"
+workers = 2
+memory = "4GiB"
+TOML
+
+# What it prints can be put into a configuration and started.
+"$gyre" plan run.toml --cluster cluster.toml --rows 5 >plan.txt
+grep -q '^network: from stage to stage .* a microbatch' plan.txt || fail "no need of the network: $(cat plan.txt)"
+[ "$(grep -cE '^  (gpipe|[a-z0-9-]+) +1 ' plan.txt)" -eq 5 ] || fail "not five rows: $(cat plan.txt)"
+settings=$(sed -n '/^\[pipeline\]$/,/^$/s/^\([a-z_]*\) = /--set=pipeline.\1=/p' plan.txt)
+own=$(sed -n '/^\[pipeline\.[a-z0-9-]*\]$/,/^$/p' plan.txt)
+table=$(sed -n 's/^\[\(pipeline\.[a-z0-9-]*\)\]$/\1/p' plan.txt)
+[ -z "$own" ] || settings="$settings $(sed -n "s/^\([a-z_]*\) = /--set=$table.\1=/p" <<<"$own")"
+command=$(tail -n 1 plan.txt)
+case $command in "gyre launch -n 2 -- train run.toml" | "gyre train run.toml") ;; *) fail "not a command for this host: $command" ;; esac
+eval "\"\$gyre\" ${command#gyre } $(tr '\n' ' ' <<<"$settings") --set run.updates=4 --out planned" >out.txt 2>err.txt || fail "the plan cannot be trained: $settings: $(cat err.txt)"
+"$gyre" plan run.toml --cluster cluster.toml --rows 3 --json >plan.json
+python3 - plan.json <<'PY' || fail "the plan's JSON: $(head -c 2000 plan.json)"
+import json, sys
+rows = json.load(open(sys.argv[1]))["plan"]
+assert len(rows) == 3
+assert all(a["tokens_per_second"] >= b["tokens_per_second"] for a, b in zip(rows, rows[1:]))
+for row in rows:
+    assert row["hosts"] == 1 and row["workers"] <= 2 and row["worker_order"] == "pipelines"
+    assert set(row["lost"]) == {"bubble", "imbalance", "messages", "reductions", "checkpoints"}
+PY
+refuses "no schedule fits in the memory of the cluster's workers" sh -c "sed 's/4GiB/4KiB/' cluster.toml >small.toml; '$gyre' plan run.toml --cluster small.toml"
+refuses "empty.toml: has no host" sh -c ">empty.toml; '$gyre' plan run.toml --cluster empty.toml"
+
+# Workers numbered stage by stage: each process then has both replicas of a stage. The same bits.
+two=(--set pipeline.stages=2 --set pipeline.replicas=2 --set run.updates=20)
+"$gyre" train run.toml --out by-pipelines "${two[@]}" --set pipeline.executor=replay >/dev/null 2>&1
+"$gyre" launch -n 2 -- train run.toml --out by-stages "${two[@]}" --set pipeline.worker_order=stages >/dev/null 2>err.txt || fail "$(cat err.txt)"
+diff <(losses by-pipelines) <(losses by-stages) >difference || fail "losses differ: $(head -n 3 difference)"
+cmp {by-pipelines,by-stages}/checkpoints/step-00000020/model.safetensors || fail "weights differ"
+
+# The first rows of the table in the docs.
+"$source_of_gyre/bench/weak_scaling" 16 "$gyre" >table.txt
+while read -r row; do
+  grep -qxF "$row" "$source_of_gyre/docs/benchmarks.md" || fail "not in docs/benchmarks.md: $row"
+done <table.txt
