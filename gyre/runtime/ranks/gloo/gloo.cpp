@@ -99,8 +99,11 @@ class Deadline {
 
 // c10d writes what has gone wrong to stderr, beside the exception that says it. Who wants its lines asks for them.
 void quiet_c10d() {
-  constexpr int kFatal = 3;
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+  static std::once_flag once;  // a process has one such level
+  std::call_once(once, [] {
+    constexpr int kFatal = 3;
+    if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+  });
 }
 
 // Later versions would use libuv, which not every build of theirs has.
