@@ -70,8 +70,7 @@ void compare(const std::string& name, int64_t updates) {
   RunMeasurements measurements;
   measurements.add(segment, report, 0);
   const Simulation simulation = simulate(
-      pipeline.schedule(),
-      measurements.cost_model(pipeline, optimizer_bytes(executor->states(pipeline)), batches.tokens_per_batch()),
+      pipeline.schedule(), measurements.cost_model(pipeline, optimizer_bytes(pipeline), batches.tokens_per_batch()),
       {.microbatches = report.microbatches});
   const double measured = static_cast<double>(report.microbatches * batches.tokens_per_batch()) / report.seconds;
   fmt::print("{:<18} measured {:>8.0f} predicted {:>8.0f} tokens/s, ratio {:.3f}\n", name, measured,

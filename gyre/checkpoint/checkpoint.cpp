@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <utility>
 
-#include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
-#include "gyre/core/files.h"
 
 namespace gyre {
 namespace {
@@ -55,17 +55,18 @@ void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>&
   for (const fs::path& left : unfinished(checkpoints)) remove_tree(left, files);
 }
 
-// All but the newest `keep`; 0 keeps all.
-std::vector<int64_t> obsolete(const fs::path& checkpoints, int64_t keep) {
+std::vector<int64_t> obsolete(const fs::path& checkpoints, Retention retention) {
   auto steps = list_checkpoints(checkpoints);
-  const size_t kept = keep > 0 ? static_cast<size_t>(keep) : steps.size();
+  const size_t kept = retention.newest > 0 ? static_cast<size_t>(retention.newest) : steps.size();
   steps.resize(steps.size() - std::min(steps.size(), kept));
+  std::erase_if(steps, [&](int64_t step) { return retention.every > 0 && step % retention.every == 0; });
   return steps;
 }
 
 // Checkpoints that may go before the next save; the newest always stays.
-std::vector<int64_t> obsolete_with_the_next(const fs::path& checkpoints, int64_t keep) {
-  return obsolete(checkpoints, keep == 0 ? 0 : std::max<int64_t>(1, keep - 1));
+std::vector<int64_t> obsolete_with_the_next(const fs::path& checkpoints, Retention retention) {
+  if (retention.newest > 0) retention.newest = std::max<int64_t>(1, retention.newest - 1);
+  return obsolete(checkpoints, retention);
 }
 
 int64_t bytes_in(const fs::path& directory) {
@@ -78,57 +79,111 @@ int64_t bytes_in(const fs::path& directory) {
   return bytes;
 }
 
-// What to do about a damaged checkpoint.
-std::string advice(const fs::path& checkpoints, int64_t step) {
+std::optional<int64_t> step_before(const fs::path& checkpoints, int64_t step) {
   const auto steps = list_checkpoints(checkpoints);
   const auto here = std::find(steps.begin(), steps.end(), step);
-  const std::string directory = (checkpoints / directory_name(step)).string();
-  if (here == steps.begin() || here == steps.end()) return "there is none before it; start another run";
-  return fmt::format("remove {} to continue from step {}", directory, *(here - 1));
+  return here == steps.begin() || here == steps.end() ? std::nullopt : std::optional(*(here - 1));
 }
 
 }  // namespace
 
-void save_checkpoint(const fs::path& checkpoints, const CheckpointState& state, int64_t keep, FileSystem& files) {
-  {
-    DirectoryUnderConstruction directory(checkpoints / (kTemporary + directory_name(state.step)), files);
-    const WrittenFile model = write_safetensors(directory.path() / kModelFile, state.weights, files);
-    const WrittenFile optimizer = write_safetensors(directory.path() / kOptimizerFile, state.optimizer, files);
-    FileWriter manifest(directory.path() / kManifest, files);
-    manifest.write(to_text(Manifest{state, {{kModelFile, model}, {kOptimizerFile, optimizer}}}));
-    manifest.close();
-    directory.complete(checkpoints / directory_name(state.step));
-  }
-  remove_obsolete(checkpoints, keep, files);
-}
-
-void remove_obsolete(const fs::path& checkpoints, int64_t keep, FileSystem& files) {
-  remove_checkpoints(checkpoints, obsolete(checkpoints, keep), files);
-}
-
-int64_t checkpoint_bytes(const NamedTensors& weights, const NamedTensors& optimizer) {
-  constexpr int64_t kHeader = 256;  // of a tensor, with its name: more than it takes
-  constexpr int64_t kManifestAndDirectory = 1 << 16;
-  int64_t bytes = kManifestAndDirectory;
-  for (const NamedTensors* tensors : {&weights, &optimizer}) {
-    for (const auto& [name, tensor] : *tensors) {
-      bytes += static_cast<int64_t>(tensor.nbytes() + name.size()) + kHeader;
+std::vector<WrittenShard> write_shards(const fs::path& directory, const NamedTensors& weights,
+                                       const NamedTensors& optimizer, const ShardNumbers& numbers, FileSystem& files) {
+  std::vector<WrittenShard> written;
+  const auto write = [&](Part part, const NamedTensors& tensors, ShardNumber number) {
+    WrittenShard& shard = written.emplace_back();
+    shard.part = part;
+    shard.name = shard_name(part, number);
+    shard.file = write_safetensors(directory / shard.name, tensors, files);
+    for (const auto& [name, tensor] : tensors) {
+      shard.tensors.push_back(name);
+      shard.tensor_bytes += tensor.nbytes();
     }
+  };
+  if (numbers.model) write(Part::Model, weights, *numbers.model);
+  if (numbers.optimizer) write(Part::Optimizer, optimizer, *numbers.optimizer);
+  return written;
+}
+
+CheckpointUnderConstruction::CheckpointUnderConstruction(const fs::path& checkpoints, int64_t step, FileSystem& files,
+                                                         const std::string& attempt)
+    : target_(checkpoints / directory_name(step)),
+      files_(files),
+      directory_(checkpoints / (kTemporary + directory_name(step) + attempt), files) {}
+
+void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const std::vector<WrittenShard>& shards) {
+  Manifest manifest{record, {}};
+  const auto add = [&](const std::string& name, const std::string& text) {
+    FileWriter writer(directory() / name, files_);
+    writer.write(text);
+    writer.close();
+    Checksum checksum;
+    checksum.update(text.data(), text.size());
+    manifest.files[name] = {writer.bytes_written(), checksum.hex()};
+  };
+  for (const WrittenShard& shard : shards) manifest.files[shard.name] = shard.file;
+  for (const Part part : kParts) {
+    ShardIndex index;
+    bool several = false;
+    for (const WrittenShard& shard : shards) {
+      if (shard.part != part) continue;
+      several |= shard.name != shard_name(part, {});
+      index.total_size += shard.tensor_bytes;
+      for (const std::string& tensor : shard.tensors) {
+        const auto [other, is_new] = index.weight_map.emplace(tensor, shard.name);
+        if (is_new) continue;
+        throw RunError(
+            fmt::format("{}: '{}' is in {} and in {}", directory().string(), tensor, other->second, shard.name));
+      }
+    }
+    if (several) add(index_name(part), to_text(index));
+  }
+  for (const auto& [name, file] : manifest.files) {
+    std::error_code error;
+    if (fs::file_size(directory() / name, error) == file.bytes && !error) continue;
+    throw RunError(
+        fmt::format("{}: is not as it was written: the directory is not the same for all processes of the "
+                    "run, or somebody changed it",
+                    (directory() / name).string()));
+  }
+  FileWriter writer(directory() / kManifest, files_);
+  writer.write(to_text(manifest));
+  writer.close();
+  directory_.complete(target_);
+}
+
+void remove_obsolete(const fs::path& checkpoints, Retention retention, FileSystem& files) {
+  remove_checkpoints(checkpoints, obsolete(checkpoints, retention), files);
+}
+
+int64_t shard_bytes(const NamedTensors& tensors) {
+  constexpr int64_t kHeader = 384;  // of a tensor, with its name and its line in an index: more than it takes
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) {
+    bytes += static_cast<int64_t>(tensor.nbytes() + 2 * name.size()) + kHeader;
   }
   return bytes;
 }
 
-int64_t room_to_make(const fs::path& checkpoints, int64_t keep) {
+int64_t room_to_make(const fs::path& checkpoints, Retention retention) {
   int64_t bytes = 0;
-  for (const int64_t step : obsolete_with_the_next(checkpoints, keep)) {
+  for (const int64_t step : obsolete_with_the_next(checkpoints, retention)) {
     bytes += bytes_in(checkpoints / directory_name(step));
   }
   for (const fs::path& left : unfinished(checkpoints)) bytes += bytes_in(left);
   return bytes;
 }
 
-void make_room(const fs::path& checkpoints, int64_t keep, FileSystem& files) {
-  remove_checkpoints(checkpoints, obsolete_with_the_next(checkpoints, keep), files);
+void make_room(const fs::path& checkpoints, Retention retention, FileSystem& files) {
+  remove_checkpoints(checkpoints, obsolete_with_the_next(checkpoints, retention), files);
+}
+
+fs::path set_aside(const fs::path& checkpoints, int64_t step, FileSystem& files) {
+  const fs::path aside = checkpoints / ("damaged-" + directory_name(step));
+  remove_tree(aside, files);
+  rename_path(checkpoints / directory_name(step), aside, files);
+  sync_directory(checkpoints, files);
+  return aside;
 }
 
 std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {
@@ -149,34 +204,90 @@ std::optional<int64_t> latest_checkpoint(const fs::path& checkpoints) {
   return steps.empty() ? std::nullopt : std::optional(steps.back());
 }
 
-CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, CheckpointParts parts) {
-  const fs::path directory = checkpoints / directory_name(step);
-  const auto damaged = [&](const char* file, const std::string& what) -> InputError {
-    return InputError(fmt::format("{}: {}; the checkpoint is damaged: {}", (directory / file).string(), what,
-                                  advice(checkpoints, step)));
-  };
-  std::error_code none;
-  if (!fs::exists(directory / kManifest, none)) throw damaged(kManifest, "is missing");
-  const std::string text = read_file(directory / kManifest);
-  const Manifest manifest = [&] {
-    try {
-      return parse_manifest(text);
-    } catch (const NewerManifest& error) {
-      throw InputError(fmt::format("{}: {}", (directory / kManifest).string(), error.what()));
-    } catch (const InputError& error) {
-      throw damaged(kManifest, error.what());
-    }
-  }();
-  for (const auto& [file, written] : manifest.files) {
-    if (parts == CheckpointParts::WeightsOnly && file != kModelFile) continue;
-    if (!fs::is_regular_file(directory / file)) throw damaged(file.c_str(), "is missing");
-    if (fs::file_size(directory / file) != written.bytes) throw damaged(file.c_str(), "its size differs");
-    if (file_checksum(directory / file) != written.checksum) throw damaged(file.c_str(), "its checksum differs");
+DamagedCheckpoint::DamagedCheckpoint(std::string fault, const std::string& advice)
+    : InputError(fmt::format("{}; the checkpoint is damaged: {}", fault, advice)), fault_(std::move(fault)) {}
+
+CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step)
+    : checkpoints_(std::move(checkpoints)), step_(step), directory_(checkpoints_ / directory_name(step)) {
+  check_is_there(kManifest);
+  const std::string text = read_file(directory_ / kManifest);
+  try {
+    manifest_ = parse_manifest(text);
+  } catch (const NewerManifest& error) {
+    throw InputError(fmt::format("{}: {}", path_of(kManifest), error.what()));
+  } catch (const InputError& error) {
+    throw damaged(kManifest, error.what());
   }
-  CheckpointState state{manifest.record, {}, {}};
-  if (state.step != step) throw damaged(kManifest, "is of another step");
-  state.weights = read_safetensors(directory / kModelFile);
-  if (parts == CheckpointParts::All) state.optimizer = read_safetensors(directory / kOptimizerFile);
+  if (manifest_.record.step != step) throw damaged(kManifest, "is of another step");
+}
+
+DamagedCheckpoint CheckpointReader::damaged(const std::string& fault) const {
+  const auto before = step_before(checkpoints_, step_);
+  return {fault, before ? fmt::format("remove {} to continue from step {}", directory_.string(), *before)
+                        : "there is none before it; start another run"};
+}
+
+void CheckpointReader::check_is_there(const std::string& file) const {
+  std::error_code none;
+  if (fs::is_regular_file(directory_ / file, none)) return;
+  const auto before = step_before(checkpoints_, step_);
+  throw InputError(
+      fmt::format("{}: is missing; put it back{}", path_of(file),
+                  before ? fmt::format(", or remove {} to continue from step {}", directory_.string(), *before)
+                         : ", there is no checkpoint before it"));
+}
+
+void CheckpointReader::check_file(const std::string& file) const {
+  const WrittenFile& written = manifest_.files.at(file);
+  check_is_there(file);
+  if (fs::file_size(directory_ / file) != written.bytes) throw damaged(file, "its size differs");
+  if (file_checksum(directory_ / file) != written.checksum) throw damaged(file, "its checksum differs");
+}
+
+std::vector<std::string> CheckpointReader::shards_with(Part part, const WantedTensors& wanted) const {
+  const auto shards = shards_of(manifest_, part);
+  if (shards.size() == 1 || !wanted) return shards;
+  const std::string name = index_name(part);
+  check_file(name);
+  std::set<std::string> with;
+  try {
+    for (const auto& [tensor, file] : parse_shard_index(read_file(directory_ / name)).weight_map) {
+      if (wanted(tensor)) with.insert(file);
+    }
+  } catch (const InputError& error) {
+    throw damaged(name, error.what());
+  }
+  return {with.begin(), with.end()};
+}
+
+NamedTensors CheckpointReader::read(Part part, const WantedTensors& wanted) const {
+  NamedTensors tensors;
+  for (const std::string& file : shards_with(part, wanted)) {
+    if (manifest_.files.count(file) == 0) throw damaged(index_name(part), "names a file that the manifest does not");
+    check_file(file);
+    tensors.merge(read_safetensors(directory_ / file, wanted));
+  }
+  return tensors;
+}
+
+void CheckpointReader::check() const {
+  for (const auto& [file, written] : manifest_.files) check_file(file);
+}
+
+int64_t CheckpointReader::parameter_count() const {
+  int64_t count = 0;
+  for (const std::string& file : shards_of(manifest_, Part::Model)) {
+    check_is_there(file);
+    count += count_elements(directory_ / file);
+  }
+  return count;
+}
+
+CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, CheckpointParts parts) {
+  const CheckpointReader reader(checkpoints, step);
+  CheckpointState state{reader.record(), {}, {}};
+  state.weights = reader.read(Part::Model);
+  if (parts == CheckpointParts::All) state.optimizer = reader.read(Part::Optimizer);
   return state;
 }
 

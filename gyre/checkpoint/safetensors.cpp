@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "gyre/checkpoint/format/safetensors_header.h"
@@ -65,17 +67,27 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTens
   return {writer.bytes_written(), checksum.hex()};
 }
 
-NamedTensors read_safetensors(const std::filesystem::path& path) {
+NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTensors& wanted) {
   const MappedFile file(path);
   const SafetensorsHeader header = parse_safetensors_header(file.bytes(), path.string());
   const auto data = file.bytes().subspan(header.data_begin);
   NamedTensors tensors;
   for (const TensorEntry& entry : header.tensors) {
+    if (wanted && !wanted(entry.name)) continue;
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(type_of(entry.type)));
     if (entry.end > entry.begin) std::memcpy(tensor.data_ptr(), data.data() + entry.begin, entry.end - entry.begin);
     tensors.emplace(entry.name, std::move(tensor));
   }
   return tensors;
+}
+
+int64_t count_elements(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  int64_t elements = 0;
+  for (const TensorEntry& entry : parse_safetensors_header(file.bytes(), path.string()).tensors) {
+    elements += std::accumulate(entry.shape.begin(), entry.shape.end(), int64_t{1}, std::multiplies<>());
+  }
+  return elements;
 }
 
 }  // namespace gyre

@@ -96,6 +96,7 @@ struct RunSettings {
   int64_t checkpoint_every = 0;
   double checkpoint_minutes = 10;
   int64_t keep_checkpoints = 3;
+  int64_t keep_every = 0;
   std::vector<int64_t> drains;
 
   template <typename Self, typename Visit>
@@ -112,6 +113,8 @@ struct RunSettings {
         "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock "
         "drained the pipeline is recorded: see drains");
     visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
+    visit("keep_every", self.keep_every, between(0, kMostUpdates),
+          "checkpoints of its multiples, in updates, are kept whatever keep_checkpoints is; 0: no others");
     visit("drains", self.drains, between(1, kMostUpdates),
           "further updates after which the pipeline drains: with those that a run's metrics record, and "
           "checkpoint_minutes = 0, it is repeated to the bit");

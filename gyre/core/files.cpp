@@ -357,6 +357,19 @@ DirectoryLock::~DirectoryLock() {
   ::close(descriptor_);
 }
 
+void DirectoryLock::leave_note(const std::string& note) {
+  OutputFile file(directory_ / kLockFile, O_WRONLY | O_TRUNC, files_);
+  file.write(note.data(), note.size());
+  file.sync();
+  file.close();
+}
+
+std::string DirectoryLock::note_in(const std::filesystem::path& directory) {
+  std::error_code none;
+  const auto file = directory / kLockFile;
+  return std::filesystem::is_regular_file(file, none) ? read_file(file) : "";
+}
+
 Checksum::Checksum() : state_(XXH3_createState()) {
   XXH3_128bits_reset(static_cast<XXH3_state_t*>(state_));
 }

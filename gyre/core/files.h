@@ -158,6 +158,11 @@ class DirectoryLock {
   // the end, nothing is left of the lock, nor of a directory that it has made. `files` outlives it.
   explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();
+  // Says something to other processes that look, for as long as it is held or a later one says something else.
+  // RunError.
+  void leave_note(const std::string& note);
+  // What was last said; empty where nothing was.
+  static std::string note_in(const std::filesystem::path& directory);
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 

@@ -14,12 +14,6 @@ struct ExecutorMaker {
 
 }  // namespace
 
-std::vector<StageState> Executor::states(Pipeline& pipeline) {
-  std::vector<StageState> states;
-  for (int stage = 0; stage < pipeline.schedule().stages; ++stage) states.push_back(pipeline.stage_state(stage));
-  return states;
-}
-
 std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport wrap) {
   static const Registry<ExecutorMaker> makers("[pipeline] executor",
                                               {{"replay", make_replay_executor},

@@ -20,7 +20,7 @@ constexpr double drain_deadline(double stall_seconds) {
 }
 
 // How a run ended.
-enum class RunEnd { Finished, Interrupted, Diverged, Failed };
+enum class RunEnd { Finished, Interrupted, Diverged, Failed, Refused };
 
 class Executor {
  public:
@@ -29,8 +29,6 @@ class Executor {
   // optimizers. Errors: RunError (stall, naming every worker's next action; non-finite values; versions, delays or
   // mismatches that differ from the schedule's analysis). After an error the pipeline must not be used again.
   virtual SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) = 0;
-  // [stage], between segments: of all stages, wherever their owners are.
-  virtual std::vector<StageState> states(Pipeline& pipeline);
   // There is nothing more to run; other processes hear of it.
   virtual void ended(RunEnd /*end*/) {}
 };

@@ -82,6 +82,12 @@ NamedTensors Pipeline::optimizer_state() const {
   return all;
 }
 
+std::set<std::string> Pipeline::parameters_here() const {
+  std::set<std::string> names;
+  for (const auto& [name, weight] : weights()) names.insert(name);
+  return names;
+}
+
 namespace {
 
 void restore_weights(StageOwner& owner, const NamedTensors& weights, int64_t updates) {

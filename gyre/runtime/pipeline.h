@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "gyre/runtime/conductor.h"
@@ -27,12 +29,6 @@ struct WorkerRange {
 // What is saved of a stage: fp32 masters by full name, and its optimizer's state. Live tensors, not copies.
 struct StageState {
   NamedTensors weights, optimizer;
-
-  // Another shard's, of other parameters.
-  void merge(StageState other) {
-    weights.merge(other.weights);
-    optimizer.merge(other.optimizer);
-  }
 };
 
 class Pipeline {
@@ -60,6 +56,8 @@ class Pipeline {
   // Of all that is owned here.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
+  // The parameters that these are of.
+  std::set<std::string> parameters_here() const;
   // What is owned here continues as after `updates` updates. InputError names a weight that is missing or
   // has another shape.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);

@@ -17,15 +17,14 @@ namespace gyre {
 namespace {
 
 // What rank 0 tells the others. As a message: `number` is the kind, the rest is in `values`.
-enum class Command : int64_t { Run, States, End };
+enum class Command : int64_t { Run, Ask, End };
 constexpr int64_t kCommands = 2;  // one, and the end
 
 LinkId commands_to(int rank) {
   return {LinkKind::Command, 0, rank};
 }
-LinkId answers_of(int rank) {
-  return {LinkKind::Answer, 0, rank};
-}
+// Of the lines between two processes.
+constexpr int kQuestions = 1;
 
 Message run_message(int64_t number, const Segment& segment) {
   Message message;
@@ -38,43 +37,6 @@ Message run_message(int64_t number, const Segment& segment) {
                     segment.trace ? 1.0 : 0.0,
                     std::chrono::duration<double>(segment.started.time_since_epoch()).count()};
   return message;
-}
-
-// A stage's state as a message: the names, one a line, of the weights and of the optimizer's, then their tensors.
-Message to_message(int stage, const StageState& state) {
-  Message message;
-  message.number = stage;
-  std::string names;
-  message.tensors.emplace_back();
-  for (const NamedTensors* tensors : {&state.weights, &state.optimizer}) {
-    for (const auto& [name, tensor] : *tensors) {
-      names += name + "\n";
-      message.tensors.push_back(tensor);
-    }
-  }
-  message.values = {static_cast<double>(state.weights.size())};
-  message.tensors[0] = to_tensor(names);
-  return message;
-}
-
-StageState to_state(const Message& message) {
-  StageState state;
-  const std::string names = to_text(message.tensors.at(0));
-  size_t begin = 0;
-  for (size_t i = 1; i < message.tensors.size(); ++i) {
-    const size_t end = names.find('\n', begin);
-    NamedTensors& tensors = i <= static_cast<size_t>(message.values.at(0)) ? state.weights : state.optimizer;
-    tensors[names.substr(begin, end - begin)] = message.tensors[i];
-    begin = end + 1;
-  }
-  return state;
-}
-
-// Ranks that own a stage, or shards of it.
-std::set<int> owning_ranks(const Schedule& schedule, const RankMap& map, int stage) {
-  std::set<int> ranks;
-  for (const auto& owner : schedule.owner) ranks.insert(map.rank_of(owner[stage]));
-  return ranks;
 }
 
 // What this process's clock says when rank 0's says `seconds`.
@@ -118,7 +80,12 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
 
 }  // namespace
 
-ProcessesExecutor::ProcessesExecutor(Ranks& ranks, const RankMap& map) : ranks_(ranks), map_(map) {}
+ProcessesExecutor::ProcessesExecutor(Ranks& ranks, const RankMap& map) : ranks_(ranks), map_(map) {
+  questions_.resize(static_cast<size_t>(ranks.world()));
+  for (int rank = 1; rank < ranks.world(); ++rank) {
+    questions_[static_cast<size_t>(rank)] = std::make_unique<TextLine>(ranks, rank, kQuestions);
+  }
+}
 
 ProcessesExecutor::~ProcessesExecutor() {
   if (!told_end_) ended(RunEnd::Failed);
@@ -138,34 +105,23 @@ SegmentReport ProcessesExecutor::run(Pipeline& pipeline, const Segment& segment,
   return run_here(pipeline, segment, number, &observer, ranks_, map_);
 }
 
-std::vector<StageState> ProcessesExecutor::states(Pipeline& pipeline) {
-  const Schedule& schedule = pipeline.schedule();
-  std::vector<StageState> states(static_cast<size_t>(schedule.stages));
+std::vector<std::string> ProcessesExecutor::ask(const std::string& question, const std::function<void()>& meanwhile) {
+  std::vector<std::string> answers(questions_.size());
   for (int rank = 1; rank < ranks_.world(); ++rank) {
     Message message;
-    message.number = static_cast<int64_t>(Command::States);
+    message.number = static_cast<int64_t>(Command::Ask);
     ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), std::move(message)});
+    questions_[static_cast<size_t>(rank)]->say(question);
   }
-  Doorbell bell;
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    auto& state = states[static_cast<size_t>(stage)];
-    for (const int rank : owning_ranks(schedule, map_, stage)) {
-      if (rank == ranks_.rank()) {
-        state.merge(pipeline.stage_state(stage));
-        continue;
-      }
-      // A rank's stages come in the model's order.
-      const auto link = ranks_.receiver(rank, 0, answers_of(rank), schedule.stages, bell);
-      state.merge(to_state(wait_for(ranks_, *link, bell)));
-    }
-  }
-  return states;
+  if (meanwhile) meanwhile();
+  for (size_t rank = 1; rank < answers.size(); ++rank) answers[rank] = questions_[rank]->hear();
+  return answers;
 }
 
 void ProcessesExecutor::ended(RunEnd end) {
   told_end_ = true;
-  if (end == RunEnd::Diverged || end == RunEnd::Failed) {
-    ranks_.fail_all(end == RunEnd::Diverged ? 3 : 1);
+  if (end != RunEnd::Finished && end != RunEnd::Interrupted) {
+    ranks_.fail_all(end == RunEnd::Diverged ? 3 : end == RunEnd::Refused ? 2 : 1);
     return;
   }
   Message message;
@@ -182,7 +138,7 @@ namespace {
 RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
   Doorbell bell;
   const auto commands = ranks.receiver(0, 0, commands_to(ranks.rank()), kCommands, bell);
-  const auto answers = ranks.sender(0, 0, answers_of(ranks.rank()), pipeline.schedule().stages, bell);
+  TextLine questions(ranks, 0, kQuestions);
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   check_room_for_worker_threads(pipeline);
   for (;;) {
@@ -202,11 +158,8 @@ RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follower
         run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, sources.stop);
         break;
       }
-      case Command::States:
-        for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
-          if (owning_ranks(pipeline.schedule(), map, stage).count(ranks.rank()) == 0) continue;
-          answers->send(to_message(stage, pipeline.stage_state(stage)));
-        }
+      case Command::Ask:
+        questions.say(sources.answer(questions.hear()));
         break;
       case Command::End:
         return static_cast<RunEnd>(values.at(0));

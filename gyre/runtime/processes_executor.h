@@ -6,10 +6,12 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/rank_map.h"
 #include "gyre/runtime/ranks/ranks.h"
+#include "gyre/runtime/ranks/text_line.h"
 
 namespace gyre {
 
@@ -20,14 +22,17 @@ class ProcessesExecutor final : public Executor {
   ProcessesExecutor(Ranks& ranks, const RankMap& map);
   ~ProcessesExecutor() override;
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override;
-  std::vector<StageState> states(Pipeline& pipeline) override;
   void ended(RunEnd end) override;
+  // Between segments: what the others answer to it, [rank]; rank 0's own is empty. `meanwhile` is done while they
+  // think. RunError when one of them cannot go on.
+  std::vector<std::string> ask(const std::string& question, const std::function<void()>& meanwhile = {});
 
  private:
   void raise_failure() const;
 
   Ranks& ranks_;
   const RankMap& map_;
+  std::vector<std::unique_ptr<TextLine>> questions_;  // [rank]
   int64_t segments_ = 0;
   bool told_end_ = false;
   bool room_is_known_ = false;
@@ -36,8 +41,9 @@ class ProcessesExecutor final : public Executor {
 // What another rank has of a run, for whatever it is told to run.
 struct FollowerSources {
   const BatchSource* train = nullptr;
-  const BatchSource* evaluation = nullptr;  // null: the run does not evaluate
-  std::stop_token stop = {};                // this process was asked to stop: rank 0 hears of it, and decides
+  const BatchSource* evaluation = nullptr;                     // null: the run does not evaluate
+  std::function<std::string(const std::string&)> answer = {};  // to what rank 0 asks
+  std::stop_token stop = {};  // this process was asked to stop: rank 0 hears of it, and decides
 };
 
 // The other ranks: do what rank 0 tells until the run has ended. RunError when this process, or the run, cannot go on;

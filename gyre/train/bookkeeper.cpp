@@ -25,27 +25,35 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked,
-                       const ResumePoint& from, Progress& progress)
+                       const ResumePoint& from, Progress& progress, const std::string& attempt)
     : options_(options),
       run_(run),
       checked_(checked),
       from_(from),
       progress_(progress),
       announcer_(options.stop, from.step(), progress),
-      saver_(run, checked.config, from.step(), options.files) {
-  if (!from.checkpoint) return;
-  const CheckpointState& state = *from.checkpoint;
-  drains_ = state.drains;
-  if (state.delay.size() == static_cast<size_t>(checked.schedule.stages)) delay_ = state.delay;
-  skipped_ = state.skipped;
-  result_.step = state.step;
-  result_.tokens = state.tokens;
-  result_.loss = from.record.loss.value_or(std::nan(""));
-  result_.val_loss = from.record.val_loss;
+      saver_(run, checked.config, from.step(), options.files, attempt) {}
+
+void Bookkeeper::take_up(int stages) {
+  if (!from_.checkpoint) return;
+  const CheckpointRecord& record = from_.checkpoint->record();
+  saver_.saved(record.step);
+  announcer_.saved(record.step);
+  drains_ = record.drains;
+  if (record.delay.size() == static_cast<size_t>(stages)) delay_ = record.delay;
+  skipped_ = record.skipped;
+  result_.step = record.step;
+  result_.tokens = record.tokens;
+  result_.loss = from_.record.loss.value_or(std::nan(""));
+  result_.val_loss = from_.record.val_loss;
 }
 
 void Bookkeeper::say_where_it_goes_on() const {
   const std::string root = run_.root().string();
+  for (const DamagedStep& damaged : from_.damaged) {
+    progress_.message(
+        fmt::format("{}; step {} is set aside as damaged, the one before it is used", damaged.fault, damaged.step));
+  }
   if (!is_there(run_.metrics())) {
     progress_.message(fmt::format("{}: nothing to resume, starting from step 0", root));
     return;
@@ -64,12 +72,13 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   pipeline_ = &pipeline;
   optimizer_bytes_ = std::move(optimizer_bytes);
   const int64_t done = result_.step;
+  for (const DamagedStep& damaged : from_.damaged) set_aside(run_.checkpoints(), damaged.step, options_.files);
   if (options_.resume && is_there(run_.metrics())) {
     continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
   }
   run_.create(config_);
   // The end of a save that was killed, should no other save follow.
-  if (options_.resume) remove_obsolete(run_.checkpoints(), config_.run.keep_checkpoints, options_.files);
+  if (options_.resume) remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
   metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
   progress_.message(saver_.describe());
   progress_.start(config_.run.updates, done);
@@ -136,21 +145,21 @@ void Bookkeeper::evaluated(int64_t step, double loss) {
   result_.val_loss = loss;
 }
 
-void Bookkeeper::save(CheckpointState state) {
-  state.seed = static_cast<uint64_t>(config_.run.seed);
-  state.model = model_identity(config_);
-  state.data = checked_.dataset->meta().checksums;
-  state.drains = drains_;
-  state.delay = delay_;
-  state.skipped = skipped_;
-  saver_.save(state, [this] {
+void Bookkeeper::save(CheckpointRecord record, RunState& state) {
+  record.seed = static_cast<uint64_t>(config_.run.seed);
+  record.model = model_identity(config_);
+  record.data = checked_.dataset->meta().checksums;
+  record.drains = drains_;
+  record.delay = delay_;
+  record.skipped = skipped_;
+  saver_.save(record, state, [this] {
     run_.check_in_place();
     checked_.dataset->check_unchanged();
     metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
   });
   save_asked_ = false;
-  metrics_->checkpoint(state.step);
-  announcer_.saved(state.step);
+  metrics_->checkpoint(record.step);
+  announcer_.saved(record.step);
 }
 
 // A worker does not come back from its action, so nothing that it may touch can be destroyed.

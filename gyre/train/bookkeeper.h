@@ -30,10 +30,12 @@ class Bookkeeper {
  public:
   // All arguments outlive it. A request to stop is answered from now on, and the time of the session counts.
   Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked, const ResumePoint& from,
-             Progress& progress);
+             Progress& progress, const std::string& attempt);
 
   // RunError when the disk has no room for a checkpoint of so many bytes.
-  void check_room(int64_t bytes) const { saver_.check_room(bytes); }
+  void check_room(int64_t bytes) { saver_.check_room(bytes); }
+  // What the run, of so many stages, had come to at the point where this session goes on, which is known now.
+  void take_up(int stages);
   // Says where a resumed session goes on, and what it does not find.
   void say_where_it_goes_on() const;
   // From here on files change. `pipeline` is what the run trains; optimizer_bytes: [stage], of the optimizers' states.
@@ -57,8 +59,8 @@ class Bookkeeper {
   bool save_is_due();
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const { return saver_.how_to_go_on(); }
-  // Saves `state`, which has the run's position, weights and optimizer; the rest is added here.
-  void save(CheckpointState state);
+  // Saves the run as it is, at the position that `record` has; the rest of the record is added here.
+  void save(CheckpointRecord record, RunState& state);
 
   // The end of the session: "finished" or "interrupted".
   TrainResult end(const std::string& status);

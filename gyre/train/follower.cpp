@@ -1,9 +1,13 @@
 #include "gyre/train/follower.h"
 
+#include <string>
+#include <utility>
+
+#include "gyre/build/build.h"
 #include "gyre/runtime/processes_executor.h"
 #include "gyre/train/checked_run.h"
-#include "gyre/train/resume.h"
 #include "gyre/train/session.h"
+#include "gyre/train/share_keeper.h"
 
 namespace gyre {
 
@@ -11,22 +15,17 @@ TrainResult follow(const TrainOptions& options) {
   Ranks& ranks = *options.ranks;
   const RunDirectory run(options.out, options.files);
   Config config = session_config(options, run);
-  ResumePoint from;
-  if (options.resume && is_there(run.root())) {
-    from = find_resume_point(run, config);
-  }
   CheckedRun checked(std::move(config));
-  if (options.resume) check_data(from, run, *checked.dataset);
-
   const RankMap map(checked.schedule.workers, ranks.world());
-  const auto pipeline = begin_pipeline(checked, from, map.workers_of(ranks.rank()));
-  meet(ranks, map, checked, from, *pipeline);
-  from.checkpoint.reset();
+  const auto pipeline = build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()));
+  meet(ranks, map, checked, *pipeline);
 
+  ShareKeeper share(run, *pipeline, options.files, ranks);
+  const FollowerSources sources = {checked.train_batches.get(), checked.val_batches.source.get(),
+                                   [&share](const std::string& question) { return share.answer(question); },
+                                   options.stop};
   TrainResult result;
-  result.finished =
-      follow(*pipeline, ranks, map, {checked.train_batches.get(), checked.val_batches.source.get(), options.stop}) ==
-      RunEnd::Finished;
+  result.finished = follow(*pipeline, ranks, map, sources) == RunEnd::Finished;
   return result;
 }
 

@@ -4,11 +4,13 @@
 
 namespace gyre {
 
-std::vector<int64_t> optimizer_bytes(const std::vector<StageState>& stages) {
+std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline) {
   std::vector<int64_t> all;
-  for (const StageState& stage : stages) {
+  for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
     int64_t& bytes = all.emplace_back(0);
-    for (const auto& [name, tensor] : stage.optimizer) bytes += static_cast<int64_t>(tensor.nbytes());
+    for (const auto& [name, tensor] : pipeline.stage_state(stage).optimizer) {
+      bytes += static_cast<int64_t>(tensor.nbytes());
+    }
   }
   return all;
 }

@@ -10,8 +10,8 @@
 
 namespace gyre {
 
-// [stage]: of the optimizers' states.
-std::vector<int64_t> optimizer_bytes(const std::vector<StageState>& stages);
+// [stage]: of the optimizers' states that are in this process.
+std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline);
 
 class RunMeasurements {
  public:

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -17,7 +19,7 @@ std::vector<ConfigChange> changes_since(const RunDirectory& run, Config config) 
   return config_changes(before, config);
 }
 
-void check_checkpoint(const CheckpointState& checkpoint, const Config& config) {
+void check_checkpoint(const CheckpointRecord& checkpoint, const Config& config) {
   Config same = config;
   if (same.model.vocabulary == 0) same.model.vocabulary = checkpoint.model.value("vocabulary", int64_t{0});
   check_model_identity(checkpoint.model, same);
@@ -48,19 +50,49 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
   }
 }
 
-ResumePoint find_resume_point(const RunDirectory& run, const Config& config) {
+namespace {
+
+// The newest of `steps` that can be opened; those after it are told as damaged.
+void open_newest(const RunDirectory& run, std::vector<int64_t> steps, ResumePoint& point) {
+  while (!steps.empty() && !point.checkpoint) {
+    try {
+      point.checkpoint.emplace(run.checkpoints(), steps.back());
+    } catch (const DamagedCheckpoint& damage) {
+      if (steps.size() == 1) throw;
+      point.damaged.push_back({steps.back(), damage.fault()});
+      steps.pop_back();
+    }
+  }
+}
+
+ResumePoint find_point(const RunDirectory& run, const Config& config, std::vector<int64_t> steps,
+                       std::vector<DamagedStep> damaged) {
   ResumePoint point;
+  point.damaged = std::move(damaged);
   point.changes = changes_since(run, config);
   refuse_other_run(point.changes);
-  const auto newest = latest_checkpoint(run.checkpoints());
   // First the checkpoint: a damaged one would make metrics look as if lines were missing.
-  if (newest) {
-    point.checkpoint = load_checkpoint(run.checkpoints(), *newest);
-    check_checkpoint(*point.checkpoint, config);
-  }
+  open_newest(run, std::move(steps), point);
+  if (point.checkpoint) check_checkpoint(point.checkpoint->record(), config);
   point.record = read_record(run.metrics(), point.step());
-  if (!newest) refuse_lost_checkpoints(run, point.record);
+  if (!point.checkpoint) refuse_lost_checkpoints(run, point.record);
   return point;
+}
+
+}  // namespace
+
+ResumePoint find_resume_point(const RunDirectory& run, const Config& config) {
+  return find_point(run, config, list_checkpoints(run.checkpoints()), {});
+}
+
+ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, const ResumePoint& point,
+                               const DamagedCheckpoint& damage) {
+  std::vector<int64_t> steps = list_checkpoints(run.checkpoints());
+  std::erase_if(steps, [&](int64_t step) { return step >= point.step(); });
+  if (steps.empty()) throw DamagedCheckpoint(damage);
+  std::vector<DamagedStep> damaged = point.damaged;
+  damaged.push_back({point.step(), damage.fault()});
+  return find_point(run, config, std::move(steps), std::move(damaged));
 }
 
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
@@ -68,7 +100,7 @@ void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset
     check_identity(begun_with, dataset.meta().checksums, dataset.directory(), {kTokenizerFile, kTrainFile, kValFile});
   };
   if (is_there(run.tokenizer() / kMetaFile)) check(DatasetMeta::load(run.tokenizer()).checksums);
-  if (point.checkpoint && !point.checkpoint->data.empty()) check(point.checkpoint->data);
+  if (point.checkpoint && !point.checkpoint->record().data.empty()) check(point.checkpoint->record().data);
 }
 
 bool is_complete(const ResumePoint& point, const Config& config) {

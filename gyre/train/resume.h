@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "gyre/checkpoint/checkpoint.h"
@@ -15,17 +16,28 @@
 
 namespace gyre {
 
-struct ResumePoint {
-  int64_t step() const { return checkpoint ? checkpoint->step : 0; }
+// A checkpoint that is of no use.
+struct DamagedStep {
+  int64_t step = 0;
+  std::string fault;
+};
 
-  std::optional<CheckpointState> checkpoint;  // none: from the beginning
-  RunRecord record;                           // of the metrics up to there
-  std::vector<ConfigChange> changes;          // of the configuration, since the last session
+struct ResumePoint {
+  int64_t step() const { return checkpoint ? checkpoint->record().step : 0; }
+
+  std::optional<CheckpointReader> checkpoint;  // none: from the beginning
+  std::vector<DamagedStep> damaged;            // those after it, the newest first
+  RunRecord record;                            // of the metrics up to there
+  std::vector<ConfigChange> changes;           // of the configuration, since the last session
 };
 
 // InputError when the run's configuration, metrics and checkpoints do not belong together, or not to `config`: another
-// model or seed, a gap in the metrics, checkpoints that were written and are not there.
+// model or seed, a gap in the metrics, checkpoints that were written and are not there. A checkpoint whose manifest is
+// damaged is passed over if there is one before it.
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
+// The checkpoint of `point` turned out to be damaged: where the one before it leads. Throws `damage` if there is none.
+ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, const ResumePoint& point,
+                               const DamagedCheckpoint& damage);
 
 // For a run without a checkpoint: InputError when its metrics say that there was one, or that updates were made and
 // checkpoints/ is not the directory that the run made. One that was stopped before its first checkpoint begins again.

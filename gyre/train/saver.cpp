@@ -27,8 +27,8 @@ std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& fil
 
 }  // namespace
 
-Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files)
-    : run_(run), settings_(config.run), files_(files), saved_(saved) {}
+Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt)
+    : run_(run), settings_(config.run), files_(files), saved_(saved), attempt_(std::move(attempt)) {}
 
 std::string Saver::describe() const {
   std::vector<std::string> when;
@@ -45,14 +45,14 @@ std::string Saver::describe() const {
                      run_.checkpoints().string(), join(when, ""), kept);
 }
 
-void Saver::check_room(int64_t bytes) const {
-  const int64_t needed = with_margin(bytes);
+void Saver::check_room(int64_t bytes) {
+  needed_ = with_margin(bytes);
   const auto free = free_bytes_at(run_.checkpoints(), files_);
-  const int64_t room = free.value_or(0) + room_to_make(run_.checkpoints(), settings_.keep_checkpoints);
-  if (!free || room >= needed) return;
+  const int64_t room = free.value_or(0) + room_to_make(run_.checkpoints(), retention());
+  if (!free || room >= needed_) return;
   throw RunError(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
-                             run_.checkpoints().string(), human_bytes(static_cast<double>(needed)),
-                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
+                             run_.checkpoints().string(), human_bytes(static_cast<double>(needed_)),
+                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed_ - room))));
 }
 
 bool Saver::is_due() const {
@@ -60,10 +60,9 @@ bool Saver::is_due() const {
   return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
 }
 
-void Saver::save(const CheckpointState& state, const std::function<void()>& find_fault) {
-  const int64_t needed = with_margin(checkpoint_bytes(state.weights, state.optimizer));
+void Saver::save(const CheckpointRecord& record, RunState& state, const std::function<void()>& find_fault) {
   const auto unsaved = [&](const Error& error, const std::string& remedy) {
-    return RunError(fmt::format("{}; step {} was not saved. {} {}", error.what(), state.step, remedy, how_to_go_on()));
+    return RunError(fmt::format("{}; step {} was not saved. {} {}", error.what(), record.step, remedy, how_to_go_on()));
   };
   try {
     find_fault();
@@ -71,14 +70,17 @@ void Saver::save(const CheckpointState& state, const std::function<void()>& find
     throw unsaved(error, "After that");
   }
   const auto free = free_bytes_at(run_.checkpoints(), files_);
-  if (free && *free < needed) make_room(run_.checkpoints(), settings_.keep_checkpoints, files_);
+  if (free && *free < needed_) make_room(run_.checkpoints(), retention(), files_);
   try {
-    save_checkpoint(run_.checkpoints(), state, settings_.keep_checkpoints, files_);
+    state.take(/*copy=*/false);
+    CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
+    checkpoint.commit(record, state.write(checkpoint.directory()));
   } catch (const Error& error) {
     throw unsaved(error, fmt::format("It takes {}: where room is what is missing, free so much there; then",
-                                     human_bytes(static_cast<double>(needed))));
+                                     human_bytes(static_cast<double>(needed_))));
   }
-  saved_ = state.step;
+  remove_obsolete(run_.checkpoints(), retention(), files_);
+  saved_ = record.step;
   since_ = Clock::now();
 }
 

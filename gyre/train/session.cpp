@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
-#include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/runtime/settings/executor_kind.h"
@@ -40,37 +37,18 @@ Config session_config(const TrainOptions& options, const RunDirectory& run) {
   return config;
 }
 
-std::unique_ptr<Pipeline> begin_pipeline(CheckedRun& checked, const ResumePoint& from, WorkerRange here) {
-  auto pipeline = build_pipeline(checked.config, std::move(checked.schedule), here);
-  if (!from.checkpoint) return pipeline;
-  const CheckpointState& state = *from.checkpoint;
-  try {
-    pipeline->restore(state.weights, state.optimizer, state.step);
-  } catch (const InputError& error) {
-    const std::string changed = describe(changes_of("optimizer", from.changes));
-    if (changed.empty()) throw;
-    throw InputError(
-        fmt::format("[optimizer] has changed ({}), and the saved state does not fit it: {}. Set it back, "
-                    "or start another run with --out",
-                    changed, error.what()));
-  }
-  return pipeline;
-}
-
-RankFacts facts_of(const CheckedRun& checked, const ResumePoint& from, const Pipeline& pipeline) {
+RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline) {
   RankFacts facts = {{"build", file_checksum("/proc/self/exe")},
                      {"configuration", checksum_of(to_toml(checked.config))},
                      {"schedule", checksum_of(to_text(pipeline.schedule()))}};
   for (const auto& [file, checksum] : checked.dataset->meta().checksums) facts.emplace_back(file, checksum);
-  facts.emplace_back("newest checkpoint", fmt::format("step {}", from.step()));
   return facts;
 }
 
-void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const ResumePoint& from,
-          const Pipeline& pipeline) {
+void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const Pipeline& pipeline) {
   const double silence = checked.config.pipeline.stall_seconds;
   const WorkerRange here = map.workers_of(ranks.rank());
-  ranks.meet(facts_of(checked, from, pipeline), linked_ranks(pipeline.schedule(), map), silence,
+  ranks.meet(facts_of(checked, pipeline), linked_ranks(pipeline.schedule(), map), silence,
              make_device_channels(pipeline.options().device_of(here.begin)));
 }
 

@@ -2,14 +2,11 @@
 // what it compares with the others.
 #pragma once
 
-#include <memory>
-
 #include "gyre/config/config.h"
 #include "gyre/runtime/pipeline.h"
 #include "gyre/runtime/rank_map.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/train/checked_run.h"
-#include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/trainer.h"
 
@@ -19,14 +16,10 @@ namespace gyre {
 // executor that cannot run in the processes there are.
 Config session_config(const TrainOptions& options, const RunDirectory& run);
 
-// The workers that are `here`, with their weights as `from` has them. Takes the schedule out of `checked`.
-std::unique_ptr<Pipeline> begin_pipeline(CheckedRun& checked, const ResumePoint& from, WorkerRange here = {});
-
 // What all processes of a run must have alike. `pipeline` is this one's part.
-RankFacts facts_of(const CheckedRun& checked, const ResumePoint& from, const Pipeline& pipeline);
+RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline);
 
 // The others meet, and are compared. ToldElsewhere when rank 0 has refused.
-void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const ResumePoint& from,
-          const Pipeline& pipeline);
+void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const Pipeline& pipeline);
 
 }  // namespace gyre

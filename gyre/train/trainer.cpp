@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <type_traits>
 #include <utility>
 
+#include "gyre/build/build.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -23,6 +25,7 @@
 #include "gyre/train/follower.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
+#include "gyre/train/run_state.h"
 #include "gyre/train/session.h"
 
 namespace gyre {
@@ -34,8 +37,8 @@ TrainResult completed(const ResumePoint& from) {
   TrainResult result;
   result.finished = true;
   result.step = from.step();
-  for (const auto& [name, weight] : from.checkpoint->weights) result.parameters += weight.numel();
-  result.tokens = from.checkpoint->tokens;
+  result.parameters = from.checkpoint->parameter_count();
+  result.tokens = from.checkpoint->record().tokens;
   result.loss = from.record.loss.value_or(std::nan(""));
   result.val_loss = from.record.val_loss;
   result.tokens_per_second = end.tokens_per_second;
@@ -48,12 +51,16 @@ TrainResult completed(const ResumePoint& from) {
 // bookkeeper's.
 class Training {
  public:
-  Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress)
+  // attempt: what other processes find in the run's directory.
+  Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress,
+           std::string attempt = {})
       : options_(options),
+        run_(run),
         checked_(std::move(config)),
         from_(std::move(from)),
         progress_(progress),
-        books_(options, run, checked_, from_, progress) {
+        attempt_(std::move(attempt)),
+        books_(options, run, checked_, from_, progress, attempt_) {
     if (options.resume) check_data(from_, run, *checked_.dataset);
     progress_.message(checked_.summary);
   }
@@ -62,18 +69,18 @@ class Training {
   void prepare() {
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
     if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
-    pipeline_ = begin_pipeline(checked_, from_, map_ ? map_->workers_of(0) : WorkerRange{});
-    if (from_.checkpoint) go_on_from(*from_.checkpoint);
-    if (map_) {
-      meet(*options_.ranks, *map_, checked_, from_, *pipeline_);
-      if (!options_.ranks->network().empty()) progress_.message("network    " + options_.ranks->network());
-      executor_ = std::make_unique<ProcessesExecutor>(*options_.ranks, *map_);
-    } else {
-      executor_ = make_executor(config_.pipeline.executor);
+    pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{});
+    meet_others();
+    try {
+      if (map_) state_->check_directory(attempt_);
+      restore();
+    } catch (const InputError&) {
+      executor_->ended(RunEnd::Refused);
+      throw;
     }
-    from_.checkpoint.reset();  // its tensors are the pipeline's now
-    const CheckpointState state = gather();
-    books_.check_room(checkpoint_bytes(state.weights, state.optimizer));
+    const ShareSizes sizes = state_->sizes();
+    optimizer_bytes_ = sizes.optimizer_bytes;
+    books_.check_room(sizes.file_bytes);
     if (options_.resume) books_.say_where_it_goes_on();
   }
 
@@ -97,11 +104,52 @@ class Training {
   }
 
  private:
-  void go_on_from(const CheckpointState& state) {
-    done_ = state.step;
-    microbatches_ = state.microbatches;
-    tokens_ = state.tokens;
-    plan_.extra.insert(plan_.extra.end(), state.drains.begin(), state.drains.end());
+  // The executor, and the state that all processes have together.
+  void meet_others() {
+    if (!map_) {
+      executor_ = make_executor(config_.pipeline.executor);
+      state_.emplace(run_, *pipeline_, options_.files);
+      return;
+    }
+    meet(*options_.ranks, *map_, checked_, *pipeline_);
+    if (!options_.ranks->network().empty()) progress_.message("network    " + options_.ranks->network());
+    auto executor = std::make_unique<ProcessesExecutor>(*options_.ranks, *map_);
+    state_.emplace(run_, *pipeline_, options_.files, options_.ranks, executor.get());
+    executor_ = std::move(executor);
+  }
+
+  // From the newest checkpoint that is sound in every process.
+  void restore() {
+    while (from_.checkpoint) {
+      try {
+        restore_from(*from_.checkpoint);
+        break;
+      } catch (const DamagedCheckpoint& damage) {
+        from_ = find_earlier_point(run_, config_, from_, damage);
+      }
+    }
+    books_.take_up(pipeline_->schedule().stages);
+    if (!from_.checkpoint) return;
+    const CheckpointRecord& record = from_.checkpoint->record();
+    done_ = record.step;
+    microbatches_ = record.microbatches;
+    tokens_ = record.tokens;
+    plan_.extra.insert(plan_.extra.end(), record.drains.begin(), record.drains.end());
+  }
+
+  void restore_from(const CheckpointReader& checkpoint) {
+    try {
+      state_->restore(checkpoint);
+    } catch (const DamagedCheckpoint&) {
+      throw;
+    } catch (const InputError& error) {
+      const std::string changed = describe(changes_of("optimizer", from_.changes));
+      if (changed.empty()) throw;
+      throw InputError(
+          fmt::format("[optimizer] has changed ({}), and the saved state does not fit it: {}. Set it back, "
+                      "or start another run with --out",
+                      changed, error.what()));
+    }
   }
 
   // What ends a run amid its work says what is left of it.
@@ -160,23 +208,11 @@ class Training {
   }
 
   void save() {
-    CheckpointState state = telling_how_to_go_on([&] { return gather(); });
-    state.step = done_;
-    state.microbatches = microbatches_;
-    state.tokens = tokens_;
-    books_.save(std::move(state));
-  }
-
-  // Weights and optimizers' state of all stages, wherever they are.
-  CheckpointState gather() {
-    CheckpointState state;
-    std::vector<StageState> stages = executor_->states(*pipeline_);
-    optimizer_bytes_ = optimizer_bytes(stages);
-    for (StageState& stage : stages) {
-      state.weights.merge(stage.weights);
-      state.optimizer.merge(stage.optimizer);
-    }
-    return state;
+    CheckpointRecord record;
+    record.step = done_;
+    record.microbatches = microbatches_;
+    record.tokens = tokens_;
+    books_.save(std::move(record), *state_);
   }
 
   bool evaluates() const { return checked_.val_batches.source != nullptr; }
@@ -185,14 +221,17 @@ class Training {
   }
 
   const TrainOptions& options_;
+  const RunDirectory& run_;
   CheckedRun checked_;
   const Config& config_ = checked_.config;
   ResumePoint from_;
   Progress& progress_;
+  std::string attempt_;
   Bookkeeper books_;
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<RankMap> map_;  // with several processes
   std::unique_ptr<Executor> executor_;
+  std::optional<RunState> state_;
   std::vector<int64_t> optimizer_bytes_;  // [stage]
   DrainPlan plan_;
   int64_t done_ = 0;  // updates
@@ -201,12 +240,27 @@ class Training {
   bool interrupted_ = false;
 };
 
-// Whether the run at `from` needs no other update; people hear of it.
-bool has_nothing_to_do(const ResumePoint& from, const Config& config, const RunDirectory& run, Progress& progress) {
-  if (!is_complete(from, config)) return false;
-  progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
-                               run.root().string(), from.step(), config.run.updates));
-  return true;
+// Whether the run at `from` needs no other update; people hear of it. Its last checkpoint is looked through: where it
+// is damaged `from` becomes the one before.
+bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirectory& run, Progress& progress) {
+  while (is_complete(from, config)) {
+    try {
+      from.checkpoint->check();
+    } catch (const DamagedCheckpoint& damage) {
+      from = find_earlier_point(run, config, from, damage);
+      continue;
+    }
+    progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
+                                 run.root().string(), from.step(), config.run.updates));
+    return true;
+  }
+  return false;
+}
+
+// What tells this attempt at a run from any other, of this job or another.
+std::string name_of_attempt() {
+  std::random_device random;
+  return fmt::format("-{:08x}{:08x}", random(), random());
 }
 
 // In one process, or as rank 0.
@@ -224,9 +278,11 @@ TrainResult lead(const TrainOptions& options, Progress& progress) {
       return completed(from);
     }
   }
-  Training training(options, run, std::move(config), std::move(from), progress);
+  const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
+  Training training(options, run, std::move(config), std::move(from), progress, attempt);
   if (!lock) lock.emplace(run.root(), options.files);
   if (!options.resume) refuse_to_replace_run(run);  // another process may have been faster
+  if (options.ranks != nullptr) lock->leave_note(attempt);
   return training.run();
 }
 

@@ -11,6 +11,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <set>
 
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
@@ -37,6 +39,16 @@ CheckpointState make_state(int64_t step) {
   state.weights = {{"a.weight", at::randn({3, 5})}, {"b", at::randn({2})}};
   state.optimizer = {{"a.weight/first", at::randn({3, 5})}, {"empty", at::empty({0, 4})}};
   return state;
+}
+
+// As a run of one process saves itself.
+void save_checkpoint(const fs::path& directory, const CheckpointState& state, int64_t keep,
+                     FileSystem& files = system_files()) {
+  {
+    CheckpointUnderConstruction checkpoint(directory, state.step, files);
+    checkpoint.commit(state, write_shards(checkpoint.directory(), state.weights, state.optimizer, {}, files));
+  }
+  remove_obsolete(directory, {keep}, files);
 }
 
 bool same(const NamedTensors& a, const NamedTensors& b) {
@@ -222,11 +234,12 @@ TEST(Checkpoint, EveryFlippedByteIsNoticed) {
 }
 
 TEST(Manifest, ComesBackAndIsRefusedWhereItsMeaningIsGone) {
-  Manifest manifest{make_state(5), {{kModelFile, {10, "ab"}}, {kOptimizerFile, {20, "cd"}}}};
+  Manifest manifest{make_state(5), {{"model.safetensors", {10, "ab"}}, {"optimizer.safetensors", {20, "cd"}}}};
   EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
-  manifest.files.erase(kOptimizerFile);  // sound in itself
+  EXPECT_THAT(to_text(manifest), ::testing::HasSubstr("\"version\":1,"));
+  manifest.files.erase("optimizer.safetensors");  // sound in itself
   EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
-  manifest.files[kOptimizerFile] = {};
+  manifest.files["optimizer.safetensors"] = {};
   auto& model = manifest.record.model = nlohmann::ordered_json::array();
   for (int depth = 0; depth < 1000; ++depth) model = nlohmann::ordered_json::array({std::move(model)});
   EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
@@ -306,7 +319,7 @@ TEST(Checkpoint, WhatCannotBeReadIsNotEmpty) {
 TEST(Checkpoint, RoomIsMadeButTheNewestStays) {
   const testing_support::TemporaryDirectory place;
   const fs::path& directory = place.path();
-  EXPECT_EQ(room_to_make(directory / "absent", 2), 0);
+  EXPECT_EQ(room_to_make(directory / "absent", {2}), 0);
   for (const int64_t step : {1, 2, 3}) save_checkpoint(directory, make_state(step), 0);
   fs::create_directories(directory / ".tmp-step-00000004");
   std::ofstream(directory / ".tmp-step-00000004" / "model.safetensors") << std::string(5000, 'x');
@@ -315,21 +328,202 @@ TEST(Checkpoint, RoomIsMadeButTheNewestStays) {
     one += static_cast<int64_t>(file.file_size());
   }
   const CheckpointState state = make_state(1);
-  EXPECT_GE(checkpoint_bytes(state.weights, state.optimizer), one);
-  EXPECT_EQ(room_to_make(directory, 0), 5000) << "all are kept";
-  EXPECT_EQ(room_to_make(directory, 4), 5000);
-  EXPECT_EQ(room_to_make(directory, INT64_MAX), 5000);
-  EXPECT_EQ(room_to_make(directory, 3), 5000 + one);
-  EXPECT_EQ(room_to_make(directory, 1), 5000 + 2 * one);
-  make_room(directory, 3);
+  EXPECT_GE(shard_bytes(state.weights) + shard_bytes(state.optimizer) + (1 << 16), one);
+  EXPECT_EQ(room_to_make(directory, {0}), 5000) << "all are kept";
+  EXPECT_EQ(room_to_make(directory, {4}), 5000);
+  EXPECT_EQ(room_to_make(directory, {INT64_MAX}), 5000);
+  EXPECT_EQ(room_to_make(directory, {3}), 5000 + one);
+  EXPECT_EQ(room_to_make(directory, {1}), 5000 + 2 * one);
+  make_room(directory, {3});
   EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{2, 3}));
   EXPECT_FALSE(fs::exists(directory / ".tmp-step-00000004"));
-  make_room(directory, 1);
+  make_room(directory, {1});
   EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3}));
-  make_room(directory, 1);
+  make_room(directory, {1});
   EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3})) << "the newest never goes";
   save_checkpoint(directory, make_state(4), INT64_MAX);
   EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{3, 4}));
+}
+
+TEST(Checkpoint, SomeStayForEver) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  for (const int64_t step : {5, 10, 15, 20, 23, 25, 27}) save_checkpoint(directory, make_state(step), 0);
+  EXPECT_GT(room_to_make(directory, {2, 5}), 0) << "23 may go";
+  make_room(directory, {2, 5});
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{5, 10, 15, 20, 25, 27}));
+  remove_obsolete(directory, {1, 10});
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{10, 20, 27}));
+  make_room(directory, {1, 10});
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{10, 20, 27}));
+  remove_obsolete(directory, {0, 10});
+  EXPECT_EQ(list_checkpoints(directory), (std::vector<int64_t>{10, 20, 27})) << "0 keeps all";
+}
+
+// The tensors of make_state(step) over `count` files of the model and one less of the optimizer.
+void save_in_shards(const fs::path& directory, int64_t step, int count, FileSystem& files = system_files()) {
+  CheckpointState state = make_state(step);
+  for (int i = 0; i < 3; ++i) {
+    state.weights["c" + std::to_string(i)] = at::randn({4, 3});
+    state.optimizer["c" + std::to_string(i) + "/first"] = at::randn({4, 3});
+  }
+  CheckpointUnderConstruction checkpoint(directory, state.step, files, "-attempt");
+  std::vector<WrittenShard> all;
+  for (int shard = 0; shard < count; ++shard) {
+    const auto part_of = [&](const NamedTensors& tensors, int shards) {
+      NamedTensors some;
+      int number = 0;
+      for (const auto& [name, tensor] : tensors) {
+        if (number++ % shards == shard) some[name] = tensor;
+      }
+      return some;
+    };
+    ShardNumbers numbers{ShardNumber{shard + 1, count}, std::nullopt};
+    if (shard + 1 < count) numbers.optimizer = ShardNumber{shard + 1, count - 1};
+    const auto written = write_shards(checkpoint.directory(), part_of(state.weights, count),
+                                      part_of(state.optimizer, count - 1), numbers, files);
+    all.insert(all.end(), written.begin(), written.end());
+  }
+  checkpoint.commit(state, all);
+}
+
+std::string complaint_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was wrong";
+}
+
+TEST(Shards, AreOneCheckpointWithAnIndex) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  save_in_shards(directory, 7, 3);
+  const fs::path made = directory / "step-00000007";
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(made)) names.insert(entry.path().filename());
+  EXPECT_EQ(names, (std::set<std::string>{"manifest.json", "model-00001-of-00003.safetensors",
+                                          "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors",
+                                          "model.safetensors.index.json", "optimizer-00001-of-00002.safetensors",
+                                          "optimizer-00002-of-00002.safetensors", "optimizer.safetensors.index.json"}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+  const auto index = nlohmann::json::parse(read_file(made / "model.safetensors.index.json"));
+  EXPECT_EQ(index["metadata"]["total_size"], (3 * 5 + 2 + 3 * 12) * 4);
+  EXPECT_EQ(index["weight_map"]["a.weight"], "model-00001-of-00003.safetensors");
+  EXPECT_EQ(index["weight_map"].size(), 5u);
+
+  const CheckpointState state = load_checkpoint(directory, 7);
+  CheckpointState expected = make_state(7);
+  for (int i = 0; i < 3; ++i) {
+    expected.weights["c" + std::to_string(i)] = at::randn({4, 3});
+    expected.optimizer["c" + std::to_string(i) + "/first"] = at::randn({4, 3});
+  }
+  EXPECT_TRUE(same(state.weights, expected.weights));
+  EXPECT_TRUE(same(state.optimizer, expected.optimizer));
+  EXPECT_EQ(CheckpointReader(directory, 7).parameter_count(), 3 * 5 + 2 + 3 * 12);
+}
+
+TEST(Shards, OnlyThoseWithWhatIsWantedAreRead) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  save_in_shards(directory, 7, 3);
+  // b and c2 are in the second, which is all that is left.
+  for (const char* file : {"model-00001-of-00003", "model-00003-of-00003", "optimizer-00001-of-00002"}) {
+    fs::remove(directory / "step-00000007" / (std::string(file) + ".safetensors"));
+  }
+  const CheckpointReader reader(directory, 7);
+  const NamedTensors read = reader.read(Part::Model, [](const std::string& name) { return name == "b"; });
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_TRUE(read.at("b").equal(make_state(7).weights.at("b")));
+  EXPECT_THAT(
+      complaint_of([&] { reader.read(Part::Model); }),
+      ::testing::HasSubstr("model-00001-of-00003.safetensors: is missing; put it back, there is no checkpoint"));
+}
+
+TEST(Shards, EveryFaultOfAFileIsToldByItsName) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  save_in_shards(directory, 6, 2);
+  save_in_shards(directory, 7, 2);
+  const fs::path made = directory / "step-00000007", before = directory / "step-00000006";
+  for (const std::string name :
+       {"manifest.json", "model-00002-of-00002.safetensors", "model.safetensors.index.json", "optimizer.safetensors"}) {
+    const std::string content = read_file(made / name);
+    const auto complaint = [&] { return complaint_of([&] { CheckpointReader(directory, 7).check(); }); };
+    const auto put = [&](const std::string& text) { std::ofstream(made / name, std::ios::binary) << text; };
+    std::string flipped = content;
+    flipped[flipped.size() / 2] ^= 1;
+    put(flipped);
+    EXPECT_THAT(complaint(), ::testing::AllOf(::testing::HasSubstr((made / name).string() + ": its checksum differs"),
+                                              ::testing::HasSubstr("to continue from step 6")));
+    put(content.substr(0, content.size() / 2));
+    EXPECT_THAT(complaint(), ::testing::HasSubstr((made / name).string() + ": "));
+    if (name.find("index") == std::string::npos) {  // both have the same
+      put(read_file(before / name));
+      EXPECT_THAT(complaint(), ::testing::HasSubstr((made / name).string() + ": "));
+    }
+    fs::remove(made / name);
+    EXPECT_THAT(complaint(), ::testing::HasSubstr((made / name).string() + ": is missing; put it back, or remove"));
+    put(content);
+    EXPECT_EQ(complaint(), "nothing was wrong");
+  }
+}
+
+TEST(Shards, ThatAreNotWholeAreNoCheckpoint) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  const CheckpointState state = make_state(3);
+  const auto commit = [&](const std::function<void(const fs::path&, std::vector<WrittenShard>&)>& meddle) {
+    return complaint_of([&] {
+      CheckpointUnderConstruction checkpoint(directory, 3);
+      auto shards = write_shards(checkpoint.directory(), state.weights, state.optimizer, {ShardNumber{1, 2}, {}});
+      const auto more =
+          write_shards(checkpoint.directory(), {{"c", at::ones({2})}}, {}, {ShardNumber{2, 2}, std::nullopt});
+      shards.insert(shards.end(), more.begin(), more.end());
+      meddle(checkpoint.directory(), shards);
+      checkpoint.commit(state, shards);
+    });
+  };
+  EXPECT_THAT(commit([](const fs::path& made, auto&) { fs::remove(made / "model-00002-of-00002.safetensors"); }),
+              ::testing::HasSubstr("model-00002-of-00002.safetensors: is not as it was written"));
+  EXPECT_THAT(
+      commit([](const fs::path& made, auto&) { fs::resize_file(made / "model-00001-of-00002.safetensors", 9); }),
+      ::testing::HasSubstr("model-00001-of-00002.safetensors: is not as it was written"));
+  EXPECT_THAT(
+      commit([](const fs::path&, auto& shards) { shards.back().tensors = {"b"}; }),
+      ::testing::HasSubstr("'b' is in model-00001-of-00002.safetensors and in model-00002-of-00002.safetensors"));
+  EXPECT_TRUE(fs::is_empty(directory));
+  EXPECT_EQ(commit([](const fs::path&, auto&) {}), "nothing was wrong");
+}
+
+TEST(Shards, AManifestWithoutAllOfThemIsRefused) {
+  Manifest manifest{make_state(5), {}};
+  for (const char* name : {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
+                           "model.safetensors.index.json", "optimizer.safetensors"}) {
+    manifest.files[name] = {10, "ab"};
+  }
+  EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
+  EXPECT_THAT(to_text(manifest), ::testing::HasSubstr("\"version\":2,"));
+  for (const auto& [name, file] : manifest.files) {
+    Manifest lacks = manifest;
+    lacks.files.erase(name);
+    EXPECT_THAT(complaint_of([&] { parse_manifest(to_text(lacks)); }), ::testing::HasSubstr("is missing")) << name;
+  }
+  manifest.files["notes.txt"] = {10, "ab"};
+  EXPECT_THAT(complaint_of([&] { parse_manifest(to_text(manifest)); }), ::testing::HasSubstr("notes.txt"));
+}
+
+TEST(Checkpoint, OneOfNoUseIsSetAside) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  for (const int64_t step : {1, 2}) save_checkpoint(directory, make_state(step), 0);
+  EXPECT_EQ(set_aside(directory, 2), directory / "damaged-step-00000002");
+  EXPECT_EQ(list_checkpoints(directory), std::vector<int64_t>{1});
+  save_checkpoint(directory, make_state(2), 1);
+  set_aside(directory, 2);
+  EXPECT_TRUE(list_checkpoints(directory).empty());
+  EXPECT_TRUE(fs::exists(directory / "damaged-step-00000002" / "manifest.json"));
 }
 
 TEST(Checkpoint, WhatACrashLeftIsIgnoredAndCleaned) {

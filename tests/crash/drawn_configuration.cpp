@@ -123,6 +123,7 @@ void draw_run(Drawer& draw) {
   draw.whole("run.eval_batches", 1, 3);
   draw.whole("run.checkpoint_every", 0, 5);
   draw.whole("run.keep_checkpoints", 0, 3);
+  draw.whole("run.keep_every", 0, 3);
   draw.of<Wholes>("run.drains", {{}, {}, {1}, {4, 7}, {9, 2, 2}, {10, 30}});
 }
 

@@ -16,6 +16,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"cluster", cluster},
     {"safetensors", safetensors},
     {"manifest", manifest},
+    {"shard_index", shard_index},
     {"meta", meta},
     {"token_file", token_file},
     {"metrics", metrics},

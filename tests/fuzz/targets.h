@@ -49,6 +49,7 @@ void costs(std::string_view input);
 void cluster(std::string_view input);
 void safetensors(std::string_view input);
 void manifest(std::string_view input);
+void shard_index(std::string_view input);
 void meta(std::string_view input);
 void token_file(std::string_view input);
 void metrics(std::string_view input);

@@ -35,6 +35,14 @@ struct Member {
   Pipeline pipeline;
 };
 
+// What is in this process of weights and optimizers' states.
+NamedTensors state_of(const Pipeline& pipeline) {
+  NamedTensors state;
+  for (const auto& [name, tensor] : pipeline.weights()) state[name] = tensor.clone();
+  for (const auto& [name, tensor] : pipeline.optimizer_state()) state["optimizer " + name] = tensor.clone();
+  return state;
+}
+
 // A thread that follows rank 0, and how that ended.
 class Follower {
  public:
@@ -44,7 +52,9 @@ class Follower {
       try {
         Member member(e, rank, world, place);
         member.meet(facts, handover);
-        end = follow(member.pipeline, member.ranks, member.map, {&batches, &batches});
+        const auto answer = [rank](const std::string& question) { return question + ": rank " + std::to_string(rank); };
+        end = follow(member.pipeline, member.ranks, member.map, {&batches, &batches, answer});
+        state = state_of(member.pipeline);
       } catch (const std::exception& caught) {
         error = caught.what();
       }
@@ -52,6 +62,7 @@ class Follower {
   }
   void join() { thread_.join(); }
   std::optional<RunEnd> end;
+  NamedTensors state;
   std::string error;
 
  private:
@@ -70,7 +81,7 @@ std::vector<std::unique_ptr<Follower>> followers(const Experiment& e, int world,
 
 struct WholeOutcome {
   Recorder recorder;
-  NamedTensors weights;
+  NamedTensors state;
   SegmentReport first, second;
   double evaluation = 0;
 };
@@ -82,10 +93,7 @@ WholeOutcome run_whole(Pipeline& pipeline, Executor& executor) {
   outcome.first = run_segment(pipeline, executor, 0, 4, outcome.recorder);
   outcome.evaluation = evaluate(pipeline, executor, batches, 3, 4, {});
   outcome.second = run_segment(pipeline, executor, 4, 3, outcome.recorder);
-  for (const StageState& stage : executor.states(pipeline)) {
-    for (const auto& [name, tensor] : stage.weights) outcome.weights[name] = tensor.clone();
-    for (const auto& [name, tensor] : stage.optimizer) outcome.weights["optimizer " + name] = tensor.clone();
-  }
+  outcome.state = state_of(pipeline);
   return outcome;
 }
 
@@ -104,6 +112,7 @@ WholeOutcome run_in_processes(const Experiment& e, int world, const std::shared_
   for (const auto& other : others) {
     other->join();
     EXPECT_EQ(other->end, RunEnd::Finished) << other->error;
+    outcome.state.merge(other->state);
   }
   return outcome;
 }
@@ -112,7 +121,7 @@ void expect_same(const WholeOutcome& a, const WholeOutcome& b, const std::string
   EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
   EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
   EXPECT_EQ(a.evaluation, b.evaluation) << what;
-  EXPECT_TRUE(same_bits(a.weights, b.weights)) << what;
+  EXPECT_TRUE(same_bits(a.state, b.state)) << what;
   for (const auto& [one, other] : {std::pair(&a.first, &b.first), std::pair(&a.second, &b.second)}) {
     EXPECT_EQ(one->delay, other->delay) << what;
     EXPECT_EQ(one->mismatch, other->mismatch) << what;
@@ -199,6 +208,22 @@ TEST(Processes, DrainWhereTheRunIsAskedToStop) {
   }
   others[0]->join();
   EXPECT_EQ(others[0]->end, RunEnd::Interrupted);
+}
+
+TEST(Processes, AnswerWhatRank0Asks) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  const auto others = followers(e, 3, place.path().string(), batches);
+  Member member(e, 0, 3, place.path().string());
+  member.meet({});
+  ProcessesExecutor executor(member.ranks, member.map);
+  Recorder recorder;
+  for (const std::string question : {"how large", ""}) {
+    EXPECT_EQ(executor.ask(question), (std::vector<std::string>{"", question + ": rank 1", question + ": rank 2"}));
+    run_segment(member.pipeline, executor, 0, 1, recorder);
+  }
+  executor.ended(RunEnd::Finished);
 }
 
 // What rank 0 says when `action` makes it fail.

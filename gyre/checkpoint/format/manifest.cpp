@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
 
@@ -9,7 +11,8 @@ namespace gyre {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 1;         // one file for each part
+constexpr int64_t kShardedVersion = 2;  // several for some
 
 std::string text_checksum(std::string_view text) {
   Checksum checksum;
@@ -33,11 +36,22 @@ std::string unsealed(std::string_view text) {
   return object;
 }
 
+bool is_sharded(const Manifest& manifest) {
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](Part part) { return manifest.files.count(index_name(part)) > 0; });
+}
+
 }  // namespace
+
+std::vector<std::string> shards_of(const Manifest& manifest, Part part) {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : manifest.files) names.push_back(name);
+  return shards_among(names, part);
+}
 
 std::string to_text(const Manifest& manifest) {
   const CheckpointRecord& record = manifest.record;
-  Json json = {{"format", "gyre-checkpoint"}, {"version", kVersion},
+  Json json = {{"format", "gyre-checkpoint"}, {"version", is_sharded(manifest) ? kShardedVersion : kVersion},
                {"step", record.step},         {"microbatches", record.microbatches},
                {"tokens", record.tokens},     {"seed", record.seed},
                {"drains", record.drains},     {"model", record.model},
@@ -63,13 +77,28 @@ void read_delay(JsonFields<Json>& fields, std::vector<std::map<int64_t, int64_t>
   }
 }
 
+// Each part has its one file, or all of its several, and nothing else is there.
+void read_files(const Json& files, Manifest& manifest) {
+  JsonFields<Json> fields(files, "its files");
+  for (const auto& [name, value] : files.items()) {
+    JsonFields<Json> file(value, name);
+    manifest.files[name] = {file.need<uint64_t>("bytes"), file.need<std::string>("checksum")};
+  }
+  for (const Part part : kParts) {
+    const auto shards = shards_of(manifest, part);
+    for (const std::string& shard : shards) fields.find(shard.c_str());
+    if (shards.size() > 1) fields.find(index_name(part).c_str());
+  }
+  fields.reject_unknown();
+}
+
 }  // namespace
 
 Manifest parse_manifest(std::string_view text) {
   const auto json = parse_json<Json>(unsealed(text));
   if (!json) throw InputError("is not JSON");
   JsonFields<Json> fields(*json, "its content");
-  if (const auto version = fields.need<int64_t>("version"); version != kVersion) {
+  if (const auto version = fields.need<int64_t>("version"); version != kVersion && version != kShardedVersion) {
     throw NewerManifest(fmt::format("version {} is newer than this gyre understands", version));
   }
   Manifest manifest;
@@ -83,13 +112,7 @@ Manifest parse_manifest(std::string_view text) {
   read_delay(fields, record.delay);
   fields.read("skipped", record.skipped);
   fields.read("data", record.data);
-  const Json& files = fields.at("files");
-  JsonFields<Json> file_fields(files, "its files");
-  for (const char* name : {kModelFile, kOptimizerFile}) {
-    JsonFields<Json> file(file_fields.at(name), name);
-    manifest.files[name] = {file.need<uint64_t>("bytes"), file.need<std::string>("checksum")};
-  }
-  file_fields.reject_unknown();
+  read_files(fields.at("files"), manifest);
   return manifest;
 }
 

@@ -8,12 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "gyre/checkpoint/format/shards.h"
 #include "gyre/core/error.h"
 
 namespace gyre {
-
-inline constexpr const char* kModelFile = "model.safetensors";
-inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 
 // Where a run stands.
 struct CheckpointRecord {
@@ -38,11 +36,14 @@ struct WrittenFile {
 
 struct Manifest {
   CheckpointRecord record;
-  std::map<std::string, WrittenFile> files;  // kModelFile and kOptimizerFile
+  std::map<std::string, WrittenFile> files;  // tensors of each part, and the index of one that is in several
   bool operator==(const Manifest&) const = default;
 };
 
-// One line of JSON; its last key is the checksum of the rest.
+// The files of that part that tensors are in. InputError where some are missing; never of what parse_manifest gave.
+std::vector<std::string> shards_of(const Manifest& manifest, Part part);
+
+// One line of JSON; its last key is the checksum of the rest. One file for each part is version 1, others are 2.
 std::string to_text(const Manifest& manifest);
 // A manifest of a version that this gyre does not know: newer, and not damaged.
 class NewerManifest : public InputError {

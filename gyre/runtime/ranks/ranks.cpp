@@ -31,7 +31,7 @@ std::string has_heard(int rank) {
 }
 
 // By what it says of itself.
-std::string name_of(int rank, const nlohmann::json& hello) {
+std::string told_name(int rank, const nlohmann::json& hello) {
   return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
 }
 
@@ -177,7 +177,7 @@ void Ranks::compare(const RankFacts& facts) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
     const auto hello =
         nlohmann::json::parse(rendezvous_->find(hello_of(other), std::max(left, std::chrono::seconds(1))));
-    const std::string name = name_of(other, hello);
+    const std::string name = told_name(other, hello);
     if (hello.contains("error")) throw InputError(fmt::format("{}: {}", name, hello["error"].get<std::string>()));
     if (const auto what = difference(facts, hello["facts"], to_json(facts))) {
       throw InputError(fmt::format("{}: {}; start all ranks with the same", name, *what));
@@ -206,7 +206,7 @@ void Ranks::compare_with_rank_0(const RankFacts& facts) {
   }
   if (const auto what = difference(facts, to_json(facts), verdict["facts"])) {
     throw InputError(
-        fmt::format("{}: {}; another run is at the same address and port", name_of(rank_, own_hello()), *what));
+        fmt::format("{}: {}; another run is at the same address and port", told_name(rank_, own_hello()), *what));
   }
 }
 
@@ -220,7 +220,7 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
     auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
     {
       const std::lock_guard lock(mutex_);  // who is connected already may speak of this one
-      other.name = name_of(number, hello);
+      other.name = told_name(number, hello);
       other.heard = Clock::now();
     }
     if (channels_) open_channels(number);
@@ -375,6 +375,11 @@ void Ranks::fail_all(int exit_code) {
   for (int other = 1; other < world(); ++other) report(other, 0, "has ended the run", exit_code);
 }
 
+std::string Ranks::name_of(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return others_[static_cast<size_t>(rank)].name;
+}
+
 int Ranks::exit_code() const {
   const std::lock_guard lock(mutex_);
   return exit_code_;
@@ -455,16 +460,17 @@ std::vector<std::string> Ranks::take_notes() {
   return std::exchange(notes_, {});
 }
 
-Ranks::Watch::Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status) : ranks_(ranks), bell_(bell) {
+Ranks::Watch::Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status)
+    : ranks_(ranks), bell_(bell), tells_(status != nullptr) {
   const std::lock_guard lock(ranks_.mutex_);
   ranks_.bells_.insert(&bell_);
-  if (status) ranks_.status_ = std::move(status);
+  if (tells_) ranks_.status_ = std::move(status);
 }
 
 Ranks::Watch::~Watch() {
   const std::lock_guard lock(ranks_.mutex_);
   ranks_.bells_.erase(&bell_);
-  ranks_.status_ = nullptr;
+  if (tells_) ranks_.status_ = nullptr;
 }
 
 // The thread that tells the others that this process lives, and looks whether they do.

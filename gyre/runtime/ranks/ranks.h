@@ -51,6 +51,8 @@ class Ranks {
 
   int rank() const { return rank_; }
   int world() const { return static_cast<int>(others_.size()); }
+  // Of another process that this one has met: "rank 1 (process 4711 on host-b)".
+  std::string name_of(int rank) const;
 
   // All processes call it, with the pairs that need connections besides those to rank 0. Silence of so many seconds
   // ends the run from then on. On rank 0 InputError when somebody's facts differ from its own, or he could not begin,
@@ -84,7 +86,8 @@ class Ranks {
   // What this process ends with after a failure.
   int exit_code() const;
 
-  // While it lives, `bell` rings at failures too, and `status` is what others are told; any thread calls it.
+  // While it lives, `bell` rings at failures too, and `status`, if it is given, is what others are told; any thread
+  // calls it.
   class Watch {
    public:
     Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status);
@@ -95,6 +98,7 @@ class Ranks {
    private:
     Ranks& ranks_;
     Doorbell& bell_;
+    bool tells_ = false;  // the status
   };
   // On rank 0: what the others last said.
   std::vector<RankStatus> others() const;

@@ -1,0 +1,90 @@
+#include "gyre/train/share_messages.h"
+
+#include <nlohmann/json.hpp>
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::json;
+
+Json number_json(const std::optional<ShardNumber>& number) {
+  return number ? Json{number->number, number->count} : Json(nullptr);
+}
+
+std::optional<ShardNumber> number_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  return ShardNumber{json.at(0), json.at(1)};
+}
+
+}  // namespace
+
+std::string to_text(const ShareQuestion& question) {
+  return Json{{"kind", question.kind}, {"token", question.token}, {"step", question.step}, {"copy", question.copy}}
+      .dump();
+}
+
+ShareQuestion parse_share_question(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json.at("kind"), json.at("token"), json.at("step"), json.at("copy")};
+}
+
+std::string to_text(const ShareAnswer& answer) {
+  return Json{{"outcome", answer.outcome},
+              {"what", answer.what},
+              {"sees_token", answer.sees_token},
+              {"file_bytes", answer.sizes.file_bytes},
+              {"optimizer_bytes", answer.sizes.optimizer_bytes},
+              {"model", answer.parts.model},
+              {"optimizer", answer.parts.optimizer}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);  // `what` names files
+}
+
+ShareAnswer parse_share_answer(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json.at("outcome"),
+          json.at("what"),
+          json.at("sees_token"),
+          {json.at("file_bytes"), json.at("optimizer_bytes")},
+          {json.at("model"), json.at("optimizer")}};
+}
+
+std::string to_text(const WriteOrder& order) {
+  return Json{{"directory", order.directory},
+              {"model", number_json(order.numbers.model)},
+              {"optimizer", number_json(order.numbers.optimizer)}}
+      .dump();
+}
+
+WriteOrder parse_write_order(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json.at("directory"), {number_of(json.at("model")), number_of(json.at("optimizer"))}};
+}
+
+std::string to_text(const WriteResult& result) {
+  Json json = {{"error", result.error}, {"shards", Json::array()}};
+  for (const WrittenShard& shard : result.shards) {
+    json["shards"].push_back({{"part", shard.part},
+                              {"name", shard.name},
+                              {"bytes", shard.file.bytes},
+                              {"checksum", shard.file.checksum},
+                              {"tensor_bytes", shard.tensor_bytes},
+                              {"tensors", shard.tensors}});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+WriteResult parse_write_result(const std::string& text) {
+  const Json json = Json::parse(text);
+  WriteResult result;
+  result.error = json.at("error");
+  for (const Json& shard : json.at("shards")) {
+    result.shards.push_back({shard.at("part"),
+                             shard.at("name"),
+                             {shard.at("bytes"), shard.at("checksum")},
+                             shard.at("tensor_bytes"),
+                             shard.at("tensors")});
+  }
+  return result;
+}
+
+}  // namespace gyre

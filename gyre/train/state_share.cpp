@@ -1,0 +1,48 @@
+#include "gyre/train/state_share.h"
+
+#include <ATen/ATen.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "gyre/train/measurements.h"
+
+namespace gyre {
+namespace {
+
+void copy_all(NamedTensors& tensors) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kCPU, tensor.scalar_type(), false, /*copy=*/true);
+}
+
+}  // namespace
+
+ShareSizes StateShare::sizes() const {
+  constexpr int64_t kManifestAndDirectory = 1 << 16;
+  return {kManifestAndDirectory + shard_bytes(pipeline_.weights()) + shard_bytes(pipeline_.optimizer_state()),
+          optimizer_bytes(pipeline_)};
+}
+
+void StateShare::restore(const CheckpointReader& checkpoint) {
+  const std::set<std::string> here = pipeline_.parameters_here();
+  const auto is_here = [&](const std::string& name) { return here.count(name.substr(0, name.find('/'))) > 0; };
+  pipeline_.restore(checkpoint.read(Part::Model, is_here), checkpoint.read(Part::Optimizer, is_here),
+                    checkpoint.record().step);
+}
+
+ShareParts StateShare::take(bool copy) {
+  weights_ = pipeline_.weights();
+  optimizer_ = pipeline_.optimizer_state();
+  if (copy) {
+    copy_all(weights_);
+    copy_all(optimizer_);
+  }
+  return {!weights_.empty(), !optimizer_.empty()};
+}
+
+std::vector<WrittenShard> StateShare::write(const std::filesystem::path& directory, const ShardNumbers& numbers) {
+  const NamedTensors weights = std::exchange(weights_, {}), optimizer = std::exchange(optimizer_, {});
+  return write_shards(directory, weights, optimizer, numbers, files_);
+}
+
+}  // namespace gyre

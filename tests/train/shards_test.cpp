@@ -1,0 +1,231 @@
+// Runs of several processes, which are threads here, each with its options and its disk: every one writes its own files
+// of a checkpoint. Any number of processes goes on from them, and what goes wrong on any of them loses nothing.
+#include <algorithm>
+#include <thread>
+
+#include "gyre/inspect/trained_model.h"
+#include "gyre/runtime/ranks/ranks.h"
+#include "support/faulty_files.h"
+#include "train/fixture.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing_support::Json;
+using testing_support::Runs;
+using testing_support::TemporaryDirectory;
+namespace fs = std::filesystem;
+
+class Shards : public Runs {
+ protected:
+  // How a process ended: 0 and nothing, or what it complained of.
+  struct End {
+    int code = 0;
+    std::string error;
+  };
+  struct Place {
+    FileSystem* files = &system_files();
+    fs::path out = {};  // where it is not the run's
+  };
+
+  // [rank]. What rank 0 says is in messages().
+  std::vector<End> run_ranks(const std::string& name, Session session, std::vector<Place> places) {
+    const TemporaryDirectory store;
+    const int world = static_cast<int>(places.size());
+    session.set.emplace_back("pipeline.executor=threads");
+    std::vector<End> ends(places.size());
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = world - 1; rank >= 0; --rank) {
+        threads.emplace_back([&, rank] {
+          const Place& place = places[static_cast<size_t>(rank)];
+          End& end = ends[static_cast<size_t>(rank)];
+          TrainOptions options = options_of(name, session);
+          const std::string log = rank == 0 ? path("log").string() : "/dev/null";
+          const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(log.c_str(), "w"), &std::fclose);
+          Progress progress(file.get(), false);
+          try {
+            Ranks ranks(rank, world, "job", make_rendezvous({.directory = store.path().string(), .world = world}));
+            TrainOptions own{.config = options.config,
+                             .overrides = options.overrides,
+                             .out = place.out.empty() ? options.out : place.out,
+                             .resume = options.resume,
+                             .trace = {},
+                             .stop = options.stop,
+                             .abandon = {},
+                             .files = *place.files,
+                             .ranks = &ranks};
+            train(own, progress);
+          } catch (const Error& error) {
+            end = {error.exit_code(), error.what()};
+          }
+        });
+      }
+    }
+    return ends;
+  }
+  std::vector<End> run_ranks(const std::string& name, Session session, size_t world) {
+    return run_ranks(name, std::move(session), std::vector<Place>(world));
+  }
+  static void expect_sound(const std::vector<End>& ends) {
+    for (const End& end : ends) EXPECT_EQ(end.code, 0) << end.error;
+  }
+
+  // Weights and optimizers' states of the newest checkpoint, bit by bit, whatever files they are in.
+  std::string contents(const std::string& name) const {
+    const CheckpointState state = checkpoint(name);
+    Checksum checksum;
+    for (const NamedTensors* tensors : {&state.weights, &state.optimizer}) {
+      for (const auto& [name, tensor] : *tensors) {
+        checksum.update(name.data(), name.size());
+        checksum.update(tensor.data_ptr(), tensor.nbytes());
+      }
+    }
+    return checksum.hex();
+  }
+  static fs::path saved(const std::string& name, const std::string& step) {
+    return path(name) / "checkpoints" / ("step-000000" + step);
+  }
+  static void flip(const fs::path& file) {
+    std::string content = read_file(file);
+    content[content.size() / 2] ^= 1;
+    std::ofstream(file, std::ios::binary) << content;
+  }
+};
+
+TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
+  run("whole");
+  expect_sound(run_ranks("three", {}, 3));
+  EXPECT_EQ(contents("three"), contents("whole"));
+  EXPECT_EQ(record("three"), record("whole"));
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(saved("three", "12"))) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  EXPECT_THAT(names, ::testing::ElementsAre(
+                         "manifest.json", "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                         "model-00003-of-00003.safetensors", "model.safetensors.index.json",
+                         "optimizer-00001-of-00003.safetensors", "optimizer-00002-of-00003.safetensors",
+                         "optimizer-00003-of-00003.safetensors", "optimizer.safetensors.index.json"));
+
+  expect_sound(run_ranks("several", {.set = {"run.updates=4"}}, 2));
+  expect_sound(run_ranks("several", {.set = {"run.updates=8"}, .resume = true}, 3));
+  EXPECT_EQ(fs::exists(saved("several", "04") / "model-00002-of-00002.safetensors"), true);
+  resume("several", {"run.updates=10", "pipeline.executor=replay"});
+  EXPECT_TRUE(fs::exists(saved("several", "10") / "model.safetensors"));
+  expect_sound(run_ranks("several", {.set = {"run.updates=12"}, .resume = true}, 2));
+  EXPECT_EQ(checkpoint("several").microbatches, 24);
+  EXPECT_EQ(lines("several", "step").size(), 12u);
+
+  // Another partition, other pipelines, and whoever reads what was trained.
+  expect_sound(run_ranks("several", {.set = {"run.updates=13", "pipeline.stages=2"}, .resume = true}, 2));
+  expect_sound(run_ranks("several", {.set = {"run.updates=14", "pipeline.replicas=2"}, .resume = true}, 4));
+  const TrainedModel trained = open_trained_model(path("several"), Work::Diagnose);
+  EXPECT_EQ(trained.checkpoint.step, 14);
+  EXPECT_EQ(trained.checkpoint.weights.size(), checkpoint("whole").weights.size());
+  EXPECT_EQ(trained.checkpoint.optimizer.size(), checkpoint("whole").optimizer.size());
+}
+
+TEST_F(Shards, OfADamagedCheckpointThatTheOneBeforeStandsInFor) {
+  run("sound");
+  for (const size_t world : {1, 2, 3}) {
+    const std::string shard = world == 1 ? "" : "-00002-of-0000" + std::to_string(world);
+    for (const std::string& file : {"model" + shard + ".safetensors", "optimizer" + shard + ".safetensors",
+                                    std::string("manifest.json")}) {
+      fs::remove_all(path("hit"));
+      expect_sound(run_ranks("hit", {.set = {"run.updates=8"}}, world));
+      flip(saved("hit", "08") / file);
+      const std::vector<std::string> further = {"run.updates=12", "run.keep_checkpoints=1"};
+      expect_sound(run_ranks("hit", {.set = further, .resume = true}, world));
+      EXPECT_THAT(messages(), HasSubstr((saved("hit", "08") / file).string() +
+                                        ": its checksum differs; step 8 is set aside as damaged, the one before it is "
+                                        "used\nresuming"));
+      EXPECT_TRUE(fs::exists(path("hit") / "checkpoints" / "damaged-step-00000008" / file));
+      EXPECT_EQ(list_checkpoints(path("hit") / "checkpoints"), std::vector<int64_t>{12});
+      EXPECT_EQ(record("hit"), record("sound")) << file << " of " << world;
+      EXPECT_EQ(contents("hit"), contents("sound")) << file << " of " << world;
+    }
+  }
+}
+
+TEST_F(Shards, ThatAreMissingOrHaveNothingBeforeThemAreToldByName) {
+  expect_sound(run_ranks("lost", {.set = {"run.updates=4"}}, 2));
+  const auto before = files("lost");
+  const auto refuses = [&](const std::string& words) {
+    for (const size_t world : {2, 3}) {
+      const auto ends = run_ranks("lost", {.set = {"run.updates=8"}, .resume = true}, world);
+      EXPECT_THAT(ends[0].error, AllOf(HasSubstr(words), ::testing::Not(HasSubstr("\n"))));
+      for (const End& end : ends) EXPECT_EQ(end.code, 2) << end.error;
+    }
+    EXPECT_THAT(complaint("lost", {.set = {"run.updates=8"}, .resume = true}), HasSubstr(words));
+  };
+  const fs::path shard = saved("lost", "04") / "optimizer-00002-of-00002.safetensors";
+  const std::string content = read_file(shard);
+  std::ofstream(shard, std::ios::binary) << content.substr(0, 1000);
+  refuses(shard.string() + ": its size differs; the checkpoint is damaged: there is none before it");
+  flip(shard);
+  fs::remove(shard);
+  refuses(shard.string() + ": is missing; put it back");
+  std::ofstream(shard, std::ios::binary) << content;
+  for (const auto& [name, was] : files("lost")) EXPECT_EQ(was.first, before.at(name).first) << name;
+  expect_sound(run_ranks("lost", {.set = {"run.updates=8"}, .resume = true}, 2));
+}
+
+TEST_F(Shards, AProcessWithAnotherDirectoryIsRefusedAtTheStart) {
+  const auto ends = run_ranks("here", {}, {{}, {.out = path("there")}});
+  EXPECT_THAT(ends[0].error, AllOf(HasSubstr("rank 1 (process "), HasSubstr("is not the directory that rank 0 has"),
+                                   ::testing::Not(HasSubstr("\n"))));
+  for (const End& end : ends) EXPECT_EQ(end.code, 2) << end.error;
+  EXPECT_FALSE(fs::exists(path("here")));
+  EXPECT_FALSE(fs::exists(path("there")));
+}
+
+// One call of one process goes wrong, for every `every`-th of its calls; then the run is continued.
+class ShardFaults : public Shards {
+ protected:
+  void walk(int64_t every) {
+    const std::vector<std::string> set = {"run.updates=6", "run.checkpoint_every=2", "run.eval_every=0",
+                                          "run.keep_checkpoints=2"};
+    run("undisturbed", {.set = set});
+    const std::string expected = contents("undisturbed"), steps = record("undisturbed");
+    int64_t walked = 0;
+    for (const size_t struck : {0, 1}) {
+      for (const Fault fault : kAllFaults) {
+        for (int64_t at = static_cast<int64_t>(fault) % every;; at += every, ++walked) {
+          fs::remove_all(path("struck"));
+          FaultyFiles faulty(at, fault);
+          FaultyFiles sound;
+          std::vector<Place> places(2, {.files = &sound});
+          places[struck].files = &faulty;
+          const auto ends = run_ranks("struck", {.set = set}, places);
+          SCOPED_TRACE("rank " + std::to_string(struck) + ": " + to_string(fault) + " at call " + std::to_string(at) +
+                       ": " + ends[0].error);
+          if (!faulty.struck()) {
+            expect_sound(ends);
+            break;
+          }
+          for (const int64_t step : list_checkpoints(path("struck") / "checkpoints")) {
+            ASSERT_NO_THROW(load_checkpoint(path("struck") / "checkpoints", step));
+          }
+          const auto again = run_ranks("struck", {.set = set, .resume = true}, 2);
+          ASSERT_EQ(again[0].code, 0) << again[0].error;
+          ASSERT_EQ(contents("struck"), expected);
+          ASSERT_EQ(record("struck"), steps);
+        }
+      }
+    }
+    std::printf("%lld faults\n", static_cast<long long>(walked));
+  }
+};
+
+TEST_F(ShardFaults, OfAnyProcessLoseNothing) {
+  walk(9);
+}
+
+TEST_F(ShardFaults, SlowOfAnyProcessAtAnyCallLoseNothing) {
+  walk(1);
+}
+
+}  // namespace
+}  // namespace gyre
