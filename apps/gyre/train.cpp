@@ -49,7 +49,9 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
                                    {"val_loss", nullptr},
                                    {"tokens_per_second", result.tokens_per_second},
                                    {"bubble_fraction", nullptr},
-                                   {"seconds", result.seconds}};
+                                   {"seconds", result.seconds},
+                                   {"save_wait_seconds", result.save_wait_seconds},
+                                   {"save_write_seconds", result.save_write_seconds}};
     if (result.val_loss) json["val_loss"] = *result.val_loss;
     if (result.bubble_fraction) json["bubble_fraction"] = *result.bubble_fraction;
     print("{}\n", json.dump());
@@ -60,6 +62,10 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   print(", {} tokens/s", human_count(result.tokens_per_second));
   if (result.bubble_fraction) print(", bubble {:.1f}%", 100 * *result.bubble_fraction);
   print(", {}\n", human_duration(result.seconds));
+  if (result.save_write_seconds > 0) {
+    print("checkpoints: {:.2f} s of writing, for which training waited {:.2f} s\n", result.save_write_seconds,
+          result.save_wait_seconds);
+  }
   print("run: {}\n", out.string());
   if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
 }

@@ -95,6 +95,7 @@ struct RunSettings {
   int64_t eval_batches = 20;
   int64_t checkpoint_every = 0;
   double checkpoint_minutes = 10;
+  bool checkpoint_background = true;
   int64_t keep_checkpoints = 3;
   int64_t keep_every = 0;
   std::vector<int64_t> drains;
@@ -112,6 +113,9 @@ struct RunSettings {
         "checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6),
         "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock "
         "drained the pipeline is recorded: see drains");
+    visit("checkpoint_background", self.checkpoint_background, Range{},
+          "whether checkpoints are written beside training, from a copy in memory, where there is room for it; else "
+          "training waits for the disk");
     visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
     visit("keep_every", self.keep_every, between(0, kMostUpdates),
           "checkpoints of its multiples, in updates, are kept whatever keep_checkpoints is; 0: no others");

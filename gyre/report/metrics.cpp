@@ -49,6 +49,9 @@ void MetricsWriter::write(const std::string& line) {
 
 void MetricsWriter::sync() {
   file_.sync();
+}
+
+void MetricsWriter::check() const {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(file_.path(), error);
   if (!error && bytes == whole_) return;
@@ -82,9 +85,14 @@ void MetricsWriter::drain(int64_t step, const std::string& reason) {
   write(Json{{"event", "drain"}, {"step", step}, {"reason", reason}}.dump());
 }
 
-void MetricsWriter::checkpoint(int64_t step) {
-  write(Json{{"event", "checkpoint"}, {"step", step}}.dump());
+void MetricsWriter::checkpoint(int64_t step, double wait_seconds, double write_seconds) {
+  write(Json{{"event", "checkpoint"},
+             {"step", step},
+             {"wait_seconds", number(wait_seconds)},
+             {"write_seconds", number(write_seconds)}}
+            .dump());
   sync();
+  check();
 }
 
 void MetricsWriter::end(const MetricsEnd& line) {
@@ -97,7 +105,9 @@ void MetricsWriter::end(const MetricsEnd& line) {
              {"tokens_per_second", number(line.tokens_per_second)},
              {"bubble_fraction", number(line.bubble_fraction)},
              {"skipped_updates", line.skipped_updates},
-             {"seconds", number(line.seconds)}}
+             {"seconds", number(line.seconds)},
+             {"save_wait_seconds", number(line.save_wait_seconds)},
+             {"save_write_seconds", number(line.save_write_seconds)}}
             .dump());
 }
 

@@ -33,7 +33,8 @@ struct MetricsEnd {
   double tokens_per_second = 0;
   std::optional<double> bubble_fraction;
   double seconds = 0;
-  int64_t skipped_updates = 0;  // of stages, for gradients that were not finite
+  int64_t skipped_updates = 0;                           // of stages, for gradients that were not finite
+  double save_wait_seconds = 0, save_write_seconds = 0;  // of all checkpoints of the session
 };
 
 class MetricsWriter {
@@ -47,11 +48,13 @@ class MetricsWriter {
   void delay(int stage, const std::map<int64_t, int64_t>& histogram);
   // The pipeline was emptied at a moment that the configuration does not name: "interrupt" or "checkpoint".
   void drain(int64_t step, const std::string& reason);
-  // A checkpoint was written; durable when this returns.
-  void checkpoint(int64_t step);
+  // A checkpoint was written, which took so long, and training waited for it so long; durable when this returns.
+  void checkpoint(int64_t step, double wait_seconds, double write_seconds);
   void end(const MetricsEnd& line);
-  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing. RunError
-  // when the file is not what was written: it was removed, moved, emptied or written by somebody else.
+  // RunError when the file is not what was written: it was removed, moved, emptied or written by somebody else.
+  void check() const;
+  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing. RunError.
+  // Any thread.
   void sync();
 
  private:

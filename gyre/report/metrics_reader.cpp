@@ -37,6 +37,8 @@ MetricsEnd end_of(const MetricsLine& line) {
   end.bubble_fraction = line.real("bubble_fraction");
   end.skipped_updates = line.integer("skipped_updates");
   end.seconds = line.real("seconds").value_or(0);
+  end.save_wait_seconds = line.real("save_wait_seconds").value_or(0);
+  end.save_write_seconds = line.real("save_write_seconds").value_or(0);
   return end;
 }
 

@@ -32,7 +32,7 @@ Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, con
       from_(from),
       progress_(progress),
       announcer_(options.stop, from.step(), progress),
-      saver_(run, checked.config, from.step(), options.files, attempt) {}
+      saver_(run, checked.config, from.step(), options.files, attempt, checked.may_copy) {}
 
 void Bookkeeper::take_up(int stages) {
   if (!from_.checkpoint) return;
@@ -112,6 +112,7 @@ void Bookkeeper::record(const StepRecord& step) {
   result_.step = step.step;
   result_.loss = step.loss;
   result_.tokens = line.tokens;
+  look_for_end_of_save();
   // The clock is asked at an update's end alone, so that every segment gets on.
   if (save_is_due()) asks_to_drain_ = true;
 }
@@ -145,21 +146,63 @@ void Bookkeeper::evaluated(int64_t step, double loss) {
   result_.val_loss = loss;
 }
 
-void Bookkeeper::save(CheckpointRecord record, RunState& state) {
+void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
+  end_save();
+  const auto begun = Clock::now();
   record.seed = static_cast<uint64_t>(config_.run.seed);
   record.model = model_identity(config_);
   record.data = checked_.dataset->meta().checksums;
   record.drains = drains_;
   record.delay = delay_;
   record.skipped = skipped_;
-  saver_.save(record, state, [this] {
+  const auto find_fault = [this] {
     run_.check_in_place();
     checked_.dataset->check_unchanged();
-    metrics_->sync();  // a checkpoint must not know of updates that the metrics lose
-  });
+    metrics_->check();
+  };
+  // A checkpoint must not know of updates that the metrics lose.
+  saver_.begin(record, state, training_goes_on, find_fault, [this] { metrics_->sync(); });
   save_asked_ = false;
-  metrics_->checkpoint(record.step);
-  announcer_.saved(record.step);
+  save_wait_ = seconds_since(begun);
+  if (const auto saved = saver_.ended(/*wait=*/false)) note(*saved);
+}
+
+void Bookkeeper::note(const WrittenCheckpoint& saved) {
+  result_.save_wait_seconds += save_wait_;
+  result_.save_write_seconds += saved.write_seconds;
+  announcer_.saved(saved.step);
+  metrics_->checkpoint(saved.step, save_wait_, saved.write_seconds);
+}
+
+// Of one beside training. One that has failed ends the run where the pipeline is empty.
+void Bookkeeper::look_for_end_of_save() {
+  std::optional<WrittenCheckpoint> saved;
+  try {
+    saved = saver_.ended(/*wait=*/false);
+  } catch (const RunError&) {
+    failed_save_ = std::current_exception();
+  }
+  if (saved) note(*saved);
+  if (failed_save_) asks_to_drain_ = true;
+}
+
+void Bookkeeper::end_save() {
+  raise_failed_save();
+  const auto begun = Clock::now();
+  const auto saved = saver_.ended(/*wait=*/true);
+  save_wait_ += seconds_since(begun);
+  if (saved) note(*saved);
+}
+
+void Bookkeeper::settle_save() {
+  try {
+    end_save();
+  } catch (const Error&) {
+  }
+}
+
+void Bookkeeper::raise_failed_save() const {
+  if (failed_save_) std::rethrow_exception(failed_save_);
 }
 
 // A worker does not come back from its action, so nothing that it may touch can be destroyed.
@@ -185,6 +228,7 @@ TrainResult Bookkeeper::end(const std::string& status) {
 }
 
 void Bookkeeper::end_early(const std::string& status) {
+  settle_save();
   try {
     end(status);
   } catch (const Error&) {
@@ -212,6 +256,8 @@ void Bookkeeper::record_end(const std::string& status) {
   line.bubble_fraction = result_.bubble_fraction;
   line.skipped_updates = skipped_;
   line.seconds = result_.seconds;
+  line.save_wait_seconds = result_.save_wait_seconds;
+  line.save_write_seconds = result_.save_write_seconds;
   metrics_->end(line);
 }
 

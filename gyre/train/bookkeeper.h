@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,8 +60,15 @@ class Bookkeeper {
   bool save_is_due();
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const { return saver_.how_to_go_on(); }
-  // Saves the run as it is, at the position that `record` has; the rest of the record is added here.
-  void save(CheckpointRecord record, RunState& state);
+  // Saves the run as it is, at the position that `record` has; the rest of the record is added here. Where training
+  // goes on that may end later.
+  void save(CheckpointRecord record, RunState& state, bool training_goes_on);
+  // Waits until nothing is being saved any more. RunError where it failed.
+  void end_save();
+  // The same where another error ends the run and is what counts.
+  void settle_save();
+  // RunError where a save has failed beside training.
+  void raise_failed_save() const;
 
   // The end of the session: "finished" or "interrupted".
   TrainResult end(const std::string& status);
@@ -72,6 +80,8 @@ class Bookkeeper {
   using Clock = std::chrono::steady_clock;
 
   void record(const StepRecord& step);
+  void note(const WrittenCheckpoint& saved);
+  void look_for_end_of_save();
   void give_up(const std::string& what);
   void record_end(const std::string& status);
   void write_measurements();
@@ -91,6 +101,8 @@ class Bookkeeper {
   std::optional<SegmentListener> listener_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;
+  double save_wait_ = 0;            // seconds in which training waited for the save that is under way
+  std::exception_ptr failed_save_;  // of one beside training
   // Of the whole run.
   std::vector<int64_t> drains_;  // those that interrupts and the clock added
   std::vector<std::map<int64_t, int64_t>> delay_;

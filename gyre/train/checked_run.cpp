@@ -29,9 +29,11 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   check_memory(config, limit);
   train_batches = gyre::train_batches(config, *dataset);
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
+  const PredictedMemory predicted = predict_memory(config, schedule);
+  const double with_copy = predicted.process.total() + resident_bytes() + predicted.copy;
+  may_copy = config.run.checkpoint_background && with_copy <= limit.bytes;
   const Layers layers = build_layers(config);
-  summary = summarise(config, *dataset, schedule, layers, build_partition(config, layers),
-                      predict_memory(config, schedule), limit);
+  summary = summarise(config, *dataset, schedule, layers, build_partition(config, layers), predicted, may_copy, limit);
 }
 
 }  // namespace gyre

@@ -23,6 +23,7 @@ struct CheckedRun {
   Schedule schedule;
   std::unique_ptr<BatchSource> train_batches;
   ValidationBatches val_batches;  // empty unless the run evaluates
+  bool may_copy = false;          // checkpoints may be written from a copy in memory
   std::string summary;            // for people, a few lines
 };
 

@@ -206,6 +206,7 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));
+  predicted.copy = bytes_of(config).sum([](const LayerBytes& layer) { return layer.gradients + layer.moments; });
   MemoryParts& process = predicted.process;
   const auto replicas = static_cast<size_t>(config.pipeline.replicas);
   for (size_t number = 0; number < predicted.workers.size(); ++number) {

@@ -38,6 +38,7 @@ void check_memory(const Config& config, const MemoryLimit& limit, Work work = Wo
 struct PredictedMemory {
   std::vector<WorkerMemory> workers;  // as on a device each: every replica has its own weights
   MemoryParts process;                // all of them here, where replicas read their owner's
+  double copy = 0;                    // of weights and optimizers' states, while they are written beside training
 };
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
 

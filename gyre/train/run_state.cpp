@@ -73,8 +73,7 @@ ShareSizes RunState::sizes() {
 
 void RunState::restore(const CheckpointReader& checkpoint) {
   const int64_t step = checkpoint.record().step;
-  const auto answers =
-      ask({.kind = ShareQuestion::Kind::Restore, .step = step}, [&] { share_.restore(checkpoint); });
+  const auto answers = ask({.kind = ShareQuestion::Kind::Restore, .step = step}, [&] { share_.restore(checkpoint); });
   for (size_t rank = 1; rank < answers.size(); ++rank) {
     const ShareAnswer& answer = answers[rank];
     if (answer.outcome == ShareAnswer::Outcome::Damaged) throw checkpoint.damaged(whose(rank) + answer.what);
@@ -95,7 +94,8 @@ ShardNumbers RunState::numbers_of(size_t rank) const {
 
 std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory) {
   const std::string name = directory.filename().string();
-  for (size_t rank = 1; rank < writers_.size(); ++rank) writers_[rank]->say(to_text(WriteOrder{name, numbers_of(rank)}));
+  for (size_t rank = 1; rank < writers_.size(); ++rank)
+    writers_[rank]->say(to_text(WriteOrder{name, numbers_of(rank)}));
   std::vector<WrittenShard> shards;
   std::string error;
   try {

@@ -31,8 +31,8 @@ class RunState {
   void restore(const CheckpointReader& checkpoint);
   // Between segments; see StateShare.
   void take(bool copy);
-  // On any thread: all write what they have taken into `directory`, which lies beside the run's checkpoints. RunError names the process
-  // that could not, when all have ended.
+  // On any thread: all write what they have taken into `directory`, which lies beside the run's checkpoints. RunError
+  // names the process that could not, when all have ended.
   std::vector<WrittenShard> write(const std::filesystem::path& directory);
 
  private:

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -27,8 +28,14 @@ std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& fil
 
 }  // namespace
 
-Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt)
-    : run_(run), settings_(config.run), files_(files), saved_(saved), attempt_(std::move(attempt)) {}
+Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt,
+             bool may_copy)
+    : run_(run),
+      settings_(config.run),
+      files_(files),
+      saved_(saved),
+      attempt_(std::move(attempt)),
+      may_copy_(may_copy) {}
 
 std::string Saver::describe() const {
   std::vector<std::string> when;
@@ -41,8 +48,10 @@ std::string Saver::describe() const {
   }
   const std::string kept =
       settings_.keep_checkpoints == 0 ? "all" : fmt::format("the newest {}", settings_.keep_checkpoints);
-  return fmt::format("saves to {} {}when interrupted and at its end; keeps {} (keep_checkpoints)",
-                     run_.checkpoints().string(), join(when, ""), kept);
+  const std::string for_ever =
+      settings_.keep_every == 0 ? "" : fmt::format(" and those of every {} updates (keep_every)", settings_.keep_every);
+  return fmt::format("saves to {} {}when interrupted and at its end; keeps {} (keep_checkpoints){}",
+                     run_.checkpoints().string(), join(when, ""), kept, for_ever);
 }
 
 void Saver::check_room(int64_t bytes) {
@@ -60,28 +69,62 @@ bool Saver::is_due() const {
   return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
 }
 
-void Saver::save(const CheckpointRecord& record, RunState& state, const std::function<void()>& find_fault) {
-  const auto unsaved = [&](const Error& error, const std::string& remedy) {
-    return RunError(fmt::format("{}; step {} was not saved. {} {}", error.what(), record.step, remedy, how_to_go_on()));
-  };
+RunError Saver::unsaved(const Error& error, int64_t step, const std::string& remedy) const {
+  return RunError(fmt::format("{}; step {} was not saved. {}{}", error.what(), step, remedy, how_to_go_on()));
+}
+
+void Saver::begin(const CheckpointRecord& record, RunState& state, bool training_goes_on,
+                  const std::function<void()>& find_fault, std::function<void()> make_durable) {
   try {
     find_fault();
   } catch (const Error& error) {
-    throw unsaved(error, "After that");
+    throw unsaved(error, record.step, "After that ");
+  }
+  const bool beside = training_goes_on && may_copy_;
+  try {
+    state.take(/*copy=*/beside);
+  } catch (const Error& error) {
+    throw unsaved(error, record.step, "");
+  }
+  const auto task = std::make_shared<std::packaged_task<WrittenCheckpoint()>>(
+      [this, record, &state, make_durable = std::move(make_durable)] { return write(record, state, make_durable); });
+  under_way_ = task->get_future();
+  since_ = Clock::now();
+  if (beside) {
+    writer_ = std::jthread([task] { (*task)(); });
+  } else {
+    (*task)();
+  }
+}
+
+WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
+                               const std::function<void()>& make_durable) {
+  const auto begun = Clock::now();
+  try {
+    make_durable();
+  } catch (const Error& error) {
+    throw unsaved(error, record.step, "After that ");
   }
   const auto free = free_bytes_at(run_.checkpoints(), files_);
   if (free && *free < needed_) make_room(run_.checkpoints(), retention(), files_);
   try {
-    state.take(/*copy=*/false);
     CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
     checkpoint.commit(record, state.write(checkpoint.directory()));
   } catch (const Error& error) {
-    throw unsaved(error, fmt::format("It takes {}: where room is what is missing, free so much there; then",
-                                     human_bytes(static_cast<double>(needed_))));
+    throw unsaved(error, record.step,
+                  fmt::format("It takes {}: where room is what is missing, free so much there; then ",
+                              human_bytes(static_cast<double>(needed_))));
   }
   remove_obsolete(run_.checkpoints(), retention(), files_);
-  saved_ = record.step;
-  since_ = Clock::now();
+  return {record.step, std::chrono::duration<double>(Clock::now() - begun).count()};
+}
+
+std::optional<WrittenCheckpoint> Saver::ended(bool wait) {
+  if (!under_way_.valid()) return std::nullopt;
+  if (!wait && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
+  const WrittenCheckpoint saved = under_way_.get();
+  saved_ = saved.step;
+  return saved;
 }
 
 std::string Saver::how_to_go_on() const {

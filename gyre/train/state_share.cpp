@@ -25,7 +25,10 @@ ShareSizes StateShare::sizes() const {
 
 void StateShare::restore(const CheckpointReader& checkpoint) {
   const std::set<std::string> here = pipeline_.parameters_here();
-  const auto is_here = [&](const std::string& name) { return here.count(name.substr(0, name.find('/'))) > 0; };
+  // An optimizer's state has its parameter's name in front: "name/what", "name[1]/what" of a block of one.
+  const auto is_here = [&](const std::string& name) {
+    return here.count(name.substr(0, name.find_first_of("/["))) > 0;
+  };
   pipeline_.restore(checkpoint.read(Part::Model, is_here), checkpoint.read(Part::Optimizer, is_here),
                     checkpoint.record().step);
 }

@@ -100,14 +100,19 @@ std::string schedule_line(const Config& config, const Schedule& schedule) {
                                       to_string(weight_policy(config, schedule)), config.pipeline.executor));
 }
 
-std::string memory_line(const PredictedMemory& memory, const MemoryLimit& limit) {
+std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
   const MemoryParts& all = memory.process;
   const double program = resident_bytes();
-  const double total = all.total() + program;
+  const double total = all.total() + program + (may_copy ? memory.copy : 0);
+  const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
   std::string lines =
-      line("memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}",
+      line("memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}{}",
                                  human_bytes(total), human_bytes(all.weights), human_bytes(all.gradients),
-                                 human_bytes(all.optimizer), human_bytes(all.activations), human_bytes(program)));
+                                 human_bytes(all.optimizer), human_bytes(all.activations), human_bytes(program), copy));
+  if (config.run.checkpoint_background && !may_copy) {
+    lines += line("", fmt::format("no room for a copy of {}: training waits while checkpoints are written",
+                                  human_bytes(memory.copy)));
+  }
   if (!limit.what.empty()) lines += line("", limit.what);
   if (total > limit.bytes) {
     lines += line("", "this may not fit: lower microbatch or context, or set recompute = true");
@@ -118,7 +123,8 @@ std::string memory_line(const PredictedMemory& memory, const MemoryLimit& limit)
 }  // namespace
 
 std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
-                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, const MemoryLimit& limit) {
+                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, bool may_copy,
+                      const MemoryLimit& limit) {
   const auto rows = rows_of(schedule, layers, ranges);
   std::string text = model_line(config, rows);
   text += line("data", fmt::format("{}: {} tokens to train on, {} to validate", config.data.tokens,
@@ -128,7 +134,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += schedule_line(config, schedule);
-  text += memory_line(memory, limit);
+  text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);
   text.pop_back();
   return text;

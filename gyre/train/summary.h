@@ -14,8 +14,10 @@
 
 namespace gyre {
 
-// A few aligned lines: model, data, updates, schedule, memory; then the stages with their layers, weights and delays.
+// may_copy: checkpoints may be written from a copy. A few aligned lines: model, data, updates, schedule, memory; then
+// the stages with their layers, weights and delays.
 std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
-                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, const MemoryLimit& limit);
+                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, bool may_copy,
+                      const MemoryLimit& limit);
 
 }  // namespace gyre

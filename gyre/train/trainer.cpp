@@ -44,6 +44,8 @@ TrainResult completed(const ResumePoint& from) {
   result.tokens_per_second = end.tokens_per_second;
   result.bubble_fraction = end.bubble_fraction;
   result.seconds = end.seconds;
+  result.save_wait_seconds = end.save_wait_seconds;
+  result.save_write_seconds = end.save_write_seconds;
   return result;
 }
 
@@ -64,6 +66,11 @@ class Training {
     if (options.resume) check_data(from_, run, *checked_.dataset);
     progress_.message(checked_.summary);
   }
+
+  // What is written beside training is the state of things that go now.
+  ~Training() { books_.settle_save(); }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
 
   // Builds everything and finds room for it: what it accepts can begin.
   void prepare() {
@@ -91,9 +98,10 @@ class Training {
       // The end of a run that was killed between its last checkpoint and its last line.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
+      books_.end_save();
     } catch (const Divergence&) {
+      books_.end_early("diverged");  // others may still be writing
       executor_->ended(RunEnd::Diverged);
-      books_.end_early("diverged");
       throw;
     } catch (const std::exception&) {  // libtorch's own, too
       books_.end_early("failed");
@@ -160,6 +168,7 @@ class Training {
     } catch (const Divergence&) {
       throw;
     } catch (const Error& error) {
+      books_.settle_save();
       throw RunError(fmt::format("{}; {}", error.what(), books_.how_to_go_on()));
     }
   }
@@ -170,6 +179,7 @@ class Training {
     const SegmentReport report =
         telling_how_to_go_on([&] { return executor_->run(*pipeline_, segment, books_.listen_to(segment)); });
     books_.add(segment, report);
+    books_.raise_failed_save();
 
     done_ += report.microbatches / pipeline_->schedule().window;
     microbatches_ += report.microbatches;
@@ -212,7 +222,7 @@ class Training {
     record.step = done_;
     record.microbatches = microbatches_;
     record.tokens = tokens_;
-    books_.save(std::move(record), *state_);
+    books_.save(std::move(record), *state_, !interrupted_ && done_ < config_.run.updates);
   }
 
   bool evaluates() const { return checked_.val_batches.source != nullptr; }

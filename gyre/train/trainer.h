@@ -46,6 +46,8 @@ struct TrainResult {
   double tokens_per_second = 0;           // while training, this session
   std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
   double seconds = 0;
+  double save_wait_seconds = 0;   // in which training stood still for checkpoints
+  double save_write_seconds = 0;  // in which they were written, beside training or not
 };
 
 // Errors: InputError before anything is written; RunError when the run had to stop (its checkpoints are whole).

@@ -110,7 +110,9 @@ std::map<std::string, std::string> files_of(const fs::path& run) {
 std::string result_of(const Ended& ended) {
   if (ended.output.empty()) return "nothing";
   auto fields = nlohmann::ordered_json::parse(ended.output);
-  for (const char* field : {"run", "tokens_per_second", "bubble_fraction", "seconds"}) fields.erase(field);
+  for (const char* field :
+       {"run", "tokens_per_second", "bubble_fraction", "seconds", "save_wait_seconds", "save_write_seconds"})
+    fields.erase(field);
   return fields.dump();
 }
 

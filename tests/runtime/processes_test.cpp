@@ -219,9 +219,10 @@ TEST(Processes, AnswerWhatRank0Asks) {
   member.meet({});
   ProcessesExecutor executor(member.ranks, member.map);
   Recorder recorder;
+  int64_t updates = 0;
   for (const std::string question : {"how large", ""}) {
     EXPECT_EQ(executor.ask(question), (std::vector<std::string>{"", question + ": rank 1", question + ": rank 2"}));
-    run_segment(member.pipeline, executor, 0, 1, recorder);
+    run_segment(member.pipeline, executor, updates++, 1, recorder);
   }
   executor.ended(RunEnd::Finished);
 }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,17 @@ class FaultyFiles final : public FileSystem {
     for (const File& file : closed_) ::close(file.witness);
   }
 
-  int64_t calls() const { return calls_; }
-  bool struck() const { return calls_ > at_; }
+  int64_t calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  bool struck() const {
+    const std::lock_guard lock(mutex_);
+    return calls_ > at_;
+  }
 
   int open(const std::filesystem::path& path, int flags, mode_t mode) override {
+    const std::lock_guard lock(mutex_);
     const bool creates = (flags & O_CREAT) != 0 && !exists(path);
     if (creates && !may_go_on(true)) return -1;
     if (!creates && dead_) return failed(EIO);
@@ -55,17 +63,21 @@ class FaultyFiles final : public FileSystem {
     return descriptor;
   }
   ssize_t write(int descriptor, const void* data, size_t bytes) override {
+    const std::lock_guard lock(mutex_);
     if (may_go_on(true)) return real_.write(descriptor, data, bytes);
     return tears() ? torn(real_.write(descriptor, data, bytes / 2)) : -1;
   }
   ssize_t write_at(int descriptor, const void* data, size_t bytes, off_t offset) override {
+    const std::lock_guard lock(mutex_);
     if (may_go_on(true)) return real_.write_at(descriptor, data, bytes, offset);
     return tears() ? torn(real_.write_at(descriptor, data, bytes / 2, offset)) : -1;
   }
   int truncate(int descriptor, off_t bytes) override {
+    const std::lock_guard lock(mutex_);
     return may_go_on(true) ? real_.truncate(descriptor, bytes) : -1;
   }
   int sync(int descriptor) override {
+    const std::lock_guard lock(mutex_);
     if (!may_go_on(false)) return -1;
     const auto found = open_.find(descriptor);
     if (found == open_.end()) return 0;
@@ -84,6 +96,7 @@ class FaultyFiles final : public FileSystem {
     return 0;
   }
   int close(int descriptor) override {
+    const std::lock_guard lock(mutex_);
     // A closed file that was not synced can still lose its contents: its witness stays.
     const auto found = open_.find(descriptor);
     if (found != open_.end()) {
@@ -94,22 +107,28 @@ class FaultyFiles final : public FileSystem {
     return dead_ ? failed(EIO) : result;
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    const std::lock_guard lock(mutex_);
     if (!may_go_on(false)) return -1;
     names_.push_back({exists(to) ? Name::Replaced : Name::Renamed, from, to});
     return real_.rename(from, to);
   }
   int exchange(const std::filesystem::path& a, const std::filesystem::path& b) override {
+    const std::lock_guard lock(mutex_);
     if (!may_go_on(false)) return -1;
     names_.push_back({Name::Exchanged, a, b});
     return real_.exchange(a, b);
   }
   int make_directory(const std::filesystem::path& path) override {
+    const std::lock_guard lock(mutex_);
     if (!may_go_on(true)) return -1;
     const int result = real_.make_directory(path);
     if (result == 0) names_.push_back({Name::Created, path, path});
     return result;
   }
-  int remove(const std::filesystem::path& path) override { return may_go_on(false) ? real_.remove(path) : -1; }
+  int remove(const std::filesystem::path& path) override {
+    const std::lock_guard lock(mutex_);
+    return may_go_on(false) ? real_.remove(path) : -1;
+  }
   // Asking changes nothing and is not counted.
   int64_t free_bytes(const std::filesystem::path&) override { return -1; }
 
@@ -183,6 +202,7 @@ class FaultyFiles final : public FileSystem {
   }
 
   FileSystem& real_ = system_files();
+  mutable std::mutex mutex_;  // a run saves itself beside training
   int64_t at_;
   Fault fault_;
   int64_t calls_ = 0;

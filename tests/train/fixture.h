@@ -48,12 +48,13 @@ class Runs : public ::testing::Test {
   static fs::path path(const std::string& name) { return root() / name; }
 
   static void write_config(const std::string& name, int64_t updates) {
-    std::ofstream(root() / name) << "[model]\nlayers = 2\nwidth = 8\nheads = 1\ncontext = 8\ndropout = 0.1\n"
-                                 << "[data]\ntokens = \"" << (root() / "tokens").string() << "\"\n"
-                                 << "[pipeline]\nstages = 3\nmicrobatch = 2\naccumulate = 2\nexecutor = \"replay\"\n"
-                                 << "[optimizer]\nkind = \"adamw\"\nlr = 3e-3\n"
-                                 << "[run]\nprecision = \"fp32\"\ncheckpoint_every = 4\ncheckpoint_minutes = 0\n"
-                                 << "eval_every = 6\neval_batches = 2\nupdates = " << updates << "\n";
+    std::ofstream(root() / name)
+        << "[model]\nlayers = 2\nwidth = 8\nheads = 1\ncontext = 8\ndropout = 0.1\n"
+        << "[data]\ntokens = \"" << (root() / "tokens").string() << "\"\n"
+        << "[pipeline]\nstages = 3\nmicrobatch = 2\naccumulate = 2\nexecutor = \"replay\"\n"
+        << "[optimizer]\nkind = \"adamw\"\nlr = 3e-3\n"
+        << "[run]\nprecision = \"fp32\"\ncheckpoint_background = false\ncheckpoint_every = 4\ncheckpoint_minutes = 0\n"
+        << "eval_every = 6\neval_batches = 2\nupdates = " << updates << "\n";
   }
 
   struct Session {

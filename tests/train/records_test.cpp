@@ -32,10 +32,11 @@ class Records : public Runs {
   }
 
   // A session whose call of number `at` goes wrong, for every `every`-th `at` until nothing does; then another, and a
-  // third that ends the run.
-  void walk_over_runs(std::span<const Fault> faults, int64_t every) {
+  // third that ends the run. Checkpoints are written beside training or not.
+  void walk_over_runs(std::span<const Fault> faults, int64_t every, const std::string& background) {
     const std::vector<std::string> set = {"run.updates=6", "run.checkpoint_every=2", "run.eval_every=3",
-                                          "run.keep_checkpoints=1"};
+                                          "run.keep_checkpoints=1", "run.checkpoint_background=" + background};
+    fs::remove_all(path("whole"));
     run("whole", {.set = set});
     const std::string record = this->record("whole"), tensors = this->tensors("whole");
     int64_t walked = 0;
@@ -62,11 +63,15 @@ class Records : public Runs {
 };
 
 TEST_F(Records, AreThoseOfAnUninterruptedRunWhateverHappenedToIt) {
-  walk_over_runs(std::array{Fault::Kill, Fault::PowerCut, Fault::FullDisk}, 3);
+  walk_over_runs(std::array{Fault::Kill, Fault::PowerCut, Fault::FullDisk}, 3, "false");
+}
+
+TEST_F(Records, AreTheSameWhateverHappenedToOneThatSavesBesideTraining) {
+  walk_over_runs(kAllFaults, 7, "true");
 }
 
 TEST_F(Records, SlowAreThoseOfAnUninterruptedRunWhateverHappenedToItAtAnyCall) {
-  walk_over_runs(kAllFaults, 1);
+  for (const std::string background : {"false", "true"}) walk_over_runs(kAllFaults, 1, background);
 }
 
 TEST_F(Records, ACheckpointAlwaysHasItsMetrics) {

@@ -1,5 +1,7 @@
 // Runs of several processes, which are threads here, each with its options and its disk: every one writes its own files
 // of a checkpoint. Any number of processes goes on from them, and what goes wrong on any of them loses nothing.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -86,7 +88,7 @@ class Shards : public Runs {
     return checksum.hex();
   }
   static fs::path saved(const std::string& name, const std::string& step) {
-    return path(name) / "checkpoints" / ("step-000000" + step);
+    return path(name) / "checkpoints" / fmt::format("step-000000{}", step);
   }
   static void flip(const fs::path& file) {
     std::string content = read_file(file);
@@ -97,7 +99,7 @@ class Shards : public Runs {
 
 TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
   run("whole");
-  expect_sound(run_ranks("three", {}, 3));
+  expect_sound(run_ranks("three", {.set = {"run.checkpoint_background=true"}}, 3));
   EXPECT_EQ(contents("three"), contents("whole"));
   EXPECT_EQ(record("three"), record("whole"));
   std::vector<std::string> names;
@@ -128,22 +130,22 @@ TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
 }
 
 TEST_F(Shards, OfADamagedCheckpointThatTheOneBeforeStandsInFor) {
-  run("sound");
+  run("sound", {.set = {"optimizer.decay=constant"}});
   for (const size_t world : {1, 2, 3}) {
     const std::string shard = world == 1 ? "" : "-00002-of-0000" + std::to_string(world);
-    for (const std::string& file : {"model" + shard + ".safetensors", "optimizer" + shard + ".safetensors",
-                                    std::string("manifest.json")}) {
+    for (const std::string& file :
+         {"model" + shard + ".safetensors", "optimizer" + shard + ".safetensors", std::string("manifest.json")}) {
       fs::remove_all(path("hit"));
-      expect_sound(run_ranks("hit", {.set = {"run.updates=8"}}, world));
+      expect_sound(run_ranks("hit", {.set = {"run.updates=8", "optimizer.decay=constant"}}, world));
       flip(saved("hit", "08") / file);
-      const std::vector<std::string> further = {"run.updates=12", "run.keep_checkpoints=1"};
+      const std::vector<std::string> further = {"run.updates=12", "run.keep_checkpoints=1", "optimizer.decay=constant"};
       expect_sound(run_ranks("hit", {.set = further, .resume = true}, world));
       EXPECT_THAT(messages(), HasSubstr((saved("hit", "08") / file).string() +
                                         ": its checksum differs; step 8 is set aside as damaged, the one before it is "
                                         "used\nresuming"));
       EXPECT_TRUE(fs::exists(path("hit") / "checkpoints" / "damaged-step-00000008" / file));
       EXPECT_EQ(list_checkpoints(path("hit") / "checkpoints"), std::vector<int64_t>{12});
-      EXPECT_EQ(record("hit"), record("sound")) << file << " of " << world;
+      EXPECT_TRUE(record("hit") == record("sound")) << file << " of " << world;
       EXPECT_EQ(contents("hit"), contents("sound")) << file << " of " << world;
     }
   }
@@ -168,7 +170,10 @@ TEST_F(Shards, ThatAreMissingOrHaveNothingBeforeThemAreToldByName) {
   fs::remove(shard);
   refuses(shard.string() + ": is missing; put it back");
   std::ofstream(shard, std::ios::binary) << content;
-  for (const auto& [name, was] : files("lost")) EXPECT_EQ(was.first, before.at(name).first) << name;
+  for (const auto& [name, was] : files("lost")) {
+    if (fs::path(name).filename() == ".lock") continue;  // has each attempt's name
+    EXPECT_EQ(was.first, before.at(name).first) << name;
+  }
   expect_sound(run_ranks("lost", {.set = {"run.updates=8"}, .resume = true}, 2));
 }
 
@@ -181,16 +186,18 @@ TEST_F(Shards, AProcessWithAnotherDirectoryIsRefusedAtTheStart) {
   EXPECT_FALSE(fs::exists(path("there")));
 }
 
-// One call of one process goes wrong, for every `every`-th of its calls; then the run is continued.
+// One call of one process goes wrong, for every so-manieth of its calls (rank 0 has many more); then the run is
+// continued.
 class ShardFaults : public Shards {
  protected:
-  void walk(int64_t every) {
+  void walk(int64_t every_of_first, int64_t every_of_second) {
     const std::vector<std::string> set = {"run.updates=6", "run.checkpoint_every=2", "run.eval_every=0",
-                                          "run.keep_checkpoints=2"};
+                                          "run.keep_checkpoints=2", "run.checkpoint_background=true"};
     run("undisturbed", {.set = set});
     const std::string expected = contents("undisturbed"), steps = record("undisturbed");
     int64_t walked = 0;
     for (const size_t struck : {0, 1}) {
+      const int64_t every = struck == 0 ? every_of_first : every_of_second;
       for (const Fault fault : kAllFaults) {
         for (int64_t at = static_cast<int64_t>(fault) % every;; at += every, ++walked) {
           fs::remove_all(path("struck"));
@@ -199,8 +206,7 @@ class ShardFaults : public Shards {
           std::vector<Place> places(2, {.files = &sound});
           places[struck].files = &faulty;
           const auto ends = run_ranks("struck", {.set = set}, places);
-          SCOPED_TRACE("rank " + std::to_string(struck) + ": " + to_string(fault) + " at call " + std::to_string(at) +
-                       ": " + ends[0].error);
+          SCOPED_TRACE(fmt::format("rank {}: {} at call {}: {}", struck, to_string(fault), at, ends[0].error));
           if (!faulty.struck()) {
             expect_sound(ends);
             break;
@@ -220,11 +226,11 @@ class ShardFaults : public Shards {
 };
 
 TEST_F(ShardFaults, OfAnyProcessLoseNothing) {
-  walk(9);
+  walk(20, 8);
 }
 
 TEST_F(ShardFaults, SlowOfAnyProcessAtAnyCallLoseNothing) {
-  walk(1);
+  walk(1, 1);
 }
 
 }  // namespace
