@@ -63,12 +63,14 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
 }
 
-Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell) {
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop) {
   const Ranks::Watch watch(ranks, bell, {});
+  const std::stop_callback wake(stop, [&bell] { bell.ring(); });
   for (;;) {
     const uint64_t ticket = bell.ticket();
     if (auto message = link.try_receive()) return std::move(*message);
     if (const auto failure = ranks.failure()) throw RunError(*failure);
+    if (stop.stop_requested()) throw RunError("the process ends");
     bell.wait(ticket);
   }
 }

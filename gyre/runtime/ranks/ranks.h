@@ -178,8 +178,8 @@ class Ranks {
   std::jthread watcher_;
 };
 
-// Waits for the link's next message. RunError when the run cannot go on.
-Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell);
+// Waits for the link's next message. RunError when the run cannot go on, or when a stop is requested.
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop = {});
 
 // Of this machine, as messages call it.
 std::string host_name();

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "gyre/core/error.h"
-
 namespace gyre {
 namespace {
 
@@ -26,15 +24,7 @@ void TextLine::say(const std::string& text) {
 }
 
 std::string TextLine::hear(const std::stop_token& stop) {
-  const Ranks::Watch watch(ranks_, bell_, {});
-  const std::stop_callback wake(stop, [this] { bell_.ring(); });
-  for (;;) {
-    const uint64_t ticket = bell_.ticket();
-    if (const auto message = in_->try_receive()) return to_text(message->tensors.at(0));
-    if (const auto failure = ranks_.failure()) throw RunError(*failure);
-    if (stop.stop_requested()) throw RunError("the process ends");
-    bell_.wait(ticket);
-  }
+  return to_text(wait_for(ranks_, *in_, bell_, stop).tensors.at(0));
 }
 
 }  // namespace gyre
