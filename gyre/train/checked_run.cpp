@@ -30,8 +30,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   train_batches = gyre::train_batches(config, *dataset);
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
   const PredictedMemory predicted = predict_memory(config, schedule);
-  const double with_copy = predicted.process.total() + resident_bytes() + predicted.copy;
-  may_copy = config.run.checkpoint_background && with_copy <= limit.bytes;
+  may_copy = config.run.checkpoint_background && has_room_for_copy(predicted, resident_bytes(), limit);
   const Layers layers = build_layers(config);
   summary = summarise(config, *dataset, schedule, layers, build_partition(config, layers), predicted, may_copy, limit);
 }

@@ -201,6 +201,10 @@ void check_memory(const Config& config, const MemoryLimit& limit, Work work) {
                                advice(costliest, work)));
 }
 
+bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit) {
+  return memory.process.total() + memory.copy + program <= limit.bytes;
+}
+
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
   const CostModel costs = stage_costs(profiles_of(config), schedule.stages, config.pipeline.recompute,
                                       config.pipeline.microbatch * config.model.context);

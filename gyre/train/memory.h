@@ -41,5 +41,7 @@ struct PredictedMemory {
   double copy = 0;                    // of weights and optimizers' states, while they are written beside training
 };
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
+// Whether a process that holds `program` bytes already has room for all of that and the copy.
+bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit);
 
 }  // namespace gyre

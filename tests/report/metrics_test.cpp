@@ -102,7 +102,7 @@ TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
     writer.eval(5, 1);
     writer.eval(8, 1);
     writer.drain(4, "interrupt");
-    writer.checkpoint(5);
+    writer.checkpoint(5, 0.5, 2);
     writer.delay(0, {{0, 1}});
     writer.end({});
   }

@@ -99,6 +99,24 @@ TEST(Memory, WhatIsDoneWithATrainedRunHoldsNoLess) {
   }
 }
 
+TEST(Memory, TheCopyForCheckpointsIsOfAllThatIsSavedAndOnlyMadeWhereItFits) {
+  for (const char* optimizer : {"adamw", "basis-rotation", "muon"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      Config config = small();
+      config.optimizer.kind = optimizer;
+      config.run.precision = precision;
+      const PredictedMemory predicted = predict_memory(config, build_schedule(config));
+      const auto pipeline = build_pipeline(config);
+      const double saved = bytes_of(pipeline->weights()) + bytes_of(pipeline->optimizer_state());
+      EXPECT_GE(predicted.copy, 0.97 * saved) << optimizer << precision;
+      EXPECT_LE(predicted.copy, 1.2 * saved) << optimizer << precision;
+      const double all = predicted.process.total() + predicted.copy;
+      EXPECT_TRUE(has_room_for_copy(predicted, 1000, {all + 1000, "a machine"}));
+      EXPECT_FALSE(has_room_for_copy(predicted, 1000, {all + 900, "a machine"}));
+    }
+  }
+}
+
 TEST(Memory, WhatCannotBeDoneWithATrainedRunIsRefused) {
   Config config = small();
   config.pipeline.microbatch = 1 << 20;
