@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <set>
 #include <utility>
 
 #include "gyre/core/error.h"

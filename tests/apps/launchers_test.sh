@@ -148,9 +148,7 @@ else
 fi
 [ -z "$(ranks)" ] || fail "a rank is left behind: $(ranks)"
 diff <(losses alone) <(losses killed) >difference || fail "killed under $launcher: losses differ: $(head -n 3 difference)"
-for part in model optimizer; do
-  cmp {alone,killed}/checkpoints/step-00000900/$part.safetensors || fail "killed under $launcher: $part differs"
-done
+same_tensors {alone,killed}/checkpoints/step-00000900 "killed under $launcher"
 echo "killed under $launcher: the same bits"
 
 # Preemption, as Slurm does it: all ranks get SIGTERM, drain and save.
