@@ -123,8 +123,11 @@ TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
   // Another partition, other pipelines, and whoever reads what was trained.
   expect_sound(run_ranks("several", {.set = {"run.updates=13", "pipeline.stages=2"}, .resume = true}, 2));
   expect_sound(run_ranks("several", {.set = {"run.updates=14", "pipeline.replicas=2"}, .resume = true}, 4));
+  const std::vector<std::string> sharded = {"pipeline.replicas=2", "pipeline.shard_optimizer=true"};
+  expect_sound(run_ranks("several", {.set = {"run.updates=15", sharded[0], sharded[1]}, .resume = true}, 3));
+  expect_sound(run_ranks("several", {.set = {"run.updates=16", sharded[0], sharded[1]}, .resume = true}, 2));
   const TrainedModel trained = open_trained_model(path("several"), Work::Diagnose);
-  EXPECT_EQ(trained.checkpoint.step, 14);
+  EXPECT_EQ(trained.checkpoint.step, 16);
   EXPECT_EQ(trained.checkpoint.weights.size(), checkpoint("whole").weights.size());
   EXPECT_EQ(trained.checkpoint.optimizer.size(), checkpoint("whole").optimizer.size());
 }
