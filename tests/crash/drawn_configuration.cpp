@@ -74,6 +74,8 @@ void draw_pipeline(Drawer& draw) {
   draw.of<double>("pipeline.tb_over_tf", {0.5, 1, 2, 2, 3.5});
   draw.word("pipeline.weights");
   draw.flag("pipeline.recompute", 0.5);
+  draw.flag("pipeline.shard_optimizer", 0.5);
+  draw.word("pipeline.worker_order");
   draw.word("pipeline.executor");
   draw.of<int64_t>("pipeline.threads_per_worker", {1, 1, 1, 2});
   draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
