@@ -44,7 +44,7 @@ two=(--set pipeline.stages=2 --set pipeline.replicas=2 --set run.updates=20)
 "$gyre" train run.toml --out by-pipelines "${two[@]}" --set pipeline.executor=replay >/dev/null 2>&1
 "$gyre" launch -n 2 -- train run.toml --out by-stages "${two[@]}" --set pipeline.worker_order=stages >/dev/null 2>err.txt || fail "$(cat err.txt)"
 diff <(losses by-pipelines) <(losses by-stages) >difference || fail "losses differ: $(head -n 3 difference)"
-cmp {by-pipelines,by-stages}/checkpoints/step-00000020/model.safetensors || fail "weights differ"
+same_tensors {by-pipelines,by-stages}/checkpoints/step-00000020 "the order of workers"
 
 # The first rows of the table in the docs.
 "$source_of_gyre/bench/weak_scaling" 16 "$gyre" >table.txt
