@@ -78,7 +78,7 @@ class Planner {
     std::stable_sort(plan_.rows.begin(), plan_.rows.end(),
                      [](const PlanRow& a, const PlanRow& b) { return a.tokens_per_second > b.tokens_per_second; });
     for (auto& [name, why] : left_out_) {
-      if (!fits_somewhere_.contains(name)) plan_.left_out.push_back(name + ": " + why);
+      if (!fits_somewhere_.contains(name)) plan_.left_out.push_back(fmt::format("{}: {}", name, why));
     }
     if (options_.cluster != nullptr) add_details();
     return std::move(plan_);
@@ -198,7 +198,7 @@ class Planner {
   }
   void leave_out(const ScheduleOptions& options, const std::string& why) {
     const std::string name = label(options);
-    if (options_.cluster == nullptr) return plan_.left_out.push_back(name + ": " + why);
+    if (options_.cluster == nullptr) return plan_.left_out.push_back(fmt::format("{}: {}", name, why));
     // Of many shapes one reason is told, and none where another fits.
     const auto found = std::ranges::find(left_out_, name, [](const auto& entry) { return entry.first; });
     if (found == left_out_.end()) left_out_.emplace_back(name, why);

@@ -70,12 +70,12 @@ refuses "rank 0 listens, and is not reached there" env RANK=0 WORLD_SIZE=2 LOCAL
 # Somebody else is, and does not answer.
 mkfifo ready
 python3 -c '
-import socket, sys
+import signal, socket, sys
 listener = socket.socket()
 listener.bind(("127.0.0.1", int(sys.argv[1])))
 listener.listen()
 print("ready", flush=True)
-sys.stdin.read()' $port >ready < <(sleep infinity) &
+signal.pause()' $port >ready &
 mute=$!
 read -r _ <ready
 refuses "127.0.0.1:$port: the port is taken" come 0 2 "${train[@]}"
