@@ -118,24 +118,6 @@ TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
   EXPECT_EQ(run(pipedream, 60, costs).makespan, run({"pipedream", 4, 1}, 20, costs).makespan);
 }
 
-TEST(Simulate, MicrobatchesMustFillWindows) {
-  try {
-    run({"1f1b", 2, 4}, 10);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("simulate 8 or 12"));
-  }
-}
-
-CostModel memory_costs() {
-  CostModel costs = uniform_costs(2);
-  costs.stages[0].activation_bytes = 1;
-  costs.stages[0].weight_bytes = 1000;
-  costs.stages[0].gradient_bytes = 1000000;
-  costs.stages[0].optimizer_bytes = 1000000000;
-  return costs;
-}
-
 TEST(Simulate, ShardsOfAnUpdateRunSideBySide) {
   CostModel costs = uniform_costs(2);
   costs.stages[0].update = 3;
@@ -159,6 +141,24 @@ TEST(Simulate, ShardsOfAnUpdateRunSideBySide) {
     EXPECT_DOUBLE_EQ(s.busy[worker], 2 * (6 + 1));
   }
   EXPECT_DOUBLE_EQ(s.makespan, 27);
+}
+
+TEST(Simulate, MicrobatchesMustFillWindows) {
+  try {
+    run({"1f1b", 2, 4}, 10);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("simulate 8 or 12"));
+  }
+}
+
+CostModel memory_costs() {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].activation_bytes = 1;
+  costs.stages[0].weight_bytes = 1000;
+  costs.stages[0].gradient_bytes = 1000000;
+  costs.stages[0].optimizer_bytes = 1000000000;
+  return costs;
 }
 
 TEST(Memory, FollowsThePublishedTable) {

@@ -1,0 +1,188 @@
+// How the processes of a run find each other: each leaves a hello, rank 0 compares them and tells how it goes on, and
+// those that have links connect.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "gyre/core/error.h"
+#include "gyre/runtime/ranks/interface.h"
+#include "gyre/runtime/ranks/ranks.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::chrono::seconds kHearing{5};  // a verdict that is there
+// Under which rank 0 says how it goes on: the facts of all, or the exit code of a run that does not begin.
+constexpr const char* kVerdict = "the verdict of rank 0";
+
+// Under which a rank says who it is.
+std::string hello_of(int rank) {
+  return fmt::format("rank {}", rank);
+}
+
+// That it knows the verdict, and needs nothing more of rank 0.
+std::string has_heard(int rank) {
+  return fmt::format("rank {} has heard", rank);
+}
+
+// By what it says of itself.
+std::string told_name(int rank, const nlohmann::json& hello) {
+  return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
+}
+
+nlohmann::json own_hello() {
+  return {{"host", host_name()}, {"process", ::getpid()}};
+}
+
+nlohmann::json to_json(const RankFacts& facts) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [what, value] : facts) json[what] = value;
+  return json;
+}
+
+// The first of the facts that a rank has otherwise than rank 0; nothing where all are alike.
+std::optional<std::string> difference(const RankFacts& facts, const nlohmann::json& theirs,
+                                      const nlohmann::json& rank_0s) {
+  const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
+  for (const auto& [what, any] : facts) {
+    const std::string one = theirs.value(what, ""), other = rank_0s.value(what, "");
+    if (one != other) return fmt::format("its {} is not that of rank 0 ({}, and {})", what, shown(one), shown(other));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// A process that comes as a rank that is there already, as those of another run at the same port do, changes nothing.
+void Ranks::leave_hello(nlohmann::json hello) {
+  if (std::exchange(said_hello_, true)) return;
+  is_double_ = !rendezvous_->leave_first(hello_of(rank_), hello.dump());
+  if (!is_double_) return;
+  throw InputError(
+      fmt::format("another process has come as rank {} before this one; is another run at the same address and port? "
+                  "Give each its own MASTER_PORT, and --job NAME, so that they know each other apart",
+                  rank_));
+}
+
+void Ranks::refuse(const std::string& why, int exit_code) {
+  if (met_ || is_double_) return;
+  nlohmann::json hello = own_hello();
+  hello["error"] = why;
+  leave_hello(std::move(hello));
+  if (rank_ != 0) {
+    rendezvous_->leave(has_heard(rank_), "");
+    return;
+  }
+  rendezvous_->leave(kVerdict, nlohmann::json{{"exit", exit_code}}.dump());
+  // The place where notes are may go with this process: those who are there hear of it first.
+  for (int other = 1; other < world(); ++other) {
+    try {
+      if (rendezvous_->has(hello_of(other))) rendezvous_->find(has_heard(other), kHearing);
+    } catch (const InputError&) {  // it has gone
+    }
+  }
+}
+
+void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,
+                 std::unique_ptr<DeviceChannels> channels) {
+  RankFacts facts = {{"job", job_}, {"number of ranks", std::to_string(world())}};
+  facts.insert(facts.end(), given.begin(), given.end());
+  facts.emplace_back("way from device to device", channels ? "direct" : "through the host");
+  channels_ = std::move(channels);
+  silence_seconds_ = silence_seconds;
+  nlohmann::json hello = own_hello();
+  hello["address"] = rendezvous_->address();
+  hello["facts"] = to_json(facts);
+  leave_hello(std::move(hello));
+  if (rank_ == 0) {
+    compare(facts);
+    rendezvous_->leave(kVerdict, nlohmann::json{{"facts", to_json(facts)}}.dump());
+  } else {
+    compare_with_rank_0(facts);
+  }
+  met_ = true;
+  for (int other = 1; other < world(); ++other) pairs.insert({0, other});
+  connect(pairs);
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  if (rank_ != 0) learn_clock();
+}
+
+// On rank 0: everybody is there, and is about to run the same.
+void Ranks::compare(const RankFacts& facts) {
+  const auto until = Clock::now() + meet_within_;
+  std::string connections = fmt::format("rank 0 at {}", rendezvous_->address());
+  bool is_open = !is_loopback(rendezvous_->address());
+  for (int other = 1; other < world(); ++other) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
+    const auto hello =
+        nlohmann::json::parse(rendezvous_->find(hello_of(other), std::max(left, std::chrono::seconds(1))));
+    const std::string name = told_name(other, hello);
+    if (hello.contains("error")) throw InputError(fmt::format("{}: {}", name, hello["error"].get<std::string>()));
+    if (const auto what = difference(facts, hello["facts"], to_json(facts))) {
+      throw InputError(fmt::format("{}: {}; start all ranks with the same", name, *what));
+    }
+    const std::string address = hello["address"];
+    if (hello["host"] != host_name() && (is_loopback(address) || is_loopback(rendezvous_->address()))) {
+      throw InputError(fmt::format(
+          "{}: it cannot be reached from {} over {}; give all ranks --interface, with an interface of their "
+          "host or its address",
+          name, host_name(), is_loopback(address) ? address : rendezvous_->address()));
+    }
+    connections += fmt::format(", rank {} at {}", other, address);
+    is_open = is_open || !is_loopback(address);
+  }
+  const std::string& store = rendezvous_->listens_at();
+  if (!store.empty()) network_ = fmt::format("ranks meet at {} (open on all addresses of that host)", store);
+  if (is_open) network_ += fmt::format("{}connections: {}", store.empty() ? "" : "; ", connections);
+}
+
+// What rank 0 has told may have been for others: those of another run that met here earlier.
+void Ranks::compare_with_rank_0(const RankFacts& facts) {
+  const auto verdict = nlohmann::json::parse(rendezvous_->find(kVerdict, 2 * meet_within_));
+  if (!verdict.contains("facts")) {
+    rendezvous_->leave(has_heard(rank_), "");
+    throw ToldElsewhere(verdict.at("exit"));
+  }
+  if (const auto what = difference(facts, to_json(facts), verdict["facts"])) {
+    throw InputError(
+        fmt::format("{}: {}; another run is at the same address and port", told_name(rank_, own_hello()), *what));
+  }
+}
+
+// Everybody goes through the pairs in the same order, so that nobody waits in a circle.
+void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
+  for (const auto& [first, second] : pairs) {
+    if (first != rank_ && second != rank_) continue;
+    const int number = first == rank_ ? second : first;
+    Other& other = others_[static_cast<size_t>(number)];
+    const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), meet_within_));
+    auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
+    {
+      const std::lock_guard lock(mutex_);  // who is connected already may speak of this one
+      other.name = told_name(number, hello);
+      other.heard = Clock::now();
+    }
+    if (channels_) open_channels(number);
+    other.peer = std::make_unique<Peer>(
+        std::move(wire),
+        Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
+                        [this, number](const std::string& why) { lose(number, fmt::format("is gone: {}", why)); }});
+    other.peer->start();
+  }
+}
+
+// One for each direction; both processes open that of the lower rank first.
+void Ranks::open_channels(int number) {
+  Other& other = others_[static_cast<size_t>(number)];
+  const auto [low, high] = std::minmax(rank_, number);
+  for (const auto& [from, to] : {std::pair(low, high), std::pair(high, low)}) {
+    const bool sends = from == rank_;
+    const std::string key = fmt::format("channel/{}-{}", from, to);
+    if (sends) rendezvous_->leave(key, channels_->new_id());
+    (sends ? other.out : other.in) = channels_->open(rendezvous_->find(key, meet_within_), sends);
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,212 @@
+// How the processes of a run watch over each other: who lives, how far it has got, what time it has there, and what is
+// told where one cannot go on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/runtime/ranks/ranks.h"
+
+namespace gyre {
+namespace {
+
+constexpr int kFirstQuestions = 8;  // for rank 0's time, before anything runs
+
+}  // namespace
+
+// `rank` cannot go on, or cannot be reached.
+void Ranks::fail(int rank, const std::string& why) {
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Other& other = others_[static_cast<size_t>(rank)];
+    is_first = !failure_;
+    if (is_first) {
+      const std::string name = other.name.empty() ? fmt::format("rank {}", rank) : other.name;
+      const std::string at =
+          other.status.workers.empty() ? "" : fmt::format("; it was last at: {}", other.status.workers);
+      failure_ = {rank, fmt::format("{} {}{}", name, why, at)};
+    }
+    for (Doorbell* bell : bells_) bell->ring();
+  }
+  // Rank 0 may see this process end before it sees that one.
+  if (is_first && rank_ != 0 && rank != 0) report(0, rank, why);
+}
+
+void Ranks::lose(int rank, const std::string& why) {
+  Other& other = others_[static_cast<size_t>(rank)];
+  {
+    const std::lock_guard lock(mutex_);
+    other.lost = true;
+    if (rank == 0 && !failure_) rank_0_tells_ = false;
+  }
+  for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
+    if (channel != nullptr) channel->abort();
+  }
+  fail(rank, why);
+}
+
+void Ranks::report(int to, int about, const std::string& why, int exit_code) {
+  Envelope failure{Envelope::Kind::Failure, 0, {}, {}};
+  failure.message.values = {static_cast<double>(about), static_cast<double>(exit_code)};
+  failure.message.tensors = {to_tensor(why)};
+  send(to, std::move(failure));
+}
+
+void Ranks::report_failure(const std::string& why) {
+  report(0, rank_, fmt::format("cannot go on: {}", why));
+}
+
+void Ranks::fail_all(int exit_code) {
+  for (int other = 1; other < world(); ++other) report(other, 0, "has ended the run", exit_code);
+}
+
+std::string Ranks::name_of(int rank) const {
+  const std::lock_guard lock(mutex_);
+  return others_[static_cast<size_t>(rank)].name;
+}
+
+int Ranks::exit_code() const {
+  const std::lock_guard lock(mutex_);
+  return exit_code_;
+}
+
+std::optional<std::string> Ranks::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_ ? std::optional(failure_->second) : std::nullopt;
+}
+
+bool Ranks::nobody_tells() const {
+  const std::lock_guard lock(mutex_);
+  return !rank_0_tells_;
+}
+
+std::vector<RankStatus> Ranks::others() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RankStatus> statuses;
+  for (size_t other = 0; other < others_.size(); ++other) {
+    if (static_cast<int>(other) != rank_) statuses.push_back(others_[other].status);
+  }
+  return statuses;
+}
+
+bool Ranks::others_asked_to_stop() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(others_.begin(), others_.end(), [](const Other& other) { return other.status.stop; });
+}
+
+ClockOffset Ranks::clock_of_rank_0() const {
+  const std::lock_guard lock(mutex_);
+  return clock_of_rank_0_;
+}
+
+// One question after the other, so that none waits behind another.
+void Ranks::learn_clock() {
+  Doorbell bell;
+  const Watch watch(*this, bell, {});
+  const auto nobody_answers = [this] {
+    const std::lock_guard lock(mutex_);
+    return failure_ || others_[0].left;
+  };
+  for (int question = 0; question < kFirstQuestions; ++question) {
+    const uint64_t ticket = bell.ticket();
+    if (nobody_answers()) return;
+    ask_for_time();
+    bell.wait(ticket);
+  }
+}
+
+void Ranks::ask_for_time() {
+  Envelope question{Envelope::Kind::Clock, 0, {}, {}};
+  question.message.values = {clock_()};
+  send(0, std::move(question));
+}
+
+// On rank 0 a question, elsewhere what was answered.
+void Ranks::answer_time(int from, Message message) {
+  const double now = clock_();
+  if (rank_ == 0) {
+    message.values.push_back(now);
+    send(from, {Envelope::Kind::Clock, 0, {}, std::move(message)});
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  clock_of_rank_0_.add(message.values.at(0), message.values.at(1), now);
+  for (Doorbell* bell : bells_) bell->ring();
+}
+
+void Ranks::note(const std::string& line) {
+  Envelope note{Envelope::Kind::Note, 0, {}, {}};
+  note.message.tensors = {to_tensor(line)};
+  send(0, std::move(note));
+}
+
+std::vector<std::string> Ranks::take_notes() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notes_, {});
+}
+
+Ranks::Watch::Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status)
+    : ranks_(ranks), bell_(bell), tells_(status != nullptr) {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.bells_.insert(&bell_);
+  if (tells_) ranks_.status_ = std::move(status);
+}
+
+Ranks::Watch::~Watch() {
+  const std::lock_guard lock(ranks_.mutex_);
+  ranks_.bells_.erase(&bell_);
+  if (tells_) ranks_.status_ = nullptr;
+}
+
+// The thread that tells the others that this process lives, and looks whether they do.
+void Ranks::watch(const std::stop_token& stop) {
+  const auto interval = std::chrono::duration<double>(std::clamp(silence_seconds_ / 8, 0.02, 1.0));
+  auto last = Clock::now();
+  while (!stop.stop_requested()) {
+    const auto now = Clock::now();
+    const std::chrono::duration<double> away = now - last;
+    last = now;
+    // Time in which this process did not look says nothing of the others: it was stopped itself.
+    if (away.count() > silence_seconds_ / 2) {
+      const std::lock_guard lock(mutex_);
+      for (Other& other : others_) other.heard = now;
+    }
+    send_beats();
+    if (rank_ != 0) ask_for_time();
+    find_silence();
+    std::unique_lock lock(sleep_mutex_);
+    sleep_.wait_for(lock, stop, interval, [] { return false; });
+  }
+}
+
+void Ranks::send_beats() {
+  Envelope beat{Envelope::Kind::Beat, 0, {}, {}};
+  RankStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    if (status_) status = status_();
+  }
+  beat.message.values = {static_cast<double>(status.steps), status.computing ? 1.0 : 0.0, status.stop ? 1.0 : 0.0};
+  beat.message.tensors = {to_tensor(status.workers)};
+  for (int other = 0; other < world(); ++other) {
+    if (other != rank_ && (rank_ == 0 || other == 0)) send(other, beat);
+  }
+}
+
+void Ranks::find_silence() {
+  const auto now = Clock::now();
+  for (int number = 0; number < world(); ++number) {
+    if (number == rank_ || (rank_ != 0 && number != 0)) continue;
+    Other& other = others_[static_cast<size_t>(number)];
+    std::chrono::duration<double> silent{0};
+    {
+      const std::lock_guard lock(mutex_);
+      if (!other.lost) silent = now - other.heard;
+    }
+    if (silent.count() < silence_seconds_) continue;
+    lose(number, fmt::format("has said nothing for {:.1f} s ([pipeline] stall_seconds)", silent.count()));
+    other.peer->give_up();
+  }
+}
+
+}  // namespace gyre
