@@ -81,9 +81,9 @@ function(gyre_test room)
   if(ARG_TORCH)
     gyre_use_torch(gyre_${room}_test PRIVATE)
   endif()
-  # Cases named *Slow* are long studies: `ctest -L slow` runs them, the default test command leaves them out.
-  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "-*Slow*" DISCOVERY_TIMEOUT 60
+  # Cases named *.Slow* are long studies: `ctest -L slow` runs them, the default test command leaves them out.
+  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "-*.Slow*" DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS ${room} TIMEOUT 600)
-  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "*Slow*" DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "*.Slow*" DISCOVERY_TIMEOUT 60
                        TEST_LIST gyre_${room}_slow_tests PROPERTIES LABELS slow TIMEOUT 7200)
 endfunction()

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -42,9 +44,22 @@ std::optional<int> sender(const Action& action, int stages) {
   return std::nullopt;
 }
 
+// Both ends of a message between stages have the sender's stage in its name.
+std::string message_id(const Action& action, int from_stage) {
+  return fmt::format("{}:{}:{}:{}", action.kind == ActionKind::Forward ? "a" : "g", action.pipeline, from_stage,
+                     action.microbatch);
+}
+
 class TraceText {
  public:
   explicit TraceText(const Schedule& schedule) : schedule_(schedule) {}
+
+  // All actions that send, before the first worker is added.
+  void add_senders(const std::vector<TimedAction>& actions) {
+    for (const TimedAction& timed : actions) {
+      if (receiver(timed.action, schedule_.stages)) sent_[message_id(timed.action, timed.action.stage)] = timed.end;
+    }
+  }
 
   void add_worker(int worker, const std::vector<TimedAction>& actions) {
     add(fmt::format(R"({{"name":"thread_name","ph":"M","pid":0,"tid":{0},"args":{{"name":"worker {0}"}}}})", worker));
@@ -73,18 +88,32 @@ class TraceText {
       if (schedule_.worker_of(action.pipeline, *to) != worker) add_flow("s", worker, action, action.stage, up, end);
     }
     if (const auto from = sender(action, schedule_.stages)) {
-      if (schedule_.worker_of(action.pipeline, *from) != worker) add_flow("f", worker, action, *from, up, start);
+      const int from_worker = schedule_.worker_of(action.pipeline, *from);
+      if (from_worker != worker) add_flow("f", worker, action, *from, up, start);
+      if (timed.came) add_way(from_worker, action, *from, *timed.came * kMicroseconds);
     }
   }
 
-  // Both ends of an arrow have the sender's stage in their id.
+  // From the end of the action that sent it to when it was there. Several may be under way on a link at once.
+  void add_way(int from_worker, const Action& action, int from_stage, double came) {
+    const std::string id = message_id(action, from_stage);
+    const auto sent = sent_.find(id);
+    if (sent == sent_.end()) return;
+    const double left = std::min(sent->second * kMicroseconds, came);  // two clocks, as near as they are known
+    for (const auto& [phase, at] : {std::pair('b', left), std::pair('e', came)}) {
+      add(fmt::format(R"({{"name":"under way","cat":"link","ph":"{}","id":"{}","pid":0,"tid":{},"ts":{:.3f}}})", phase,
+                      id, from_worker, at));
+    }
+  }
+
   void add_flow(const char* phase, int worker, const Action& action, int from_stage, bool up, double at) {
-    add(fmt::format(R"({{"name":"{}","cat":"message","ph":"{}",{}"id":"{}:{}:{}:{}","pid":0,"tid":{},"ts":{:.3f}}})",
-                    up ? "activation" : "gradient", phase, phase[0] == 'f' ? R"("bp":"e",)" : "", up ? "a" : "g",
-                    action.pipeline, from_stage, action.microbatch, worker, at));
+    add(fmt::format(R"({{"name":"{}","cat":"message","ph":"{}",{}"id":"{}","pid":0,"tid":{},"ts":{:.3f}}})",
+                    up ? "activation" : "gradient", phase, phase[0] == 'f' ? R"("bp":"e",)" : "",
+                    message_id(action, from_stage), worker, at));
   }
 
   const Schedule& schedule_;
+  std::map<std::string, double> sent_;  // when each message's sender was done
   std::string events_;
 };
 
@@ -93,6 +122,7 @@ class TraceText {
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
                  const std::vector<std::vector<TimedAction>>& actions, FileSystem& files) {
   TraceText text(schedule);
+  for (const auto& of_worker : actions) text.add_senders(of_worker);
   for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
   write_file_atomic(path, text.take(), files);
 }

@@ -74,6 +74,8 @@ std::vector<at::Tensor> pack(const FinalReport& report) {
     pack(packer, timed.action);
     packer.real(timed.start);
     packer.real(timed.end);
+    packer.integer(timed.came ? 1 : 0);
+    if (timed.came) packer.real(*timed.came);
   }
   packer.integer(static_cast<int64_t>(report.costs.size()));
   for (const auto& costs : report.costs) {
@@ -112,6 +114,7 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
     timed.action = unpack_action(packed);
     timed.start = packed.real();
     timed.end = packed.real();
+    if (packed.integer() != 0) timed.came = packed.real();
   }
   report.costs.resize(static_cast<size_t>(packed.integer()));
   for (auto& costs : report.costs) {

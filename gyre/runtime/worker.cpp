@@ -93,7 +93,9 @@ void Worker::account(const Action& action, std::chrono::steady_clock::time_point
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   if (!segment_.trace) return;
   const auto since_start = [&](auto time) { return std::chrono::duration<double>(time - segment_.started).count(); };
-  seen_.worker.trace.push_back({action, since_start(started), since_start(ended)});
+  TimedAction timed{action, since_start(started), since_start(ended), {}};
+  if (const auto came = std::exchange(input_came_, {})) timed.came = since_start(*came);
+  seen_.worker.trace.push_back(std::move(timed));
 }
 
 bool Worker::perform(const Action& action) {
@@ -137,6 +139,7 @@ std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerConte
   if (action.stage > 0) {
     auto message = arrived_on(state_.device, running(action).links->inputs->try_receive(action.microbatch));
     if (!message) return std::nullopt;
+    input_came_ = message->came;
     input = std::move(message->tensors[0]);
   } else {
     if (holding_) return std::nullopt;
@@ -224,6 +227,7 @@ std::optional<at::Tensor> Worker::receive_grad_output(const Action& action) {
   }
   auto message = arrived_on(state_.device, running(action).links->grad_outputs->try_receive(action.microbatch));
   if (!message) return std::nullopt;
+  input_came_ = message->came;
   return std::move(message->tensors[0]);
 }
 

@@ -125,7 +125,9 @@ class Worker {
   ReductionChains chains_;
   ProgramCursor cursor_;
   VersionTracker analysis_;
-  std::optional<int64_t> expected_version_;                 // of the action at the cursor, from the analysis
+  std::optional<int64_t> expected_version_;  // of the action at the cursor, from the analysis
+  std::optional<std::chrono::steady_clock::time_point>
+      input_came_;                                          // of the action at the cursor, from another process
   std::map<std::pair<int, int>, RunningReplica> replicas_;  // by (pipeline, stage)
   std::map<int, RunningOwner> owners_;                      // by stage
   // Norms being summed: of each of links_.norm_sums, by window, as many as there are owners.

@@ -163,6 +163,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
   // A checkpoint must not know of updates that the metrics lose.
   saver_.begin(record, state, training_goes_on, find_fault, [this] { metrics_->sync(); });
   save_asked_ = false;
+  goes_on_beside_save_ = training_goes_on;
   save_wait_ = seconds_since(begun);
   if (const auto saved = saver_.ended(/*wait=*/false)) note(*saved);
 }
@@ -170,6 +171,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
 void Bookkeeper::note(const WrittenCheckpoint& saved) {
   result_.save_wait_seconds += save_wait_;
   result_.save_write_seconds += saved.write_seconds;
+  if (goes_on_beside_save_) measurements_.add_stall(save_wait_);  // the last save of a session stalls nobody
   announcer_.saved(saved.step);
   metrics_->checkpoint(saved.step, save_wait_, saved.write_seconds);
 }

@@ -101,7 +101,8 @@ class Bookkeeper {
   std::optional<SegmentListener> listener_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;
-  double save_wait_ = 0;            // seconds in which training waited for the save that is under way
+  double save_wait_ = 0;  // seconds in which training waited for the save that is under way
+  bool goes_on_beside_save_ = false;
   std::exception_ptr failed_save_;  // of one beside training
   // Of the whole run.
   std::vector<int64_t> drains_;  // those that interrupts and the clock added

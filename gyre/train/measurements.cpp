@@ -1,6 +1,7 @@
 #include "gyre/train/measurements.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gyre {
 
@@ -38,6 +39,7 @@ void RunMeasurements::add(const Segment& segment, const SegmentReport& report, d
       timed.action.microbatch += timed.action.is_per_window() ? segment.first_update : segment.first_microbatch;
       timed.start += seconds_before;
       timed.end += seconds_before;
+      if (timed.came) *timed.came += seconds_before;
       trace_[worker].push_back(timed);
     }
   }
@@ -47,6 +49,9 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
                                       int64_t tokens_per_microbatch) const {
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
+  if (!stalls_.empty()) {
+    model.checkpoint = std::accumulate(stalls_.begin(), stalls_.end(), 0.0) / static_cast<double>(stalls_.size());
+  }
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
     const auto mean = [&](ActionKind kind) {
       const auto found = costs_[stage].find(kind);

@@ -21,6 +21,8 @@ class RunMeasurements {
   bool empty() const { return costs_.empty(); }
   CostModel cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
                        int64_t tokens_per_microbatch) const;
+  // Seconds in which a checkpoint kept all workers waiting.
+  void add_stall(double seconds) { stalls_.push_back(seconds); }
   // [worker]; microbatches and windows are numbered as in the whole run.
   const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }
   int64_t traced_actions() const;
@@ -29,6 +31,7 @@ class RunMeasurements {
   std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   std::vector<StageSizes> sizes_;                        // [stage]
   std::vector<std::vector<TimedAction>> trace_;
+  std::vector<double> stalls_;
 };
 
 }  // namespace gyre

@@ -51,6 +51,11 @@ has '"traceEvents"' trace.json
 has '"name":"0U5"' trace.json
 "$gyre" simulate traced/config.toml --costs traced --microbatches 12 --json >predicted.json
 has '"tokens_per_time"' predicted.json
+! grep -q '"checkpoint"' traced/costs.json || fail "the end of a run kept nobody waiting"
+"$gyre" train run.toml --out stalls --set pipeline.stages=2 --set run.updates=6 --set run.checkpoint_every=2 >/dev/null 2>&1
+grep -qE '"checkpoint": *[0-9.e-]*[1-9]' stalls/costs.json || fail "costs.json lacks the time that a checkpoint keeps workers waiting"
+"$gyre" simulate stalls/config.toml --costs stalls --microbatches 12 --checkpoint-every 2 --json >predicted.json
+grep -qE '"checkpoint_stall": *[0-9.e-]*[1-9]' predicted.json || fail "the simulator does not take the measured stall"
 "$gyre" plan run.toml --json >plan.json
 has '"schedule":"zb-h1"' plan.json
 "$gyre" plan run.toml --set pipeline.stages=2 --json >plan.json  # four stages, where there are two on each worker

@@ -248,10 +248,13 @@ struct FailingBatches final : BatchSource {
   SyntheticBatches good = tiny_batches();
 };
 
-// What a microbatch reads was sent before it, so on one clock it also ends after that began. A process's own clock
-// would begin when it hears of the segment.
-TEST(Processes, TracesAreOnOneClock) {
-  constexpr double error = 0.1;  // by far more than half a round trip between two threads
+// Of four ranks, each with one stage of PipeDream: what 20 microbatches left in the trace.
+struct Traced {
+  std::vector<WorkerReport> workers;
+  std::map<std::pair<int, int64_t>, TimedAction> forwards, backwards;  // by stage and microbatch
+};
+
+Traced traced_segment() {
   const TemporaryDirectory place;
   const SyntheticBatches batches = tiny_batches();
   const Experiment e = experiment("pipedream", 4, 1);
@@ -266,25 +269,54 @@ TEST(Processes, TracesAreOnOneClock) {
   segment.trace = true;
   segment.started -= std::chrono::milliseconds(300);  // as if rank 0 had been busy before it told the others
   Recorder recorder;
-  const SegmentReport report = executor.run(member.pipeline, segment, recorder);
+  Traced traced;
+  traced.workers = executor.run(member.pipeline, segment, recorder).workers;
   executor.ended(RunEnd::Finished);
-  std::map<std::pair<int, int64_t>, TimedAction> forwards, backwards;
-  for (const WorkerReport& worker : report.workers) {
+  for (const WorkerReport& worker : traced.workers) {
     for (const TimedAction& timed : worker.trace) {
       const std::pair place_of(timed.action.stage, timed.action.microbatch);
-      if (timed.action.kind == ActionKind::Forward) forwards[place_of] = timed;
-      if (timed.action.kind == ActionKind::Backward) backwards[place_of] = timed;
-      EXPECT_GT(timed.start, 0.3 - error) << "of the worker of stage " << timed.action.stage;
+      if (timed.action.kind == ActionKind::Forward) traced.forwards[place_of] = timed;
+      if (timed.action.kind == ActionKind::Backward) traced.backwards[place_of] = timed;
     }
   }
-  ASSERT_EQ(forwards.size(), 80u);
-  ASSERT_EQ(backwards.size(), 80u);
+  return traced;
+}
+
+// What a microbatch reads was sent before it, so on one clock it also ends after that began. A process's own clock
+// would begin when it hears of the segment.
+TEST(Processes, TracesAreOnOneClock) {
+  constexpr double error = 0.1;  // by far more than half a round trip between two threads
+  Traced traced = traced_segment();
+  ASSERT_EQ(traced.forwards.size(), 80u);
+  ASSERT_EQ(traced.backwards.size(), 80u);
+  for (const auto& [place_of, timed] : traced.forwards) {
+    EXPECT_GT(timed.start, 0.3 - error) << "of the worker of stage " << place_of.first;
+  }
   for (int64_t m = 0; m < 20; ++m) {
     for (int stage = 1; stage < 4; ++stage) {
-      EXPECT_LT((forwards[{stage - 1, m}].start), (forwards[{stage, m}].end + error));
-      EXPECT_LT((backwards[{stage, m}].start), (backwards[{stage - 1, m}].end + error));
+      const TimedAction &below = traced.forwards[{stage - 1, m}], &forward = traced.forwards[{stage, m}];
+      EXPECT_LT(below.start, forward.end + error);
+      EXPECT_LT(traced.backwards[std::pair(stage, m)].start, traced.backwards[std::pair(stage - 1, m)].end + error);
+      ASSERT_TRUE(forward.came);
+      EXPECT_LT(below.start, *forward.came + error);
+      EXPECT_LE(*forward.came, forward.end);
     }
+    EXPECT_FALSE(traced.forwards[std::pair(0, m)].came) << "nobody sent it";
   }
+}
+
+// Of the messages that the first stage sends some are still under way when it is at its next action.
+TEST(Processes, SendsOverlapComputing) {
+  Traced traced = traced_segment();
+  const auto& first = traced.workers[0].trace;
+  int overlapped = 0;
+  for (size_t i = 0; i + 1 < first.size(); ++i) {
+    if (first[i].action.kind != ActionKind::Forward) continue;
+    const TimedAction& taken = traced.forwards[{1, first[i].action.microbatch}];
+    ASSERT_TRUE(taken.came);
+    if (first[i + 1].start < *taken.came) ++overlapped;
+  }
+  EXPECT_GT(overlapped, 0);
 }
 
 double an_hour_ahead() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -42,6 +43,7 @@ class Mailbox {
 class Ranks::Inbox : public Mailbox {
  public:
   void put(Message message) {
+    message.came = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
     messages_.push_back(std::move(message));
     ring();

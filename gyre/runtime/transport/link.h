@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,8 @@ struct Message {
   std::vector<double> values;
   Lease lease;             // of the tensors' memory, when it is to go back to the sender
   DeviceEvent ready = {};  // when the tensors' values are there
+  // When it was here, of one that another process sent.
+  std::optional<std::chrono::steady_clock::time_point> came = {};
 };
 
 class Sender {
