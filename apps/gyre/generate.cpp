@@ -1,10 +1,16 @@
 // gyre generate RUN: text from a trained run.
 #include <fmt/format.h>
 
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "command.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/inspect/generate.h"
 #include "interrupts.h"
 #include "number_flag.h"
@@ -17,10 +23,24 @@ struct Flags {
   std::string run;
   int64_t step = -1;
   bool json = false;
+  std::optional<std::string> prompt, prompt_file;
   GenerateOptions options;
 };
 
+// The last line's end is the editor's.
+std::string read_prompt(const std::string& path) {
+  std::string text = path == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) throw InputError(path + ": the prompt is empty; give at least one character to continue");
+  return text;
+}
+
 void run(Flags& flags) {
+  if (flags.prompt.has_value() == flags.prompt_file.has_value()) {
+    throw InputError(flags.prompt ? "--prompt and --prompt-file are both given; give one"
+                                  : "gyre generate needs --prompt, or --prompt-file");
+  }
+  flags.options.prompt = flags.prompt ? *flags.prompt : read_prompt(*flags.prompt_file);
   const Interrupts interrupts;
   flags.options.stop = interrupts.stop();
   const TrainedModel model =
@@ -48,11 +68,14 @@ void add_generate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kGenerate.name, kGenerate.meaning);
   command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
-  command->add_option("--prompt", flags->options.prompt, "Text to continue")->required();
+  command->add_option("--prompt", flags->prompt, "Text to continue");
+  command->add_option("--prompt-file", flags->prompt_file, "File with the text to continue; - is standard input");
   add_number(*command, "--tokens", flags->options.tokens, {1}, "Tokens to add");
-  add_number(*command, "--temperature", flags->options.temperature, {0, 1000},
+  add_number(*command, "--temperature", flags->options.sampling.temperature, {0, 1000},
              "Higher is wilder; 0 takes the likeliest token");
-  add_number(*command, "--top-k", flags->options.top_k, {0}, "Choose among the k likeliest tokens; 0 for all");
+  add_number(*command, "--top-k", flags->options.sampling.top_k, {0}, "Choose among the k likeliest tokens; 0 for all");
+  add_number(*command, "--top-p", flags->options.sampling.top_p, {0, 1},
+             "Choose among the likeliest tokens that have this probability together; 1 for all");
   add_number(*command, "--seed", flags->options.seed, {0}, "The same seed gives the same text");
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");

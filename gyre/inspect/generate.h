@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "gyre/inspect/sampling.h"
 #include "gyre/inspect/trained_model.h"
 
 namespace gyre {
@@ -14,8 +15,7 @@ namespace gyre {
 struct GenerateOptions {
   std::string prompt;
   int64_t tokens = 200;
-  double temperature = 0.8;  // 0: the likeliest token
-  int64_t top_k = 0;         // 0: all
+  SamplingOptions sampling;
   uint64_t seed = 1;
   std::stop_token stop;
 };

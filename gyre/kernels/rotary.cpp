@@ -18,11 +18,11 @@ void turn(at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
 
 }  // namespace
 
-RotaryAngles rotary_angles(int64_t context, int64_t size, double base, const at::Tensor& like) {
+RotaryAngles rotary_angles(int64_t context, int64_t size, double base, const at::Tensor& like, int64_t first) {
   // In fp64: fp32 is off by 1e-3 of a turn at positions of ten thousand.
   const auto options = like.options().dtype(at::kDouble);
   const at::Tensor exponents = at::arange(0, size, 2, options).mul_(-1.0 / static_cast<double>(size));
-  const at::Tensor angles = at::outer(at::arange(context, options), at::pow(base, exponents));
+  const at::Tensor angles = at::outer(at::arange(first, first + context, options), at::pow(base, exponents));
   const auto type = portable::wide_type(like);
   return {angles.cos().to(type), angles.sin().to(type)};
 }

@@ -11,7 +11,8 @@ namespace gyre {
 struct RotaryAngles {
   at::Tensor cos, sin;
 };
-RotaryAngles rotary_angles(int64_t context, int64_t size, double base, const at::Tensor& like);
+// first: the position of the first of them.
+RotaryAngles rotary_angles(int64_t context, int64_t size, double base, const at::Tensor& like, int64_t first = 0);
 
 // x: (..., context, size), changed in place. Element i pairs with i + size / 2, as in checkpoints in the layout of
 // Hugging Face.

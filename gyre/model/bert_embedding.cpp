@@ -36,7 +36,7 @@ class BertEmbedding {
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Kept& kept) const {
     at::Tensor x = tokens_.forward(weights, input, context, kept.tokens);
-    positions_.add_to(x, weights);
+    positions_.add_to(x, weights, context);
     x.add_(types_.forward(weights, types_of(input), context, kept.types));
     x = norm_.forward(weights, x, context, kept.norm);
     dropout_.apply(x, context, kept.dropout);

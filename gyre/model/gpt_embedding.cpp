@@ -28,7 +28,7 @@ class GptEmbedding {
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Kept& kept) const {
     at::Tensor x = tokens_.forward(weights, input, context, kept.tokens);
-    positions_.add_to(x, weights);
+    positions_.add_to(x, weights, context);
     dropout_.apply(x, context, kept.dropout);
     return x;
   }
@@ -42,6 +42,7 @@ class GptEmbedding {
     positions_.backward_weights(kept.positions, gradients);
   }
   double cost() const { return width_; }
+  bool decodes() const { return true; }
   double kept_bytes(const MicrobatchShape& shape) const {
     return tokens_.kept_bytes(shape) + dropout_.kept_bytes(shape);
   }

@@ -34,10 +34,12 @@ class LanguageModelHead {
         norm_(parameters, "norm", config.norm),
         output_(parameters, "output", output_options(config)) {}
 
-  // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets.
+  // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets; of
+  // the last position alone when decoding.
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Kept& kept) const {
-    const at::Tensor normed = norm_.forward(weights, input, context, kept.norm);
+    const at::Tensor read = context.decoding == nullptr ? input : input.narrow(1, input.size(1) - 1, 1).contiguous();
+    const at::Tensor normed = norm_.forward(weights, read, context, kept.norm);
     at::Tensor logits = output_.forward(weights, normed, context, kept.output);
     if (!context.targets.defined()) return logits;
     at::Tensor rows = logits.view({-1, vocabulary_});
@@ -56,6 +58,7 @@ class LanguageModelHead {
     output_.backward_weights(kept.output, gradients);
   }
   double cost() const { return output_.cost(); }
+  bool decodes() const { return true; }
   double kept_bytes(const MicrobatchShape& shape) const {
     const double logits = shape.tokens() * static_cast<double>(vocabulary_) * shape.element_bytes;
     return norm_.kept_bytes(shape) + output_.kept_bytes(shape) + logits;

@@ -40,6 +40,9 @@ class Layer {
   // Adds the gradients by the weights to `gradients` (fp32, same order and shapes) and empties `saved`.
   virtual void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const = 0;
 
+  // Whether it can go on behind tokens that it has read before (LayerContext::decoding).
+  virtual bool decodes() const { return false; }
+
   // Multiply-adds of one forward for a microbatch of `tokens` tokens, for balancing stages.
   virtual double cost(int64_t tokens) const = 0;
   // Bytes that a forward in training keeps of such a microbatch, by which runs that cannot fit are refused: never more

@@ -36,6 +36,11 @@ class LayerOf final : public Layer {
     saved.clear();
   }
 
+  // A part that can says so.
+  bool decodes() const override {
+    if constexpr (requires { part_.decodes(); }) return part_.decodes();
+    return false;
+  }
   double cost(int64_t tokens) const override { return static_cast<double>(tokens) * part_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const override { return part_.kept_bytes(shape); }
 

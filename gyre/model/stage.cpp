@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,10 @@ int64_t Stage::parameter_count() const {
     total += count;
   }
   return total;
+}
+
+bool Stage::decodes() const {
+  return std::all_of(layers_.begin(), layers_.end(), [](const auto& layer) { return layer->decodes(); });
 }
 
 at::Tensor Stage::forward(const WeightView& weights, const at::Tensor& input, LayerContext context,

@@ -23,6 +23,8 @@ class Stage {
   // All layers' parameters in order, under full names ("blocks.3.attention.qkv.weight").
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   int64_t parameter_count() const;
+  // Whether all layers can go on behind tokens that they have read (LayerContext::decoding).
+  bool decodes() const;
 
   // weights: in the order of parameters(). context.layer is ignored (set per layer here).
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, LayerContext context, StageSaved& saved) const;

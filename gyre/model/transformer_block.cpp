@@ -61,7 +61,8 @@ class TransformerBlock {
   };
 
   TransformerBlock(ParameterList& parameters, const BlockConfig& config)
-      : attention_(parameters, residual_options(config, 1, "attention"), attention_options(config)),
+      : causal_(config.causal),
+        attention_(parameters, residual_options(config, 1, "attention"), attention_options(config)),
         mlp_(parameters, residual_options(config, 2, "mlp"), mlp_options(config)) {}
 
   // x: (batch, context, width). Returns the same shape.
@@ -76,11 +77,13 @@ class TransformerBlock {
     mlp_.backward_weights(kept.mlp, gradients);
   }
   double cost() const { return attention_.cost() + mlp_.cost(); }
+  bool decodes() const { return causal_; }
   double kept_bytes(const MicrobatchShape& shape) const {
     return attention_.kept_bytes(shape) + mlp_.kept_bytes(shape);
   }
 
  private:
+  bool causal_;
   Residual<Attention> attention_;
   Residual<Mlp> mlp_;
 };

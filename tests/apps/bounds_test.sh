@@ -58,6 +58,7 @@ refuses "--batches is -1; give 0 or more" "$gyre" eval x --batches -1
 refuses "--step is -5; give 0 or more" "$gyre" eval x --step -5
 refuses "--tokens is -1; give 1 or more" "$gyre" generate x --prompt a --tokens -1
 refuses "--top-k is -1; give 0 or more" "$gyre" generate x --prompt a --top-k -1
+refuses "--top-p is 1.5; give 0 to 1" "$gyre" generate x --prompt a --top-p 1.5
 refuses "--temperature is nan; give 0 to 1000" "$gyre" generate x --prompt a --temperature nan
 refuses "--draws is 4096; give 0 to 4095" "$gyre" diagnose x --draws 4096
 refuses "--updates is 0; give 1 to 1000000" "$gyre" diagnose x --updates 0

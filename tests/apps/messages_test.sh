@@ -19,6 +19,9 @@ refuses "did you mean --temperature?" "$gyre" generate run --prompt a --tempratu
 refuses "unknown flag --zzzzzzzz; see gyre eval --help" "$gyre" eval run --zzzzzzzz
 refuses "gyre eval needs run: directory of the run; see gyre eval --help" "$gyre" eval
 refuses "gyre generate needs --prompt" "$gyre" generate run
+refuses "are both given" "$gyre" generate run --prompt a --prompt-file b
+refuses "/dev/null: the prompt is empty" "$gyre" generate run --prompt-file /dev/null
+refuses "nowhere.txt: cannot be opened: No such file" "$gyre" generate run --prompt-file nowhere.txt
 refuses "gyre prepare needs text" "$gyre" prepare --out x
 refuses "gyre prepare needs --out" "$gyre" prepare text.txt
 refuses "--out lacks its value" "$gyre" prepare text.txt --out

@@ -52,6 +52,6 @@ fi
 
 "$gyre" eval whole --json | grep -q '"step":120' || fail "eval"
 one=$("$gyre" generate whole --prompt "verse 7" --tokens 40 --seed 5)
-two=$("$gyre" generate whole --prompt "verse 7" --tokens 40 --seed 5)
+two=$(echo "verse 7" | "$gyre" generate whole --prompt-file - --tokens 40 --seed 5)
 [ "$one" = "$two" ] || fail "the same seed gave other text"
 [ "${one#verse 7}" != "$one" ] || fail "the text does not begin with the prompt"

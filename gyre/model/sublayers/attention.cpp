@@ -1,8 +1,12 @@
 #include "gyre/model/sublayers/attention.h"
 
+#include <ATen/ATen.h>
+
 #include <utility>
 
+#include "gyre/kernels/attention_of_one.h"
 #include "gyre/kernels/rotary.h"
+#include "gyre/model/sublayers/decoding.h"
 
 namespace gyre {
 namespace {
@@ -39,13 +43,30 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
                               Kept& kept) const {
   kept.heads = split_heads(qkv_.forward(weights, x, context, kept.qkv), options_.heads);
   if (options_.rotary_base > 0) {
-    const RotaryAngles angles = rotary_angles(x.size(1), head_size(), options_.rotary_base, x);
+    const int64_t first = context.decoding == nullptr ? 0 : context.decoding->position;
+    const RotaryAngles angles = rotary_angles(x.size(1), head_size(), options_.rotary_base, x, first);
     rotate_in_place(kept.heads.query, angles);
     rotate_in_place(kept.heads.key, angles);
+  }
+  if (context.decoding != nullptr) {
+    return projection_.forward(weights, attend_from(*context.decoding, kept.heads), context, kept.projection);
   }
   auto attended = attention(kept.heads, options_.heads, options_.causal);
   kept.probabilities = std::move(attended.probabilities);
   return projection_.forward(weights, attended.output, context, kept.projection);
+}
+
+at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& heads) const {
+  auto& [keys, values] = decoding.attentions[this];
+  const int64_t tokens = heads.key.size(1), read = decoding.position + tokens;
+  if (decoding.position == 0) {
+    keys = at::empty({heads.key.size(0), decoding.capacity, head_size()}, heads.key.options());
+    values = at::empty_like(keys);
+  }
+  keys.narrow(1, decoding.position, tokens).copy_(heads.key);
+  values.narrow(1, decoding.position, tokens).copy_(heads.value);
+  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal).output;
+  return attention_of_one({heads.query, keys.narrow(1, 0, read), values.narrow(1, 0, read)}, options_.heads);
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {

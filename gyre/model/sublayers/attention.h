@@ -42,6 +42,8 @@ class Attention {
   double kept_bytes(const MicrobatchShape& shape) const;
 
  private:
+  // Of tokens that go on where `decoding` ends: (batch, tokens, width). Their keys and values are added to it.
+  at::Tensor attend_from(DecodingState& decoding, const HeadTensors& heads) const;
   int64_t head_size() const { return options_.width / options_.heads.query; }
 
   AttentionOptions options_;

@@ -7,6 +7,8 @@
 
 namespace gyre {
 
+struct DecodingState;
+
 // (seed, microbatch, layer) keys the layer's random stream.
 struct LayerContext {
   bool training = true;  // a backward follows: dropout is on, and what the backward needs is kept
@@ -14,6 +16,8 @@ struct LayerContext {
   int64_t microbatch = 0;
   int layer = 0;
   at::Tensor targets;  // read by the output head alone; undefined: the head returns logits instead of the loss
+  // Set: the input goes on where this ends, and the head returns logits of the last position alone. Not in training.
+  DecodingState* decoding = nullptr;
 };
 
 // The size of a microbatch, in doubles: a wrong configuration's sizes fit no integer.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/embedding.h"
+#include "gyre/model/sublayers/decoding.h"
 
 namespace gyre {
 
@@ -28,8 +29,9 @@ void Embedding::backward_weights(Kept& kept, std::span<at::Tensor> gradients) co
 LearnedPositions::LearnedPositions(ParameterList& parameters, const std::string& name, int64_t context, int64_t width)
     : table_(parameters.add_table(name + ".weight", context, width)) {}
 
-void LearnedPositions::add_to(at::Tensor& x, const WeightView& weights) const {
-  x.add_(weights[table_].narrow(0, 0, x.size(1)));
+void LearnedPositions::add_to(at::Tensor& x, const WeightView& weights, const LayerContext& context) const {
+  const int64_t first = context.decoding == nullptr ? 0 : context.decoding->position;
+  x.add_(weights[table_].narrow(0, first, x.size(1)));
 }
 
 void LearnedPositions::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {

@@ -27,6 +27,7 @@ class Embedding {
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
   void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
   double cost() const { return 0; }
+  bool decodes() const { return true; }
   double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * 8; }
 
  private:
@@ -34,7 +35,7 @@ class Embedding {
 };
 static_assert(Sublayer<Embedding>);
 
-// Adds the row of its position to every token: x + table[0 .. context).
+// Adds the row of its position to every token: x + table[0 .. context), or behind the tokens that were read before.
 class LearnedPositions {
  public:
   struct Kept {
@@ -46,7 +47,7 @@ class LearnedPositions {
   LearnedPositions(ParameterList& parameters, const std::string& name, int64_t context, int64_t width);
 
   // x: (batch, context, width), changed in place.
-  void add_to(at::Tensor& x, const WeightView& weights) const;
+  void add_to(at::Tensor& x, const WeightView& weights, const LayerContext& context) const;
   // The gradient by x is that by the sum.
   void backward_input(const at::Tensor& grad, Kept& kept) const { kept.grad_output = grad; }
   void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;

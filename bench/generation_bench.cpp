@@ -1,0 +1,61 @@
+// Text written token by token with keys and values kept, and with a forward of all tokens for each: tokens/s by turns,
+// and the median of the rounds' ratios. GPT, 8 layers of width 384, 6 heads, vocabulary 8192, random weights, bf16, one
+// thread; a prompt of CONTEXT - 64 tokens, then up to TOKENS more (few enough that the context is never full).
+//   generation_bench [ROUNDS [CONTEXT [TOKENS]]]      (5 rounds, 1024, 32)
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include "gyre/inspect/decoder.h"
+#include "gyre/model/gpt.h"
+
+namespace {
+
+using namespace gyre;
+using Clock = std::chrono::steady_clock;
+
+double tokens_per_second(Decoder decoder, int64_t prompt, int64_t tokens) {
+  const std::vector<int32_t> text(static_cast<size_t>(prompt), 17);
+  at::Tensor logits = decoder.read(text);
+  const auto started = Clock::now();
+  for (int64_t n = 0; n < tokens; ++n) {
+    const auto next = static_cast<int32_t>(logits.argmax().item<int64_t>());
+    logits = decoder.read({&next, 1});
+  }
+  return static_cast<double>(tokens) / std::chrono::duration<double>(Clock::now() - started).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto argument = [&](int n, int64_t otherwise) { return argc > n ? std::atoll(argv[n]) : otherwise; };
+  const int64_t rounds = argument(1, 5), context = argument(2, 1024), tokens = std::min<int64_t>(argument(3, 32), 64);
+  at::set_num_threads(1);
+  ModelSettings settings;
+  settings.layers = 8;
+  settings.width = 384;
+  settings.heads = 6;
+  settings.context = context;
+  settings.vocabulary = 8192;
+  const Stage stage(build_gpt(settings), 0);
+  std::vector<at::Tensor> weights;
+  for (const ParameterSpec& spec : stage.parameters()) weights.push_back(initial_value(spec, 1).to(at::kBFloat16));
+  std::vector<double> ratios;
+  for (int64_t round = 0; round < rounds; ++round) {
+    const double with = tokens_per_second(Decoder(stage, weights, context), context - 64, tokens);
+    const double without = tokens_per_second(Decoder(stage, weights, context, false), context - 64, tokens / 4);
+    ratios.push_back(with / without);
+    fmt::print("with {:8.1f} tokens/s  without {:8.2f}  ratio {:.1f}\n", with, without, ratios.back());
+  }
+  fmt::print("median ratio {:.1f}\n", median(ratios));
+}
