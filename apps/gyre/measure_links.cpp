@@ -7,6 +7,7 @@
 #include "command.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/host_name.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/host_name.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -19,6 +21,10 @@ constexpr const char* kTemporary = ".tmp-";  // prefix of directories under cons
 
 std::string directory_name(int64_t step) {
   return fmt::format("step-{:08}", step);
+}
+
+std::string absolute_text(const fs::path& path) {
+  return fs::absolute(path).lexically_normal().string();
 }
 
 std::optional<int64_t> step_of(const std::string& name) {
@@ -41,7 +47,8 @@ std::vector<fs::path> unfinished(const fs::path& checkpoints) {
 
 // Removes checkpoints and what crashed saves left. What is listed as a checkpoint stays whole at every moment: those
 // that go lose their names first, and the loss is made durable. A failure is no loss; the next save tries again.
-void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
+// Whether the loss is durable.
+bool remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
   for (const int64_t step : steps) {
     const fs::path doomed = checkpoints / (kTemporary + ("old-" + directory_name(step)));
     remove_tree(doomed, files);
@@ -50,9 +57,10 @@ void remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>&
   try {
     if (!steps.empty()) sync_directory(checkpoints, files);
   } catch (const RunError&) {
-    return;
+    return false;
   }
   for (const fs::path& left : unfinished(checkpoints)) remove_tree(left, files);
+  return true;
 }
 
 std::vector<int64_t> obsolete(const fs::path& checkpoints, Retention retention) {
@@ -111,8 +119,9 @@ CheckpointUnderConstruction::CheckpointUnderConstruction(const fs::path& checkpo
       files_(files),
       directory_(checkpoints / (kTemporary + directory_name(step) + attempt), files) {}
 
-void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const std::vector<WrittenShard>& shards) {
-  Manifest manifest{record, {}};
+void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const std::vector<WrittenShard>& shards,
+                                         const std::string& host) {
+  Manifest manifest{record, {}, {}};
   const auto add = [&](const std::string& name, const std::string& text) {
     FileWriter writer(directory() / name, files_);
     writer.write(text);
@@ -138,7 +147,17 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
     }
     if (several) add(index_name(part), to_text(index));
   }
+  const bool all_here =
+      std::all_of(shards.begin(), shards.end(), [](const WrittenShard& shard) { return shard.place.host.empty(); });
+  if (!all_here) {
+    for (const auto& [name, file] : manifest.files) manifest.places[name] = {host, absolute_text(target_)};
+    for (const WrittenShard& shard : shards) {
+      if (!shard.place.host.empty()) manifest.places[shard.name] = shard.place;
+    }
+  }
   for (const auto& [name, file] : manifest.files) {
+    const auto place = manifest.places.find(name);
+    if (place != manifest.places.end() && place->second != FilePlace{host, absolute_text(target_)}) continue;
     std::error_code error;
     if (fs::file_size(directory() / name, error) == file.bytes && !error) continue;
     throw RunError(
@@ -152,8 +171,21 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
   directory_.complete(target_);
 }
 
-void remove_obsolete(const fs::path& checkpoints, Retention retention, FileSystem& files) {
-  remove_checkpoints(checkpoints, obsolete(checkpoints, retention), files);
+void complete_part(const fs::path& checkpoints, const std::string& temporary, int64_t step, FileSystem& files) {
+  const fs::path target = checkpoints / directory_name(step);
+  remove_tree(target, files);
+  rename_path(checkpoints / temporary, target, files);
+  sync_directory(checkpoints, files);
+}
+
+void keep_only(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
+  auto others = list_checkpoints(checkpoints);
+  std::erase_if(others, [&](int64_t step) { return std::find(steps.begin(), steps.end(), step) != steps.end(); });
+  remove_checkpoints(checkpoints, others, files);
+}
+
+bool remove_obsolete(const fs::path& checkpoints, Retention retention, FileSystem& files) {
+  return remove_checkpoints(checkpoints, obsolete(checkpoints, retention), files);
 }
 
 int64_t shard_bytes(const NamedTensors& tensors) {
@@ -174,8 +206,8 @@ int64_t room_to_make(const fs::path& checkpoints, Retention retention) {
   return bytes;
 }
 
-void make_room(const fs::path& checkpoints, Retention retention, FileSystem& files) {
-  remove_checkpoints(checkpoints, obsolete_with_the_next(checkpoints, retention), files);
+bool make_room(const fs::path& checkpoints, Retention retention, FileSystem& files) {
+  return remove_checkpoints(checkpoints, obsolete_with_the_next(checkpoints, retention), files);
 }
 
 fs::path set_aside(const fs::path& checkpoints, int64_t step, FileSystem& files) {
@@ -184,6 +216,10 @@ fs::path set_aside(const fs::path& checkpoints, int64_t step, FileSystem& files)
   rename_path(checkpoints / directory_name(step), aside, files);
   sync_directory(checkpoints, files);
   return aside;
+}
+
+fs::path checkpoint_path(const fs::path& checkpoints, int64_t step) {
+  return checkpoints / directory_name(step);
 }
 
 std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {
@@ -221,37 +257,103 @@ CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step)
   if (manifest_.record.step != step) throw damaged(kManifest, "is of another step");
 }
 
+CheckpointReader::CheckpointReader(fs::path checkpoints, int64_t step, CheckpointDescription description)
+    : checkpoints_(std::move(checkpoints)),
+      step_(step),
+      directory_(checkpoints_ / directory_name(step)),
+      manifest_(parse_manifest(description.manifest)),
+      description_(std::move(description)) {}
+
+CheckpointDescription CheckpointReader::describe() const {
+  CheckpointDescription description{to_text(manifest_), {}};
+  for (const Part part : kParts) {
+    const std::string name = index_name(part);
+    if (manifest_.files.count(name) > 0) description.indexes[name] = index(name);
+  }
+  return description;
+}
+
 DamagedCheckpoint CheckpointReader::damaged(const std::string& fault) const {
   const auto before = step_before(checkpoints_, step_);
   return {fault, before ? fmt::format("remove {} to continue from step {}", directory_.string(), *before)
                         : "there is none before it; start another run"};
 }
 
-void CheckpointReader::check_is_there(const std::string& file) const {
-  std::error_code none;
-  if (fs::is_regular_file(directory_ / file, none)) return;
+// Who has been told of the checkpoint cannot choose another.
+std::string CheckpointReader::or_the_one_before() const {
+  if (description_) return "";
   const auto before = step_before(checkpoints_, step_);
-  throw InputError(
-      fmt::format("{}: is missing; put it back{}", path_of(file),
-                  before ? fmt::format(", or remove {} to continue from step {}", directory_.string(), *before)
-                         : ", there is no checkpoint before it"));
+  return before ? fmt::format(", or remove {} to continue from step {}", directory_.string(), *before)
+                : ", there is no checkpoint before it";
+}
+
+bool CheckpointReader::has(const std::string& file) const {
+  std::error_code none;
+  return fs::is_regular_file(directory_ / file, none);
+}
+
+const FilePlace* CheckpointReader::elsewhere(const std::string& file) const {
+  const auto place = manifest_.places.find(file);
+  if (place == manifest_.places.end()) return nullptr;
+  return place->second == FilePlace{host_name(), absolute_text(directory_)} ? nullptr : &place->second;
+}
+
+void CheckpointReader::check_is_there(const std::string& file) const {
+  if (has(file)) return;
+  if (const FilePlace* place = elsewhere(file)) {
+    throw InputError(fmt::format("{}: is not here; {} has it in {}: copy it into {} here{}", path_of(file), place->host,
+                                 place->directory, absolute_text(directory_), or_the_one_before()));
+  }
+  throw InputError(fmt::format("{}: is missing; put it back{}", path_of(file), or_the_one_before()));
+}
+
+void CheckpointReader::check_presence(const std::vector<Part>& parts, const WantedTensors& wanted) const {
+  std::vector<std::string> lacking;
+  for (const Part part : parts) {
+    for (const std::string& file : shards_with(part, wanted)) {
+      if (manifest_.files.count(file) > 0 && !has(file)) lacking.push_back(file);
+    }
+  }
+  if (lacking.empty()) return;
+  const FilePlace* const place = elsewhere(lacking[0]);
+  if (lacking.size() == 1 || place == nullptr) check_is_there(lacking[0]);
+  std::erase_if(lacking, [&](const std::string& file) {
+    const FilePlace* const other = elsewhere(file);
+    return other == nullptr || *other != *place;
+  });
+  if (lacking.size() == 1) check_is_there(lacking[0]);
+  throw InputError(fmt::format("{}: {} are not here; {} has them in {}: copy them into {} here{}", directory_.string(),
+                               join(lacking, ", "), place->host, place->directory, absolute_text(directory_),
+                               or_the_one_before()));
 }
 
 void CheckpointReader::check_file(const std::string& file) const {
   const WrittenFile& written = manifest_.files.at(file);
   check_is_there(file);
-  if (fs::file_size(directory_ / file) != written.bytes) throw damaged(file, "its size differs");
-  if (file_checksum(directory_ / file) != written.checksum) throw damaged(file, "its checksum differs");
+  const auto expect = [&](bool holds, const char* what) {
+    if (holds) return;
+    const FilePlace* const place = elsewhere(file);
+    if (place == nullptr) throw damaged(file, what);
+    throw InputError(fmt::format("{}: {} from what was written on {} in {}; copy it from there again{}", path_of(file),
+                                 what, place->host, place->directory, or_the_one_before()));
+  };
+  expect(fs::file_size(directory_ / file) == written.bytes, "its size differs");
+  expect(file_checksum(directory_ / file) == written.checksum, "its checksum differs");
+}
+
+std::string CheckpointReader::index(const std::string& name) const {
+  if (description_) return description_->indexes.at(name);
+  check_file(name);
+  return read_file(directory_ / name);
 }
 
 std::vector<std::string> CheckpointReader::shards_with(Part part, const WantedTensors& wanted) const {
   const auto shards = shards_of(manifest_, part);
   if (shards.size() == 1 || !wanted) return shards;
-  const std::string name = index_name(part);
-  check_file(name);
+  const std::string name = index_name(part), text = index(name);
   std::set<std::string> with;
   try {
-    for (const auto& [tensor, file] : parse_shard_index(read_file(directory_ / name)).weight_map) {
+    for (const auto& [tensor, file] : parse_shard_index(text).weight_map) {
       if (wanted(tensor)) with.insert(file);
     }
   } catch (const InputError& error) {
@@ -271,12 +373,17 @@ NamedTensors CheckpointReader::read(Part part, const WantedTensors& wanted) cons
 }
 
 void CheckpointReader::check() const {
-  for (const auto& [file, written] : manifest_.files) check_file(file);
+  for (const auto& [file, written] : manifest_.files) {
+    if (has(file) || elsewhere(file) == nullptr) check_file(file);
+  }
 }
 
 int64_t CheckpointReader::parameter_count() const {
   int64_t count = 0;
   for (const std::string& file : shards_of(manifest_, Part::Model)) {
+    if (!has(file) && elsewhere(file) != nullptr) {  // masters are fp32
+      return static_cast<int64_t>(parse_shard_index(index(index_name(Part::Model))).total_size / sizeof(float));
+    }
     check_is_there(file);
     count += count_elements(directory_ / file);
   }
@@ -286,6 +393,8 @@ int64_t CheckpointReader::parameter_count() const {
 CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, CheckpointParts parts) {
   const CheckpointReader reader(checkpoints, step);
   CheckpointState state{reader.record(), {}, {}};
+  reader.check_presence(parts == CheckpointParts::All ? std::vector{Part::Model, Part::Optimizer}
+                                                      : std::vector{Part::Model});
   state.weights = reader.read(Part::Model);
   if (parts == CheckpointParts::All) state.optimizer = reader.read(Part::Optimizer);
   return state;

@@ -98,6 +98,7 @@ struct RunSettings {
   bool checkpoint_background = true;
   int64_t keep_checkpoints = 3;
   int64_t keep_every = 0;
+  bool shared_directory = true;
   std::vector<int64_t> drains;
 
   template <typename Self, typename Visit>
@@ -119,6 +120,9 @@ struct RunSettings {
     visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
     visit("keep_every", self.keep_every, between(0, kMostUpdates),
           "checkpoints of its multiples, in updates, are kept whatever keep_checkpoints is; 0: no others");
+    visit("shared_directory", self.shared_directory, Range{},
+          "whether all processes of a run see one run directory; false: each host may have its own, with the parts of "
+          "checkpoints that its processes write");
     visit("drains", self.drains, between(1, kMostUpdates),
           "further updates after which the pipeline drains: with those that a run's metrics record, and "
           "checkpoint_minutes = 0, it is repeated to the bit");

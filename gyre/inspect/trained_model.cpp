@@ -15,6 +15,7 @@ namespace gyre {
 TrainedModel open_trained_model(const std::filesystem::path& directory, Work work, std::optional<int64_t> step) {
   const RunDirectory run(directory);
   TrainedModel model;
+  run.refuse_parts();
   model.config = run.load_config();
   model.tokenizer = load_tokenizer(run.tokenizer());
   model.data = DatasetMeta::load(run.tokenizer()).checksums;

@@ -148,6 +148,12 @@ void Bookkeeper::evaluated(int64_t step, double loss) {
 
 void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
   end_save();
+  // Parts in several directories cannot change places with others of their step at one moment. They need not: what was
+  // saved then is the state now.
+  if (state.has_parts() && record.step == saver_.last()) {
+    save_asked_ = false;
+    return;
+  }
   const auto begun = Clock::now();
   record.seed = static_cast<uint64_t>(config_.run.seed);
   record.model = model_identity(config_);

@@ -20,7 +20,7 @@ TrainResult follow(const TrainOptions& options) {
   const auto pipeline = build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()));
   meet(ranks, map, checked, *pipeline);
 
-  ShareKeeper share(run, *pipeline, options.files, ranks);
+  ShareKeeper share(run, checked.config, options.resume, *pipeline, options.files, ranks);
   const FollowerSources sources = {checked.train_batches.get(), checked.val_batches.source.get(),
                                    [&share](const std::string& question) { return share.answer(question); },
                                    options.stop};

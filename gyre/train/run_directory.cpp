@@ -26,6 +26,29 @@ void RunDirectory::check_in_place() const {
   }
 }
 
+std::optional<PartsMark> RunDirectory::read_parts_mark() const {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(parts_mark(), none)) return std::nullopt;
+  try {
+    return gyre::parse_parts_mark(read_file(parts_mark()));
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", parts_mark().string(), error.what()));
+  }
+}
+
+void RunDirectory::write_parts_mark(const PartsMark& mark) const {
+  write_file_atomic(parts_mark(), to_text(mark), files_);
+}
+
+void RunDirectory::refuse_parts() const {
+  const auto mark = read_parts_mark();
+  if (!mark || !mark->is_of_parts()) return;
+  throw InputError(
+      fmt::format("{}: has parts of checkpoints alone; the run's own directory is {} on {}, where rank 0 and whoever "
+                  "reads the run must be",
+                  root_.string(), mark->directory, mark->host));
+}
+
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
   if (!is_there(checkpoints_marker())) {

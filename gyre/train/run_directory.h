@@ -7,7 +7,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
+#include "gyre/checkpoint/format/parts_mark.h"
 #include "gyre/config/config.h"
 #include "gyre/core/files.h"
 
@@ -25,6 +27,8 @@ class RunDirectory {
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   // Says that checkpoints/ is the directory this run made, and not the empty one where a disk was mounted.
   std::filesystem::path checkpoints_marker() const { return checkpoints() / ".of-a-run"; }
+  // Where hosts have run directories of their own: which run this is one of, and what it has (format/parts_mark.h).
+  std::filesystem::path parts_mark() const { return checkpoints() / ".hosts"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
 
   // Whether a run has begun here. InputError where that cannot be told.
@@ -34,6 +38,11 @@ class RunDirectory {
   // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
   // that is here already stays: it is what its text was made with.
   void create(const Config& config) const;
+  // Nothing where there is no mark. InputError.
+  std::optional<PartsMark> read_parts_mark() const;
+  void write_parts_mark(const PartsMark& mark) const;
+  // InputError where another host has the run's own directory, and here are parts of checkpoints alone.
+  void refuse_parts() const;
   // While a run writes: RunError when the directory is not the one that create() made any more. It was moved or
   // removed, or a disk has gone; what would be written now would be apart from the rest.
   void check_in_place() const;

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/host_name.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -24,9 +29,10 @@ std::optional<ShardNumber> number_among(const std::vector<ShareParts>& parts, si
 
 RunState::RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks* ranks,
                    ProcessesExecutor* others)
-    : run_(run), share_(pipeline, files), ranks_(ranks), others_(others) {
+    : run_(run), share_(pipeline, files), files_(files), ranks_(ranks), others_(others) {
   const int world = ranks == nullptr ? 1 : ranks->world();
   writers_.resize(static_cast<size_t>(world));
+  seen_.resize(writers_.size());
   for (int rank = 1; rank < world; ++rank) {
     writers_[static_cast<size_t>(rank)] = std::make_unique<TextLine>(*ranks, rank, kSaves);
   }
@@ -47,23 +53,73 @@ std::string RunState::whose(size_t rank) const {
   return rank == 0 ? "" : ranks_->name_of(static_cast<int>(rank)) + ": ";
 }
 
-void RunState::check_directory(const std::string& token) {
-  const auto answers = ask({.kind = ShareQuestion::Kind::Look, .token = token});
+void RunState::raise(const std::vector<ShareAnswer>& answers) const {
   for (size_t rank = 1; rank < answers.size(); ++rank) {
-    if (answers[rank].sees_token) continue;
-    throw InputError(
-        fmt::format("{}{} is not the directory that rank 0 has under that name; every process writes its part of a "
-                    "checkpoint there: give --out on a file system that all hosts share",
-                    whose(rank), run_.root().string()));
+    const ShareAnswer& answer = answers[rank];
+    if (answer.outcome == ShareAnswer::Outcome::Refused) throw InputError(whose(rank) + answer.what);
+    if (answer.outcome == ShareAnswer::Outcome::Failed) throw RunError(whose(rank) + answer.what);
   }
+}
+
+// One directory after the other, whoever's host it is on: processes of two hosts may see the same, and those of one
+// host two.
+void RunState::find_directories(const std::string& token, bool shared) {
+  const auto root = std::filesystem::absolute(run_.root() / ".").lexically_normal().parent_path();
+  const auto own = run_.read_parts_mark();
+  mark_ = {own ? own->run : token.substr(1), host_name(), root.string()};
+  places_ = {{0, mark_.host, mark_.directory, token}};
+  const size_t nowhere = seen_.size();
+  seen_.assign(seen_.size(), nowhere);
+  for (;;) {
+    auto answers = ask({.kind = ShareQuestion::Kind::Look, .token = token});
+    raise(answers);
+    answers[0].note = DirectoryLock::note_in(run_.root());
+    for (size_t rank = 0; rank < answers.size(); ++rank) {
+      if (seen_[rank] == nowhere && answers[rank].note == places_.back().token) seen_[rank] = places_.size() - 1;
+      // Those of earlier rounds too: a keeper that took one directory for another has written over what lay there.
+      if (seen_[rank] == nowhere ? rank != places_.back().keeper : answers[rank].note == places_[seen_[rank]].token) {
+        continue;
+      }
+      throw InputError(
+          fmt::format("{}{}: what a process of this run has left in it is not there; another run uses it, "
+                      "or its file system tells hosts different things",
+                      whose(rank), run_.root().string()));
+    }
+    const auto next = std::find(seen_.begin(), seen_.end(), nowhere);
+    if (next == seen_.end()) return;
+    const auto keeper = static_cast<size_t>(next - seen_.begin());
+    if (shared) {
+      throw InputError(fmt::format(
+          "{}{} is not the directory that rank 0 has under that name; every process writes its part of a checkpoint "
+          "there: give --out on a file system that all hosts share, or, where each host is to have its own, "
+          "--set run.shared_directory=false",
+          whose(keeper), run_.root().string()));
+    }
+    const FilePlace& place = answers[keeper].place;
+    places_.push_back({keeper, place.host, place.directory, fmt::format("{}-{}", token, keeper)});
+    raise(ask({.kind = ShareQuestion::Kind::Keep,
+               .token = places_.back().token,
+               .rank = static_cast<int>(keeper),
+               .mark = mark_}));
+  }
+}
+
+std::string RunState::describe_directories() const {
+  std::vector<std::string> all;
+  for (const Directory& place : places_) {
+    all.push_back(fmt::format("rank {} {} on {}", place.keeper, place.root, place.host));
+  }
+  return join(all, ", ");
 }
 
 ShareSizes RunState::sizes() {
   ShareSizes all;
   const auto answers = ask({.kind = ShareQuestion::Kind::Weigh}, [&] { all = share_.sizes(); });
+  bytes_.assign(answers.size(), 0);
   for (size_t rank = 1; rank < answers.size(); ++rank) {
     const ShareSizes& sizes = answers[rank].sizes;
-    all.file_bytes += sizes.file_bytes;
+    const bool is_elsewhere = has_parts() && seen_[rank] > 0;
+    (is_elsewhere ? bytes_[places_[seen_[rank]].keeper] : all.file_bytes) += sizes.file_bytes;
     for (size_t stage = 0; stage < all.optimizer_bytes.size(); ++stage) {
       all.optimizer_bytes[stage] += sizes.optimizer_bytes.at(stage);
     }
@@ -71,31 +127,48 @@ ShareSizes RunState::sizes() {
   return all;
 }
 
+void RunState::check_room() {
+  if (has_parts()) raise(ask({.kind = ShareQuestion::Kind::Room, .bytes = bytes_}));
+}
+
 void RunState::restore(const CheckpointReader& checkpoint) {
-  const int64_t step = checkpoint.record().step;
-  const auto answers = ask({.kind = ShareQuestion::Kind::Restore, .step = step}, [&] { share_.restore(checkpoint); });
+  ShareQuestion question{.kind = ShareQuestion::Kind::Restore, .step = checkpoint.record().step};
+  if (others_ != nullptr) question.checkpoint = checkpoint.describe();
+  const auto answers = ask(question, [&] { share_.restore(checkpoint); });
   for (size_t rank = 1; rank < answers.size(); ++rank) {
-    const ShareAnswer& answer = answers[rank];
-    if (answer.outcome == ShareAnswer::Outcome::Damaged) throw checkpoint.damaged(whose(rank) + answer.what);
-    if (answer.outcome == ShareAnswer::Outcome::Refused) throw InputError(whose(rank) + answer.what);
+    if (answers[rank].outcome != ShareAnswer::Outcome::Damaged) continue;
+    throw checkpoint.damaged(whose(rank) + answers[rank].what);
   }
+  raise(answers);
+}
+
+void RunState::begin(const std::vector<int64_t>& damaged) {
+  if (!has_parts()) return;
+  run_.write_parts_mark({mark_.run, "", ""});
+  sync_directory(run_.checkpoints(), files_);  // what others remove must not come back here
+  raise(ask({.kind = ShareQuestion::Kind::Begin, .steps = list_checkpoints(run_.checkpoints()), .damaged = damaged}));
 }
 
 void RunState::take(bool copy) {
   ShareParts own;
   const auto answers = ask({.kind = ShareQuestion::Kind::Take, .copy = copy}, [&] { own = share_.take(copy); });
+  raise(answers);
   parts_.assign(1, own);
-  for (size_t rank = 1; rank < answers.size(); ++rank) parts_.push_back(answers[rank].parts);
+  short_of_room_ = false;
+  for (size_t rank = 1; rank < answers.size(); ++rank) {
+    parts_.push_back(answers[rank].parts);
+    short_of_room_ |= answers[rank].short_of_room;
+  }
 }
 
 ShardNumbers RunState::numbers_of(size_t rank) const {
   return {number_among(parts_, rank, &ShareParts::model), number_among(parts_, rank, &ShareParts::optimizer)};
 }
 
-std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory) {
+std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory, int64_t step) {
   const std::string name = directory.filename().string();
   for (size_t rank = 1; rank < writers_.size(); ++rank)
-    writers_[rank]->say(to_text(WriteOrder{name, numbers_of(rank)}));
+    writers_[rank]->say(to_text(WriteOrder{.directory = name, .numbers = numbers_of(rank)}));
   std::vector<WrittenShard> shards;
   std::string error;
   try {
@@ -104,12 +177,44 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
     error = here.what();
   }
   for (size_t rank = 1; rank < writers_.size(); ++rank) {
-    const WriteResult result = parse_write_result(writers_[rank]->hear());
+    WriteResult result = parse_write_result(writers_[rank]->hear());
     if (error.empty() && !result.error.empty()) error = whose(rank) + result.error;
+    if (has_parts() && seen_[rank] > 0) {
+      const Directory& place = places_[seen_[rank]];
+      const FilePlace written{place.host, checkpoint_path(RunDirectory(place.root).checkpoints(), step).string()};
+      for (WrittenShard& shard : result.shards) shard.place = written;
+    }
     shards.insert(shards.end(), result.shards.begin(), result.shards.end());
   }
+  if (error.empty()) return shards;
+  order({.kind = WriteOrder::Kind::Drop, .directory = name});
+  throw RunError(error);
+}
+
+std::string RunState::order(const WriteOrder& order) {
+  if (!has_parts()) return "";
+  std::string error;
+  for (size_t place = 1; place < places_.size(); ++place) writers_[places_[place].keeper]->say(to_text(order));
+  for (size_t place = 1; place < places_.size(); ++place) {
+    const size_t keeper = places_[place].keeper;
+    const WriteResult result = parse_write_result(writers_[keeper]->hear());
+    if (error.empty() && !result.error.empty()) error = whose(keeper) + result.error;
+  }
+  return error;
+}
+
+void RunState::complete(const std::filesystem::path& directory, int64_t step) {
+  const std::string name = directory.filename().string();
+  const std::string error = order({.kind = WriteOrder::Kind::Complete, .directory = name, .step = step});
   if (!error.empty()) throw RunError(error);
-  return shards;
+}
+
+void RunState::follow_removal() {
+  order({.kind = WriteOrder::Kind::KeepOnly, .steps = list_checkpoints(run_.checkpoints())});
+}
+
+void RunState::end_save() {
+  order({.kind = WriteOrder::Kind::End});
 }
 
 }  // namespace gyre

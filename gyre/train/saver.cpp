@@ -8,25 +8,9 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/train/disk_room.h"
 
 namespace gyre {
-namespace {
-
-// Metrics, the manifest and what the file system keeps for itself.
-int64_t with_margin(int64_t bytes) {
-  return bytes + bytes / 64 + (int64_t{1} << 20);
-}
-
-// On the disk of `path`, which may be still to be made; nothing where the system does not tell.
-std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& files) {
-  std::error_code none;
-  path = std::filesystem::absolute(path);
-  while (!std::filesystem::exists(path, none) && path.has_relative_path()) path = path.parent_path();
-  const int64_t bytes = files.free_bytes(path);
-  return bytes < 0 ? std::nullopt : std::optional(bytes);
-}
-
-}  // namespace
 
 Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt,
              bool may_copy)
@@ -56,12 +40,7 @@ std::string Saver::describe() const {
 
 void Saver::check_room(int64_t bytes) {
   needed_ = with_margin(bytes);
-  const auto free = free_bytes_at(run_.checkpoints(), files_);
-  const int64_t room = free.value_or(0) + room_to_make(run_.checkpoints(), retention());
-  if (!free || room >= needed_) return;
-  throw RunError(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
-                             run_.checkpoints().string(), human_bytes(static_cast<double>(needed_)),
-                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed_ - room))));
+  gyre::check_room(run_, needed_, retention(), files_);
 }
 
 bool Saver::is_due() const {
@@ -105,18 +84,39 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
   } catch (const Error& error) {
     throw unsaved(error, record.step, "After that ");
   }
-  const auto free = free_bytes_at(run_.checkpoints(), files_);
-  if (free && *free < needed_) make_room(run_.checkpoints(), retention(), files_);
   try {
-    CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
-    checkpoint.commit(record, state.write(checkpoint.directory()));
+    write_checkpoint(record, state);
   } catch (const Error& error) {
     throw unsaved(error, record.step,
                   fmt::format("It takes {}: where room is what is missing, free so much there; then ",
                               human_bytes(static_cast<double>(needed_))));
   }
-  remove_obsolete(run_.checkpoints(), retention(), files_);
+  // It is there; what goes wrong in other processes from now on is told as such.
+  const bool removed = remove_obsolete(run_.checkpoints(), retention(), files_);
+  try {
+    if (removed) state.follow_removal();
+    state.end_save();
+  } catch (const Error&) {
+  }
   return {record.step, std::chrono::duration<double>(Clock::now() - begun).count()};
+}
+
+void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
+  const bool is_short = state.is_short_of_room() || !has_room(run_, needed_, files_);
+  if (is_short && make_room(run_.checkpoints(), retention(), files_)) state.follow_removal();
+  CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
+  const auto shards = state.write(checkpoint.directory(), record.step);
+  try {
+    state.complete(checkpoint.directory(), record.step);
+    checkpoint.commit(record, shards, state.host());
+  } catch (const Error&) {
+    try {
+      state.follow_removal();
+      state.end_save();
+    } catch (const Error&) {  // what went wrong first is what counts
+    }
+    throw;
+  }
 }
 
 std::optional<WrittenCheckpoint> Saver::ended(bool wait) {

@@ -37,6 +37,8 @@ class Saver {
   void check_room(int64_t bytes);
   // A checkpoint of `step` is there.
   void saved(int64_t step) { saved_ = step; }
+  // The step of the newest checkpoint, 0 for none.
+  int64_t last() const { return saved_; }
   // Whether checkpoint_minutes have passed since the last checkpoint.
   bool is_due() const;
   // Begins a save when the one before it has ended. `find_fault` throws what speaks against it: RunError then. Where
@@ -57,6 +59,7 @@ class Saver {
   using Clock = std::chrono::steady_clock;
 
   RunError unsaved(const Error& error, int64_t step, const std::string& remedy) const;
+  void write_checkpoint(const CheckpointRecord& record, RunState& state);
   WrittenCheckpoint write(const CheckpointRecord& record, RunState& state, const std::function<void()>& make_durable);
 
   const RunDirectory& run_;

@@ -5,51 +5,72 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/host_name.h"
 
 namespace gyre {
 
-ShareKeeper::ShareKeeper(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks& ranks)
-    : run_(run), share_(pipeline, files), files_(files), line_(ranks, 0, kSaves) {}
+ShareKeeper::ShareKeeper(const RunDirectory& run, const Config& config, bool resume, Pipeline& pipeline,
+                         FileSystem& files, Ranks& ranks)
+    : run_(run),
+      config_(config),
+      resume_(resume),
+      rank_(ranks.rank()),
+      share_(pipeline, files),
+      files_(files),
+      line_(ranks, 0, kSaves) {}
 
 std::string ShareKeeper::answer(const std::string& text) {
-  const ShareQuestion question = parse_share_question(text);
-  switch (question.kind) {
-    case ShareQuestion::Kind::Look:
-      return to_text(look(question.token));
-    case ShareQuestion::Kind::Weigh: {
-      ShareAnswer answer;
-      answer.sizes = share_.sizes();
-      return to_text(answer);
-    }
-    case ShareQuestion::Kind::Restore:
-      return to_text(restore(question.step));
-    case ShareQuestion::Kind::Take:
-      return to_text(take(question.copy));
+  ShareAnswer answered;
+  try {
+    answered = answer(parse_share_question(text));
+  } catch (const DamagedCheckpoint& damage) {
+    answered.outcome = ShareAnswer::Outcome::Damaged;
+    answered.what = damage.fault();
+  } catch (const InputError& error) {
+    answered.outcome = ShareAnswer::Outcome::Refused;
+    answered.what = error.what();
+  } catch (const RunError& error) {
+    answered.outcome = ShareAnswer::Outcome::Failed;
+    answered.what = error.what();
   }
-  return "";
+  return to_text(answered);
 }
 
-ShareAnswer ShareKeeper::look(const std::string& token) const {
-  // A network file system may remember that the directory was not there; who reads the one above asks again.
-  const auto above = std::filesystem::absolute(run_.root() / ".").lexically_normal().parent_path().parent_path();
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(above, ignored)) static_cast<void>(entry);
+ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
   ShareAnswer answer;
-  answer.sees_token = DirectoryLock::note_in(run_.root()) == token;
+  switch (question.kind) {
+    case ShareQuestion::Kind::Look:
+      return look(question);
+    case ShareQuestion::Kind::Keep:
+      if (question.rank == rank_) parts_.emplace(run_, config_, question.mark, resume_, question.token, files_);
+      break;
+    case ShareQuestion::Kind::Weigh:
+      answer.sizes = share_.sizes();
+      break;
+    case ShareQuestion::Kind::Room:
+      if (parts_) parts_->check_room(question.bytes.at(static_cast<size_t>(rank_)));
+      break;
+    case ShareQuestion::Kind::Restore:
+      share_.restore(CheckpointReader(run_.checkpoints(), question.step, question.checkpoint));
+      break;
+    case ShareQuestion::Kind::Begin:
+      if (parts_) parts_->begin(question.damaged, question.steps);
+      break;
+    case ShareQuestion::Kind::Take:
+      return take(question.copy);
+  }
   return answer;
 }
 
-ShareAnswer ShareKeeper::restore(int64_t step) {
+ShareAnswer ShareKeeper::look(const ShareQuestion& question) {
+  // A network file system may remember that the directory was not there; who reads the one above asks again.
+  const auto root = std::filesystem::absolute(run_.root() / ".").lexically_normal().parent_path();
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(root.parent_path(), ignored)) static_cast<void>(entry);
   ShareAnswer answer;
-  try {
-    share_.restore(CheckpointReader(run_.checkpoints(), step));
-  } catch (const DamagedCheckpoint& damage) {
-    answer.outcome = ShareAnswer::Outcome::Damaged;
-    answer.what = damage.fault();
-  } catch (const InputError& error) {
-    answer.outcome = ShareAnswer::Outcome::Refused;
-    answer.what = error.what();
-  }
+  answer.note = DirectoryLock::note_in(run_.root());
+  answer.place = {host_name(), root.string()};
+  sees_rank_0s_ = answer.note == question.token;
   return answer;
 }
 
@@ -57,22 +78,57 @@ ShareAnswer ShareKeeper::take(bool copy) {
   if (writer_.joinable()) writer_.join();
   ShareAnswer answer;
   answer.parts = share_.take(copy);
+  answer.short_of_room = parts_ && parts_->is_short_of_room();
   writer_ = std::jthread([this](const std::stop_token& stop) { write(stop); });
   return answer;
 }
 
 void ShareKeeper::write(const std::stop_token& stop) {
-  WriteResult result;
-  try {
-    const WriteOrder order = parse_write_order(line_.hear(stop));
-    const auto directory = run_.checkpoints() / order.directory;
-    result.shards = share_.write(directory, order.numbers);
-    sync_directory(directory, files_);
-  } catch (const std::exception& error) {  // libtorch's own, too
-    result.shards.clear();
-    result.error = error.what();
+  for (bool ends = false; !ends && !stop.stop_requested();) {
+    WriteResult result;
+    try {
+      const WriteOrder order = parse_write_order(line_.hear(stop));
+      ends = !parts_ || order.kind == WriteOrder::Kind::Drop || order.kind == WriteOrder::Kind::End;
+      try {
+        result.shards = obey(order);
+      } catch (const std::exception& error) {  // libtorch's own, too
+        result.error = error.what();
+      }
+    } catch (const RunError&) {  // the run is over
+      return;
+    }
+    if (!stop.stop_requested()) line_.say(to_text(result));
   }
-  if (!stop.stop_requested()) line_.say(to_text(result));
+}
+
+std::vector<WrittenShard> ShareKeeper::obey(const WriteOrder& order) {
+  switch (order.kind) {
+    case WriteOrder::Kind::Write:
+      return write_shards(order);
+    case WriteOrder::Kind::Complete:
+      parts_->complete(order.directory, order.step);
+      break;
+    case WriteOrder::Kind::Drop:
+      parts_->drop(order.directory);
+      break;
+    case WriteOrder::Kind::KeepOnly:
+      parts_->keep_only(order.steps);
+      break;
+    case WriteOrder::Kind::End:
+      break;
+  }
+  return {};
+}
+
+std::vector<WrittenShard> ShareKeeper::write_shards(const WriteOrder& order) {
+  const auto directory = run_.checkpoints() / order.directory;
+  if (!sees_rank_0s_) {
+    run_.check_in_place();
+    make_directories(directory, files_);  // whoever of this host is first
+  }
+  auto shards = share_.write(directory, order.numbers);
+  sync_directory(directory, files_);
+  return shards;
 }
 
 }  // namespace gyre

@@ -19,23 +19,45 @@ std::optional<ShardNumber> number_of(const Json& json) {
 }  // namespace
 
 std::string to_text(const ShareQuestion& question) {
-  return Json{{"kind", question.kind}, {"token", question.token}, {"step", question.step}, {"copy", question.copy}}
+  return Json{{"kind", question.kind},
+              {"token", question.token},
+              {"rank", question.rank},
+              {"mark", to_text(question.mark)},
+              {"bytes", question.bytes},
+              {"step", question.step},
+              {"manifest", question.checkpoint.manifest},
+              {"indexes", question.checkpoint.indexes},
+              {"steps", question.steps},
+              {"damaged", question.damaged},
+              {"copy", question.copy}}
       .dump();
 }
 
 ShareQuestion parse_share_question(const std::string& text) {
   const Json json = Json::parse(text);
-  return {json.at("kind"), json.at("token"), json.at("step"), json.at("copy")};
+  return {json.at("kind"),
+          json.at("token"),
+          json.at("rank"),
+          parse_parts_mark(json.at("mark").get<std::string>()),
+          json.at("bytes"),
+          json.at("step"),
+          {json.at("manifest"), json.at("indexes")},
+          json.at("steps"),
+          json.at("damaged"),
+          json.at("copy")};
 }
 
 std::string to_text(const ShareAnswer& answer) {
   return Json{{"outcome", answer.outcome},
               {"what", answer.what},
-              {"sees_token", answer.sees_token},
+              {"note", answer.note},
+              {"host", answer.place.host},
+              {"directory", answer.place.directory},
               {"file_bytes", answer.sizes.file_bytes},
               {"optimizer_bytes", answer.sizes.optimizer_bytes},
               {"model", answer.parts.model},
-              {"optimizer", answer.parts.optimizer}}
+              {"optimizer", answer.parts.optimizer},
+              {"short_of_room", answer.short_of_room}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);  // `what` names files
 }
 
@@ -43,21 +65,30 @@ ShareAnswer parse_share_answer(const std::string& text) {
   const Json json = Json::parse(text);
   return {json.at("outcome"),
           json.at("what"),
-          json.at("sees_token"),
+          json.at("note"),
+          {json.at("host"), json.at("directory")},
           {json.at("file_bytes"), json.at("optimizer_bytes")},
-          {json.at("model"), json.at("optimizer")}};
+          {json.at("model"), json.at("optimizer")},
+          json.at("short_of_room")};
 }
 
 std::string to_text(const WriteOrder& order) {
-  return Json{{"directory", order.directory},
+  return Json{{"kind", order.kind},
+              {"directory", order.directory},
               {"model", number_json(order.numbers.model)},
-              {"optimizer", number_json(order.numbers.optimizer)}}
+              {"optimizer", number_json(order.numbers.optimizer)},
+              {"step", order.step},
+              {"steps", order.steps}}
       .dump();
 }
 
 WriteOrder parse_write_order(const std::string& text) {
   const Json json = Json::parse(text);
-  return {json.at("directory"), {number_of(json.at("model")), number_of(json.at("optimizer"))}};
+  return {json.at("kind"),
+          json.at("directory"),
+          {number_of(json.at("model")), number_of(json.at("optimizer"))},
+          json.at("step"),
+          json.at("steps")};
 }
 
 std::string to_text(const WriteResult& result) {

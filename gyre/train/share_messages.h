@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/checkpoint/format/parts_mark.h"
 #include "gyre/train/state_share.h"
 
 namespace gyre {
@@ -14,34 +15,54 @@ inline constexpr int kSaves = 2;
 
 struct ShareQuestion {
   enum class Kind {
-    Look,     // does `token` lie in the run's directory?
+    Look,     // what lies in the run's directory? `token` is rank 0's
+    Keep,     // process `rank`: keep your directory, of parts of the run that `mark` names, and leave `token` there
     Weigh,    // how large is your share?
+    Room,     // keepers: is there room for a checkpoint's files of bytes[your rank] in your directory?
     Restore,  // restore your share from the checkpoint of `step`
+    Begin,    // keepers: the run begins, with the checkpoints of `steps`; those of `damaged` are of no use
     Take,     // hold your share as it is now, as a copy with `copy`; a writer will say where it is to go
   };
   Kind kind = Kind::Look;
   std::string token = {};
+  int rank = 0;
+  PartsMark mark = {};
+  std::vector<int64_t> bytes = {};  // [rank]
   int64_t step = 0;
+  CheckpointDescription checkpoint = {};
+  std::vector<int64_t> steps = {}, damaged = {};
   bool copy = false;
 };
 std::string to_text(const ShareQuestion& question);
 ShareQuestion parse_share_question(const std::string& text);
 
 struct ShareAnswer {
-  enum class Outcome { Done, Damaged, Refused };
+  enum class Outcome { Done, Damaged, Refused, Failed };  // the latter two: InputError, RunError
   Outcome outcome = Outcome::Done;
   std::string what;  // is damaged, or speaks against it
-  bool sees_token = false;
+  std::string note;  // what lies there
+  FilePlace place;   // this process's host, and its run directory
   ShareSizes sizes;
   ShareParts parts;
+  bool short_of_room = false;  // a keeper's disk has no room for the next checkpoint
 };
 std::string to_text(const ShareAnswer& answer);
 ShareAnswer parse_share_answer(const std::string& text);
 
-// To a writer: where its files go, within the directory of checkpoints.
+// To a writer.
 struct WriteOrder {
-  std::string directory;
-  ShardNumbers numbers;
+  enum class Kind {
+    Write,     // your files, into `directory` within that of checkpoints
+    Complete,  // keepers: `directory` becomes the checkpoint of `step`
+    Drop,      // keepers: it goes; nothing follows
+    KeepOnly,  // keepers: the checkpoints of `steps`, and no others
+    End,       // keepers: nothing follows. For the others that is so after Write
+  };
+  Kind kind = Kind::Write;
+  std::string directory = {};
+  ShardNumbers numbers = {};
+  int64_t step = 0;
+  std::vector<int64_t> steps = {};
 };
 std::string to_text(const WriteOrder& order);
 WriteOrder parse_write_order(const std::string& text);

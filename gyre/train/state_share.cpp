@@ -29,6 +29,7 @@ void StateShare::restore(const CheckpointReader& checkpoint) {
   const auto is_here = [&](const std::string& name) {
     return here.count(name.substr(0, name.find_first_of("/["))) > 0;
   };
+  checkpoint.check_presence({Part::Model, Part::Optimizer}, is_here);
   pipeline_.restore(checkpoint.read(Part::Model, is_here), checkpoint.read(Part::Optimizer, is_here),
                     checkpoint.record().step);
 }

@@ -79,7 +79,8 @@ class Training {
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{});
     meet_others();
     try {
-      if (map_) state_->check_directory(attempt_);
+      if (map_) state_->find_directories(attempt_, config_.run.shared_directory);
+      if (state_->has_parts()) progress_.message("directories " + state_->describe_directories());
       restore();
     } catch (const InputError&) {
       executor_->ended(RunEnd::Refused);
@@ -88,6 +89,7 @@ class Training {
     const ShareSizes sizes = state_->sizes();
     optimizer_bytes_ = sizes.optimizer_bytes;
     books_.check_room(sizes.file_bytes);
+    state_->check_room();
     if (options_.resume) books_.say_where_it_goes_on();
   }
 
@@ -95,6 +97,7 @@ class Training {
     prepare();
     books_.begin(*pipeline_, optimizer_bytes_);
     try {
+      state_->begin(damaged_steps());
       // The end of a run that was killed between its last checkpoint and its last line.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
@@ -225,6 +228,12 @@ class Training {
     books_.save(std::move(record), *state_, !interrupted_ && done_ < config_.run.updates);
   }
 
+  std::vector<int64_t> damaged_steps() const {
+    std::vector<int64_t> steps;
+    for (const DamagedStep& damaged : from_.damaged) steps.push_back(damaged.step);
+    return steps;
+  }
+
   bool evaluates() const { return checked_.val_batches.source != nullptr; }
   bool stop_requested() const {
     return options_.stop.stop_requested() || (options_.ranks != nullptr && options_.ranks->others_asked_to_stop());
@@ -276,6 +285,7 @@ std::string name_of_attempt() {
 // In one process, or as rank 0.
 TrainResult lead(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
+  run.refuse_parts();
   if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   std::optional<DirectoryLock> lock;
@@ -313,6 +323,7 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
 
 void check(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
+  run.refuse_parts();
   if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {

@@ -80,6 +80,42 @@ same_bits veth "two hosts"
 grep -qxF "network    ranks meet at 10.77.1.1:$port (open on all addresses of that host); connections: rank 0 at 10.77.1.1, rank 1 at 10.77.1.2" \
   err.0 || fail "not said: $(grep network err.0)"
 
+# Each host has a run directory of its own, of the same name, as on disks that are not shared.
+mkdir on-host-a on-host-b
+own() {
+  local rank hosts=(host-a host-b)
+  port=$((20000 + RANDOM % 10000))
+  for rank in 0 1; do
+    cp run.toml on-${hosts[rank]}/
+    on_host $rank env RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.1.1 MASTER_PORT=$port \
+      env -C on-${hosts[rank]} "$gyre" train run.toml --job hosts --set data.tokens="$work/tokens" --interface veth \
+      --set run.eval_every=10 --out own "$@"
+  done
+}
+own
+all_end 2
+grep -qE "^gyre: rank 1 \(process [0-9]+ on host-b\): own is not the directory .* --set run.shared_directory=false" err.0 ||
+  fail "not refused: $(tail -n 1 err.0)"
+own --set run.shared_directory=false --set optimizer.decay=constant --set run.updates=20
+all_end 0
+grep -qxF "directories rank 0 $work/on-host-a/own on host-a, rank 1 $work/on-host-b/own on host-b" err.0 ||
+  fail "not said: $(grep directories err.0)"
+own --set run.shared_directory=false --set optimizer.decay=constant --resume
+all_end 0
+# Another number of hosts: what lacks is named with its host, and brought.
+cp -r on-host-a/own elsewhere
+ends 2 "elsewhere/checkpoints/step-00000030: model-00002-of-00002.safetensors, optimizer-00002-of-00002.safetensors are \
+not here; host-b has them in $work/on-host-b/own/checkpoints/step-00000030: copy them into $work/elsewhere/checkpoints/step-00000030 \
+here" "$gyre" train --resume elsewhere --set run.updates=40
+refuses "host-b has it in $work/on-host-b/own/checkpoints/step-00000030" "$gyre" eval elsewhere
+refuses "own: has parts of checkpoints alone; the run's own directory is $work/on-host-a/own on host-a" \
+  "$gyre" eval on-host-b/own
+cp on-host-b/own/checkpoints/step-00000030/* elsewhere/checkpoints/step-00000030/
+"$gyre" eval elsewhere >/dev/null
+"$gyre" train run.toml --out steady --set optimizer.decay=constant --set run.eval_every=10 >steady.log 2>&1
+cp -r elsewhere own
+same_bits own "two hosts with their own directories, resumed" steady
+
 torchrun=(/usr/bin/python3 -m torch.distributed.run)
 if "${torchrun[@]}" --help >/dev/null 2>&1; then
   for rank in 0 1; do

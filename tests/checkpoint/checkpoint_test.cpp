@@ -14,9 +14,11 @@
 #include <functional>
 #include <set>
 
+#include "gyre/checkpoint/format/parts_mark.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/host_name.h"
 #include "support/faulty_files.h"
 #include "support/temporary_directory.h"
 
@@ -468,6 +470,78 @@ TEST(Shards, EveryFaultOfAFileIsToldByItsName) {
     put(content);
     EXPECT_EQ(complaint(), "nothing was wrong");
   }
+}
+
+// A checkpoint of two files whose second is said to lie in `there` on a host of that name.
+void save_with_a_part_elsewhere(const fs::path& here, const std::string& host, const fs::path& there) {
+  const CheckpointState state = make_state(3);
+  CheckpointUnderConstruction checkpoint(here, 3);
+  fs::create_directories(there / ".tmp-part");
+  auto shards =
+      write_shards(checkpoint.directory(), state.weights, state.optimizer, {ShardNumber{1, 2}, ShardNumber{}});
+  auto more = write_shards(there / ".tmp-part", {{"c", at::ones({2})}}, {}, {ShardNumber{2, 2}, std::nullopt});
+  more.back().place = {host, checkpoint_path(there, 3).string()};
+  shards.push_back(more.back());
+  complete_part(there, ".tmp-part", 3);
+  checkpoint.commit(state, shards, host_name());
+}
+
+TEST(Shards, OnAnotherHostAreNamedWithTheirPlace) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path here = place.path() / "here", there = place.path() / "there";
+  save_with_a_part_elsewhere(here, "host-b", there);
+  const std::string file = "model-00002-of-00002.safetensors";
+  const CheckpointReader reader(here, 3);
+  const auto complaint = [&] { return complaint_of([&] { reader.read(Part::Model); }); };
+  EXPECT_EQ(complaint(), fmt::format("{}: is not here; host-b has it in {}: copy it into {} here, there is no "
+                                     "checkpoint before it",
+                                     (checkpoint_path(here, 3) / file).string(), checkpoint_path(there, 3).string(),
+                                     checkpoint_path(here, 3).string()));
+  EXPECT_EQ(complaint_of([&] { reader.check_presence({Part::Model, Part::Optimizer}); }), complaint());
+  EXPECT_EQ(complaint_of([&] { reader.check(); }), "nothing was wrong") << "of what is here";
+  EXPECT_EQ(reader.parameter_count(), 3 * 5 + 2 + 2);
+  EXPECT_EQ(reader.read(Part::Model, [](const std::string& name) { return name == "b"; }).size(), 1u);
+
+  // Whoever is there reads by what he is told.
+  const CheckpointReader told(there, 3, reader.describe());
+  EXPECT_EQ(told.read(Part::Model, [](const std::string& name) { return name == "c"; }).size(), 1u);
+  EXPECT_EQ(told.record(), reader.record());
+
+  const std::string content = read_file(checkpoint_path(there, 3) / file);
+  std::ofstream(checkpoint_path(here, 3) / file, std::ios::binary) << content.substr(0, 50);
+  EXPECT_THAT(complaint(), ::testing::HasSubstr(": its size differs from what was written on host-b in "));
+  std::ofstream(checkpoint_path(here, 3) / file, std::ios::binary) << content;
+  EXPECT_EQ(complaint(), "nothing was wrong");
+  EXPECT_EQ(load_checkpoint(here, 3).weights.size(), 3u);
+}
+
+TEST(Checkpoint, PartsThatBelongToNothingGo) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path& directory = place.path();
+  for (const int64_t step : {1, 2, 3}) {
+    fs::create_directories(directory / ".tmp-part");
+    std::ofstream(directory / ".tmp-part" / "file") << "first";
+    complete_part(directory, ".tmp-part", step);
+  }
+  fs::create_directories(directory / ".tmp-part");
+  std::ofstream(directory / ".tmp-part" / "file") << "second";
+  complete_part(directory, ".tmp-part", 3);
+  EXPECT_EQ(read_file(checkpoint_path(directory, 3) / "file"), "second");
+  fs::create_directories(directory / ".tmp-left");
+  keep_only(directory, {2, 7});
+  EXPECT_EQ(list_checkpoints(directory), std::vector<int64_t>{2});
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+}
+
+TEST(Manifest, SaysWhereFilesAre) {
+  Manifest manifest{make_state(5), {{"model.safetensors", {10, "ab"}}, {"optimizer.safetensors", {20, "cd"}}}};
+  for (const auto& [name, file] : manifest.files) manifest.places[name] = {"host-a", "/runs/\"novel\""};
+  EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
+  EXPECT_THAT(to_text(manifest), ::testing::HasSubstr("\"version\":3,"));
+  for (const PartsMark& mark : {PartsMark{"ab", "", ""}, PartsMark{"ab", "host-a", "/runs/\"novel\""}}) {
+    EXPECT_EQ(parse_parts_mark(to_text(mark)), mark);
+  }
+  EXPECT_THROW(parse_parts_mark(R"({"host":"host-a","directory":"/runs"})"), InputError);
 }
 
 TEST(Shards, ThatAreNotWholeAreNoCheckpoint) {

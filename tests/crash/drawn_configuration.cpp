@@ -127,6 +127,7 @@ void draw_run(Drawer& draw) {
   draw.whole("run.keep_checkpoints", 0, 3);
   draw.whole("run.keep_every", 0, 3);
   draw.flag("run.checkpoint_background", 0.7);
+  draw.flag("run.shared_directory", 0.7);
   draw.of<Wholes>("run.drains", {{}, {}, {1}, {4, 7}, {9, 2, 2}, {10, 30}});
 }
 

@@ -17,6 +17,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"safetensors", safetensors},
     {"manifest", manifest},
     {"shard_index", shard_index},
+    {"parts_mark", parts_mark},
     {"meta", meta},
     {"token_file", token_file},
     {"metrics", metrics},

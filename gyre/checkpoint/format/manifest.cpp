@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr int64_t kVersion = 1;         // one file for each part
 constexpr int64_t kShardedVersion = 2;  // several for some
+constexpr int64_t kPlacesVersion = 3;   // some of them on other hosts
 
 std::string text_checksum(std::string_view text) {
   Checksum checksum;
@@ -36,9 +37,11 @@ std::string unsealed(std::string_view text) {
   return object;
 }
 
-bool is_sharded(const Manifest& manifest) {
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [&](Part part) { return manifest.files.count(index_name(part)) > 0; });
+int64_t version_of(const Manifest& manifest) {
+  if (!manifest.places.empty()) return kPlacesVersion;
+  const bool is_sharded = std::any_of(std::begin(kParts), std::end(kParts),
+                                      [&](Part part) { return manifest.files.count(index_name(part)) > 0; });
+  return is_sharded ? kShardedVersion : kVersion;
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ std::vector<std::string> shards_of(const Manifest& manifest, Part part) {
 
 std::string to_text(const Manifest& manifest) {
   const CheckpointRecord& record = manifest.record;
-  Json json = {{"format", "gyre-checkpoint"}, {"version", is_sharded(manifest) ? kShardedVersion : kVersion},
+  Json json = {{"format", "gyre-checkpoint"}, {"version", version_of(manifest)},
                {"step", record.step},         {"microbatches", record.microbatches},
                {"tokens", record.tokens},     {"seed", record.seed},
                {"drains", record.drains},     {"model", record.model},
@@ -60,7 +63,11 @@ std::string to_text(const Manifest& manifest) {
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   }
-  return sealed(json.dump());
+  for (const auto& [name, place] : manifest.places) {
+    json["files"][name]["host"] = place.host;
+    json["files"][name]["directory"] = place.directory;
+  }
+  return sealed(json.dump(-1, ' ', false, Json::error_handler_t::replace));  // a directory may be any bytes
 }
 
 namespace {
@@ -83,6 +90,10 @@ void read_files(const Json& files, Manifest& manifest) {
   for (const auto& [name, value] : files.items()) {
     JsonFields<Json> file(value, name);
     manifest.files[name] = {file.need<uint64_t>("bytes"), file.need<std::string>("checksum")};
+    FilePlace place;
+    const bool has_host = file.read("host", place.host);
+    if (file.read("directory", place.directory) != has_host) file.fail("'host' and 'directory' go together");
+    if (has_host) manifest.places[name] = place;
   }
   for (const Part part : kParts) {
     const auto shards = shards_of(manifest, part);
@@ -98,7 +109,7 @@ Manifest parse_manifest(std::string_view text) {
   const auto json = parse_json<Json>(unsealed(text));
   if (!json) throw InputError("is not JSON");
   JsonFields<Json> fields(*json, "its content");
-  if (const auto version = fields.need<int64_t>("version"); version != kVersion && version != kShardedVersion) {
+  if (const auto version = fields.need<int64_t>("version"); version < kVersion || version > kPlacesVersion) {
     throw NewerManifest(fmt::format("version {} is newer than this gyre understands", version));
   }
   Manifest manifest;

@@ -34,16 +34,24 @@ struct WrittenFile {
   bool operator==(const WrittenFile&) const = default;
 };
 
+// Where a file was written: the host, and the directory of the checkpoint there.
+struct FilePlace {
+  std::string host, directory;
+  bool operator==(const FilePlace&) const = default;
+};
+
 struct Manifest {
   CheckpointRecord record;
-  std::map<std::string, WrittenFile> files;  // tensors of each part, and the index of one that is in several
+  std::map<std::string, WrittenFile> files;      // tensors of each part, and the index of one that is in several
+  std::map<std::string, FilePlace> places = {};  // of each file, unless all were written beside the manifest
   bool operator==(const Manifest&) const = default;
 };
 
 // The files of that part that tensors are in. InputError where some are missing; never of what parse_manifest gave.
 std::vector<std::string> shards_of(const Manifest& manifest, Part part);
 
-// One line of JSON; its last key is the checksum of the rest. One file for each part is version 1, others are 2.
+// One line of JSON; its last key is the checksum of the rest. One file for each part is version 1, several are 2, and
+// with places it is 3.
 std::string to_text(const Manifest& manifest);
 // A manifest of a version that this gyre does not know: newer, and not damaged.
 class NewerManifest : public InputError {

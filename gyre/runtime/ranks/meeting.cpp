@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/error.h"
+#include "gyre/core/host_name.h"
 #include "gyre/runtime/ranks/interface.h"
 #include "gyre/runtime/ranks/ranks.h"
 

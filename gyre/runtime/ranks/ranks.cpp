@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,11 +10,6 @@
 #include "gyre/runtime/ranks/mailboxes.h"
 
 namespace gyre {
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
-}
 
 Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop) {
   const Ranks::Watch watch(ranks, bell, {});

@@ -181,9 +181,6 @@ class Ranks {
 // Waits for the link's next message. RunError when the run cannot go on, or when a stop is requested.
 Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop = {});
 
-// Of this machine, as messages call it.
-std::string host_name();
-
 // Text as a tensor of bytes, to be sent.
 at::Tensor to_tensor(const std::string& text);
 std::string to_text(const at::Tensor& bytes);

@@ -1,0 +1,42 @@
+#include "gyre/train/disk_room.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+// On the disk of `path`, which may be still to be made; nothing where the system does not tell.
+std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& files) {
+  std::error_code none;
+  path = std::filesystem::absolute(path);
+  while (!std::filesystem::exists(path, none) && path.has_relative_path()) path = path.parent_path();
+  const int64_t bytes = files.free_bytes(path);
+  return bytes < 0 ? std::nullopt : std::optional(bytes);
+}
+
+}  // namespace
+
+int64_t with_margin(int64_t bytes) {
+  return bytes + bytes / 64 + (int64_t{1} << 20);
+}
+
+bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files) {
+  const auto free = free_bytes_at(run.checkpoints(), files);
+  return !free || *free >= needed;
+}
+
+void check_room(const RunDirectory& run, int64_t needed, Retention retention, FileSystem& files) {
+  const auto free = free_bytes_at(run.checkpoints(), files);
+  const int64_t room = free.value_or(0) + room_to_make(run.checkpoints(), retention);
+  if (!free || room >= needed) return;
+  throw RunError(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
+                             run.checkpoints().string(), human_bytes(static_cast<double>(needed)),
+                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
+}
+
+}  // namespace gyre
