@@ -5,40 +5,23 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
-#include "gyre/core/random.h"
 #include "gyre/model/gpt.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
+#include "support.h"
 
 namespace {
 
 using namespace gyre;
+using namespace gyre::bench;
 
 constexpr int64_t kSequences = 8, kContext = 128, kVocabulary = 256;
 constexpr int kPairs = 5;
-
-class RandomTokens final : public BatchSource {
- public:
-  Batch batch(int64_t index) const override {
-    RandomStream stream(1, StreamPurpose::Test, static_cast<uint64_t>(index));
-    const at::Tensor tokens = at::empty({kSequences, kContext + 1}, at::kLong);
-    for (int64_t i = 0; i < tokens.numel(); ++i)
-      tokens.data_ptr<int64_t>()[i] = static_cast<int64_t>(stream.below(kVocabulary));
-    return {tokens.narrow(1, 0, kContext).contiguous(), tokens.narrow(1, 1, kContext).contiguous()};
-  }
-  int64_t tokens_per_batch() const override { return kSequences * kContext; }
-};
-
-struct Silent final : SegmentObserver {
-  void on_loss(int64_t, double) override {}
-  void on_update(int, int64_t, const std::vector<double>&) override {}
-};
 
 // Eight equal blocks; embedding and head are small beside them.
 Pipeline make_pipeline(int stages, const std::string& optimizer) {
@@ -61,7 +44,7 @@ Pipeline make_pipeline(int stages, const std::string& optimizer) {
 
 // Tokens per second of `updates` updates, and how many were made before.
 double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, int64_t updates) {
-  const RandomTokens batches;
+  const RandomTokens batches(kSequences, kContext, kVocabulary);
   Segment segment;
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
@@ -71,11 +54,6 @@ double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, i
   const SegmentReport report = make_executor(executor)->run(pipeline, segment, observer);
   done += updates;
   return static_cast<double>(updates * batches.tokens_per_batch()) / report.seconds;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

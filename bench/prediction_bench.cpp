@@ -5,35 +5,18 @@
 #include <cstdlib>
 #include <string>
 
-#include "gyre/core/random.h"
 #include "gyre/model/gpt.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/simulate/simulator.h"
 #include "gyre/train/measurements.h"
+#include "support.h"
 
 namespace gyre {
 namespace {
 
 constexpr int64_t kSequences = 8, kContext = 128, kVocabulary = 256, kWindow = 8;
-
-class RandomTokens final : public BatchSource {
- public:
-  Batch batch(int64_t index) const override {
-    RandomStream stream(1, StreamPurpose::Test, static_cast<uint64_t>(index));
-    at::Tensor tokens = at::empty({kSequences, kContext + 1}, at::kLong);
-    auto* data = tokens.data_ptr<int64_t>();
-    for (int64_t i = 0; i < tokens.numel(); ++i) data[i] = static_cast<int64_t>(stream.below(kVocabulary));
-    return {tokens.narrow(1, 0, kContext).contiguous(), tokens.narrow(1, 1, kContext).contiguous()};
-  }
-  int64_t tokens_per_batch() const override { return kSequences * kContext; }
-};
-
-struct Ignore final : SegmentObserver {
-  void on_loss(int64_t, double) override {}
-  void on_update(int, int64_t, const std::vector<double>&) override {}
-};
 
 void compare(const std::string& name, int64_t updates) {
   ModelSettings gpt;
@@ -53,12 +36,12 @@ void compare(const std::string& name, int64_t updates) {
   optimizer.kind = "adamw";
   Pipeline pipeline(std::move(schedule), layers, partition_by_cost(costs, 2), options, optimizer);
 
-  const RandomTokens batches;
+  const bench::RandomTokens batches(kSequences, kContext, kVocabulary);
   Segment segment;
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
   const auto executor = make_executor("threads");
-  Ignore ignore;
+  bench::Silent ignore;
   const auto run = [&](int64_t first, int64_t count) {
     segment.first_update = first;
     segment.first_microbatch = first * kWindow;

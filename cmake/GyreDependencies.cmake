@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash. Optional: sentencepiece.
+# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash. Optional: sentencepiece, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -24,6 +24,8 @@ add_library(gyre_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
 target_link_libraries(gyre_precompiled PRIVATE gyre_torch gyre_warnings fmt::fmt)
 target_precompile_headers(gyre_precompiled PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional>
                           <span> <string> <vector>)
+include(GyreOneDnn)
+
 if(GYRE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

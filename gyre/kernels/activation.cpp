@@ -1,10 +1,12 @@
 #include "gyre/kernels/activation.h"
+#include "gyre/tensors/profile_scope.h"
 
 #include <ATen/ATen.h>
 
 namespace gyre {
 
 at::Tensor activate(const at::Tensor& x, Activation activation) {
+  const ProfileScope scope("gyre::activation");
   switch (activation) {
     case Activation::Gelu:
       return at::gelu(x, "none");
@@ -19,6 +21,7 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
 }
 
 at::Tensor activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
+  const ProfileScope scope("gyre::activation");
   switch (activation) {
     case Activation::Gelu:
       return at::gelu_backward(grad, x, "none");
@@ -33,11 +36,13 @@ at::Tensor activate_backward(const at::Tensor& grad, const at::Tensor& x, Activa
 }
 
 at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
+  const ProfileScope scope("gyre::activation");
   const int64_t size = x.size(-1) / 2;
   return activate(x.narrow(-1, 0, size), activation).mul_(x.narrow(-1, size, size));
 }
 
 at::Tensor gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
+  const ProfileScope scope("gyre::activation");
   const int64_t size = x.size(-1) / 2;
   const at::Tensor gate = x.narrow(-1, 0, size), up = x.narrow(-1, size, size);
   at::Tensor result = at::empty(x.sizes(), x.options());

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gyre/kernels/attention_softmax.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
@@ -34,6 +35,7 @@ double scale_of(const HeadTensors& of) {
 }  // namespace
 
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
+  const ProfileScope scope("gyre::attention");
   const int64_t size = qkv.size(2) / (heads.query + 2 * heads.key_value);
   const int64_t queries = heads.query * size, keys = heads.key_value * size;
   return {by_head(qkv.narrow(2, 0, queries), heads.query), by_head(qkv.narrow(2, queries, keys), heads.key_value),
@@ -41,6 +43,7 @@ HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
 }
 
 at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads) {
+  const ProfileScope scope("gyre::attention");
   const int64_t batch = grad.query.size(0) / heads.query, context = grad.query.size(1), size = grad.query.size(2);
   at::Tensor result = at::empty({batch, context, heads.query + 2 * heads.key_value, size}, grad.query.options());
   result.narrow(2, 0, heads.query).copy_(by_position(grad.query, heads.query));
@@ -50,6 +53,7 @@ at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads) {
 }
 
 AttentionResult attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
+  const ProfileScope scope("gyre::attention");
   const int64_t batch = of.query.size(0) / heads.query, context = of.query.size(1), size = of.query.size(2);
   AttentionResult result;
   result.probabilities =
@@ -63,6 +67,7 @@ AttentionResult attention(const HeadTensors& of, const AttentionHeads& heads, bo
 
 HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& probabilities,
                                const AttentionHeads& heads, bool causal) {
+  const ProfileScope scope("gyre::attention");
   const at::Tensor grad_output = grouped(by_head(grad, heads.query), heads);
   at::Tensor grad_scores = at::bmm(grad_output, of.value.transpose(1, 2)).view(probabilities.sizes());
   attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(of), causal);

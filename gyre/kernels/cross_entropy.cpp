@@ -1,4 +1,5 @@
 #include "gyre/kernels/cross_entropy.h"
+#include "gyre/tensors/profile_scope.h"
 
 #include <ATen/ATen.h>
 
@@ -12,6 +13,7 @@ constexpr int64_t kElementsAtOnce = int64_t{1} << 19;  // 2 MiB of fp32: about a
 }  // namespace
 
 at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets) {
+  const ProfileScope scope("gyre::cross_entropy");
   const int64_t rows = logits.size(0);
   const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const int64_t step = std::max<int64_t>(1, kElementsAtOnce / logits.size(1));
@@ -30,6 +32,7 @@ at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets)
 }
 
 void cross_entropy_backward_in_place(at::Tensor& grad_logits, const at::Tensor& grad_loss) {
+  const ProfileScope scope("gyre::cross_entropy");
   // A pass over the vocabulary saved, where the factor need not be fetched from a device.
   if (grad_loss.is_cpu() && grad_loss.item<double>() == 1) return;
   grad_logits.mul_(grad_loss);

@@ -1,4 +1,5 @@
 #include "gyre/kernels/dropout.h"
+#include "gyre/tensors/profile_scope.h"
 
 #include <ATen/ATen.h>
 
@@ -41,6 +42,7 @@ Product multiply(const at::Tensor& word, int64_t factor) {
 }  // namespace
 
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
+  const ProfileScope scope("gyre::dropout");
   return x.is_cpu() ? cpu_mask(x, probability, stream) : portable::dropout_mask(x, probability, stream);
 }
 

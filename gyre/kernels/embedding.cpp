@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/portable.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
@@ -24,11 +25,13 @@ void add_rows(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& tab
 }  // namespace
 
 at::Tensor embed(const at::Tensor& table, const at::Tensor& indices) {
+  const ProfileScope scope("gyre::embedding");
   if (table.is_cpu()) return at::embedding(table, indices);  // copies whole rows
   return portable::embed(table, indices);
 }
 
 void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient) {
+  const ProfileScope scope("gyre::embedding");
   const bool fast = grad.is_cpu() && table_gradient.is_contiguous() && table_gradient.scalar_type() == at::kFloat;
   if (fast && grad.scalar_type() == at::kFloat) return add_rows<float>(grad, indices, table_gradient);
   if (fast && grad.scalar_type() == at::kBFloat16) return add_rows<at::BFloat16>(grad, indices, table_gradient);

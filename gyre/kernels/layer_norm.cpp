@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/portable.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
@@ -96,6 +97,7 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
 }  // namespace
 
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
+  const ProfileScope scope("gyre::norm");
   if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, bias, epsilon);
   if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
     return cpu_forward<c10::BFloat16>(x.contiguous(), weight, bias, epsilon);
@@ -105,6 +107,7 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const 
 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                        const at::Tensor& rstd, const at::Tensor& weight) {
+  const ProfileScope scope("gyre::norm");
   if (x.is_cpu() && x.scalar_type() == at::kFloat) {
     return cpu_backward<float>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
   }

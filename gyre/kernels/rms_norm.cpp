@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/portable.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
@@ -77,6 +78,7 @@ RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const
 }  // namespace
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  const ProfileScope scope("gyre::norm");
   if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, epsilon);
   if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
     return cpu_forward<c10::BFloat16>(x.contiguous(), weight, epsilon);
@@ -86,6 +88,7 @@ RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps
 
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight) {
+  const ProfileScope scope("gyre::norm");
   if (x.is_cpu() && x.scalar_type() == at::kFloat) {
     return cpu_backward<float>(grad.contiguous(), x.contiguous(), rstd, weight);
   }

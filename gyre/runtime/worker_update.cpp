@@ -10,11 +10,13 @@
 #include "gyre/optim/clipping.h"
 #include "gyre/optim/finite_step.h"
 #include "gyre/runtime/worker.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 
 // All chains' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool Worker::update(const Action& action) {
+  const ProfileScope scope("gyre::update");
   RunningOwner& here = owners_.at(action.stage);
   if (!links_.reports->has_room() || !gather_gradient(here)) return false;
   const at::Tensor norm = gradient_norm(action);

@@ -1,0 +1,279 @@
+// How near gyre comes to what the machine could do, and how much faster it is than a plain PyTorch loop: a GPT of 20.6M
+// parameters, trained by AdamW and by basis rotation at 1,024 and 4,096 tokens an update.
+//   tiny20 [--rounds N] [--microbatches N] [--width W --layers L --heads H --context C] [--stages S]
+// In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
+// oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose mean
+// it is compared with, by the clock and by the processor's time, which other programs on the machine take less part in;
+// the PyTorch loop has as many threads as there are workers. Every round is printed, then medians.
+// Then a segment whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/model/gpt.h"
+#include "gyre/plan/partition.h"
+#include "gyre/runtime/executor.h"
+#include "gyre/schedule/builders.h"
+#include "support.h"
+#include "tiny20/breakdown.h"
+#include "tiny20/process.h"
+#include "tiny20/roofline.h"
+
+namespace gyre::bench {
+namespace {
+
+struct Arm {
+  std::string optimizer;
+  int64_t accumulate;  // microbatches of an update
+};
+const std::vector<Arm> kArms = {{"adamw", 1}, {"adamw", 4}, {"basis-rotation", 1}, {"basis-rotation", 4}};
+
+Layers layers_of(const Shape& shape) {
+  ModelSettings gpt;
+  gpt.layers = shape.layers;
+  gpt.width = shape.width;
+  gpt.heads = shape.heads;
+  gpt.context = shape.context;
+  gpt.vocabulary = shape.vocabulary;
+  return build_gpt(gpt);
+}
+
+// One run that goes on from measurement to measurement.
+class Training {
+ public:
+  Training(const Shape& shape, const Arm& arm)
+      : pipeline_(make_pipeline(shape, arm)), batches_(shape.microbatch, shape.context, shape.vocabulary), arm_(arm) {}
+
+  SegmentReport run(int64_t microbatches) {
+    Segment segment;
+    segment.schedule = &pipeline_.schedule();
+    segment.batches = &batches_;
+    segment.first_update = updates_;
+    segment.first_microbatch = updates_ * arm_.accumulate;
+    segment.microbatches = microbatches;
+    Silent observer;
+    SegmentReport report = make_executor("threads")->run(pipeline_, segment, observer);
+    updates_ += microbatches / arm_.accumulate;
+    return report;
+  }
+  Roofline::Seconds measure(int64_t microbatches) {
+    const double processor = processor_seconds();
+    const SegmentReport report = run(microbatches);
+    return {report.seconds, processor_seconds() - processor};
+  }
+  const Arm& arm() const { return arm_; }
+  int64_t parameters() const { return pipeline_.parameter_count(); }
+
+ private:
+  static Pipeline make_pipeline(const Shape& shape, const Arm& arm) {
+    const Layers layers = layers_of(shape);
+    std::vector<double> costs;
+    for (const auto& layer : layers) costs.push_back(layer->cost(shape.rows()));
+    RuntimeOptions options;
+    options.compute = at::kBFloat16;
+    options.clip_scope = ClipScope::Stage;
+    options.clip = 1;
+    options.learning_rate = [](int64_t) { return 1e-4; };
+    OptimizerConfig optimizer;
+    optimizer.kind = arm.optimizer;
+    return Pipeline(make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate}), layers,
+                    partition_by_cost(costs, shape.workers), options, optimizer);
+  }
+
+  Pipeline pipeline_;
+  RandomTokens batches_;
+  Arm arm_;
+  int64_t updates_ = 0;
+};
+
+// Null where Python has no torch.
+class PyTorch {
+ public:
+  static std::unique_ptr<PyTorch> start(const Shape& s, const std::string& python) {
+    auto result = std::unique_ptr<PyTorch>(new PyTorch(s, python));
+    const auto version = result->peer_.hear();
+    if (!version) return nullptr;
+    fmt::print("beside it: {}\n", *version);
+    return result;
+  }
+  double tokens_per_second(int64_t accumulate, int64_t microbatches) {
+    peer_.say(fmt::format("{} {}", accumulate, microbatches));
+    const auto answer = peer_.hear();
+    return answer ? static_cast<double>(microbatches * rows_) / std::stod(*answer) : 0;
+  }
+
+ private:
+  PyTorch(const Shape& s, const std::string& python)
+      : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width),
+               std::to_string(s.heads), std::to_string(s.context), std::to_string(s.vocabulary),
+               std::to_string(s.microbatch)},
+              {{"OMP_NUM_THREADS", std::to_string(s.workers)}, {"OMP_WAIT_POLICY", "passive"}}),
+        rows_(s.rows()) {}
+
+  Peer peer_;
+  int64_t rows_;
+};
+
+std::string name_of(const Arm& arm, const Shape& shape) {
+  return fmt::format("{} {}", arm.optimizer, arm.accumulate * shape.rows());
+}
+
+// Actions' time that no operation and no kernel accounts for is dispatch and allocation; the workers' time that no
+// action accounts for is waiting.
+void print_breakdown(const Shape& shape, int64_t microbatches) {
+  Training training(shape, kArms[0]);
+  training.run(2 * kArms[0].accumulate);
+  KindSeconds kinds;
+  SegmentReport report;
+  {
+    const Breakdown breakdown;
+    report = training.run(microbatches);
+    kinds = breakdown.seconds();
+  }
+  const double whole = report.seconds * shape.workers;
+  double busy = 0, known = 0;
+  for (const WorkerReport& worker : report.workers) busy += worker.busy_seconds;
+  for (const auto& [name, seconds] : kinds) known += seconds;
+  kinds.emplace_back("dispatch, allocation, links", busy - known);
+  kinds.emplace_back("waiting", whole - busy);
+  fmt::print("\n{}, of all workers' time in a segment of {} microbatches ({:.1f} s):\n", name_of(training.arm(), shape),
+             microbatches, report.seconds);
+  for (const auto& [name, seconds] : kinds) fmt::print("  {:<28} {:>6.1f} %\n", name, 100 * seconds / whole);
+}
+
+struct Flags {
+  int rounds = 5;
+  int64_t microbatches = 32;
+  bool pytorch = true, rotation = true, breakdown_only = false;
+  std::string python = "/usr/bin/python3";  // Debian's
+  std::string memory_of;  // the name of an arm: run it and nothing else
+};
+
+void print_memory(const Shape& s, const std::vector<Arm>& arms) {
+  for (const Arm& arm : arms) {
+    Peer process({"/proc/self/exe", "--memory-of", name_of(arm, s), "--layers", std::to_string(s.layers), "--width",
+                  std::to_string(s.width), "--heads", std::to_string(s.heads), "--context", std::to_string(s.context),
+                  "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers)},
+                 {});
+    fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
+  }
+}
+
+// The most that this process has held.
+std::string peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string key, value; status >> key;) {
+    if (key == "VmHWM:" && status >> value) return fmt::format("{:.0f} MB", std::stod(value) * 1024 / 1e6);
+  }
+  return "not known";
+}
+
+void measure(const Shape& shape, const Flags& flags) {
+  std::vector<Arm> arms;
+  for (const Arm& arm : kArms) {
+    if (arm.optimizer == "adamw" || flags.rotation) arms.push_back(arm);
+  }
+  std::vector<std::unique_ptr<Training>> trainings;
+  for (const Arm& arm : arms) trainings.push_back(std::make_unique<Training>(shape, arm));
+  const int64_t parameters = trainings[0]->parameters();
+  fmt::print("{:.1f}M parameters, width {}, {} stages, {} microbatches of {} tokens a measurement\n",
+             static_cast<double>(parameters) / 1e6, shape.width, shape.workers, flags.microbatches, shape.rows());
+  const auto roofline = make_roofline(shape, parameters);
+  if (!roofline) fmt::print("no roofline: built without oneDNN\n");
+  const auto pytorch = flags.pytorch ? PyTorch::start(shape, flags.python) : nullptr;
+  if (flags.pytorch && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
+  for (const auto& training : trainings) training->run(4 * training->arm().accumulate);  // warm
+
+  std::vector<std::vector<double>> tokens(arms.size()), of_roofline(arms.size()), of_processor(arms.size()),
+      of_pytorch(arms.size());
+  for (int round = 1; round <= flags.rounds; ++round) {
+    std::vector<double> pytorch_tokens(5);  // by microbatches of an update
+    if (pytorch) {
+      for (const int64_t accumulate : {1, 4}) {
+        pytorch_tokens[static_cast<size_t>(accumulate)] =
+            pytorch->tokens_per_second(accumulate, std::max<int64_t>(4, flags.microbatches / 2));
+        fmt::print("round {}  {:<22} {:>7.0f} tokens/s\n", round, fmt::format("PyTorch {}", accumulate * shape.rows()),
+                   pytorch_tokens[static_cast<size_t>(accumulate)]);
+      }
+    }
+    Roofline::Times before = roofline ? roofline->measure() : Roofline::Times{};
+    for (size_t i = 0; i < arms.size(); ++i) {
+      const Roofline::Seconds measured = trainings[i]->measure(flags.microbatches);
+      tokens[i].push_back(static_cast<double>(flags.microbatches * shape.rows()) / measured.wall);
+      fmt::print("round {}  {:<22} {:>7.0f} tokens/s", round, name_of(arms[i], shape), tokens[i].back());
+      if (roofline) {
+        const Roofline::Times after = roofline->measure();
+        const auto count = static_cast<double>(flags.microbatches);
+        const double updates = count / static_cast<double>(arms[i].accumulate);
+        const Roofline::Seconds least = (before.of(count, updates) + after.of(count, updates)) * 0.5;
+        of_roofline[i].push_back(least.wall / measured.wall);
+        of_processor[i].push_back(least.processor / measured.processor);
+        fmt::print("  {:.3f} of the roofline, {:.3f} by processor time (products {:.1f} ms, update {:.1f} ms)",
+                   of_roofline[i].back(), of_processor[i].back(), 1e3 * before.microbatch.wall,
+                   1e3 * before.update.wall);
+        before = after;
+      }
+      if (pytorch) {
+        of_pytorch[i].push_back(tokens[i].back() / pytorch_tokens[static_cast<size_t>(arms[i].accumulate)]);
+        fmt::print("  {:.2f} of PyTorch", of_pytorch[i].back());
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+  }
+  fmt::print("\nmedians of {} rounds   tokens/s  of the roofline  by processor time  of PyTorch\n", flags.rounds);
+  for (size_t i = 0; i < arms.size(); ++i) {
+    const auto text = [](const std::vector<double>& values) {
+      return values.empty() ? std::string("-") : fmt::format("{:.3f}", median(values));
+    };
+    fmt::print("{:<22} {:>8.0f}  {:>15}  {:>17}  {:>10}\n", name_of(arms[i], shape), median(tokens[i]),
+               text(of_roofline[i]), text(of_processor[i]), text(of_pytorch[i]));
+  }
+  trainings.clear();
+  print_breakdown(shape, flags.microbatches);
+  fmt::print("\n");
+  print_memory(shape, arms);
+}
+
+void run(const Shape& shape, const Flags& flags) {
+  if (flags.breakdown_only) return print_breakdown(shape, flags.microbatches);
+  if (flags.memory_of.empty()) return measure(shape, flags);
+  for (const Arm& arm : kArms) {
+    if (name_of(arm, shape) == flags.memory_of) Training(shape, arm).run(4 * arm.accumulate);
+  }
+  fmt::print("{}\n", peak_memory());
+}
+
+}  // namespace
+}  // namespace gyre::bench
+
+int main(int argc, char** argv) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  gyre::bench::Shape shape;
+  gyre::bench::Flags flags;
+  CLI::App app("gyre over the roofline, and over PyTorch");
+  app.add_option("--rounds", flags.rounds)->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", flags.microbatches, "Of a measurement; a multiple of 4")->check(CLI::PositiveNumber);
+  app.add_option("--layers", shape.layers);
+  app.add_option("--width", shape.width);
+  app.add_option("--heads", shape.heads);
+  app.add_option("--context", shape.context);
+  app.add_option("--vocabulary", shape.vocabulary);
+  app.add_option("--stages", shape.workers);
+  app.add_option("--python", flags.python, "With torch");
+  app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
+  app.add_flag("--rotation,!--no-rotation", flags.rotation);
+  app.add_flag("--breakdown-only", flags.breakdown_only);
+  app.add_option("--memory-of", flags.memory_of, "Run this one, \"adamw 1024\", and nothing else");
+  CLI11_PARSE(app, argc, argv);
+  gyre::bench::run(shape, flags);
+}
