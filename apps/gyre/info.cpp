@@ -10,6 +10,7 @@
 #include "command.h"
 #include "gyre/core/text.h"
 #include "gyre/data/tokenizer.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/model/settings/model_kind.h"
 #include "gyre/optim/config.h"
 #include "gyre/runtime/settings/executor_kind.h"
@@ -23,6 +24,7 @@ nlohmann::ordered_json describe() {
   return {{"version", GYRE_VERSION},
           {"libtorch", TORCH_VERSION},
           {"cores", std::thread::hardware_concurrency()},
+          {"bf16_products", bf16_products()},
           {"schedules", schedule_names()},
           {"executors", executor_kinds().names()},
           {"optimizers", optimizer_kinds().names()},

@@ -14,10 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum Kind { Products, Accumulation, Attention, Norms, Activation, Loss, Embedding, Optimizer, Copies, Sums, Other, Kinds };
+enum Kind { Products, Biases, Attention, Norms, Activation, Loss, Embedding, Optimizer, Copies, Sums, Other, Kinds };
 constexpr std::array<const char*, Kinds> kNames = {
-    "products", "accumulating gradients", "attention's rest", "norms", "activation", "loss", "embedding", "optimizer",
-    "copies and conversions", "sums of branches", "other operations"};
+    "products",  "gradients of biases",    "attention's rest", "norms",           "activation", "loss", "embedding",
+    "optimizer", "copies and conversions", "sums of branches", "other operations"};
 
 // What callbacks can reach has to be static: they are plain functions.
 std::array<std::atomic<int64_t>, Kinds> nanoseconds;
@@ -40,7 +40,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 Kind kind_of_scope(std::string_view name) {
   if (name == "gyre::update") return Optimizer;
   if (name == "gyre::linear") return Products;
-  if (name == "gyre::linear_backward_weight" || name == "gyre::linear_backward_bias") return Accumulation;
+  if (name == "gyre::bias_gradient") return Biases;
   if (name == "gyre::attention") return Attention;
   if (name == "gyre::norm") return Norms;
   if (name == "gyre::activation") return Activation;

@@ -14,8 +14,7 @@ namespace gyre::bench {
 class Peer {
  public:
   // environment: set for it alone.
-  Peer(const std::vector<std::string>& command,
-       const std::vector<std::pair<std::string, std::string>>& environment);
+  Peer(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& environment);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;

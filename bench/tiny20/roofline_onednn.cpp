@@ -1,5 +1,5 @@
-// The roofline by oneDNN. For every product the layouts that oneDNN may choose (`any`) and several primitives are tried,
-// and the fastest is taken; matrices of weights are packed before, and nothing is converted between products.
+// The roofline by oneDNN. For every product the layouts that oneDNN may choose (`any`) and several primitives are
+// tried, and the fastest is taken; matrices of weights are packed before, and nothing is converted between products.
 #include <ATen/ATen.h>
 
 #include <barrier>
@@ -39,9 +39,8 @@ class Product {
     for (const auto& [argument, desc] : of) {
       memory buffer(desc, engine);
       const size_t bytes = desc.get_size();
-      at::Tensor ones = desc.data_type() == kBf16
-                            ? at::ones({static_cast<int64_t>(bytes / 2)}, at::kBFloat16)
-                            : at::ones({static_cast<int64_t>(bytes / 4)}, at::kFloat);
+      at::Tensor ones = desc.data_type() == kBf16 ? at::ones({static_cast<int64_t>(bytes / 2)}, at::kBFloat16)
+                                                  : at::ones({static_cast<int64_t>(bytes / 4)}, at::kFloat);
       buffer.set_data_handle(ones.data_ptr());
       owned_.push_back(std::move(ones));
       arguments_.emplace(argument, std::move(buffer));
@@ -62,12 +61,11 @@ Make product_of(int64_t batch, int64_t m, int64_t n, int64_t k, memory::data_typ
     const auto dims = [batch](int64_t rows, int64_t columns) {
       return batch > 0 ? memory::dims{batch, rows, columns} : memory::dims{rows, columns};
     };
-    const auto desc =
-        onednn::matmul(engine, memory::desc(dims(m, k), kBf16, a), memory::desc(dims(k, n), kBf16, b), memory::desc(),
-                       memory::desc(dims(m, n), result, c));
-    return Product(engine, dnnl::matmul(desc),
-                   {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()},
-                    {DNNL_ARG_DST, desc.dst_desc()}});
+    const auto desc = onednn::matmul(engine, memory::desc(dims(m, k), kBf16, a), memory::desc(dims(k, n), kBf16, b),
+                                     memory::desc(), memory::desc(dims(m, n), result, c));
+    return Product(
+        engine, dnnl::matmul(desc),
+        {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}});
   };
 }
 
@@ -83,9 +81,9 @@ Make inner_forward(int64_t rows, int64_t in, int64_t out) {
   return [=](const dnnl::engine& engine) {
     const LinearDescs d = any_of(rows, in, out, kBf16, Tag::any);
     const auto desc = onednn::linear_forward(engine, d.x, d.w, d.y);
-    return Product(engine, dnnl::inner_product_forward(desc),
-                   {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()},
-                    {DNNL_ARG_DST, desc.dst_desc()}});
+    return Product(
+        engine, dnnl::inner_product_forward(desc),
+        {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, desc.dst_desc()}});
   };
 }
 Make inner_data(int64_t rows, int64_t in, int64_t out) {
@@ -94,7 +92,8 @@ Make inner_data(int64_t rows, int64_t in, int64_t out) {
     const auto desc =
         onednn::linear_backward_data(engine, d.x, d.w, d.y, onednn::linear_forward(engine, d.x, d.w, d.y));
     return Product(engine, dnnl::inner_product_backward_data(desc),
-                   {{DNNL_ARG_DIFF_SRC, desc.diff_src_desc()}, {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                   {{DNNL_ARG_DIFF_SRC, desc.diff_src_desc()},
+                    {DNNL_ARG_WEIGHTS, desc.weights_desc()},
                     {DNNL_ARG_DIFF_DST, desc.diff_dst_desc()}});
   };
 }
@@ -102,10 +101,11 @@ Make inner_weights(int64_t rows, int64_t in, int64_t out, Tag layout) {
   return [=](const dnnl::engine& engine) {
     const LinearDescs d = any_of(rows, in, out, kFp32, layout);
     const LinearDescs forward = any_of(rows, in, out, kBf16, Tag::any);
-    const auto desc = onednn::linear_backward_weights(
-        engine, d.x, d.w, d.y, onednn::linear_forward(engine, forward.x, forward.w, forward.y));
+    const auto desc = onednn::linear_backward_weights(engine, d.x, d.w, d.y,
+                                                      onednn::linear_forward(engine, forward.x, forward.w, forward.y));
     return Product(engine, dnnl::inner_product_backward_weights(desc),
-                   {{DNNL_ARG_SRC, desc.src_desc()}, {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()},
+                   {{DNNL_ARG_SRC, desc.src_desc()},
+                    {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()},
                     {DNNL_ARG_DIFF_DST, desc.diff_dst_desc()}});
   };
 }
@@ -135,11 +135,11 @@ std::vector<Make> linear_products(int64_t rows, int64_t in, int64_t out, const d
                                   dnnl::stream& stream) {
   return {fastest({product_of(0, rows, out, in, kBf16, Tag::any, Tag::any, Tag::any), inner_forward(rows, in, out)},
                   engine, stream),
-          fastest({product_of(0, rows, in, out, kBf16, Tag::any, Tag::any, Tag::any), inner_data(rows, in, out)}, engine,
-                  stream),
+          fastest({product_of(0, rows, in, out, kBf16, Tag::any, Tag::any, Tag::any), inner_data(rows, in, out)},
+                  engine, stream),
           fastest({product_of(0, out, in, rows, kFp32, Tag::any, Tag::any, Tag::any),
-                   product_of(0, out, in, rows, kFp32, Tag::ba, Tag::ab, Tag::ab), inner_weights(rows, in, out, Tag::any),
-                   inner_weights(rows, in, out, Tag::ab)},
+                   product_of(0, out, in, rows, kFp32, Tag::ba, Tag::ab, Tag::ab),
+                   inner_weights(rows, in, out, Tag::any), inner_weights(rows, in, out, Tag::ab)},
                   engine, stream)};
 }
 

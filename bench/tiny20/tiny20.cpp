@@ -2,10 +2,10 @@
 // parameters, trained by AdamW and by basis rotation at 1,024 and 4,096 tokens an update.
 //   tiny20 [--rounds N] [--microbatches N] [--width W --layers L --heads H --context C] [--stages S]
 // In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
-// oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose mean
-// it is compared with, by the clock and by the processor's time, which other programs on the machine take less part in;
-// the PyTorch loop has as many threads as there are workers. Every round is printed, then medians.
-// Then a segment whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
+// oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose
+// mean it is compared with, by the clock and by the processor's time, which other programs on the machine take less
+// part in; the PyTorch loop has as many threads as there are workers. Every round is printed, then medians. Then a
+// segment whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -112,9 +112,8 @@ class PyTorch {
 
  private:
   PyTorch(const Shape& s, const std::string& python)
-      : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width),
-               std::to_string(s.heads), std::to_string(s.context), std::to_string(s.vocabulary),
-               std::to_string(s.microbatch)},
+      : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width), std::to_string(s.heads),
+               std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch)},
               {{"OMP_NUM_THREADS", std::to_string(s.workers)}, {"OMP_WAIT_POLICY", "passive"}}),
         rows_(s.rows()) {}
 
@@ -152,9 +151,9 @@ void print_breakdown(const Shape& shape, int64_t microbatches) {
 struct Flags {
   int rounds = 5;
   int64_t microbatches = 32;
-  bool pytorch = true, rotation = true, breakdown_only = false;
+  bool pytorch = true, rotation = true, rounds_only = false, breakdown_only = false;
   std::string python = "/usr/bin/python3";  // Debian's
-  std::string memory_of;  // the name of an arm: run it and nothing else
+  std::string memory_of;                    // the name of an arm: run it and nothing else
 };
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
@@ -237,6 +236,7 @@ void measure(const Shape& shape, const Flags& flags) {
     fmt::print("{:<22} {:>8.0f}  {:>15}  {:>17}  {:>10}\n", name_of(arms[i], shape), median(tokens[i]),
                text(of_roofline[i]), text(of_processor[i]), text(of_pytorch[i]));
   }
+  if (flags.rounds_only) return;
   trainings.clear();
   print_breakdown(shape, flags.microbatches);
   fmt::print("\n");
@@ -272,6 +272,7 @@ int main(int argc, char** argv) {
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--rotation,!--no-rotation", flags.rotation);
+  app.add_flag("--rounds-only", flags.rounds_only, "Neither breakdown nor memory");
   app.add_flag("--breakdown-only", flags.breakdown_only);
   app.add_option("--memory-of", flags.memory_of, "Run this one, \"adamw 1024\", and nothing else");
   CLI11_PARSE(app, argc, argv);

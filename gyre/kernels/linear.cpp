@@ -2,9 +2,66 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
+#include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/onednn/products.h"
 #include "gyre/kernels/portable.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
+namespace {
+
+// sums (width) += the sum of the rows of x. Four rows at once: a fourth of the passes over the sums.
+GYRE_CPU_KERNEL void add_rows(const c10::BFloat16* __restrict x, float* __restrict sums, int64_t rows, int64_t width) {
+  using cpu::load;
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4, x += 4 * width) {
+    const c10::BFloat16 *a = x, *b = a + width, *c = b + width, *d = c + width;
+    for (int64_t i = 0; i < width; ++i) sums[i] += (load(a + i) + load(b + i)) + (load(c + i) + load(d + i));
+  }
+  for (; row < rows; ++row, x += width) {
+    for (int64_t i = 0; i < width; ++i) sums[i] += load(x + i);
+  }
+}
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const ProfileScope scope("gyre::linear");
+  const at::Tensor y = onednn::linear(x, weight, bias);
+  return y.defined() ? y : portable::linear(x, weight, bias);
+}
+
+at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
+  const ProfileScope scope("gyre::linear");
+  const at::Tensor x = onednn::linear_backward_input(grad, weight);
+  return x.defined() ? x : portable::linear_backward_input(grad, weight);
+}
+
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient) {
+  const ProfileScope scope("gyre::linear");
+  if (onednn::linear_backward_weight(x, grad, weight_gradient)) return;
+  portable::linear_backward_weight(x, grad, weight_gradient);
+}
+
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
+  const ProfileScope scope("gyre::bias_gradient");
+  if (!cpu::is_plain(grad, at::kBFloat16) || !cpu::is_plain(bias_gradient, at::kFloat)) {
+    return portable::linear_backward_bias(grad, bias_gradient);
+  }
+  const int64_t width = grad.size(-1);
+  const at::Tensor sums = at::zeros({width}, bias_gradient.options());
+  add_rows(grad.data_ptr<c10::BFloat16>(), sums.data_ptr<float>(), grad.numel() / width, width);
+  bias_gradient.add_(sums);
+}
+
+std::string bf16_products() {
+  return onednn::description();
+}
+
+namespace portable {
+
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
@@ -14,8 +71,8 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient) {
-  const at::Tensor grad_rows = portable::rows_of(grad);
-  const at::Tensor x_rows = portable::rows_of(x);
+  const at::Tensor grad_rows = rows_of(grad);
+  const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(grad_rows.t(), x_rows);
   } else {
@@ -24,7 +81,9 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 }
 
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
-  bias_gradient.add_(at::sum(portable::rows_of(grad), {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
+  bias_gradient.add_(at::sum(rows_of(grad), {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
 }
+
+}  // namespace portable
 
 }  // namespace gyre

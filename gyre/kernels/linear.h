@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace gyre {
 
 // x: (..., in); weight: (out, in); bias: (out) or undefined. Returns (..., out).
@@ -13,5 +15,15 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
 // bias_gradient (out) += grad summed over all rows.
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
+
+// What makes bf16 products on this CPU: "oneDNN 2.6.3 (AVX-512)".
+std::string bf16_products();
+
+namespace portable {
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
+at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
+}  // namespace portable
 
 }  // namespace gyre

@@ -3,7 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
+#include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 #include "gyre/kernels/activation.h"
@@ -16,6 +20,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/rms_norm.h"
 #include "gyre/kernels/rotary.h"
+#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 namespace {
@@ -142,6 +147,73 @@ TEST(Portable, DropoutMasksAreEqualToTheBit) {
   }
   expect_same_on_meta({at::randn({3, 5})},
                       [&](const Tensors& in) { return Tensors{dropout_mask(in[0], 0.3, stream)}; });
+}
+
+// Sizes that are no multiple of anything, one row, and rows that do not lie below each other.
+TEST(Portable, Linear) {
+  at::manual_seed(5);
+  for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{15, 40, 24}, {1, 7, 5}, {67, 33, 129}}) {
+    const auto kernel = [](auto&& forward, auto&& input, auto&& weight, auto&& bias) {
+      return [=](const Tensors& in) {
+        const auto wide = in[0].options().dtype(at::kFloat);
+        // What was there before stays in the sum.
+        at::Tensor of_weight = at::ones(in[1].sizes(), wide), of_bias = at::ones(in[2].sizes(), wide);
+        const at::Tensor grad = in[3].transpose(0, 1);
+        weight(in[0], grad, of_weight);
+        bias(grad, of_bias);
+        // In bf16 libtorch's product rounds the gradient before it is added.
+        return Tensors{forward(in[0], in[1], in[2]), forward(in[0], in[1], {}), input(grad, in[1]),
+                       of_weight.to(in[0].scalar_type()), of_bias};
+      };
+    };
+    const auto fast = kernel(linear, linear_backward_input, linear_backward_weight, linear_backward_bias);
+    const Tensors inputs = {at::randn({rows, 2, in}), at::randn({out, in}), at::randn({out}),
+                            at::randn({2, rows, out})};
+    expect_same_values(
+        inputs, fast,
+        [kernel = kernel(portable::linear, portable::linear_backward_input, portable::linear_backward_weight,
+                         portable::linear_backward_bias)](const Tensors& given) {
+          // Where the portable path rounds to bf16 on the way, in fp32 from the same numbers.
+          Tensors wide;
+          for (const at::Tensor& tensor : given) wide.push_back(tensor.to(at::kFloat));
+          Tensors result = kernel(wide);
+          for (size_t i = 0; i < 4; ++i) result[i] = result[i].to(given[0].scalar_type());
+          return result;
+        });
+    expect_same_on_meta(inputs, fast);
+  }
+}
+
+// An update's gradient must not depend on who computes it: threads make their own primitives.
+TEST(Linear, BitsAreTheSameOnEveryThread) {
+  at::manual_seed(6);
+  const at::Tensor x = at::randn({100, 96}).to(at::kBFloat16), weight = at::randn({64, 96}).to(at::kBFloat16);
+  const at::Tensor grad = at::randn({100, 64}).to(at::kBFloat16);
+  const auto products = [&] {
+    use_threads(1);
+    at::Tensor gradient = at::zeros({64, 96});
+    linear_backward_weight(x, grad, gradient);
+    return Tensors{gyre::linear(x, weight, {}), linear_backward_input(grad, weight), gradient};
+  };
+  const Tensors here = products();
+  std::vector<Tensors> there(3);
+  {
+    std::vector<std::jthread> threads;
+    for (Tensors& result : there) threads.emplace_back([&] { result = products(); });
+  }
+  for (const Tensors& result : there) {
+    for (size_t i = 0; i < here.size(); ++i) EXPECT_TRUE(result[i].equal(here[i])) << i;
+  }
+}
+
+// The test kernels.WithoutBf16Instructions runs this and the above with oneDNN told to use fewer instructions than
+// bf16's.
+TEST(Linear, TakesWhatTheCpuHas) {
+  const std::string products = bf16_products();
+  EXPECT_TRUE(products.starts_with("oneDNN ") || products.starts_with("libtorch (")) << products;
+  if (std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr) {
+    EXPECT_TRUE(products.starts_with("libtorch (")) << products;
+  }
 }
 
 TEST(Meta, Linear) {

@@ -1,5 +1,5 @@
-// oneDNN as gyre calls it, and the one file that knows what differs between its 2.x (Debian 12 has 2.6) and its 3.x: how
-// descriptors of primitives are made. Which one it is is asked of its types, so both ways are always read by the
+// oneDNN as gyre calls it, and the one file that knows what differs between its 2.x (Debian 12 has 2.6) and its 3.x:
+// how descriptors of primitives are made. Which one it is is asked of its types, so both ways are always read by the
 // compiler.
 #pragma once
 
@@ -14,8 +14,8 @@ typename Matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::m
                                        const dnnl::memory::desc& result, const dnnl::primitive_attr& attributes = {}) {
   const bool biased = bias.data_type() != dnnl::memory::data_type::undef;
   if constexpr (requires { typename Matmul::desc; }) {  // 2.x
-    const auto desc = biased ? typename Matmul::desc(source, weights, bias, result)
-                             : typename Matmul::desc(source, weights, result);
+    const auto desc =
+        biased ? typename Matmul::desc(source, weights, bias, result) : typename Matmul::desc(source, weights, result);
     return {desc, attributes, engine};
   } else {
     if (biased) return {engine, source, weights, bias, result, attributes};
@@ -53,11 +53,12 @@ template <typename Backward = dnnl::inner_product_backward_weights>
 typename Backward::primitive_desc linear_backward_weights(const dnnl::engine& engine, const dnnl::memory::desc& x,
                                                           const dnnl::memory::desc& grad_weights,
                                                           const dnnl::memory::desc& grad_y,
-                                                          const dnnl::inner_product_forward::primitive_desc& forward) {
+                                                          const dnnl::inner_product_forward::primitive_desc& forward,
+                                                          const dnnl::primitive_attr& attributes = {}) {
   if constexpr (requires { typename Backward::desc; }) {
-    return {typename Backward::desc(x, grad_weights, grad_y), engine, forward};
+    return {typename Backward::desc(x, grad_weights, grad_y), attributes, engine, forward};
   } else {
-    return {engine, x, grad_weights, grad_y, forward};
+    return {engine, x, grad_weights, grad_y, forward, attributes};
   }
 }
 
