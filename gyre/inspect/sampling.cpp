@@ -25,10 +25,10 @@ class Ranking {
   int64_t operator[](size_t rank) {
     while (rank >= sorted_) {
       const size_t until = std::min(order_.size(), std::max<size_t>(64, 4 * sorted_));
-      std::partial_sort(order_.begin() + static_cast<std::ptrdiff_t>(sorted_),
-                        order_.begin() + static_cast<std::ptrdiff_t>(until), order_.end(), [this](int64_t a, int64_t b) {
-                          return scores_[a] != scores_[b] ? scores_[a] > scores_[b] : a < b;
-                        });
+      std::partial_sort(
+          order_.begin() + static_cast<std::ptrdiff_t>(sorted_), order_.begin() + static_cast<std::ptrdiff_t>(until),
+          order_.end(),
+          [this](int64_t a, int64_t b) { return scores_[a] != scores_[b] ? scores_[a] > scores_[b] : a < b; });
       sorted_ = until;
     }
     return order_[rank];

@@ -24,14 +24,12 @@ HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);
 // The gradient by qkv.
 at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads);
 
-struct AttentionResult {
-  at::Tensor output;         // (batch, context, query heads * size)
-  at::Tensor probabilities;  // (batch * query heads, context, context); causal: zero above the diagonal
-};
-// softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it.
-AttentionResult attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
-// grad: by the output.
-HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& probabilities,
-                               const AttentionHeads& heads, bool causal);
+// softmax(q k^T / sqrt(size)) v per head: (batch, context, query heads * size); causal: a position sees itself and
+// those before it. Goes by blocks of queries, so that no more than a block's rows of scores are there at once, and what
+// a causal block does not see is not computed.
+at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
+// grad: by the output. Computes the probabilities of each block again: nothing of the size of context x context is
+// kept.
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal);
 
 }  // namespace gyre

@@ -14,40 +14,45 @@ namespace {
 using cpu::load;
 using cpu::store;
 
-// `row` counts over all matrices; its position is row % context. Only the visible part costs arithmetic.
+// Of all matrices' rows one after the other. Only the visible part costs arithmetic.
+struct Rows {
+  int64_t count = 0, of_matrix = 0, keys = 0;
+  bool causal = false;
+  explicit Rows(const at::Tensor& scores, bool is_causal)
+      : count(scores.numel() / scores.size(-1)), of_matrix(scores.size(-2)), keys(scores.size(-1)), causal(is_causal) {}
+  GYRE_INLINE int64_t visible(int64_t row) const { return causal ? keys - of_matrix + row % of_matrix + 1 : keys; }
+};
+
 template <typename T>
-GYRE_INLINE void forward_rows(T* scores, float* scratch, int64_t rows, int64_t context, float scale, bool causal) {
-  for (int64_t row = 0; row < rows; ++row, scores += context) {
-    const int64_t visible = causal ? row % context + 1 : context;
+GYRE_INLINE void forward_rows(T* scores, float* scratch, const Rows& rows, float scale) {
+  for (int64_t row = 0; row < rows.count; ++row, scores += rows.keys) {
+    const int64_t visible = rows.visible(row);
     const float most = scale * cpu::lane_max(visible, [scores](int64_t i) { return load(scores + i); });
     for (int64_t i = 0; i < visible; ++i) scratch[i] = cpu::exp_negative(scale * load(scores + i) - most);
     const float factor = 1.0f / cpu::lane_sum(visible, [scratch](int64_t i) { return scratch[i]; });
     for (int64_t i = 0; i < visible; ++i) store(scores + i, scratch[i] * factor);
-    for (int64_t i = visible; i < context; ++i) store(scores + i, 0.0f);
+    for (int64_t i = visible; i < rows.keys; ++i) store(scores + i, 0.0f);
   }
 }
 
 template <typename T>
-GYRE_INLINE void backward_rows(T* grad, const T* probabilities, int64_t rows, int64_t context, float scale,
-                               bool causal) {
-  for (int64_t row = 0; row < rows; ++row, grad += context, probabilities += context) {
-    const int64_t visible = causal ? row % context + 1 : context;
+GYRE_INLINE void backward_rows(T* grad, const T* probabilities, const Rows& rows, float scale) {
+  for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, probabilities += rows.keys) {
+    const int64_t visible = rows.visible(row);
     const float dot = cpu::lane_sum(visible, [=](int64_t i) { return load(grad + i) * load(probabilities + i); });
     for (int64_t i = 0; i < visible; ++i) {
       store(grad + i, scale * load(probabilities + i) * (load(grad + i) - dot));
     }
-    for (int64_t i = visible; i < context; ++i) store(grad + i, 0.0f);
+    for (int64_t i = visible; i < rows.keys; ++i) store(grad + i, 0.0f);
   }
 }
 
-#define GYRE_ATTENTION_SOFTMAX(T)                                                                                   \
-  GYRE_CPU_KERNEL void forward_kernel(T* scores, float* scratch, int64_t rows, int64_t context, float scale,        \
-                                      bool causal) {                                                                \
-    forward_rows(scores, scratch, rows, context, scale, causal);                                                    \
-  }                                                                                                                 \
-  GYRE_CPU_KERNEL void backward_kernel(T* grad, const T* probabilities, int64_t rows, int64_t context, float scale, \
-                                       bool causal) {                                                               \
-    backward_rows(grad, probabilities, rows, context, scale, causal);                                               \
+#define GYRE_ATTENTION_SOFTMAX(T)                                                                        \
+  GYRE_CPU_KERNEL void forward_kernel(T* scores, float* scratch, const Rows& rows, float scale) {        \
+    forward_rows(scores, scratch, rows, scale);                                                          \
+  }                                                                                                      \
+  GYRE_CPU_KERNEL void backward_kernel(T* grad, const T* probabilities, const Rows& rows, float scale) { \
+    backward_rows(grad, probabilities, rows, scale);                                                     \
   }
 GYRE_ATTENTION_SOFTMAX(float)
 GYRE_ATTENTION_SOFTMAX(c10::BFloat16)
@@ -55,17 +60,13 @@ GYRE_ATTENTION_SOFTMAX(c10::BFloat16)
 
 template <typename T>
 void cpu_forward(at::Tensor& scores, double scale, bool causal) {
-  const int64_t context = scores.size(-1);
-  std::vector<float> scratch(static_cast<size_t>(context));
-  forward_kernel(scores.data_ptr<T>(), scratch.data(), scores.numel() / context, context, static_cast<float>(scale),
-                 causal);
+  std::vector<float> scratch(static_cast<size_t>(scores.size(-1)));
+  forward_kernel(scores.data_ptr<T>(), scratch.data(), Rows(scores, causal), static_cast<float>(scale));
 }
 
 template <typename T>
 void cpu_backward(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal) {
-  const int64_t context = grad.size(-1);
-  backward_kernel(grad.data_ptr<T>(), probabilities.data_ptr<T>(), grad.numel() / context, context,
-                  static_cast<float>(scale), causal);
+  backward_kernel(grad.data_ptr<T>(), probabilities.data_ptr<T>(), Rows(grad, causal), static_cast<float>(scale));
 }
 
 }  // namespace
@@ -88,10 +89,10 @@ void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& pro
 namespace portable {
 
 void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
-  const int64_t context = scores.size(-1);
+  const int64_t rows = scores.size(-2), keys = scores.size(-1);
   at::Tensor visible = scores.to(wide_type(scores)) * scale;
   if (causal) {
-    const at::Tensor hidden = at::ones({context, context}, scores.options().dtype(at::kBool)).triu_(1);
+    const at::Tensor hidden = at::ones({rows, keys}, scores.options().dtype(at::kBool)).triu_(keys - rows + 1);
     visible.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   }
   scores.copy_(at::softmax(visible, -1));

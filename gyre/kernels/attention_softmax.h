@@ -5,8 +5,8 @@
 
 namespace gyre {
 
-// scores: (n, context, context), contiguous; row t of each matrix becomes the softmax of scale * scores[t, visible],
-// zero elsewhere.
+// scores: (n, rows, keys), contiguous; row t of each matrix becomes the softmax of scale * scores[t, visible], zero
+// elsewhere. Causal: the rows are those of the last positions, so that the last one sees all keys.
 void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
 // grad: by the probabilities, contiguous; becomes the gradient by the scores, scale * P * (grad - sum(grad * P)).
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);

@@ -124,8 +124,7 @@ TEST(Decoder, AModelThatCannotGoOnIsReadAnew) {
    public:
     const std::string& name() const override { return name_; }
     std::vector<ParameterSpec> parameters() const override { return {}; }
-    at::Tensor forward(const WeightView&, const at::Tensor& input, const LayerContext& context,
-                       Saved&) const override {
+    at::Tensor forward(const WeightView&, const at::Tensor& input, const LayerContext& context, Saved&) const override {
       EXPECT_EQ(context.decoding, nullptr);
       return at::one_hot(input.cumsum(1) % 50, 50);
     }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gyre/kernels/attention.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cross_entropy.h"
@@ -87,6 +88,63 @@ TEST(AttentionSoftmax, EqualsATen) {
           attention_softmax_backward_in_place(ours_grad, ours, scale, causal);
           EXPECT_LT((ours_grad.to(at::kDouble) - expected_grad).abs().max().item<double>(), tolerance * 4);
         }
+      }
+    }
+  }
+}
+
+// Rows that are the last of a matrix are what they are in the whole matrix.
+TEST(AttentionSoftmax, OfTheLastRowsIsThatOfAll) {
+  at::manual_seed(2);
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    const at::Tensor scores = at::randn({3, 20, 20}).to(type), grad = at::randn({3, 20, 20}).to(type);
+    at::Tensor all = scores.clone(), all_grad = grad.clone();
+    attention_softmax_in_place(all, 0.5, true);
+    attention_softmax_backward_in_place(all_grad, all, 0.5, true);
+    at::Tensor last = scores.narrow(1, 13, 7).contiguous(), last_grad = grad.narrow(1, 13, 7).contiguous();
+    attention_softmax_in_place(last, 0.5, true);
+    attention_softmax_backward_in_place(last_grad, last, 0.5, true);
+    EXPECT_TRUE(last.equal(all.narrow(1, 13, 7)));
+    EXPECT_TRUE(last_grad.equal(all_grad.narrow(1, 13, 7)));
+  }
+}
+
+// Contexts of less than a block of queries, of one, and of several of which the last is short.
+TEST(Attention, ByBlocksIsThatOfTheWhole) {
+  at::manual_seed(3);
+  for (const int64_t context : {7, 128, 300}) {
+    for (const AttentionHeads heads : {AttentionHeads{4, 4}, AttentionHeads{4, 2}}) {
+      for (const bool causal : {true, false}) {
+        const int64_t size = 8, group = heads.query / heads.key_value;
+        const at::Tensor qkv = at::randn({2, context, (heads.query + 2 * heads.key_value) * size}) * 2;
+        const at::Tensor grad = at::randn({2, context, heads.query * size});
+        const HeadTensors of = split_heads(qkv, heads);
+        // In fp64, by softmax's formula: dS = P (dP - sum(dP P)).
+        const auto by_head = [&](const at::Tensor& x, int64_t repeats) {
+          return x.to(at::kDouble).repeat_interleave(repeats, 0);
+        };
+        const at::Tensor q = by_head(of.query, 1), k = by_head(of.key, group), v = by_head(of.value, group);
+        at::Tensor scores = q.bmm(k.transpose(1, 2)) / std::sqrt(8.0);
+        if (causal) scores.masked_fill_(at::ones({context, context}, at::kBool).triu(1), -INFINITY);
+        const at::Tensor p = at::softmax(scores, -1);
+        const at::Tensor g =
+            grad.to(at::kDouble).view({2, context, heads.query, size}).transpose(1, 2).reshape(q.sizes());
+        const at::Tensor dp = g.bmm(v.transpose(1, 2));
+        const at::Tensor ds = p * (dp - (dp * p).sum(-1, true)) / std::sqrt(8.0);
+        const auto shared = [&](const at::Tensor& x) { return x.view({-1, group, context, size}).sum(1); };
+        const at::Tensor output = p.bmm(v).view({2, heads.query, context, size}).transpose(1, 2).reshape(grad.sizes());
+
+        EXPECT_LT(relative_error(attention(of, heads, causal), output), 1e-5);
+        const HeadTensors ours = attention_backward(grad, of, heads, causal);
+        EXPECT_LT(relative_error(ours.query, ds.bmm(k)), 1e-5);
+        EXPECT_LT(relative_error(ours.key, shared(ds.transpose(1, 2).bmm(q))), 1e-5);
+        EXPECT_LT(relative_error(ours.value, shared(p.transpose(1, 2).bmm(g))), 1e-5);
+        const HeadTensors half = {of.query.to(at::kBFloat16), of.key.to(at::kBFloat16), of.value.to(at::kBFloat16)};
+        EXPECT_LT(relative_error(attention(half, heads, causal), output), 2e-2);
+        const HeadTensors rounded = attention_backward(grad.to(at::kBFloat16), half, heads, causal);
+        EXPECT_LT(relative_error(rounded.query, ds.bmm(k)), 4e-2);
+        EXPECT_LT(relative_error(rounded.key, shared(ds.transpose(1, 2).bmm(q))), 4e-2);
+        EXPECT_LT(relative_error(rounded.value, shared(p.transpose(1, 2).bmm(g))), 4e-2);
       }
     }
   }

@@ -118,9 +118,11 @@ TEST(Portable, AttentionSoftmax) {
       };
     };
     // Causal: gradients by what nobody sees do not matter.
-    expect_both({at::randn({6, 9, 9}) * 3, at::randn({6, 9, 9})},
-                kernel(attention_softmax_in_place, attention_softmax_backward_in_place),
-                kernel(portable::attention_softmax_in_place, portable::attention_softmax_backward_in_place));
+    for (const int64_t rows : {9, 4, 1}) {
+      expect_both({at::randn({6, rows, 9}) * 3, at::randn({6, rows, 9})},
+                  kernel(attention_softmax_in_place, attention_softmax_backward_in_place),
+                  kernel(portable::attention_softmax_in_place, portable::attention_softmax_backward_in_place));
+    }
   }
 }
 
@@ -239,16 +241,17 @@ TEST(Meta, Activations) {
 
 TEST(Meta, Attention) {
   const AttentionHeads heads{4, 2};
-  expect_same_on_meta({at::randn({3, 5, 8 * 6}), at::randn({3, 5, 4 * 6})}, [=](const Tensors& in) {
-    HeadTensors of = split_heads(in[0], heads);
-    const RotaryAngles angles = rotary_angles(5, 6, 1e4, in[0]);
-    rotate_in_place(of.query, angles);
-    rotate_back_in_place(of.key, angles);
-    const auto attended = attention(of, heads, true);
-    const HeadTensors grad = attention_backward(in[1], of, attended.probabilities, heads, true);
-    return Tensors{of.query,   of.key,   of.value,   attended.output,         attended.probabilities,
-                   grad.query, grad.key, grad.value, merge_heads(grad, heads)};
-  });
+  for (const int64_t context : {5, 200}) {  // one block of queries, and two
+    expect_same_on_meta({at::randn({3, context, 8 * 6}), at::randn({3, context, 4 * 6})}, [=](const Tensors& in) {
+      HeadTensors of = split_heads(in[0], heads);
+      const RotaryAngles angles = rotary_angles(context, 6, 1e4, in[0]);
+      rotate_in_place(of.query, angles);
+      rotate_back_in_place(of.key, angles);
+      const at::Tensor attended = attention(of, heads, true);
+      const HeadTensors grad = attention_backward(in[1], of, heads, true);
+      return Tensors{of.query, of.key, of.value, attended, grad.query, grad.key, grad.value, merge_heads(grad, heads)};
+    });
+  }
 }
 
 TEST(Meta, CrossEntropy) {

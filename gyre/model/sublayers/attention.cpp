@@ -51,9 +51,8 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
   if (context.decoding != nullptr) {
     return projection_.forward(weights, attend_from(*context.decoding, kept.heads), context, kept.projection);
   }
-  auto attended = attention(kept.heads, options_.heads, options_.causal);
-  kept.probabilities = std::move(attended.probabilities);
-  return projection_.forward(weights, attended.output, context, kept.projection);
+  const at::Tensor attended = attention(kept.heads, options_.heads, options_.causal);
+  return projection_.forward(weights, attended, context, kept.projection);
 }
 
 at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& heads) const {
@@ -65,14 +64,14 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
   }
   keys.narrow(1, decoding.position, tokens).copy_(heads.key);
   values.narrow(1, decoding.position, tokens).copy_(heads.value);
-  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal).output;
+  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal);
   return attention_of_one({heads.query, keys.narrow(1, 0, read), values.narrow(1, 0, read)}, options_.heads);
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  HeadTensors grad_heads = attention_backward(grad_attended, std::exchange(kept.heads, {}),
-                                              std::exchange(kept.probabilities, {}), options_.heads, options_.causal);
+  HeadTensors grad_heads =
+      attention_backward(grad_attended, std::exchange(kept.heads, {}), options_.heads, options_.causal);
   if (options_.rotary_base > 0) {
     const RotaryAngles angles = rotary_angles(grad.size(1), head_size(), options_.rotary_base, grad);
     rotate_back_in_place(grad_heads.query, angles);
@@ -93,9 +92,7 @@ double Attention::cost() const {
 
 double Attention::kept_bytes(const MicrobatchShape& shape) const {
   const auto size = static_cast<double>(head_size());
-  const double heads = static_cast<double>(options_.heads.query),
-               shared = static_cast<double>(options_.heads.key_value);
-  const double of_token = (heads + 2 * shared) * size + heads * shape.context;
+  const double of_token = static_cast<double>(options_.heads.query + 2 * options_.heads.key_value) * size;
   return qkv_.kept_bytes(shape) + shape.tokens() * of_token * shape.element_bytes + projection_.kept_bytes(shape);
 }
 

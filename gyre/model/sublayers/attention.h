@@ -25,10 +25,9 @@ class Attention {
   using Options = AttentionOptions;
   struct Kept {
     Linear::Kept qkv;
-    HeadTensors heads;         // with rotary positions: turned by them
-    at::Tensor probabilities;  // (batch * query heads, context, context)
+    HeadTensors heads;  // with rotary positions: turned by them
     Linear::Kept projection;
-    auto members() const { return std::tie(qkv, heads.query, heads.key, heads.value, probabilities, projection); }
+    auto members() const { return std::tie(qkv, heads.query, heads.key, heads.value, projection); }
   };
 
   // Declares NAME.qkv and NAME.projection.
