@@ -13,6 +13,7 @@
 
 #include "gyre/inspect/decoder.h"
 #include "gyre/model/gpt.h"
+#include "support.h"
 
 namespace {
 
@@ -28,11 +29,6 @@ double tokens_per_second(Decoder decoder, int64_t prompt, int64_t tokens) {
     logits = decoder.read({&next, 1});
   }
   return static_cast<double>(tokens) / std::chrono::duration<double>(Clock::now() - started).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
@@ -57,5 +53,5 @@ int main(int argc, char** argv) {
     ratios.push_back(with / without);
     fmt::print("with {:8.1f} tokens/s  without {:8.2f}  ratio {:.1f}\n", with, without, ratios.back());
   }
-  fmt::print("median ratio {:.1f}\n", median(ratios));
+  fmt::print("median ratio {:.1f}\n", bench::median(ratios));
 }

@@ -20,12 +20,14 @@
 #include "gyre/optim/config.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/tensors/flat_buffer.h"
+#include "support.h"
 
 namespace {
 
 using Rotation = gyre::BasisRotationSettings;
 
 using namespace gyre;
+using bench::median;
 
 constexpr int64_t kContext = 512;
 constexpr int64_t kTokens[] = {1024, 4096, 16384, 65536, 131072};
@@ -34,11 +36,6 @@ double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 class Block {
