@@ -4,8 +4,8 @@
 // In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
 // oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose
 // mean it is compared with, by the clock and by the processor's time, which other programs on the machine take less
-// part in; the PyTorch loop has as many threads as there are workers. Every round is printed, then medians. Then a
-// segment whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
+// part in; the PyTorch loop has as many threads as there are workers. Every round is printed, then medians. Then
+// segments whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <malloc.h>
@@ -127,9 +127,9 @@ std::string name_of(const Arm& arm, const Shape& shape) {
 
 // Actions' time that no operation and no kernel accounts for is dispatch and allocation; the workers' time that no
 // action accounts for is waiting.
-void print_breakdown(const Shape& shape, int64_t microbatches) {
-  Training training(shape, kArms[0]);
-  training.run(2 * kArms[0].accumulate);
+void print_breakdown(const Shape& shape, const Arm& arm, int64_t microbatches) {
+  Training training(shape, arm);
+  training.run(2 * arm.accumulate);
   KindSeconds kinds;
   SegmentReport report;
   {
@@ -175,11 +175,16 @@ std::string peak_memory() {
   return "not known";
 }
 
-void measure(const Shape& shape, const Flags& flags) {
+std::vector<Arm> arms_of(const Flags& flags) {
   std::vector<Arm> arms;
   for (const Arm& arm : kArms) {
     if (arm.optimizer == "adamw" || flags.rotation) arms.push_back(arm);
   }
+  return arms;
+}
+
+void measure(const Shape& shape, const Flags& flags) {
+  const std::vector<Arm> arms = arms_of(flags);
   std::vector<std::unique_ptr<Training>> trainings;
   for (const Arm& arm : arms) trainings.push_back(std::make_unique<Training>(shape, arm));
   const int64_t parameters = trainings[0]->parameters();
@@ -238,13 +243,16 @@ void measure(const Shape& shape, const Flags& flags) {
   }
   if (flags.rounds_only) return;
   trainings.clear();
-  print_breakdown(shape, flags.microbatches);
+  for (const Arm& arm : arms) print_breakdown(shape, arm, flags.microbatches);
   fmt::print("\n");
   print_memory(shape, arms);
 }
 
 void run(const Shape& shape, const Flags& flags) {
-  if (flags.breakdown_only) return print_breakdown(shape, flags.microbatches);
+  if (flags.breakdown_only) {
+    for (const Arm& arm : arms_of(flags)) print_breakdown(shape, arm, flags.microbatches);
+    return;
+  }
   if (flags.memory_of.empty()) return measure(shape, flags);
   for (const Arm& arm : kArms) {
     if (name_of(arm, shape) == flags.memory_of) Training(shape, arm).run(4 * arm.accumulate);

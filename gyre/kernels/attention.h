@@ -32,4 +32,9 @@ at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool ca
 // kept.
 HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal);
 
+namespace portable {
+at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal);
+}  // namespace portable
+
 }  // namespace gyre

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -18,32 +20,45 @@ using cpu::store;
 struct Rows {
   int64_t count = 0, of_matrix = 0, keys = 0;
   bool causal = false;
-  explicit Rows(const at::Tensor& scores, bool is_causal)
-      : count(scores.numel() / scores.size(-1)), of_matrix(scores.size(-2)), keys(scores.size(-1)), causal(is_causal) {}
+  Rows(int64_t number, int64_t in_matrix, int64_t of_keys, bool is_causal)
+      : count(number), of_matrix(in_matrix), keys(of_keys), causal(is_causal) {}
+  Rows(const at::Tensor& scores, bool is_causal)
+      : Rows(scores.numel() / scores.size(-1), scores.size(-2), scores.size(-1), is_causal) {}
   GYRE_INLINE int64_t visible(int64_t row) const { return causal ? keys - of_matrix + row % of_matrix + 1 : keys; }
 };
 
+// The `visible` values of scratch by `factor`, and zeros for the other keys.
 template <typename T>
-GYRE_INLINE void forward_rows(T* scores, float* scratch, const Rows& rows, float scale) {
+GYRE_INLINE void store_row(const float* scratch, float factor, T* __restrict to, int64_t visible, int64_t keys) {
+  const int64_t whole = visible / cpu::kLanes * cpu::kLanes;
+  cpu::for_lanes(whole, [=](int64_t i) { store(to + i, scratch[i] * factor); });
+  for (int64_t i = whole; i < visible; ++i) store(to + i, scratch[i] * factor);
+  std::memset(static_cast<void*>(to + visible), 0, static_cast<size_t>(keys - visible) * sizeof(T));
+}
+
+template <typename T>
+GYRE_INLINE void forward_rows(T* scores, float* __restrict scratch, const Rows& rows, float scale) {
   for (int64_t row = 0; row < rows.count; ++row, scores += rows.keys) {
-    const int64_t visible = rows.visible(row);
-    const float most = scale * cpu::lane_max(visible, [scores](int64_t i) { return load(scores + i); });
-    for (int64_t i = 0; i < visible; ++i) scratch[i] = cpu::exp_negative(scale * load(scores + i) - most);
-    const float factor = 1.0f / cpu::lane_sum(visible, [scratch](int64_t i) { return scratch[i]; });
-    for (int64_t i = 0; i < visible; ++i) store(scores + i, scratch[i] * factor);
-    for (int64_t i = visible; i < rows.keys; ++i) store(scores + i, 0.0f);
+    const int64_t visible = rows.visible(row), whole = cpu::whole_lanes(visible);
+    cpu::load_row(scores, scratch, visible);
+    const float most = scale * cpu::lane_max(scratch, whole);
+    const float sum =
+        cpu::lane_sum(whole, [=](int64_t i) { return scratch[i] = cpu::exp_negative(scale * scratch[i] - most); });
+    store_row(scratch, 1.0f / sum, scores, visible, rows.keys);
   }
 }
 
 template <typename T>
-GYRE_INLINE void backward_rows(T* grad, const T* probabilities, const Rows& rows, float scale) {
+GYRE_INLINE void backward_rows(T* __restrict grad, const T* __restrict probabilities, const Rows& rows, float scale) {
   for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, probabilities += rows.keys) {
-    const int64_t visible = rows.visible(row);
-    const float dot = cpu::lane_sum(visible, [=](int64_t i) { return load(grad + i) * load(probabilities + i); });
-    for (int64_t i = 0; i < visible; ++i) {
-      store(grad + i, scale * load(probabilities + i) * (load(grad + i) - dot));
-    }
-    for (int64_t i = visible; i < rows.keys; ++i) store(grad + i, 0.0f);
+    // Behind what is visible probabilities are zero, and so is what is made of them.
+    const int64_t count = std::min(cpu::whole_lanes(rows.visible(row)), rows.keys);
+    const float dot = cpu::lane_sum(count, [=](int64_t i) { return load(grad + i) * load(probabilities + i); });
+    const auto result = [=](int64_t i) { store(grad + i, scale * load(probabilities + i) * (load(grad + i) - dot)); };
+    const int64_t whole = count / cpu::kLanes * cpu::kLanes;
+    cpu::for_lanes(whole, result);
+    for (int64_t i = whole; i < count; ++i) result(i);
+    std::memset(static_cast<void*>(grad + count), 0, static_cast<size_t>(rows.keys - count) * sizeof(T));
   }
 }
 
@@ -60,7 +75,7 @@ GYRE_ATTENTION_SOFTMAX(c10::BFloat16)
 
 template <typename T>
 void cpu_forward(at::Tensor& scores, double scale, bool causal) {
-  std::vector<float> scratch(static_cast<size_t>(scores.size(-1)));
+  std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(scores.size(-1))));
   forward_kernel(scores.data_ptr<T>(), scratch.data(), Rows(scores, causal), static_cast<float>(scale));
 }
 
@@ -84,6 +99,16 @@ void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& pro
     return cpu_backward<c10::BFloat16>(grad, probabilities, scale, causal);
   }
   portable::attention_softmax_backward_in_place(grad, probabilities, scale, causal);
+}
+
+void cpu::attention_softmax(c10::BFloat16* scores, float* scratch, int64_t rows, int64_t keys, double scale,
+                            bool causal) {
+  forward_kernel(scores, scratch, Rows(rows, rows, keys, causal), static_cast<float>(scale));
+}
+
+void cpu::attention_softmax_backward(c10::BFloat16* grad, const c10::BFloat16* probabilities, int64_t rows,
+                                     int64_t keys, double scale, bool causal) {
+  backward_kernel(grad, probabilities, Rows(rows, rows, keys, causal), static_cast<float>(scale));
 }
 
 namespace portable {

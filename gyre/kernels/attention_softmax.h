@@ -11,6 +11,13 @@ void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
 // grad: by the probabilities, contiguous; becomes the gradient by the scores, scale * P * (grad - sum(grad * P)).
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);
 
+namespace cpu {
+// The same of one matrix in bf16. scratch: a row's keys, in whole lanes.
+void attention_softmax(c10::BFloat16* scores, float* scratch, int64_t rows, int64_t keys, double scale, bool causal);
+void attention_softmax_backward(c10::BFloat16* grad, const c10::BFloat16* probabilities, int64_t rows, int64_t keys,
+                                double scale, bool causal);
+}  // namespace cpu
+
 namespace portable {
 void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);

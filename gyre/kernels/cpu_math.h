@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 // The choice is made while the program is loaded, before the thread sanitizer is ready for it. x86-64-v4 is AVX-512
 // with the instructions for 16-bit numbers, without which loops over bf16 get half the width.
@@ -69,6 +70,45 @@ GYRE_INLINE float exp_negative(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
+// The least multiple of kLanes that is no less than count.
+inline constexpr int64_t whole_lanes(int64_t count) {
+  return (count + kLanes - 1) / kLanes * kLanes;
+}
+
+// body(i) for i in [0, count), a multiple of kLanes. Where there may be a rest, the compiler's loop for it costs as
+// much as the vectors of a short row.
+template <typename Body>
+GYRE_INLINE void for_lanes(int64_t count, Body body) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) body(i + lane);
+  }
+}
+
+using HalfLanes = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));
+using QuarterLanes = float __attribute__((vector_size(kLanes / 4 * sizeof(float))));
+
+// All lanes' sum, by halves.
+GYRE_INLINE float total(const Lanes& lanes) {
+  std::array<HalfLanes, 2> halves;
+  std::memcpy(halves.data(), &lanes, sizeof lanes);
+  halves[0] += halves[1];
+  std::array<QuarterLanes, 2> quarters;
+  std::memcpy(quarters.data(), halves.data(), sizeof quarters);
+  quarters[0] += quarters[1];
+  return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
+}
+
+GYRE_INLINE float largest(const Lanes& lanes) {
+  std::array<HalfLanes, 2> halves;
+  std::memcpy(halves.data(), &lanes, sizeof lanes);
+  halves[0] = halves[0] > halves[1] ? halves[0] : halves[1];
+  std::array<QuarterLanes, 2> quarters;
+  std::memcpy(quarters.data(), halves.data(), sizeof quarters);
+  const QuarterLanes most = quarters[0] > quarters[1] ? quarters[0] : quarters[1];
+  const float even = most[0] > most[2] ? most[0] : most[2], odd = most[1] > most[3] ? most[1] : most[3];
+  return even > odd ? even : odd;
+}
+
 // Sum of term(i) for i in [0, count).
 template <typename Term>
 GYRE_INLINE float lane_sum(int64_t count, Term term) {
@@ -78,28 +118,30 @@ GYRE_INLINE float lane_sum(int64_t count, Term term) {
     for (int lane = 0; lane < kLanes; ++lane) sums[lane] += term(i + lane);
   }
   for (int lane = 0; i < count; ++i, ++lane) sums[lane] += term(i);
-  float total = 0;
-  for (const float sum : sums) total += sum;
-  return total;
+  Lanes lanes;
+  std::memcpy(&lanes, sums.data(), sizeof lanes);
+  return total(lanes);
 }
 
-// Largest term(i) for i in [0, count), count > 0.
-template <typename Term>
-GYRE_INLINE float lane_max(int64_t count, Term term) {
-  Lanes most{};
-  most += term(0);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    std::array<float, kLanes> terms;
-    for (int lane = 0; lane < kLanes; ++lane) terms[lane] = term(i + lane);
-    Lanes values;
-    std::memcpy(&values, terms.data(), sizeof values);
-    most = values > most ? values : most;
+// Largest of x[0, count), count a multiple of kLanes above 0.
+GYRE_INLINE float lane_max(const float* x, int64_t count) {
+  Lanes most, next;
+  std::memcpy(&most, x, sizeof most);
+  for (int64_t i = kLanes; i < count; i += kLanes) {
+    std::memcpy(&next, x + i, sizeof next);
+    most = next > most ? next : most;
   }
-  float result = most[0];
-  for (int lane = 1; lane < kLanes; ++lane) result = most[lane] > result ? most[lane] : result;
-  for (; i < count; ++i) result = term(i) > result ? term(i) : result;
-  return result;
+  return largest(most);
+}
+
+// `count` values of x, fp32, into `to`, and behind them up to whole lanes what is no maximum and whose exponential adds
+// nothing to a sum.
+template <typename T>
+GYRE_INLINE void load_row(const T* x, float* __restrict to, int64_t count) {
+  const int64_t whole = count / kLanes * kLanes;
+  for_lanes(whole, [=](int64_t i) { to[i] = load(x + i); });
+  for (int64_t i = whole; i < count; ++i) to[i] = load(x + i);
+  for (int64_t i = count; i < whole_lanes(count); ++i) to[i] = std::numeric_limits<float>::lowest();
 }
 
 }  // namespace gyre::cpu

@@ -39,10 +39,10 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
   return x.defined() ? x : portable::linear_backward_input(grad, weight);
 }
 
-void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient) {
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
   const ProfileScope scope("gyre::linear");
-  if (onednn::linear_backward_weight(x, grad, weight_gradient)) return;
-  portable::linear_backward_weight(x, grad, weight_gradient);
+  if (onednn::linear_backward_weight(x, grad, weight_gradient, adds)) return;
+  portable::linear_backward_weight(x, grad, weight_gradient, adds);
 }
 
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
@@ -70,13 +70,15 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
   return at::matmul(grad, weight);
 }
 
-void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient) {
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
   const at::Tensor grad_rows = rows_of(grad);
   const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {
-    weight_gradient.addmm_(grad_rows.t(), x_rows);
-  } else {
+    weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // with 0 what is there is not read
+  } else if (adds) {
     weight_gradient.add_(at::mm(grad_rows.t(), x_rows));
+  } else {
+    weight_gradient.copy_(at::mm(grad_rows.t(), x_rows));
   }
 }
 

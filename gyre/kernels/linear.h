@@ -11,8 +11,9 @@ namespace gyre {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 // grad: (..., out). Returns (..., in).
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
-// weight_gradient (out, in) += grad^T x, in the gradient's own type; products in the type of x and grad.
-void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
+// weight_gradient (out, in) += grad^T x, in the gradient's own type; products in the type of x and grad. Unless it
+// `adds`, whatever is in weight_gradient is written over.
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds = true);
 // bias_gradient (out) += grad summed over all rows.
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
 
@@ -22,7 +23,7 @@ std::string bf16_products();
 namespace portable {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
-void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
+void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds = true);
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
 }  // namespace portable
 

@@ -49,7 +49,7 @@ class BertEmbedding {
     types_.backward_input(weights, grad, kept.types);
     return tokens_.backward_input(weights, grad, kept.tokens);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     tokens_.backward_weights(kept.tokens, gradients);
     positions_.backward_weights(kept.positions, gradients);
     types_.backward_weights(kept.types, gradients);

@@ -68,11 +68,11 @@ class MaskedTokenHead {
     cross_entropy_backward_in_place(grad_logits, grad_loss);
     const at::Tensor grad_normed = output_.backward_input(weights, grad_logits, kept.output);
     const at::Tensor grad_activated = norm_.backward_input(weights, grad_normed, kept.norm);
-    const at::Tensor grad_dense = activate_backward(grad_activated, kept.dense, activation_);
+    const at::Tensor grad_dense = activate_backward(grad_activated, kept.dense, activation_).grad;
     kept.dense.reset();
     return transform_.backward_input(weights, grad_dense, kept.transform);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     transform_.backward_weights(kept.transform, gradients);
     norm_.backward_weights(kept.norm, gradients);
     output_.backward_weights(kept.output, gradients);
@@ -121,7 +121,7 @@ class SentenceOrderHead {
     const at::Tensor pooled = std::exchange(kept.pooled, {});
     return pooler_.backward_input(weights, grad_pooled * (1 - pooled * pooled), kept.pooler);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     pooler_.backward_weights(kept.pooler, gradients);
     order_.backward_weights(kept.order, gradients);
   }
@@ -184,7 +184,7 @@ class BertHead {
     return norm_ ? norm_->backward_input(weights, grad, kept.norm) : grad;
   }
 
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     if (norm_) norm_->backward_weights(kept.norm, gradients);
     tokens_.backward_weights(kept.tokens, gradients);
     if (order_) order_->backward_weights(kept.order, gradients);

@@ -37,7 +37,7 @@ class GptEmbedding {
     positions_.backward_input(grad, kept.positions);
     return tokens_.backward_input(weights, grad, kept.tokens);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     tokens_.backward_weights(kept.tokens, gradients);
     positions_.backward_weights(kept.positions, gradients);
   }

@@ -53,7 +53,7 @@ class LanguageModelHead {
     cross_entropy_backward_in_place(grad_logits, grad_output);
     return norm_.backward_input(weights, output_.backward_input(weights, grad_logits, kept.output), kept.norm);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     norm_.backward_weights(kept.norm, gradients);
     output_.backward_weights(kept.output, gradients);
   }

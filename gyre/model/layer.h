@@ -13,6 +13,7 @@
 
 #include "gyre/model/saved.h"
 #include "gyre/model/sublayers/context.h"
+#include "gyre/tensors/gradient_sums.h"
 #include "gyre/tensors/parameter.h"
 #include "gyre/tensors/weight_view.h"
 
@@ -37,8 +38,9 @@ class Layer {
   // and leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
   virtual at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const = 0;
 
-  // Adds the gradients by the weights to `gradients` (fp32, same order and shapes) and empties `saved`.
-  virtual void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const = 0;
+  // Adds the gradients by the weights to `gradients` (fp32, same order and shapes), whether those hold a sum yet or
+  // not, and empties `saved`.
+  virtual void backward_weights(Saved& saved, const GradientSums& gradients) const = 0;
 
   // Whether it can go on behind tokens that it has read before (LayerContext::decoding).
   virtual bool decodes() const { return false; }

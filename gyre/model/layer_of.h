@@ -31,7 +31,7 @@ class LayerOf final : public Layer {
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     return part_.backward_input(weights, grad_output, saved.get<typename Part::Kept>());
   }
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
+  void backward_weights(Saved& saved, const GradientSums& gradients) const override {
     part_.backward_weights(saved.get<typename Part::Kept>(), gradients);
     saved.clear();
   }

@@ -117,10 +117,10 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
   return grad_input;
 }
 
-void ModuleLayer::backward_weights(Saved& saved, std::span<at::Tensor> gradients) const {
+void ModuleLayer::backward_weights(Saved& saved, const GradientSums& gradients) const {
   const std::vector<at::Tensor>& own = saved.get<Kept>().gradients;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (own[i].defined()) gradients[i].add_(own[i]);
+    if (own[i].defined()) gradients.add(i, own[i]);
   }
   saved.clear();
 }

@@ -33,7 +33,7 @@ class ModuleLayer final : public Layer {
   // With the version that the forward read, the gradient of what it computed. With another, or one that is not known,
   // the forward is computed again first.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override;
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override;
+  void backward_weights(Saved& saved, const GradientSums& gradients) const override;
   double cost(int64_t tokens) const override;
 
  private:

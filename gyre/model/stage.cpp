@@ -54,18 +54,18 @@ at::Tensor Stage::backward_input(const WeightView& weights, at::Tensor grad_outp
   return grad_output;
 }
 
-void Stage::backward_weights(StageSaved& saved, std::span<at::Tensor> gradients) const {
+void Stage::backward_weights(StageSaved& saved, const GradientSums& gradients) const {
   for (size_t i = layers_.size(); i-- > 0;) {
-    layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], offsets_[i + 1] - offsets_[i]));
+    layers_[i]->backward_weights(saved[i], gradients.part(offsets_[i], offsets_[i + 1] - offsets_[i]));
   }
 }
 
 at::Tensor Stage::backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
-                           std::span<at::Tensor> gradients) const {
+                           const GradientSums& gradients) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     const size_t count = offsets_[i + 1] - offsets_[i];
     grad_output = layers_[i]->backward_input(weights.part(offsets_[i], count), grad_output, saved[i]);
-    layers_[i]->backward_weights(saved[i], gradients.subspan(offsets_[i], count));
+    layers_[i]->backward_weights(saved[i], gradients.part(offsets_[i], count));
   }
   return grad_output;
 }

@@ -31,10 +31,10 @@ class Stage {
   // The I half, last layer first. Returns the gradient by the stage's input (undefined at the model's first layer).
   at::Tensor backward_input(const WeightView& weights, at::Tensor grad_output, StageSaved& saved) const;
   // The W half. Adds to `gradients` (fp32).
-  void backward_weights(StageSaved& saved, std::span<at::Tensor> gradients) const;
+  void backward_weights(StageSaved& saved, const GradientSums& gradients) const;
   // Both halves, layer by layer, so that each layer's memory returns before the next one's is touched.
   at::Tensor backward(const WeightView& weights, at::Tensor grad_output, StageSaved& saved,
-                      std::span<at::Tensor> gradients) const;
+                      const GradientSums& gradients) const;
 
  private:
   Layers layers_;

@@ -72,7 +72,7 @@ class TransformerBlock {
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
     return attention_.backward_input(weights, mlp_.backward_input(weights, grad, kept.mlp), kept.attention);
   }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     attention_.backward_weights(kept.attention, gradients);
     mlp_.backward_weights(kept.mlp, gradients);
   }

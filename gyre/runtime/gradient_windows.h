@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/tensors/buffer_pool.h"
+#include "gyre/tensors/gradient_sums.h"
 
 namespace gyre {
 
@@ -15,16 +16,17 @@ class GradientWindows {
  public:
   GradientWindows(std::span<const ParameterSpec> specs, at::Device device) : pool_(specs, at::kFloat, device) {}
 
-  // The accumulators of `window`, zero at first.
-  std::span<at::Tensor> accumulators(int64_t window);
+  // Where the gradients of `window` are added.
+  GradientSums sums(int64_t window);
   // Counts one microbatch whose gradient is now wholly in the window; returns how many are.
   int64_t count(int64_t window) { return ++open_.at(window).contributions; }
   // The window's buffer; the window is open no more.
-  PooledBuffer close(int64_t window) { return std::move(open_.extract(window).mapped().buffer); }
+  PooledBuffer close(int64_t window);
 
  private:
   struct Window {
     PooledBuffer buffer;
+    std::vector<char> holds;  // of each tensor: whether it holds a sum
     int64_t contributions = 0;
   };
   BufferPool pool_;

@@ -207,8 +207,8 @@ bool Worker::backward(const Action& action) {
     grad_input = layers.backward_input(view, std::move(*grad_output), microbatch.saved);
     microbatch.stashed.reset();
   } else {
-    const auto accumulators = here.replica->gradients.accumulators(action.microbatch / schedule().window);
-    grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, accumulators);
+    const GradientSums sums = here.replica->gradients.sums(action.microbatch / schedule().window);
+    grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, sums);
   }
   if (action.stage > 0) {
     send_from(state_.device, *here.links->grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
@@ -236,7 +236,7 @@ void Worker::backward_weights(const Action& action) {
   checked_version(action, version_of(here));
   const auto entry = here.in_flight.find(action.microbatch);
   here.replica->layers.backward_weights(entry->second.saved,
-                                        here.replica->gradients.accumulators(action.microbatch / schedule().window));
+                                        here.replica->gradients.sums(action.microbatch / schedule().window));
   finish_gradient(action, entry->second);
   here.in_flight.erase(entry);
 }

@@ -21,12 +21,10 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
   Pool(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device)
       : specs_(specs.begin(), specs.end()), type_(type), device_(device) {}
 
-  // And whether it is new.
-  std::pair<PooledBuffer, bool> take() {
+  PooledBuffer take() {
     const std::lock_guard lock(mutex_);
     ++live_;
-    const bool is_new = free_.empty();
-    if (is_new) {
+    if (free_.empty()) {
       entries_.push_back({make_flat_buffer(specs_, type_, device_)});
       free_.push_back(&entries_.back());
     }
@@ -34,7 +32,7 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     free_.pop_back();
     entry->taken = true;
     come_after_uses(entry);
-    return {PooledBuffer(shared_from_this(), entry), is_new};
+    return {shared_from_this(), entry};
   }
   void let_go(Entry* entry) {
     const std::lock_guard lock(mutex_);
@@ -107,13 +105,7 @@ BufferPool::BufferPool(std::span<const ParameterSpec> specs, at::ScalarType type
     : pool_(std::make_shared<PooledBuffer::Pool>(specs, type, device)) {}
 
 PooledBuffer BufferPool::take() {
-  return pool_->take().first;
-}
-
-PooledBuffer BufferPool::take_zeroed() {
-  auto [buffer, is_new] = pool_->take();
-  if (!is_new) buffer->flat.zero_();
-  return std::move(buffer);
+  return pool_->take();
 }
 
 size_t BufferPool::live() const {

@@ -53,7 +53,6 @@ class BufferPool {
 
   // One that is free, or a new one. What is in it is left from its last use; a new one is zero.
   PooledBuffer take();
-  PooledBuffer take_zeroed();
   // Buffers that are taken or lent. Any thread.
   size_t live() const;
 

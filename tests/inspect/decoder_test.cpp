@@ -129,7 +129,7 @@ TEST(Decoder, AModelThatCannotGoOnIsReadAnew) {
       return at::one_hot(input.cumsum(1) % 50, 50);
     }
     at::Tensor backward_input(const WeightView&, const at::Tensor&, Saved&) const override { return {}; }
-    void backward_weights(Saved&, std::span<at::Tensor>) const override {}
+    void backward_weights(Saved&, const GradientSums&) const override {}
     double cost(int64_t) const override { return 0; }
     std::string name_ = "opaque";
   };

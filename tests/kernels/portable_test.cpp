@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
+#include "gyre/kernels/attention_rows.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/dropout.h"
@@ -35,7 +37,7 @@ Tensors clones(const Tensors& tensors) {
 }
 
 // Of fp32 inputs, in fp32 and bf16: what the fast path gives, the portable one gives too, but for rounding.
-void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable) {
+void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable, double of_bf16 = 1e-2) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     Tensors given;
     for (const at::Tensor& input : inputs) given.push_back(input.is_floating_point() ? input.to(type) : input);
@@ -46,7 +48,7 @@ void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel&
       ASSERT_EQ(a[i].sizes(), b[i].sizes()) << i;
       const at::Tensor difference = (a[i].to(at::kDouble) - b[i].to(at::kDouble)).abs();
       const double size = b[i].to(at::kDouble).abs().max().item<double>();
-      const double tolerance = a[i].scalar_type() == at::kBFloat16 ? 1e-2 : 5e-6;
+      const double tolerance = a[i].scalar_type() == at::kBFloat16 ? of_bf16 : 5e-6;
       EXPECT_LT(difference.max().item<double>(), tolerance * std::max(1.0, size)) << i << ", " << at::toString(type);
     }
   }
@@ -70,9 +72,9 @@ void expect_same_on_meta(const Tensors& inputs, const Kernel& kernel) {
   }
 }
 
-void expect_both(const Tensors& inputs, const Kernel& fast, const Kernel& portable) {
+void expect_both(const Tensors& inputs, const Kernel& fast, const Kernel& portable, double of_bf16 = 1e-2) {
   at::manual_seed(1);
-  expect_same_values(inputs, fast, portable);
+  expect_same_values(inputs, fast, portable, of_bf16);
   expect_same_on_meta(inputs, fast);
 }
 
@@ -126,6 +128,72 @@ TEST(Portable, AttentionSoftmax) {
   }
 }
 
+TEST(Portable, HeadRows) {
+  at::manual_seed(9);
+  const auto kernel = [](auto&& copy, auto&& set, auto&& add) {
+    return [=](const Tensors& in) {
+      const at::Tensor by_head = at::empty({2, 3, 7, 5}, in[0].options());
+      copy(by_head, in[0].transpose(1, 2));
+      const at::Tensor block = at::zeros({2, 9, 3, 5}, in[0].options());
+      copy(block.narrow(1, 2, 7), by_head.transpose(1, 2));
+      const at::Tensor sum = at::zeros({6, 7, 5}, in[0].options().dtype(at::kFloat));
+      set(sum, in[1]);
+      add(sum, in[2]);
+      return Tensors{by_head, block, sum};
+    };
+  };
+  expect_both({at::randn({2, 7, 3, 5}), at::randn({6, 7, 5}), at::randn({6, 4, 5})},
+              kernel(copy_head_rows, set_keys, add_keys),
+              kernel(portable::copy_head_rows, portable::set_keys, portable::add_keys));
+}
+
+Tensors attention_and_gradients(const Tensors& in, const AttentionHeads& heads, bool causal) {
+  const HeadTensors of = split_heads(in[0], heads);
+  const HeadTensors grad = attention_backward(in[1], of, heads, causal);
+  return {attention(of, heads, causal), grad.query, grad.key, grad.value};
+}
+
+// Whole blocks of queries, some of them, and sizes that are no multiple of anything.
+TEST(Portable, Attention) {
+  at::manual_seed(10);
+  for (const auto& [context, size] : {std::pair<int64_t, int64_t>{5, 6}, {128, 16}, {300, 33}}) {
+    for (const AttentionHeads heads : {AttentionHeads{3, 3}, AttentionHeads{4, 2}}) {
+      for (const bool causal : {true, false}) {
+        const Tensors inputs = {at::randn({2, context, (heads.query + 2 * heads.key_value) * size}),
+                                at::randn({2, context, heads.query * size})};
+        // ATen's path rounds parts of sums to bf16: it is asked in fp32, of the same numbers.
+        expect_both(
+            inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
+            [=](const Tensors& in) {
+              const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
+              const HeadTensors grad = portable::attention_backward(in[1].to(at::kFloat), of, heads, causal);
+              Tensors results = {portable::attention(of, heads, causal), grad.query, grad.key, grad.value};
+              for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
+              return results;
+            },
+            /*of_bf16=*/2e-2);
+      }
+    }
+  }
+}
+
+// Heads are shared out among threads, and each is one thread's. (Not so with ATen's products.)
+TEST(Attention, BitsAreThoseOfOneThreadOnSeveral) {
+  if (!bf16_products().starts_with("oneDNN ")) GTEST_SKIP() << bf16_products();
+  at::manual_seed(11);
+  const Tensors inputs = {at::randn({2, 200, 8 * 16}).to(at::kBFloat16), at::randn({2, 200, 4 * 16}).to(at::kBFloat16)};
+  std::vector<Tensors> results;
+  for (const int threads : {1, 2, 3}) {
+    std::jthread([&] {
+      use_threads(threads);
+      results.push_back(attention_and_gradients(inputs, {4, 2}, true));
+    }).join();
+  }
+  for (const Tensors& result : results) {
+    for (size_t i = 0; i < result.size(); ++i) EXPECT_TRUE(result[i].equal(results[0][i])) << i;
+  }
+}
+
 TEST(Portable, Embedding) {
   at::manual_seed(4);
   const auto kernel = [](auto&& forward, auto&& backward) {
@@ -161,7 +229,7 @@ TEST(Portable, Linear) {
         // What was there before stays in the sum.
         at::Tensor of_weight = at::ones(in[1].sizes(), wide), of_bias = at::ones(in[2].sizes(), wide);
         const at::Tensor grad = in[3].transpose(0, 1);
-        weight(in[0], grad, of_weight);
+        weight(in[0], grad, of_weight, true);
         bias(grad, of_bias);
         // In bf16 libtorch's product rounds the gradient before it is added.
         return Tensors{forward(in[0], in[1], in[2]), forward(in[0], in[1], {}), input(grad, in[1]),
@@ -186,6 +254,67 @@ TEST(Portable, Linear) {
   }
 }
 
+TEST(Portable, Activations) {
+  at::manual_seed(7);
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    // ATen rounds to bf16 on the way: the portable path is asked in fp32, of the same numbers.
+    const auto kernel = [activation](auto&& forward, auto&& backward, bool wide) {
+      return [=](const Tensors& in) {
+        const at::Tensor x = wide ? in[0].to(at::kFloat) : in[0], grad = wide ? in[1].to(at::kFloat) : in[1];
+        const ActivationBackward both = backward(grad, x, activation);
+        const auto type = in[0].scalar_type();
+        return Tensors{forward(x, activation).to(type), both.grad.to(type), both.output.to(type)};
+      };
+    };
+    expect_both({at::randn({3, 37}) * 4, at::randn({3, 37})}, kernel(activate, activate_backward, false),
+                kernel(portable::activate, portable::activate_backward, true));
+  }
+}
+
+// What is kept of an MLP is made anew for the gradient of its second matrix.
+TEST(Activation, TheBackwardGivesTheForwardsBits) {
+  const at::Tensor x = at::arange(-20, 20, 1.0 / 64), grad = at::randn(x.sizes());
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor given = x.to(type), g = grad.to(type);
+      EXPECT_TRUE(activate_backward(g, given, activation).output.equal(activate(given, activation)));
+      const at::Tensor gates = given.view({-1, 2}), half = g.slice(0, 0, gates.size(0)).view({-1, 1});
+      EXPECT_TRUE(gated_activate_backward(half, gates, activation).output.equal(gated_activate(gates, activation)));
+    }
+  }
+}
+
+// Of every finite bf16, against fp64: half a step of bf16, and what the approximation of erf adds to it.
+TEST(Activation, InBf16IsAsGoodAsBf16) {
+  const at::Tensor bits = at::arange(0, 1 << 16, at::kInt).to(at::kShort);
+  const at::Tensor all = bits.view(at::kBFloat16), x = all.masked_select(all.to(at::kFloat).abs() < 1e4);
+  const at::Tensor exact = x.to(at::kDouble), one = at::ones_like(x);
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Silu}) {
+    const ActivationBackward expected = portable::activate_backward(at::ones_like(exact), exact, activation);
+    const ActivationBackward ours = activate_backward(one, x, activation);
+    for (const auto& [a, b] : {std::pair(ours.output, expected.output), std::pair(ours.grad, expected.grad)}) {
+      const at::Tensor allowed = b.abs() * (1.01 / 256) + exact.abs() * 2e-7 + 1e-7;
+      EXPECT_TRUE(((a.to(at::kDouble) - b).abs() <= allowed).all().item<bool>()) << static_cast<int>(activation);
+    }
+  }
+}
+
+TEST(Portable, CrossEntropy) {
+  at::manual_seed(8);
+  const auto kernel = [](auto&& loss) { return [=](Tensors in) { return Tensors{loss(in[0], in[1]), in[0]}; }; };
+  for (const int64_t width : {1, 11, 64}) {
+    expect_both({at::randn({6, width}) * 5, at::randint(width, {6}, at::kLong)}, kernel(cross_entropy_in_place),
+                kernel(portable::cross_entropy_in_place));
+  }
+}
+
+TEST(CrossEntropy, ATargetThatIsNoClassIsRefused) {
+  for (const int64_t target : {-1, 11}) {
+    at::Tensor logits = at::randn({2, 11});
+    EXPECT_THROW(cross_entropy_in_place(logits, at::full({2}, target, at::kLong)), c10::Error);
+  }
+}
+
 // An update's gradient must not depend on who computes it: threads make their own primitives.
 TEST(Linear, BitsAreTheSameOnEveryThread) {
   at::manual_seed(6);
@@ -205,6 +334,22 @@ TEST(Linear, BitsAreTheSameOnEveryThread) {
   }
   for (const Tensors& result : there) {
     for (size_t i = 0; i < here.size(); ++i) EXPECT_TRUE(result[i].equal(here[i])) << i;
+  }
+}
+
+// Of a window's first microbatch: what is in the gradient is left from another one.
+TEST(Linear, WritesOverAGradientThatHoldsNoSum) {
+  at::manual_seed(6);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::randn({3, 20, 24}).to(type), grad = at::randn({3, 20, 40}).to(type);
+    at::Tensor added = at::zeros({40, 24}), written = at::full({40, 24}, NAN), portably = written.clone();
+    linear_backward_weight(x, grad, added);
+    linear_backward_weight(x, grad, written, /*adds=*/false);
+    portable::linear_backward_weight(x, grad, portably, /*adds=*/false);
+    EXPECT_TRUE(written.equal(added)) << type;
+    EXPECT_LT((portably - added).abs().max().item<double>(), 0.1) << type;
+    linear_backward_weight(x, grad, written);
+    EXPECT_TRUE(written.equal(added * 2)) << type;
   }
 }
 
@@ -233,8 +378,10 @@ TEST(Meta, Linear) {
 TEST(Meta, Activations) {
   for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
     expect_same_on_meta({at::randn({3, 8}), at::randn({3, 8}), at::randn({3, 4})}, [=](const Tensors& in) {
-      return Tensors{activate(in[0], activation), activate_backward(in[1], in[0], activation),
-                     gated_activate(in[0], activation), gated_activate_backward(in[2], in[0], activation)};
+      const auto plain = activate_backward(in[1], in[0], activation);
+      const auto gated = gated_activate_backward(in[2], in[0], activation);
+      return Tensors{activate(in[0], activation),       plain.grad, plain.output,
+                     gated_activate(in[0], activation), gated.grad, gated.output};
     });
   }
 }

@@ -6,14 +6,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "gyre/model/stage.h"
 
 namespace gyre::testing_support {
 
-// `reference`: the loss of the weights it is given, in the order of the stage's parameters. The backward is made whole
-// and in its two halves.
+// `reference`: the loss of the weights it is given, in the order of the stage's parameters. The backward is made whole,
+// adding to zeros, and in its two halves, into tensors that hold no sums yet.
 inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& inputs, const at::Tensor& targets,
                                      at::ScalarType type,
                                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& reference) {
@@ -32,12 +33,13 @@ inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& input
   LayerContext context;
   context.targets = targets;
   for (const bool split : {false, true}) {
-    for (at::Tensor& gradient : gradients) gradient.zero_();
+    for (at::Tensor& gradient : gradients) gradient.fill_(split ? std::numeric_limits<double>::quiet_NaN() : 0);
     StageSaved saved;
     const at::Tensor loss = stage.forward(weights, inputs, context, saved);
     if (split) {
       stage.backward_input(weights, at::scalar_tensor(1.0), saved);
-      stage.backward_weights(saved, gradients);
+      std::vector<char> holds(gradients.size());
+      stage.backward_weights(saved, {gradients, holds});
     } else {
       stage.backward(weights, at::scalar_tensor(1.0), saved, gradients);
     }

@@ -97,7 +97,8 @@ struct Result {
 Result run(const Problem& problem, at::ScalarType gradient_type, double scale = 1, bool split = false) {
   const at::NoGradGuard no_grad;
   Result result;
-  for (const auto& weight : problem.weights) result.gradients.push_back(at::zeros(weight.sizes(), gradient_type));
+  for (const auto& weight : problem.weights)
+    result.gradients.push_back(at::full(weight.sizes(), split ? NAN : 0.0, gradient_type));
   LayerContext context;
   context.targets = problem.targets;
   StageSaved saved;
@@ -105,7 +106,8 @@ Result run(const Problem& problem, at::ScalarType gradient_type, double scale = 
   const at::Tensor grad = at::scalar_tensor(scale);
   if (split) {
     problem.stage.backward_input(problem.weights, grad, saved);
-    problem.stage.backward_weights(saved, result.gradients);
+    std::vector<char> holds(result.gradients.size());  // none does
+    problem.stage.backward_weights(saved, {result.gradients, holds});
   } else {
     problem.stage.backward(problem.weights, grad, saved, result.gradients);
   }

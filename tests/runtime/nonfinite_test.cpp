@@ -32,10 +32,11 @@ class Poisoned final : public Layer {
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const override {
     return layer_->backward_input(weights, grad_output, saved.get<Kept>().layer);
   }
-  void backward_weights(Saved& saved, std::span<at::Tensor> gradients) const override {
+  void backward_weights(Saved& saved, const GradientSums& gradients) const override {
     Kept& kept = saved.get<Kept>();
     layer_->backward_weights(kept.layer, gradients);
-    if (microbatches_.count(kept.microbatch) > 0) gradients[0].view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
+    if (microbatches_.count(kept.microbatch) > 0)
+      gradients.sum(0).view(-1)[0] = std::numeric_limits<float>::quiet_NaN();
   }
   double cost(int64_t tokens) const override { return layer_->cost(tokens); }
 

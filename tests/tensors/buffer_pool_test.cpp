@@ -43,11 +43,14 @@ TEST(BufferPool, ALeaseThatHasEndedLeavesTheHolderAlone) {
   EXPECT_EQ(pool.live(), 1u);
 }
 
-TEST(BufferPool, ZeroedWhateverWasInIt) {
+TEST(BufferPool, NewOnesAreZeroAndUsedOnesAsTheyWereLeft) {
   BufferPool pool(specs(), at::kFloat, at::kCPU);
-  pool.take()->flat.fill_(3);
+  {
+    const PooledBuffer buffer = pool.take();
+    EXPECT_EQ(buffer->flat.sum().item<double>(), 0);
+    buffer->flat.fill_(3);
+  }
   EXPECT_EQ(pool.take()->flat.sum().item<double>(), 3 * 64);
-  EXPECT_EQ(pool.take_zeroed()->flat.sum().item<double>(), 0);
 }
 
 TEST(BufferPool, LeasesOutliveThePoolAndEndOnAnyThread) {

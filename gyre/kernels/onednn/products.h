@@ -13,8 +13,8 @@ namespace gyre::onednn {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 // grad: (..., out). Returns (..., in); undefined: it cannot.
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
-// weight_gradient (out, in), fp32, += grad^T x. False: it cannot.
-bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient);
+// weight_gradient (out, in), fp32, += grad^T x, or = where it does not add. False: it cannot.
+bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds);
 
 // "oneDNN 2.6.3 (AVX-512)", or "libtorch" and why.
 std::string description();

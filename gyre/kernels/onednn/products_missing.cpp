@@ -11,7 +11,7 @@ at::Tensor linear_backward_input(const at::Tensor&, const at::Tensor&) {
   return {};
 }
 
-bool linear_backward_weight(const at::Tensor&, const at::Tensor&, at::Tensor&) {
+bool linear_backward_weight(const at::Tensor&, const at::Tensor&, at::Tensor&, bool) {
   return false;
 }
 

@@ -80,7 +80,7 @@ at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor
   return qkv_.backward_input(weights, merge_heads(grad_heads, options_.heads), kept.qkv);
 }
 
-void Attention::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+void Attention::backward_weights(Kept& kept, const GradientSums& gradients) const {
   qkv_.backward_weights(kept.qkv, gradients);
   projection_.backward_weights(kept.projection, gradients);
 }

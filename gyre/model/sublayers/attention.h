@@ -36,7 +36,7 @@ class Attention {
   // x: (batch, context, width). Returns the same shape.
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const;
   double kept_bytes(const MicrobatchShape& shape) const;
 

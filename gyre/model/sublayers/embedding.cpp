@@ -21,8 +21,8 @@ at::Tensor Embedding::backward_input(const WeightView&, const at::Tensor& grad, 
   return {};
 }
 
-void Embedding::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
-  embed_backward(kept.grad_output, kept.tokens, gradients[table_]);
+void Embedding::backward_weights(Kept& kept, const GradientSums& gradients) const {
+  embed_backward(kept.grad_output, kept.tokens, gradients.sum(table_));
   kept = {};
 }
 
@@ -34,9 +34,9 @@ void LearnedPositions::add_to(at::Tensor& x, const WeightView& weights, const La
   x.add_(weights[table_].narrow(0, first, x.size(1)));
 }
 
-void LearnedPositions::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+void LearnedPositions::backward_weights(Kept& kept, const GradientSums& gradients) const {
   const at::Tensor& grad = kept.grad_output;
-  at::Tensor& table = gradients[table_];
+  at::Tensor& table = gradients.sum(table_);
   table.narrow(0, 0, grad.size(1)).add_(at::sum(grad, {0}, /*keepdim=*/false, table.scalar_type()));
   kept = {};
 }

@@ -25,7 +25,7 @@ class Embedding {
   at::Tensor forward(const WeightView& weights, const at::Tensor& tokens, const LayerContext& context,
                      Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return 0; }
   bool decodes() const { return true; }
   double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * 8; }
@@ -50,7 +50,7 @@ class LearnedPositions {
   void add_to(at::Tensor& x, const WeightView& weights, const LayerContext& context) const;
   // The gradient by x is that by the sum.
   void backward_input(const at::Tensor& grad, Kept& kept) const { kept.grad_output = grad; }
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  void backward_weights(Kept& kept, const GradientSums& gradients) const;
 
  private:
   size_t table_;

@@ -35,9 +35,10 @@ at::Tensor Linear::backward_input(const WeightView& weights, const at::Tensor& g
   return linear_backward_input(grad, weights[weight_]);
 }
 
-void Linear::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
-  linear_backward_weight(kept.input, kept.grad_output, gradients[weight_]);
-  if (bias_) linear_backward_bias(kept.grad_output, gradients[*bias_]);
+void Linear::backward_weights(Kept& kept, const GradientSums& gradients) const {
+  const bool adds = gradients.holds(weight_);
+  linear_backward_weight(kept.input, kept.grad_output, gradients.receive(weight_), adds);
+  if (bias_) linear_backward_bias(kept.grad_output, gradients.sum(*bias_));
   kept = {};
 }
 

@@ -33,7 +33,7 @@ class Linear {
   // x: (..., in). Returns (..., out).
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return out_ * in_; }
   double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * in_ * shape.element_bytes; }
 

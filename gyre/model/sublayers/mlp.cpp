@@ -36,26 +36,27 @@ at::Tensor Mlp::forward(const WeightView& weights, const at::Tensor& x, const La
   kept.hidden = in_.forward(weights, x, context, kept.in);
   const at::Tensor activated =
       options_.gated ? gated_activate(kept.hidden, options_.activation) : activate(kept.hidden, options_.activation);
-  return out_.forward(weights, activated, context, kept.out);
+  at::Tensor y = out_.forward(weights, activated, context, kept.out);
+  kept.out.input.reset();  // the backward makes it anew of `hidden`: a third of what the MLP would keep
+  return y;
 }
 
 at::Tensor Mlp::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_activated = out_.backward_input(weights, grad, kept.out);
   const at::Tensor hidden = std::exchange(kept.hidden, {});
-  const at::Tensor grad_hidden = options_.gated ? gated_activate_backward(grad_activated, hidden, options_.activation)
-                                                : activate_backward(grad_activated, hidden, options_.activation);
-  return in_.backward_input(weights, grad_hidden, kept.in);
+  ActivationBackward of = options_.gated ? gated_activate_backward(grad_activated, hidden, options_.activation)
+                                         : activate_backward(grad_activated, hidden, options_.activation);
+  kept.out.input = std::move(of.output);
+  return in_.backward_input(weights, of.grad, kept.in);
 }
 
-void Mlp::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+void Mlp::backward_weights(Kept& kept, const GradientSums& gradients) const {
   in_.backward_weights(kept.in, gradients);
   out_.backward_weights(kept.out, gradients);
 }
 
 double Mlp::kept_bytes(const MicrobatchShape& shape) const {
-  return in_.kept_bytes(shape) +
-         shape.tokens() * layers() * static_cast<double>(options_.hidden) * shape.element_bytes +
-         out_.kept_bytes(shape);
+  return in_.kept_bytes(shape) + shape.tokens() * layers() * static_cast<double>(options_.hidden) * shape.element_bytes;
 }
 
 }  // namespace gyre

@@ -34,7 +34,7 @@ class Mlp {
   // x: (..., width). Returns the same shape.
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const;
+  void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return in_.cost() + out_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const;
 

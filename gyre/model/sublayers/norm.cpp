@@ -40,9 +40,9 @@ at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& gra
   return norm.input;
 }
 
-void Norm::backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
-  gradients[weight_].add_(kept.grad_weight);
-  if (bias_) gradients[*bias_].add_(kept.grad_bias);
+void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
+  gradients.add(weight_, kept.grad_weight);
+  if (bias_) gradients.add(*bias_, kept.grad_bias);
   kept = {};
 }
 

@@ -51,7 +51,7 @@ class Residual {
     return grad_x.add_(grad_sum);
   }
 
-  void backward_weights(Kept& kept, std::span<at::Tensor> gradients) const {
+  void backward_weights(Kept& kept, const GradientSums& gradients) const {
     norm_.backward_weights(kept.norm, gradients);
     branch_.backward_weights(kept.branch, gradients);
   }

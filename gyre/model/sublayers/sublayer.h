@@ -16,13 +16,14 @@
 #include <span>
 
 #include "gyre/model/sublayers/context.h"
+#include "gyre/tensors/gradient_sums.h"
 #include "gyre/tensors/weight_view.h"
 
 namespace gyre {
 
 template <typename T>
 concept Sublayer = requires(const T& part, const WeightView& weights, const at::Tensor& x, const LayerContext& context,
-                            typename T::Kept& kept, std::span<at::Tensor> gradients, const MicrobatchShape& shape) {
+                            typename T::Kept& kept, const GradientSums& gradients, const MicrobatchShape& shape) {
   { part.forward(weights, x, context, kept) } -> std::same_as<at::Tensor>;
   { part.backward_input(weights, x, kept) } -> std::same_as<at::Tensor>;
   { part.backward_weights(kept, gradients) } -> std::same_as<void>;

@@ -1,0 +1,34 @@
+// How attention goes through a head: by blocks of queries, each against the keys that it sees.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace gyre {
+
+// Queries of one block. Smaller ones skip more of what is not seen, and make smaller products.
+inline constexpr int64_t kQueries = 128;
+
+// Rows [first, first + rows) of a head's scores, and the keys that they see: [0, seen).
+struct AttentionBlock {
+  int64_t first = 0, rows = 0, seen = 0;
+};
+
+// From the last, which sees all keys, to the first.
+inline std::vector<AttentionBlock> attention_blocks(int64_t context, bool causal) {
+  std::vector<AttentionBlock> blocks;
+  for (int64_t first = (context - 1) / kQueries * kQueries; first >= 0; first -= kQueries) {
+    const int64_t rows = std::min(kQueries, context - first);
+    blocks.push_back({first, rows, causal ? first + rows : context});
+  }
+  return blocks;
+}
+
+// By which scores are multiplied. size: of a head.
+inline double attention_scale(int64_t size) {
+  return 1.0 / std::sqrt(static_cast<double>(size));
+}
+
+}  // namespace gyre

@@ -1,0 +1,91 @@
+#include "gyre/kernels/attention_rows.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "gyre/kernels/cpu_math.h"
+
+namespace gyre {
+namespace {
+
+GYRE_CPU_KERNEL void set_kernel(float* __restrict to, const c10::BFloat16* __restrict from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = cpu::load(from + i);
+}
+GYRE_CPU_KERNEL void add_kernel(float* __restrict to, const c10::BFloat16* __restrict from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] += cpu::load(from + i);
+}
+
+GYRE_CPU_KERNEL void round_kernel(const float* __restrict from, c10::BFloat16* __restrict to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) cpu::store(to + i, from[i]);
+}
+
+bool is_fast(const at::Tensor& sum, const at::Tensor& part) {
+  return cpu::is_plain(sum, at::kFloat) && cpu::is_plain(part, at::kBFloat16);
+}
+
+// kernel(of the sum, of the part, elements) for each head, whose visible keys lie together.
+template <typename Kernel>
+void for_heads(const at::Tensor& sum, const at::Tensor& part, Kernel kernel) {
+  auto* to = sum.data_ptr<float>();
+  const auto* from = part.data_ptr<c10::BFloat16>();
+  const int64_t stride = sum.size(1) * sum.size(2), count = part.size(1) * part.size(2);
+  for (int64_t head = 0; head < sum.size(0); ++head) kernel(to + head * stride, from + head * count, count);
+}
+
+bool has_whole_rows(const at::Tensor& x) {
+  return x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
+}
+
+}  // namespace
+
+void copy_head_rows(const at::Tensor& to, const at::Tensor& from) {
+  if (!has_whole_rows(to) || !has_whole_rows(from)) return portable::copy_head_rows(to, from);
+  const auto element = static_cast<int64_t>(to.element_size());
+  const auto bytes = static_cast<size_t>(to.size(3) * element);
+  auto* const to_bytes = static_cast<char*>(to.data_ptr());
+  const auto* const from_bytes = static_cast<const char*>(from.data_ptr());
+  for (int64_t i = 0; i < to.size(0); ++i) {
+    for (int64_t j = 0; j < to.size(1); ++j) {
+      char* row = to_bytes + (i * to.stride(0) + j * to.stride(1)) * element;
+      const char* source = from_bytes + (i * from.stride(0) + j * from.stride(1)) * element;
+      for (int64_t k = 0; k < to.size(2); ++k) {
+        std::memcpy(row, source, bytes);
+        row += to.stride(2) * element;
+        source += from.stride(2) * element;
+      }
+    }
+  }
+}
+
+void set_keys(const at::Tensor& sum, const at::Tensor& part) {
+  if (!is_fast(sum, part)) return portable::set_keys(sum, part);
+  for_heads(sum, part, [](float* to, const c10::BFloat16* from, int64_t count) { set_kernel(to, from, count); });
+}
+
+void add_keys(const at::Tensor& sum, const at::Tensor& part) {
+  if (!is_fast(sum, part)) return portable::add_keys(sum, part);
+  for_heads(sum, part, [](float* to, const c10::BFloat16* from, int64_t count) { add_kernel(to, from, count); });
+}
+
+void cpu::to_bf16(const float* from, c10::BFloat16* to, int64_t count) {
+  round_kernel(from, to, count);
+}
+
+namespace portable {
+
+void copy_head_rows(const at::Tensor& to, const at::Tensor& from) {
+  to.copy_(from);
+}
+
+void set_keys(const at::Tensor& sum, const at::Tensor& part) {
+  sum.narrow(1, 0, part.size(1)).copy_(part);
+}
+
+void add_keys(const at::Tensor& sum, const at::Tensor& part) {
+  sum.narrow(1, 0, part.size(1)).add_(part);
+}
+
+}  // namespace portable
+
+}  // namespace gyre

@@ -1,0 +1,28 @@
+// Copies and sums of heads' rows. They are short and lie apart, so that on the CPU ATen's iterators cost more than the
+// bytes do.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace gyre {
+
+// to = from: (outer, middle, rows, size) both, of one type, rows of `size` elements without gaps.
+void copy_head_rows(const at::Tensor& to, const at::Tensor& from);
+
+// sum[:, 0:seen] = part, or += part. sum: (heads, keys, size), fp32 or what part is; part: (heads, seen, size).
+void set_keys(const at::Tensor& sum, const at::Tensor& part);
+void add_keys(const at::Tensor& sum, const at::Tensor& part);
+
+namespace cpu {
+void to_bf16(const float* from, c10::BFloat16* to, int64_t count);
+}  // namespace cpu
+
+namespace portable {
+void copy_head_rows(const at::Tensor& to, const at::Tensor& from);
+void set_keys(const at::Tensor& sum, const at::Tensor& part);
+void add_keys(const at::Tensor& sum, const at::Tensor& part);
+}  // namespace portable
+
+}  // namespace gyre
