@@ -3,7 +3,6 @@
 //   executors_bench [STAGES] [UPDATES]
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <cstdlib>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tensors/host_memory.h"
 #include "support.h"
 
 namespace {
@@ -59,8 +59,7 @@ double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, i
 }  // namespace
 
 int main(int argc, char** argv) {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  const gyre::HostMemory memory;  // as the program does
   const int stages = argc > 1 ? std::atoi(argv[1]) : 2;
   const int64_t updates = argc > 2 ? std::atoll(argv[2]) : 40;
   for (const char* optimizer : {"adamw", "basis-rotation"}) {

@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include "gyre/optim/config.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/tensors/flat_buffer.h"
+#include "gyre/tensors/host_memory.h"
 #include "support.h"
 
 namespace {
@@ -122,8 +122,7 @@ std::vector<Method> methods(int64_t width) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  const gyre::HostMemory memory;  // as the program does
   at::set_num_threads(1);
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;

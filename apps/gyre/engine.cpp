@@ -1,7 +1,6 @@
 // gyre-engine: the commands that touch tensors.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,17 +10,11 @@
 #include "command.h"
 #include "gyre/core/process_limits.h"
 #include "gyre/core/text.h"
+#include "gyre/tensors/host_memory.h"
 #include "interrupts.h"
 #include "output.h"
 
 namespace {
-
-// Activations come and go at every microbatch. Left to itself the allocator maps and unmaps the large ones each time,
-// and the page faults cost more than the arithmetic; so large blocks stay in its own heap.
-void keep_large_blocks_in_the_heap() {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
-}
 
 // libtorch starts a pool of threads, and waits for ever for those that the system refuses it.
 void check_room_for_pool() {
@@ -64,7 +57,7 @@ namespace gyre::app {
 int run_engine(int argc, char** argv) {
   open_standard_streams();
   heed_hangup();
-  keep_large_blocks_in_the_heap();
+  const HostMemory memory;
   return run_command_line(argc, argv, add_commands, ::explain);
 }
 

@@ -8,7 +8,6 @@
 // segments whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -22,6 +21,7 @@
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tensors/host_memory.h"
 #include "support.h"
 #include "tiny20/breakdown.h"
 #include "tiny20/process.h"
@@ -264,8 +264,7 @@ void run(const Shape& shape, const Flags& flags) {
 }  // namespace gyre::bench
 
 int main(int argc, char** argv) {
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the program does
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  const gyre::HostMemory memory;  // as the program does
   gyre::bench::Shape shape;
   gyre::bench::Flags flags;
   CLI::App app("gyre over the roofline, and over PyTorch");

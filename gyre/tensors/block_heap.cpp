@@ -1,0 +1,87 @@
+#include "gyre/tensors/block_heap.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <iterator>
+
+namespace gyre {
+namespace {
+
+constexpr size_t kLine = 64;                // of a cache
+constexpr size_t kChunk = size_t{2} << 20;  // the system is asked for multiples of it
+
+size_t rounded_up(size_t bytes, size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+// The second quarter of a process's address space. Where the system begins from the top, as Linux does, nothing else
+// comes here, so that chunks touch each other; where it does not, it puts them elsewhere.
+BlockHeap::BlockHeap() : next_(reinterpret_cast<std::byte*>(uintptr_t{1} << 45)) {}
+
+BlockHeap::~BlockHeap() {
+  for (const auto& [chunk, bytes] : chunks_) munmap(chunk, bytes);
+}
+
+void* BlockHeap::take(size_t bytes) {
+  const size_t size = rounded_up(bytes, kLine);
+  auto found = by_size_.lower_bound({size, nullptr});
+  if (found == by_size_.end()) {
+    if (!grow(size)) return nullptr;
+    found = by_size_.lower_bound({size, nullptr});
+  }
+  const auto [room, piece] = *found;
+  remove(by_address_.find(piece));
+  if (room > size) add_free(piece + size, room - size);
+  return piece;
+}
+
+void BlockHeap::give_back(void* block, size_t bytes) {
+  add_free(static_cast<std::byte*>(block), rounded_up(bytes, kLine));
+}
+
+// By no more than is missing behind the last free piece: room that is there before it is needed would be taken by
+// smaller blocks, and a large one would then need more.
+bool BlockHeap::grow(size_t bytes) {
+  size_t missing = bytes;
+  if (!by_address_.empty()) {
+    const auto& [last, size] = *by_address_.rbegin();
+    if (last + size == next_) missing -= size;
+  }
+  const size_t size = rounded_up(missing, kChunk);
+  void* const chunk = mmap(next_, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (chunk == MAP_FAILED) return false;
+  const bool is_enough = chunk == next_ || size >= bytes;
+  chunks_.emplace(chunk, size);
+  held_ += size;
+  next_ = static_cast<std::byte*>(chunk) + size;
+  add_free(static_cast<std::byte*>(chunk), size);
+  return is_enough || grow(bytes);
+}
+
+void BlockHeap::remove(Pieces::iterator piece) {
+  by_size_.erase({piece->second, piece->first});
+  by_address_.erase(piece);
+}
+
+void BlockHeap::add_free(std::byte* piece, size_t bytes) {
+  const auto after = by_address_.lower_bound(piece);
+  if (after != by_address_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == piece) {
+      piece = before->first;
+      bytes += before->second;
+      remove(before);
+    }
+  }
+  if (after != by_address_.end() && piece + bytes == after->first) {
+    bytes += after->second;
+    remove(after);
+  }
+  by_address_.emplace(piece, bytes);
+  by_size_.emplace(bytes, piece);
+}
+
+}  // namespace gyre
