@@ -7,12 +7,25 @@
 
 namespace gyre::onednn {
 
+template <typename Description = dnnl::memory::desc>
+dnnl::memory::data_type type_of(const Description& description) {
+  if constexpr (requires { description.data_type(); }) {  // 2.x
+    return description.data_type();
+  } else {
+    return description.get_data_type();
+  }
+}
+// Whether a description is of nothing, as one made of no arguments is.
+inline bool is_nothing(const dnnl::memory::desc& description) {
+  return type_of(description) == dnnl::memory::data_type::undef;
+}
+
 // Matrices of a product; a bias with zero dimensions is none.
 template <typename Matmul = dnnl::matmul>
 typename Matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::memory::desc& source,
                                        const dnnl::memory::desc& weights, const dnnl::memory::desc& bias,
                                        const dnnl::memory::desc& result, const dnnl::primitive_attr& attributes = {}) {
-  const bool biased = bias.data_type() != dnnl::memory::data_type::undef;
+  const bool biased = !is_nothing(bias);
   if constexpr (requires { typename Matmul::desc; }) {  // 2.x
     const auto desc =
         biased ? typename Matmul::desc(source, weights, bias, result) : typename Matmul::desc(source, weights, result);

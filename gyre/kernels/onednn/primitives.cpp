@@ -39,7 +39,7 @@ struct Primitive {
   Primitive(const dnnl::engine& engine, dnnl::primitive made, const Names& names, const Descriptions& descriptions)
       : primitive(std::move(made)), scratch_bytes(static_cast<int64_t>(descriptions[kScratch].get_size())) {
     for (size_t i = 0; i < kOperands; ++i) {
-      if (i != kScratch && descriptions[i].data_type() == memory::data_type::undef) continue;
+      if (i != kScratch && is_nothing(descriptions[i])) continue;
       operands[i] = memory(descriptions[i], engine, nullptr);
       arguments.emplace(names[i], operands[i]);
     }
