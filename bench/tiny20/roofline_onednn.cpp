@@ -40,7 +40,7 @@ class Product {
       memory buffer(desc, engine);
       const size_t bytes = desc.get_size();
       at::Tensor ones = onednn::type_of(desc) == kBf16 ? at::ones({static_cast<int64_t>(bytes / 2)}, at::kBFloat16)
-                                                  : at::ones({static_cast<int64_t>(bytes / 4)}, at::kFloat);
+                                                       : at::ones({static_cast<int64_t>(bytes / 4)}, at::kFloat);
       buffer.set_data_handle(ones.data_ptr());
       owned_.push_back(std::move(ones));
       arguments_.emplace(argument, std::move(buffer));

@@ -60,6 +60,10 @@ std::string bf16_products() {
   return onednn::description();
 }
 
+bool has_fast_bf16_products() {
+  return onednn::serves_cpu();
+}
+
 namespace portable {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {

@@ -19,6 +19,8 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
 
 // What makes bf16 products on this CPU: "oneDNN 2.6.3 (AVX-512)".
 std::string bf16_products();
+// Whether it has instructions for them and oneDNN to use these; libtorch's products are slower.
+bool has_fast_bf16_products();
 
 namespace portable {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);

@@ -6,6 +6,7 @@
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/text.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
 
@@ -133,6 +134,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text += updates_line(config, dataset);
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
+  if (config.run.precision == "bf16" && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);

@@ -62,6 +62,10 @@ bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   return true;
 }
 
+bool serves_cpu() {
+  return cpu_has_bf16();
+}
+
 std::string description() {
   const dnnl_version_t* version = dnnl_version();
   if (!cpu_has_bf16()) return "libtorch (this CPU has no instructions for bf16, or oneDNN is told not to use them)";

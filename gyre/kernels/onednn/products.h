@@ -16,6 +16,8 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
 // weight_gradient (out, in), fp32, += grad^T x, or = where it does not add. False: it cannot.
 bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds);
 
+// Whether it can, on this CPU.
+bool serves_cpu();
 // "oneDNN 2.6.3 (AVX-512)", or "libtorch" and why.
 std::string description();
 

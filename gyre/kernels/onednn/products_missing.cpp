@@ -15,6 +15,10 @@ bool linear_backward_weight(const at::Tensor&, const at::Tensor&, at::Tensor&, b
   return false;
 }
 
+bool serves_cpu() {
+  return false;
+}
+
 std::string description() {
   return "libtorch (built without oneDNN)";
 }

@@ -1,0 +1,20 @@
+# A CPU without instructions for bf16, as oneDNN may be told that this one is: runs say so once, train to nearly the
+# same losses, and the executors still agree to the bit.
+source "$(dirname "$0")/common.sh"
+
+train() {
+  "$gyre" train run.toml --out "$1" --set run.updates=40 --set pipeline.executor="$2" >"$1.out" 2>&1 || fail "training $1"
+}
+train with threads
+export ONEDNN_MAX_CPU_ISA=AVX512_CORE
+"$gyre" info --json >info.json || fail "info"
+grep -qF '"bf16_products":"libtorch (' info.json || fail "info does not say who makes bf16 products: $(cat info.json)"
+train without threads
+train replayed replay
+[ "$(grep -c 'bf16 by libtorch (' without.out)" -eq 1 ] || fail "not said once: $(cat without.out)"
+
+same=checkpoints/step-00000040
+same_tensors "without/$same" "replayed/$same" "threads and replay without instructions"
+last() { grep '"event":"step"' "$1/metrics.jsonl" | tail -n 1 | sed -E 's/.*"loss":([0-9.]+).*/\1/'; }
+awk -v a="$(last with)" -v b="$(last without)" 'BEGIN { exit !(a > 0 && (a - b) / a < 0.02 && (b - a) / a < 0.02) }' ||
+  fail "losses are $(last with) and $(last without)"
