@@ -1,17 +1,23 @@
 // What basis rotation costs: tokens per second of training with it over those with AdamW, as tokens per update grow.
 // One transformer block stands for the model (embedding and head, which are not rotated, would only flatter the ratio).
-//   rotation_bench [WIDTH] [ROUNDS]
+//   rotation_bench [WIDTH] [ROUNDS] [parts]
 // Forward and backward of one microbatch, AdamW's update and a whole cycle of rotation's updates with its refresh are
-// measured in turn, ROUNDS times; an iteration of n tokens is n / microbatch passes and one update. A refresh in the
-// background needs passes to run beside: there iterations of 4096 tokens are measured, less the pass.
+// measured in turn, ROUNDS times; an iteration of n tokens is n / microbatch passes and one update. Times are the
+// thread's processor time, which other programs disturb less. A refresh in the background needs passes to run beside:
+// there iterations of 4096 tokens are measured, less the pass.
+//   parts: then what the parts of each method's update take
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "gyre/model/gpt.h"
@@ -32,11 +38,49 @@ using bench::median;
 constexpr int64_t kContext = 512;
 constexpr int64_t kTokens[] = {1024, 4096, 16384, 65536, 131072};
 
-double seconds_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+double seconds_of(const std::function<void()>& work) {
+  const double start = thread_seconds();
+  work();
+  return thread_seconds() - start;
+}
+
+// Processor seconds of basis rotation's parts, which name themselves to libtorch's profiler, while one of it lives.
+class Parts {
+ public:
+  Parts() {
+    seconds().clear();
+    at::addGlobalCallback(at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::USER_SCOPE}));
+  }
+  ~Parts() { at::clearGlobalCallbacks(); }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  // By name. Callbacks are plain functions, so what they reach is static.
+  static std::map<std::string, double>& seconds() {
+    static std::map<std::string, double> seconds;
+    return seconds;
+  }
+
+ private:
+  static constexpr std::string_view kPrefix = "gyre::rotation_";
+  struct Start final : at::ObserverContext {
+    double at = thread_seconds();
+  };
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {
+    return std::string_view(function.name()).starts_with(kPrefix) ? std::make_unique<Start>() : nullptr;
+  }
+  static void end(const at::RecordFunction& function, at::ObserverContext* context) {
+    if (context == nullptr) return;
+    const double taken = thread_seconds() - static_cast<Start*>(context)->at;
+    seconds()[function.name() + kPrefix.size()] += taken;
+  }
+};
 
 class Block {
  public:
@@ -74,6 +118,7 @@ class Block {
     gpt.width = width;
     gpt.heads = width / 64;
     gpt.context = kContext;
+    gpt.vocabulary = 256;  // of the embedding and the head, which are left out
     const Layers all = build_gpt(gpt);
     return {all[1]};
   }
@@ -88,6 +133,7 @@ struct Method {
   std::unique_ptr<Optimizer> optimizer = nullptr;
   int64_t updates = 0;
   std::vector<double> seconds = {};  // per update
+  int64_t cycle() const { return config.own.get<Rotation>().interval; }
 };
 
 std::vector<Method> methods(int64_t width) {
@@ -119,6 +165,25 @@ std::vector<Method> methods(int64_t width) {
   return all;
 }
 
+// A cycle of each method's updates by parts, once.
+void print_parts(Block& block, std::vector<Method>& methods) {
+  fmt::print("\nparts of an update, ms (means of a cycle)\n");
+  for (Method& method : methods) {
+    const Parts parts;
+    const double whole = seconds_of([&] {
+      for (int64_t i = 0; i < method.cycle(); ++i) block.update(*method.optimizer, ++method.updates);
+    });
+    const double scale = 1e3 / static_cast<double>(method.cycle());
+    double known = 0;
+    fmt::print("{:<28}", method.name);
+    for (const auto& [part, seconds] : Parts::seconds()) {
+      fmt::print(" {} {:.2f},", part, scale * seconds);
+      known += seconds;
+    }
+    fmt::print(" the rest {:.2f}; in all {:.2f}\n", scale * (whole - known), scale * whole);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,7 +199,7 @@ int main(int argc, char** argv) {
     const double one = seconds_of([&] { block.pass(1024); });
     const double four = seconds_of([&] { block.pass(4096); });
     for (Method& method : all) {
-      const int64_t cycle = method.config.own.get<Rotation>().interval;
+      const int64_t cycle = method.cycle();
       const bool beside = method.config.own.get<Rotation>().refresh_lag > 0;
       const double all_updates = seconds_of([&] {
         for (int64_t i = 0; i < cycle; ++i) {
@@ -161,4 +226,5 @@ int main(int argc, char** argv) {
     }
     fmt::print("\n");
   }
+  if (argc > 3 && std::string_view(argv[3]) == "parts") print_parts(block, all);
 }

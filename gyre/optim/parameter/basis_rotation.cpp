@@ -9,6 +9,7 @@
 #include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/state.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
@@ -112,9 +113,21 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
     second.copy_(v);
     return;
   }
-  const at::Tensor rotated = to_rotated(bf16_.turning ? rounded : gradient).to(at::kFloat).contiguous();
-  adam_direction(rotated, exp_avg_, exp_avg_sq_, factors);
-  subtract_scaled(weight, from_rotated(rotated), context.learning_rate, 1 - decay);
+  at::Tensor rotated;
+  {
+    const ProfileScope scope("gyre::rotation_turning");
+    rotated = to_rotated(bf16_.turning ? rounded : gradient).to(at::kFloat).contiguous();
+  }
+  {
+    const ProfileScope scope("gyre::rotation_adam");
+    adam_direction(rotated, exp_avg_, exp_avg_sq_, factors);
+  }
+  at::Tensor direction;
+  {
+    const ProfileScope scope("gyre::rotation_turning");
+    direction = from_rotated(rotated);
+  }
+  subtract_scaled(weight, direction, context.learning_rate, 1 - decay);
   if (ahead_.defined()) {
     const double distance = static_cast<double>(context.delay) * context.learning_rate;
     ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
@@ -146,6 +159,7 @@ at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
 
 void RotatedMatrix::accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update) {
   if (!keeps_covariance_ || update % config.covariance_every != 0) return;
+  const ProfileScope scope("gyre::rotation_covariances");
   const double beta = std::pow(covariance_beta(config), static_cast<double>(config.covariance_every));
   if (left_) left_->accumulate(gradient, 0, beta);
   if (right_) right_->accumulate(gradient, 1, beta);
@@ -206,11 +220,13 @@ at::Tensor RotatedMatrix::has_drifted(const Covariances& of, const RotationConfi
 }
 
 void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_background, const at::Tensor& wanted) {
+  const ProfileScope scope("gyre::rotation_refresh");
   if (left_) left_->prepare(of.left, kept, in_background, wanted);
   if (right_) right_->prepare(of.right, kept, in_background, wanted);
 }
 
 void RotatedMatrix::take(const RotationConfig& config) {
+  const ProfileScope scope("gyre::rotation_moments");
   const at::Tensor momentum = from_rotated(exp_avg_);
   at::Tensor variances = exp_avg_sq_;
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
