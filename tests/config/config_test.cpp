@@ -49,7 +49,7 @@ TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
 std::string another(const std::string& key) {
   const std::map<std::string, std::string> given = {{"optimizer.betas", "[0.8, 0.9]"},
                                                     {"optimizer.basis-rotation.refresh_lag", "2"},
-                                                    {"optimizer.basis-rotation.covariance_every", "2"}};
+                                                    {"optimizer.basis-rotation.covariance_every", "3"}};
   if (given.contains(key)) return given.at(key);
   const size_t dot = key.rfind('.');
   const nlohmann::ordered_json defaults = to_json(Config());

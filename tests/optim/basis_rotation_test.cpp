@@ -231,7 +231,8 @@ TEST(BasisRotation, LooksAheadAlongTheDirectionsOfLeastCurvature) {
 }
 
 // An exact basis of a gradient whose covariances have eigenvalues over `span`, refreshed once with what that gradient
-// says: how many of the columns turned away. bf16 everywhere: 16% at 1e4, 45% at 1e6.
+// says: how many of the columns turned away. They may change places: at 1e6 the rounding of a gradient to bf16 moves
+// eigenvalues that are 5% apart past each other.
 int64_t columns_lost(const OptimizerConfig& config, double span) {
   at::manual_seed(17);
   constexpr int64_t kSize = 256;
@@ -244,7 +245,7 @@ int64_t columns_lost(const OptimizerConfig& config, double span) {
                   context_of(rotation(config).interval, 1e-3));
   const NamedTensors state = optimizer->state();
   const auto lost = [](const at::Tensor& before, const at::Tensor& after) {
-    return (before * after).sum(0).abs().lt(0.9).sum().item<int64_t>();
+    return before.t().mm(after).abs().amax(1).lt(0.9).sum().item<int64_t>();
   };
   return lost(u, state.at("w/left_basis")) + lost(v, state.at("w/right_basis"));
 }
@@ -252,12 +253,9 @@ int64_t columns_lost(const OptimizerConfig& config, double span) {
 TEST(BasisRotation, ARefreshKeepsAnExactBasis) {
   for (const double span : {1e4, 1e6}) {
     EXPECT_EQ(columns_lost(config_of("basis-rotation"), span), 0) << span;
-    for (const char* which : {"covariance", "iteration"}) {
-      OptimizerConfig config = config_of("basis-rotation");
-      (which == std::string("covariance") ? rotation(config).covariance_products
-                                          : rotation(config).iteration_products) = "bf16";
-      EXPECT_GT(columns_lost(config, span), 10) << which << " " << span << ": why these are fp32";
-    }
+    OptimizerConfig config = config_of("basis-rotation");
+    rotation(config).iteration_products = "bf16";
+    EXPECT_GT(columns_lost(config, span), 10) << span << ": why these are fp32";
   }
 }
 
@@ -267,6 +265,7 @@ TEST(BasisRotation, CovariancesHaveAMemoryOfTheirOwn) {
   for (const double beta : {0.0, 0.5}) {
     OptimizerConfig config = config_of("basis-rotation");
     config.beta2 = 0.9;
+    rotation(config).covariance_every = 1;
     rotation(config).covariance_beta = beta;
     auto optimizer = make_optimizer(config, {matrix("w", 4, 4, true)});
     optimizer->step(std::vector<at::Tensor>{at::zeros({4, 4})}, std::vector<at::Tensor>{g.clone()},

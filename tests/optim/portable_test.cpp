@@ -12,6 +12,7 @@
 #include "gyre/optim/finite_step.h"
 #include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
+#include "gyre/optim/parameter/rotation_products.h"
 
 namespace gyre {
 namespace {
@@ -69,12 +70,48 @@ TEST(Portable, SumsOfTwoTypes) {
   }
 }
 
+TEST(Portable, DifferencesOfTwoTypes) {
+  at::manual_seed(34);
+  for (const auto a : {at::kFloat, at::kBFloat16}) {
+    for (const auto b : {at::kFloat, at::kBFloat16}) {
+      const Tensors tensors = {at::zeros({19, 40}), at::randn({19, 21}).to(a), at::randn({19, 30}).to(b)};
+      const auto difference = [](const auto& kernel) {
+        return [&](const Tensors& in) { kernel(in[0].narrow(1, 7, 21), in[1], in[2].narrow(1, 3, 21)); };
+      };
+      expect_same_values(tensors, difference(set_difference), difference(portable::set_difference));
+      difference(set_difference)(tensors);
+      EXPECT_EQ(tensors[0].narrow(1, 0, 7).abs().max().item<double>(), 0) << "beside it";
+    }
+  }
+}
+
+// Products of a type whose factors lie in every way; some are too small for bf16.
+TEST(Portable, ProductsInFp32OfRoundedFactors) {
+  at::manual_seed(35);
+  for (const int64_t k : {8, 200}) {
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor a = at::randn({kBf16From, k}).to(type), b = at::randn({k, kBf16From + 3}).to(type);
+      for (const bool turned : {false, true}) {
+        const at::Tensor left = turned ? a.t().contiguous().t() : a, right = turned ? b.t().contiguous().t() : b;
+        for (const bool bf16 : {false, true}) {
+          const at::Tensor found = product_in_fp32(left, right, bf16);
+          EXPECT_EQ(found.scalar_type(), at::kFloat);
+          const at::Tensor expected = portable::product_in_fp32(left, right, bf16);
+          EXPECT_TRUE(at::allclose(found, expected, 1e-5, 1e-4));
+          const double off = (product_in_either(left, right, bf16).to(at::kFloat) - expected).norm().item<double>();
+          EXPECT_LT(off, 0.01 * expected.norm().item<double>());
+        }
+      }
+    }
+  }
+}
+
 TEST(Portable, RoundingToBf16IsEqualToTheBit) {
   at::manual_seed(33);
   // A tie to either side, and what rounds up to infinity.
   const at::Tensor edges = at::tensor({1.00390625f, 1.01171875f, -3.4e38f, 3.4e38f, 0.0f, -0.0f});
   const at::Tensor values = at::cat({at::randn({24}), edges}).view({5, 6});
-  for (const at::Tensor& x : {values, values.t(), values.slice(1, 0, 6, 2)}) {
+  for (const at::Tensor& x : {values, values.t(), values.narrow(1, 1, 4), values.slice(1, 0, 6, 2)}) {
     EXPECT_TRUE(to_bf16(x).equal(portable::to_bf16(x)));
     EXPECT_EQ(to_bf16(x).strides(), x.is_non_overlapping_and_dense() ? x.strides() : x.contiguous().strides());
   }

@@ -118,5 +118,28 @@ TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
   EXPECT_GT(strong.t().mm(basis.vectors()).norm().item<double>(), std::sqrt(3) * 0.999);
 }
 
+// Turned along its other side first, a matrix has the same covariance.
+TEST(RotationBasis, ASketchTakesInWhatItTurns) {
+  at::manual_seed(12);
+  RotationBasisOptions options;
+  options.rank = 3;
+  RotationBasis apart(10, options, at::kCPU), together(10, options, at::kCPU);
+  const at::Tensor x = at::randn({10, 6}), y = at::randn({10, 6}), turn = random_orthogonal(6);
+  for (RotationBasis* basis : {&apart, &together}) {
+    EXPECT_FALSE(basis->accumulates_as_it_turns()) << "it is not ready";
+    basis->accumulate(x, 0, 0.5);
+    refresh(*basis);
+    EXPECT_TRUE(basis->accumulates_as_it_turns());
+  }
+  const at::Tensor before = apart.covariance().clone();
+  for (const int64_t side : {0, 1}) {
+    apart.accumulate(y, 0, 0.5);
+    const at::Tensor turned = y.mm(turn), of_side = side == 0 ? turned : turned.t().contiguous();
+    EXPECT_TRUE(together.to_and_accumulate(of_side, side, 0.5).equal(together.to(of_side, side)));
+    EXPECT_TRUE(together.covariance().allclose(apart.covariance(), 1e-4, 1e-5)) << side;
+    EXPECT_FALSE(together.covariance().allclose(before, 1e-2, 1e-2));
+  }
+}
+
 }  // namespace
 }  // namespace gyre

@@ -100,7 +100,14 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
   // Converted once for all products that want it so.
   const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
   const at::Tensor rounded = large && (bf16_.turning || bf16_.covariance) ? to_bf16(gradient) : gradient;
-  accumulate(bf16_.covariance ? rounded : gradient, config, context.update);
+  const std::optional<double> beta = beta_of(config, context.update);
+  LaterAccumulation later;
+  {
+    const ProfileScope scope("gyre::rotation_covariances");
+    const at::Tensor& x = bf16_.covariance ? rounded : gradient;
+    if (accumulate(left_, x, 0, beta)) later.left = beta;
+    if (accumulate(right_, x, 1, beta)) later.right = beta;
+  }
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
@@ -116,7 +123,7 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
   at::Tensor rotated;
   {
     const ProfileScope scope("gyre::rotation_turning");
-    rotated = to_rotated(bf16_.turning ? rounded : gradient).to(at::kFloat).contiguous();
+    rotated = to_rotated(bf16_.turning ? rounded : gradient, later).to(at::kFloat).contiguous();
   }
   {
     const ProfileScope scope("gyre::rotation_adam");
@@ -147,22 +154,37 @@ at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, doubl
   return direction;
 }
 
-at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x) const {
-  const at::Tensor turned = left_ ? left_->to(x, 0) : x;
-  return right_ ? right_->to(turned, 1) : turned;
+// A sketch makes a matrix larger, so it comes last; and a product with a transpose is had in fp32, which the left
+// side's is. The other side's turn leaves the covariance of a sketch as it is.
+at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x, const LaterAccumulation& later) {
+  const auto turned = [](std::optional<RotationBasis>& basis, const at::Tensor& y, int64_t side,
+                         std::optional<double> beta) {
+    if (!basis) return y;
+    return beta ? basis->to_and_accumulate(y, side, *beta) : basis->to(y, side);
+  };
+  const auto left = [&](const at::Tensor& y) { return turned(left_, y, 0, later.left); };
+  const auto right = [&](const at::Tensor& y) { return turned(right_, y, 1, later.right); };
+  return right_ && right_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
 at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
-  const at::Tensor turned = left_ ? left_->from(x, 0) : x;
-  return right_ ? right_->from(turned, 1) : turned;
+  const auto left = [&](const at::Tensor& y) { return left_ ? left_->from(y, 0) : y; };
+  const auto right = [&](const at::Tensor& y) { return right_ ? right_->from(y, 1) : y; };
+  return left_ && left_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
-void RotatedMatrix::accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update) {
-  if (!keeps_covariance_ || update % config.covariance_every != 0) return;
-  const ProfileScope scope("gyre::rotation_covariances");
-  const double beta = std::pow(covariance_beta(config), static_cast<double>(config.covariance_every));
-  if (left_) left_->accumulate(gradient, 0, beta);
-  if (right_) right_->accumulate(gradient, 1, beta);
+std::optional<double> RotatedMatrix::beta_of(const RotationConfig& config, int64_t update) const {
+  const int64_t every = std::min(config.covariance_every, config.interval);
+  if (!keeps_covariance_ || update % every != 0) return {};
+  return std::pow(covariance_beta(config), static_cast<double>(every));
+}
+
+bool RotatedMatrix::accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
+                               std::optional<double> beta) {
+  if (!basis || !beta) return false;
+  if (basis->accumulates_as_it_turns()) return true;
+  basis->accumulate(gradient, side, *beta);
+  return false;
 }
 
 RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const RotationConfig& config) const {
@@ -231,7 +253,7 @@ void RotatedMatrix::take(const RotationConfig& config) {
   at::Tensor variances = exp_avg_sq_;
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
   if (right_) variances = right_->carry_variances(variances, 1, right_->take(config.transport));
-  exp_avg_.copy_(to_rotated(momentum));
+  exp_avg_.copy_(to_rotated(momentum, {}));
   exp_avg_sq_.copy_(variances);
 }
 

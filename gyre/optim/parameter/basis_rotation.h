@@ -35,7 +35,9 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 // (P-1) / 2); "adaptive" looks every f updates and refreshes when
 // the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
 // decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
-// `covariance_every` = k takes every k-th gradient into L and R, with bc^k.
+// `covariance_every` = k takes every k-th gradient into L and R, with bc^k; `interval` is the most. A sketch's
+// covariance takes it in while it is turned, which saves half of the products, so that a refresh in the same update
+// does not know it yet.
 //
 // With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
 // last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
@@ -52,7 +54,11 @@ class RotatedMatrix {
   static double state_bytes(const RotationConfig& config, int64_t rows, int64_t columns);
 
  private:
-  void accumulate(const at::Tensor& gradient, const RotationConfig& config, int64_t update);
+  // What the covariances keep of themselves in this update; none: its gradient is not one that they take in.
+  std::optional<double> beta_of(const RotationConfig& config, int64_t update) const;
+  // Whether it is left to the turning of the gradient.
+  static bool accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
+                         std::optional<double> beta);
   void refresh_if_due(const at::Tensor& gradient, const RotationConfig& config, const UpdateContext& context);
   int64_t refresh_interval(const RotationConfig& config, const UpdateContext& context) const;
   // Whether the coordinates are still the matrix's own, plain AdamW's.
@@ -62,8 +68,12 @@ class RotatedMatrix {
   // `direction` (rotated coordinates) with the directions that are not looked ahead along set to 0; changes it in
   // place.
   at::Tensor of_little_curvature(const at::Tensor& direction, double share) const;
+  // The sketches whose covariances take x in while it is turned, and what these keep.
+  struct LaterAccumulation {
+    std::optional<double> left, right;
+  };
   // T_left x T_right^T, and back.
-  at::Tensor to_rotated(const at::Tensor& x) const;
+  at::Tensor to_rotated(const at::Tensor& x, const LaterAccumulation& later);
   at::Tensor from_rotated(const at::Tensor& x) const;
 
   // What the sides' bases are made of: L and R, or M M^T and M^T M.

@@ -23,6 +23,54 @@ GYRE_CPU_KERNEL void convert(c10::BFloat16* __restrict y, const float* __restric
   for (int64_t i = 0; i < count; ++i) cpu::store(y + i, x[i]);
 }
 
+template <typename A, typename B>
+GYRE_INLINE void subtract(float* __restrict y, const A* __restrict a, const B* __restrict b, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = cpu::load(a + i) - cpu::load(b + i);
+}
+GYRE_CPU_KERNEL void subtract_row(float* y, const float* a, const float* b, int64_t count) {
+  subtract(y, a, b, count);
+}
+GYRE_CPU_KERNEL void subtract_row(float* y, const float* a, const c10::BFloat16* b, int64_t count) {
+  subtract(y, a, b, count);
+}
+GYRE_CPU_KERNEL void subtract_row(float* y, const c10::BFloat16* a, const float* b, int64_t count) {
+  subtract(y, a, b, count);
+}
+GYRE_CPU_KERNEL void subtract_row(float* y, const c10::BFloat16* a, const c10::BFloat16* b, int64_t count) {
+  subtract(y, a, b, count);
+}
+
+bool has_plain_rows(const at::Tensor& x) {
+  return x.is_cpu() && x.dim() == 2 && x.stride(1) == 1;
+}
+
+template <typename A, typename B>
+void subtract_rows(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
+  for (int64_t row = 0; row < y.size(0); ++row) {
+    subtract_row(y.data_ptr<float>() + row * y.stride(0), a.data_ptr<A>() + row * a.stride(0),
+                 b.data_ptr<B>() + row * b.stride(0), y.size(1));
+  }
+}
+
+template <typename A>
+bool subtract_rows(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
+  if (b.scalar_type() == at::kFloat) {
+    subtract_rows<A, float>(y, a, b);
+  } else if (b.scalar_type() == at::kBFloat16) {
+    subtract_rows<A, c10::BFloat16>(y, a, b);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Whether a loop did it.
+bool subtracted(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
+  if (!has_plain_rows(y) || !has_plain_rows(a) || !has_plain_rows(b) || y.scalar_type() != at::kFloat) return false;
+  if (a.scalar_type() == at::kFloat) return subtract_rows<float>(y, a, b);
+  return a.scalar_type() == at::kBFloat16 && subtract_rows<c10::BFloat16>(y, a, b);
+}
+
 // Whether a loop did it.
 bool combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
   if (!cpu::is_plain(y, at::kFloat)) return false;
@@ -52,11 +100,22 @@ void portable::subtract_scaled(const at::Tensor& w, const at::Tensor& x, double 
   w.mul_(keep).sub_(x, rate);
 }
 
+void portable::set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
+  y.copy_(a.to(at::kFloat) - b.to(at::kFloat));
+}
+
 at::Tensor to_bf16(const at::Tensor& x) {
   if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_bf16(x.t()).t();
-  if (!cpu::is_plain(x, at::kFloat)) return portable::to_bf16(x);
+  const bool plain = cpu::is_plain(x, at::kFloat);
+  if (!plain && (!has_plain_rows(x) || x.scalar_type() != at::kFloat)) return portable::to_bf16(x);
   at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
-  convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
+  if (plain) {
+    convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
+    return rounded;
+  }
+  for (int64_t row = 0; row < x.size(0); ++row) {  // a part of another
+    convert(rounded.data_ptr<c10::BFloat16>() + row * x.size(1), x.data_ptr<float>() + row * x.stride(0), x.size(1));
+  }
   return rounded;
 }
 
@@ -66,6 +125,10 @@ void average_into(const at::Tensor& average, const at::Tensor& x, double beta) {
 
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep) {
   if (!combine(w, x, keep, -rate)) portable::subtract_scaled(w, x, rate, keep);
+}
+
+void set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
+  if (!subtracted(y, a, b)) portable::set_difference(y, a, b);
 }
 
 }  // namespace gyre

@@ -11,11 +11,14 @@ at::Tensor to_bf16(const at::Tensor& x);
 void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
 // w <- keep w - rate x. w: fp32; x: fp32 or bf16, same shape.
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);
+// y <- a - b. y: fp32 matrix, may be a part of another; a, b: fp32 or bf16, same shape.
+void set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b);
 
 namespace portable {
 at::Tensor to_bf16(const at::Tensor& x);
 void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);
+void set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b);
 }  // namespace portable
 
 }  // namespace gyre

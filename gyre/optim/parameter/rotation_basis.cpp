@@ -8,6 +8,7 @@
 #include <limits>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "gyre/core/random.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
@@ -44,13 +45,6 @@ at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) 
   return orthonormalised(values).q.to(device);
 }
 
-// a b, with `bf16` in bf16 where that is faster; the result then is bf16 too.
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  const bool large = std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
-  if (bf16 && large) return at::mm(to_bf16(a), to_bf16(b));
-  return at::mm(a.to(at::kFloat), b.to(at::kFloat));
-}
-
 // The trace of a square matrix, 0-dim. Not every device has one of its own.
 at::Tensor diagonal_sum(const at::Tensor& matrix) {
   return matrix.is_cpu() ? matrix.trace() : matrix.diagonal().sum();
@@ -66,6 +60,11 @@ at::Tensor reordered(const at::Tensor& x, int64_t side, const at::Tensor& order)
 // a x for side 0, x a^T for side 1.
 at::Tensor applied(const at::Tensor& a, const at::Tensor& x, int64_t side, bool bf16) {
   return side == 0 ? product(a, x, bf16) : product(x, a.t(), bf16);
+}
+
+// The same for a transpose, a^T x or x a.
+at::Tensor applied_transpose(const at::Tensor& a, const at::Tensor& x, int64_t side, bool bf16) {
+  return side == 0 ? product_in_either(a.t(), x, bf16) : product(x, a, bf16);
 }
 
 }  // namespace
@@ -105,15 +104,34 @@ const at::Tensor& RotationBasis::operand(int64_t other) const {
 }
 
 at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
-  if (!is_sketch()) return ready_ ? applied(operand(x.size(1 - side)).t(), x, side, options_.bf16.turning) : x;
-  const at::Tensor exact = x.to(at::kFloat);
+  at::Tensor held;
+  return to(x, side, held);
+}
+
+at::Tensor RotationBasis::to_and_accumulate(const at::Tensor& x, int64_t side, double beta) {
+  at::Tensor held;
+  const at::Tensor result = to(x, side, held);
+  const bool bf16 = options_.bf16.covariance;
+  average_into(covariance_, side == 0 ? product_in_fp32(x, held.t(), bf16) : product_in_fp32(x.t(), held, bf16), beta);
+  return result;
+}
+
+at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side, at::Tensor& held) const {
+  const at::Tensor& vectors = operand(x.size(1 - side));
+  if (!is_sketch()) return ready_ ? applied_transpose(vectors, x, side, options_.bf16.turning) : x;
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes[static_cast<size_t>(side)] = coordinates();
+  at::Tensor result = at::empty(sizes, x.options().dtype(at::kFloat));
+  const at::Tensor first = result.narrow(side, 0, options_.rank);
   if (!ready_) {
-    return at::constant_pad_nd(exact,
-                               side == 0 ? at::IntArrayRef{0, 0, options_.rank, 0} : at::IntArrayRef{options_.rank, 0});
+    first.zero_();
+    rest(result, side).copy_(x);
+    return result;
   }
-  const at::Tensor& y = operand(x.size(1 - side));
-  const at::Tensor held = applied(y.t(), x, side, options_.bf16.turning);
-  return at::cat({held.to(at::kFloat), exact - applied(y, held, side, options_.bf16.turning)}, side);
+  held = applied_transpose(vectors, x, side, options_.bf16.turning);
+  first.copy_(held);
+  set_difference(rest(result, side), x, applied(vectors, held, side, options_.bf16.turning));
+  return result;
 }
 
 at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
@@ -123,18 +141,25 @@ at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
 at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
   const at::Tensor& vectors = operand(y.size(1 - side));
   if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.bf16.turning) : y;
-  const at::Tensor others = rest(y, side).to(at::kFloat);
-  if (!ready_) return others;
-  const at::Tensor held = y.narrow(side, 0, options_.rank) - applied(vectors.t(), others, side, options_.bf16.turning);
-  return others + applied(vectors, held, side, options_.bf16.turning);
+  const at::Tensor others = rest(y, side);
+  if (!ready_) return others.to(at::kFloat);
+  // Rounded once, for both that want it so.
+  const at::Tensor outside = vectors.scalar_type() == at::kBFloat16 ? to_bf16(others) : others;
+  const at::Tensor first = y.narrow(side, 0, options_.rank);
+  const at::Tensor held = at::empty(first.sizes(), y.options().dtype(at::kFloat));
+  set_difference(held, first, applied_transpose(vectors, outside, side, options_.bf16.turning));
+  return applied(vectors, held, side, options_.bf16.turning).add_(outside);
 }
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
   const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
-  if (!is_sketch()) return product(across, across.t(), options_.bf16.covariance);
+  if (!is_sketch()) {
+    const at::Tensor rows = across.t().contiguous();  // copied once for both factors
+    return product_in_fp32(rows.t(), rows, options_.bf16.covariance);
+  }
   const at::Tensor& held = options_.bf16.covariance ? operand(across.size(1)) : vectors_;
   const at::Tensor& y = ready_ ? held : probe_;
-  return product(across, product(across.t(), y, options_.bf16.covariance), options_.bf16.covariance);
+  return product_in_fp32(across, product(across.t(), y, options_.bf16.covariance), options_.bf16.covariance);
 }
 
 void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
@@ -228,7 +253,8 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
     const at::Tensor& old = ready_ ? vectors_ : probe_;
-    covariance_.copy_(at::mm(covariance_, at::mm(old.t(), next.vectors)));
+    const at::Tensor turned = product_in_fp32(old.t(), next.vectors, options_.bf16.covariance);
+    covariance_.copy_(product_in_fp32(covariance_, turned, options_.bf16.covariance));
   }
   set_vectors(next.vectors);
   if (eigenvalues_.defined()) eigenvalues_.copy_(next.eigenvalues);

@@ -7,12 +7,10 @@
 #include <future>
 #include <string>
 
+#include "gyre/optim/parameter/rotation_products.h"
 #include "gyre/tensors/parameter.h"
 
 namespace gyre {
-
-// Products in bf16 are faster from so many rows and columns on.
-inline constexpr int64_t kBf16From = 192;
 
 // Which matrix products are made in bf16, of those large enough to be faster so.
 struct Bf16Products {
@@ -51,7 +49,7 @@ class RotationBasis {
   const at::Tensor& vectors() const { return vectors_; }  // (size, size or r), columns; zeros until ready
 
   // `side`: the dimension of x that is turned, 0 (rows: T x) or 1 (columns: x T^T). Results are fp32, or bf16 where the
-  // product was and nothing was added to it.
+  // last product was.
   at::Tensor to(const at::Tensor& x, int64_t side) const;
   at::Tensor from(const at::Tensor& y, int64_t side) const;
   // What of y is in old coordinates: a sketch's second part, a view; y itself where the whole space is held.
@@ -62,6 +60,9 @@ class RotationBasis {
   at::Tensor image(const at::Tensor& x, int64_t side) const;
   // C <- beta C + (1 - beta) image(x).
   void accumulate(const at::Tensor& x, int64_t side, double beta);
+  // Both, of a sketch that is ready: what it holds of x, Y^T x, is the half of an image.
+  bool accumulates_as_it_turns() const { return is_sketch() && ready_; }
+  at::Tensor to_and_accumulate(const at::Tensor& x, int64_t side, double beta);
   const at::Tensor& covariance() const { return covariance_; }  // as image(); undefined if not kept
 
   // The next basis from `of`, an average of images. Cold start: eigenvectors by falling eigenvalue (sketch: the range
@@ -97,6 +98,7 @@ class RotationBasis {
   static at::Tensor saved_vectors(const std::string& prefix, const NamedTensors& state);
 
  private:
+  at::Tensor to(const at::Tensor& x, int64_t side, at::Tensor& held) const;  // held: what a sketch that is ready holds
   struct Prepared {
     at::Tensor order;        // (columns) int64: new column i was old column order[i]; undefined at the cold start
     at::Tensor vectors;      // (size, columns)

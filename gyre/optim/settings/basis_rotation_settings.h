@@ -18,14 +18,14 @@ struct BasisRotationSettings {
   double drift = 0.1;
   int64_t refresh_lag = 0;
   double covariance_beta = 0;
-  int64_t covariance_every = 1;
+  int64_t covariance_every = 2;
   std::string long_sides = "thin";
   int64_t max_dimension = 0;
   int64_t sketch = 0;
   bool transport = false;
   double look_ahead = 0;
   std::string products = "bf16";
-  std::string covariance_products = "fp32";
+  std::string covariance_products = "bf16";
   std::string iteration_products = "fp32";
 
   template <typename Self, typename Visit>
@@ -42,7 +42,8 @@ struct BasisRotationSettings {
           "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
           "decay of the covariances; 0: as that of the second moments");
-    visit("covariance_every", self.covariance_every, at_least(1), "add every n-th gradient to the covariances");
+    visit("covariance_every", self.covariance_every, at_least(1),
+          "add every n-th gradient to the covariances; with an interval of 1 all");
     visit(
         "long_sides", self.long_sides, one_of({"thin", "whole"}),
         "sides at least twice as long as the other: rotate as many directions as the other has (thin), or all (whole)");
@@ -56,7 +57,7 @@ struct BasisRotationSettings {
     visit("products", self.products, one_of({"fp32", "bf16"}),
           "type of the products that turn gradients and directions; bf16: where large enough to be faster");
     visit("covariance_products", self.covariance_products, one_of({"fp32", "bf16"}),
-          "type of the products that add a gradient to the covariances");
+          "type of the gradients in the products that add them to the covariances; these sum in fp32");
     visit("iteration_products", self.iteration_products, one_of({"fp32", "bf16"}),
           "type of a refresh's products, a covariance times a basis");
   }
