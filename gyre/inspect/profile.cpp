@@ -66,6 +66,9 @@ class LayerProfiler {
     context_.seed = 1;
     context_.targets = targets;
     profile_.name = layer->name();
+    profile_.passing_bytes = static_cast<int64_t>(layer->passing_bytes(
+        {static_cast<double>(config.pipeline.microbatch), static_cast<double>(config.model.context),
+         static_cast<double>(at::elementSize(compute_))}));
   }
 
   // Leaves what the layer makes of `input` in `output`.

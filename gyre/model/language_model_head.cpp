@@ -59,6 +59,8 @@ class LanguageModelHead {
   }
   double cost() const { return output_.cost(); }
   bool decodes() const { return true; }
+  // Gradients by what comes in, by the norm's output and by its input.
+  double passing_bytes(const MicrobatchShape& shape) const { return 3 * output_.kept_bytes(shape); }
   double kept_bytes(const MicrobatchShape& shape) const {
     const double logits = shape.tokens() * static_cast<double>(vocabulary_) * shape.element_bytes;
     return norm_.kept_bytes(shape) + output_.kept_bytes(shape) + logits;

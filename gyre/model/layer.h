@@ -50,6 +50,8 @@ class Layer {
   // Bytes that a forward in training keeps of such a microbatch, by which runs that cannot fit are refused: never more
   // than it does keep. 0: not known.
   virtual double kept_bytes(const MicrobatchShape&) const { return 0; }
+  // Bytes that its backward holds at most beside those: what comes and goes. About; 0: little, or not known.
+  virtual double passing_bytes(const MicrobatchShape&) const { return 0; }
 };
 
 using Layers = std::vector<std::shared_ptr<const Layer>>;

@@ -43,6 +43,10 @@ class LayerOf final : public Layer {
   }
   double cost(int64_t tokens) const override { return static_cast<double>(tokens) * part_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const override { return part_.kept_bytes(shape); }
+  double passing_bytes(const MicrobatchShape& shape) const override {
+    if constexpr (requires { part_.passing_bytes(shape); }) return part_.passing_bytes(shape);
+    return 0;
+  }
 
  private:
   std::string name_;

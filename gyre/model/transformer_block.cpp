@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -80,6 +81,9 @@ class TransformerBlock {
   bool decodes() const { return causal_; }
   double kept_bytes(const MicrobatchShape& shape) const {
     return attention_.kept_bytes(shape) + mlp_.kept_bytes(shape);
+  }
+  double passing_bytes(const MicrobatchShape& shape) const {
+    return std::max(attention_.branch().passing_bytes(shape), mlp_.branch().passing_bytes(shape));
   }
 
  private:

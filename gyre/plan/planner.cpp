@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -227,6 +228,16 @@ class Planner {
   std::tuple<int64_t, std::string> least_{std::numeric_limits<int64_t>::max(), ""};
 };
 
+// Beside what all of the stage's layers keep: when a layer's backward runs, those behind it have let go of theirs.
+int64_t passing_bytes(std::span<const LayerProfile> layers) {
+  int64_t most = 0, released = 0;
+  for (size_t i = layers.size(); i-- > 0;) {
+    most = std::max(most, layers[i].passing_bytes - released);
+    released += layers[i].activation_bytes;
+  }
+  return most;
+}
+
 }  // namespace
 
 CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool recompute,
@@ -238,6 +249,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool 
   for (const LayerRange range : partition_by_cost(seconds, stages)) {
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
+    cost.passing_bytes = passing_bytes(std::span(layers).subspan(range.begin, range.end - range.begin));
     for (int i = range.begin; i < range.end; ++i) {
       const LayerProfile& layer = layers[i];
       cost.forward += layer.forward;
@@ -252,6 +264,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool 
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {
       cost.backward_input += cost.forward;
+      cost.passing_bytes += cost.activation_bytes;  // of the one whose backward runs
       cost.activation_bytes = layers[range.begin].input_bytes;
     }
     cost.backward = cost.backward_input + cost.backward_weights;

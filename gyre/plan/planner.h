@@ -22,6 +22,7 @@ struct LayerProfile {
   int64_t input_bytes = 0;  // what recomputation keeps of a stage that begins here
   int64_t output_bytes = 0;
   int64_t activation_bytes = 0;  // held between forward and backward
+  int64_t passing_bytes = 0;     // the most that its backward holds beside that
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   double backward() const { return backward_input + backward_weights; }
 };

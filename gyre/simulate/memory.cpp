@@ -45,11 +45,14 @@ class WorkerWalk {
     for (const ReplicaState& replica : replicas_) {
       const StageCost& cost = costs_.stage(replica.stage);
       memory_.weights += replica.peak_versions * cost.weight_bytes;
-      if (!schedule_.forward_only) memory_.gradients += (replica.peak_windows + replica.incoming) * cost.gradient_bytes;
+      if (schedule_.forward_only) continue;
+      memory_.gradients += replica.peak_windows * cost.gradient_bytes;
+      memory_.received += replica.incoming * cost.gradient_bytes;
+      memory_.passing = std::max(memory_.passing, cost.passing_bytes);
     }
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       for (const auto& owner : schedule_.owner) {
-        if (owner[stage] == worker_) memory_.optimizer += costs_.stage(stage).optimizer_bytes / schedule_.shards();
+        if (owner[stage] == worker_) count_owned(stage);
       }
     }
     return memory_;
@@ -87,6 +90,15 @@ class WorkerWalk {
     replica.peak_versions = std::max(replica.peak_versions, replica.versions + (current_is_held ? 0 : 1));
   }
 
+  // A shard of the stage: its state, and what other workers' chains send it.
+  void count_owned(int stage) {
+    const StageCost& cost = costs_.stage(stage);
+    memory_.optimizer += cost.optimizer_bytes / schedule_.shards();
+    for (int p = 0; p < schedule_.pipelines; ++p) {
+      if (!chains_.sends_to_owners(p) || schedule_.worker_of(p, stage) == worker_) continue;
+      memory_.received += cost.gradient_bytes / schedule_.shards();
+    }
+  }
   void change_activations(int stage, int by) {
     activations_ += by * costs_.stage(stage).activation_bytes;
     memory_.activations = std::max(memory_.activations, activations_);

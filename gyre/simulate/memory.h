@@ -11,9 +11,11 @@ namespace gyre {
 struct WorkerMemory {
   int64_t weights = 0;      // all versions that its replicas hold at once
   int64_t gradients = 0;    // accumulators of windows that are open at once
+  int64_t received = 0;     // gradients of other workers' replicas, where these are in other processes
   int64_t optimizer = 0;    // of the stages it owns
   int64_t activations = 0;  // of microbatches in flight
-  int64_t total() const { return weights + gradients + optimizer + activations; }
+  int64_t passing = 0;      // what one action holds beside those
+  int64_t total() const { return weights + gradients + received + optimizer + activations + passing; }
 };
 
 // Each kind at its own peak, which is what allocators keep.

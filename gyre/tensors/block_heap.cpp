@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -27,15 +28,19 @@ BlockHeap::~BlockHeap() {
 
 void* BlockHeap::take(size_t bytes) {
   const size_t size = rounded_up(bytes, kLine);
-  auto found = by_size_.lower_bound({size, nullptr});
-  if (found == by_size_.end()) {
+  auto piece = first_of(size);
+  if (piece == free_.end()) {
     if (!grow(size)) return nullptr;
-    found = by_size_.lower_bound({size, nullptr});
+    piece = first_of(size);
   }
-  const auto [room, piece] = *found;
-  remove(by_address_.find(piece));
-  if (room > size) add_free(piece + size, room - size);
-  return piece;
+  const auto [begin, room] = *piece;
+  free_.erase(piece);
+  if (room > size) free_.emplace(begin + size, room - size);
+  return begin;
+}
+
+BlockHeap::Pieces::iterator BlockHeap::first_of(size_t size) {
+  return std::find_if(free_.begin(), free_.end(), [size](const auto& piece) { return piece.second >= size; });
 }
 
 void BlockHeap::give_back(void* block, size_t bytes) {
@@ -46,8 +51,8 @@ void BlockHeap::give_back(void* block, size_t bytes) {
 // smaller blocks, and a large one would then need more.
 bool BlockHeap::grow(size_t bytes) {
   size_t missing = bytes;
-  if (!by_address_.empty()) {
-    const auto& [last, size] = *by_address_.rbegin();
+  if (!free_.empty()) {
+    const auto& [last, size] = *free_.rbegin();
     if (last + size == next_) missing -= size;
   }
   const size_t size = rounded_up(missing, kChunk);
@@ -61,27 +66,21 @@ bool BlockHeap::grow(size_t bytes) {
   return is_enough || grow(bytes);
 }
 
-void BlockHeap::remove(Pieces::iterator piece) {
-  by_size_.erase({piece->second, piece->first});
-  by_address_.erase(piece);
-}
-
 void BlockHeap::add_free(std::byte* piece, size_t bytes) {
-  const auto after = by_address_.lower_bound(piece);
-  if (after != by_address_.begin()) {
+  auto after = free_.lower_bound(piece);
+  if (after != free_.begin()) {
     const auto before = std::prev(after);
     if (before->first + before->second == piece) {
       piece = before->first;
       bytes += before->second;
-      remove(before);
+      free_.erase(before);
     }
   }
-  if (after != by_address_.end() && piece + bytes == after->first) {
+  if (after != free_.end() && piece + bytes == after->first) {
     bytes += after->second;
-    remove(after);
+    free_.erase(after);
   }
-  by_address_.emplace(piece, bytes);
-  by_size_.emplace(bytes, piece);
+  free_.emplace(piece, bytes);
 }
 
 }  // namespace gyre

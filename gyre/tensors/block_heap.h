@@ -1,12 +1,11 @@
-// A heap of large blocks: the smallest free piece that is large enough is taken, and pieces that touch become one. What
-// a schedule allocates comes again every microbatch, so little is lost between blocks; and since all threads share one
-// heap, a block that one of them frees serves the others.
+// A heap of large blocks: the first free piece that is large enough is taken, and pieces that touch become one. What a
+// schedule allocates comes again every microbatch, so little is lost between blocks; and since all threads share one
+// heap, a block that one of them frees serves the others. The smallest piece instead of the first would do as well for
+// most runs, but where one block is far larger than the others, as logits are, its place is filled with small ones.
 #pragma once
 
 #include <cstddef>
 #include <map>
-#include <set>
-#include <utility>
 
 namespace gyre {
 
@@ -24,17 +23,16 @@ class BlockHeap {
   void give_back(void* block, size_t bytes);
 
   size_t held() const { return held_; }  // of the system, which gets nothing back before the heap ends
-  size_t free_pieces() const { return by_address_.size(); }
+  size_t free_pieces() const { return free_.size(); }
 
  private:
   using Pieces = std::map<std::byte*, size_t>;
 
   bool grow(size_t bytes);
   void add_free(std::byte* piece, size_t bytes);
-  void remove(Pieces::iterator piece);
+  Pieces::iterator first_of(size_t size);
 
-  Pieces by_address_;  // the free ones
-  std::set<std::pair<size_t, std::byte*>> by_size_;
+  Pieces free_;                     // by address: their sizes
   std::map<void*, size_t> chunks_;  // as the system gave them
   size_t held_ = 0;
   std::byte* next_;  // where the next chunk is asked for

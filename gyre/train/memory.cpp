@@ -21,7 +21,7 @@ struct LayerBytes {
   std::string name;
   double cost = 0;  // of a forward, by which layers are shared out
   double version = 0, masters = 0, gradients = 0, moments = 0;
-  double kept = 0, input = 0, output = 0;  // of a microbatch
+  double kept = 0, passing = 0, input = 0, output = 0;  // of a microbatch
 };
 
 bool is_bf16(const Config& config) {
@@ -32,11 +32,12 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
                               static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat};
   const auto specs = layer.parameters();
-  double parameters = 0;
+  double parameters = 0, largest = 0;
   for (const ParameterSpec& spec : specs) {
     double elements = 1;
     for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
     parameters += elements;
+    largest = std::max(largest, elements);
   }
   LayerBytes bytes;
   bytes.name = layer.name();
@@ -46,6 +47,9 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   bytes.gradients = parameters * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   bytes.kept = layer.kept_bytes(shape);
+  // A gradient by bf16 weights is made by itself where it is added to others.
+  const double product = is_bf16(config) && config.pipeline.accumulate > 1 ? kFloat * largest : 0;
+  bytes.passing = std::max(layer.passing_bytes(shape), product);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;
 }
@@ -155,6 +159,7 @@ std::vector<LayerProfile> profiles_of(const Config& config) {
     profile.input_bytes = whole(layer.input);
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
+    profile.passing_bytes = whole(layer.passing);
     profile.weight_bytes = whole(layer.version);
     profile.gradient_bytes = whole(layer.gradients);
     profile.optimizer_bytes = whole(layer.masters + layer.moments);
@@ -219,12 +224,8 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
     if (number < predicted.workers.size() / replicas) process.weights += static_cast<double>(worker.weights);
     process.gradients += static_cast<double>(worker.gradients);
     process.optimizer += static_cast<double>(worker.optimizer);
-    process.activations += static_cast<double>(worker.activations);
-  }
-  // Here gradients on their way are in the memory of whoever sent them.
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    const auto taking = static_cast<double>(schedule.pipelines - schedule.pipelines / config.pipeline.replicas);
-    process.gradients -= taking * static_cast<double>(costs.stage(stage).gradient_bytes);
+    // Here gradients on their way are in the memory of whoever sent them.
+    process.activations += static_cast<double>(worker.activations + worker.passing);
   }
   // Of a version that all replicas of a stage read there is one copy here; and where a replica of the whole pipeline
   // has not adopted the newest yet, the one before is held too.

@@ -16,7 +16,7 @@ struct MemoryParts {
   double weights = 0;    // masters are counted with the optimizer, as in the simulator's model
   double gradients = 0;  // accumulators of windows
   double optimizer = 0;
-  double activations = 0;  // of microbatches in flight
+  double activations = 0;  // of microbatches in flight, and what comes and goes in an action
   double total() const { return weights + gradients + optimizer + activations; }
 };
 

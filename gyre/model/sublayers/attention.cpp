@@ -96,4 +96,10 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
   return qkv_.kept_bytes(shape) + shape.tokens() * of_token * shape.element_bytes + projection_.kept_bytes(shape);
 }
 
+// Gradients of queries, keys and values by heads, and as the matrix has them; those by what comes out and in.
+double Attention::passing_bytes(const MicrobatchShape& shape) const {
+  const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * head_size());
+  return shape.tokens() * 2 * (heads + static_cast<double>(options_.width)) * shape.element_bytes;
+}
+
 }  // namespace gyre

@@ -39,6 +39,7 @@ class Attention {
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const;
   double kept_bytes(const MicrobatchShape& shape) const;
+  double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
 
  private:
   // Of tokens that go on where `decoding` ends: (batch, tokens, width). Their keys and values are added to it.

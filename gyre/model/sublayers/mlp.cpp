@@ -59,4 +59,10 @@ double Mlp::kept_bytes(const MicrobatchShape& shape) const {
   return in_.kept_bytes(shape) + shape.tokens() * layers() * static_cast<double>(options_.hidden) * shape.element_bytes;
 }
 
+// The activation's output and its two gradients; the gradients by what comes out and in. A gate's halves twice.
+double Mlp::passing_bytes(const MicrobatchShape& shape) const {
+  const double hidden = (options_.gated ? 7 : 3) * static_cast<double>(options_.hidden);
+  return shape.tokens() * (hidden + 2 * static_cast<double>(options_.width)) * shape.element_bytes;
+}
+
 }  // namespace gyre

@@ -37,6 +37,7 @@ class Mlp {
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return in_.cost() + out_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const;
+  double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
 
  private:
   double layers() const { return options_.gated ? 2 : 1; }

@@ -56,6 +56,7 @@ class Residual {
     branch_.backward_weights(kept.branch, gradients);
   }
 
+  const Branch& branch() const { return branch_; }
   double cost() const { return branch_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const {
     return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) + dropout_.kept_bytes(shape);

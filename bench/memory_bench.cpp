@@ -1,0 +1,115 @@
+// What `gyre train` and `gyre plan` predict of each worker's memory, against what the worker takes: one worker in a
+// process of its own, what others would send it made up. Measured are the bytes of its tensors at their peak, and the
+// growth of the process from before the worker was made to its peak.
+//   memory_bench [CONFIGURATION...]      (all of them unless named)
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gyre/config/config.h"
+#include "gyre/tensors/host_memory.h"
+#include "gyre/train/memory.h"
+#include "train/lone_worker.h"
+
+namespace gyre::bench {
+namespace {
+
+struct Case {
+  std::string name;
+  std::vector<std::string> settings;  // beside those of all
+};
+
+// The model of tiny20, and what is to be compared.
+const std::vector<std::string> kAll = {"model.layers=8",         "model.width=384",
+                                       "model.heads=6",          "model.context=256",
+                                       "model.vocabulary=8192",  "pipeline.microbatch=4",
+                                       "pipeline.stages=2",      "optimizer.kind=\"adamw\"",
+                                       "run.precision=\"bf16\"", "optimizer.clip_scope=\"stage\""};
+const std::vector<Case> kCases = {
+    {"pipedream, stash", {}},
+    {"pipedream, latest", {"pipeline.weights=\"latest\""}},
+    {"pipedream, 4 stages", {"pipeline.stages=4"}},
+    {"1f1b", {"pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"}},
+    {"amdp, 4 stages", {"pipeline.schedule=\"amdp\"", "pipeline.stages=4", "pipeline.accumulate=4"}},
+    {"recompute, 4 stages", {"pipeline.recompute=true", "pipeline.stages=4"}},
+    {"basis rotation", {"optimizer.kind=\"basis-rotation\""}},
+    {"bert", {"model.kind=\"bert\""}},
+    {"fp32", {"run.precision=\"fp32\""}},
+    {"context 1024", {"model.context=1024", "pipeline.microbatch=1"}},
+    {"context 2048", {"model.context=2048", "pipeline.microbatch=1"}},
+    {"context 4096", {"model.context=4096", "pipeline.microbatch=1"}},
+};
+
+struct Measured {
+  double tensors = 0, process = 0;
+};
+
+// kB of a line of /proc/self/status, in bytes.
+double status(const std::string& wanted) {
+  std::ifstream file("/proc/self/status");
+  for (std::string key, value; file >> key;) {
+    if (key == wanted && file >> value) return std::stod(value) * 1024;
+  }
+  return 0;
+}
+
+// In a process of its own, since a peak cannot be taken back.
+Measured measure(const Config& config, const Schedule& schedule, int worker) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw RunError("no pipe");
+  const pid_t process = fork();
+  if (process == 0) {
+    HostMemory memory(1);
+    Config small = config;  // with it libraries are loaded and their code is made
+    small.model.width = 8 * small.model.heads;
+    small.model.context = 64;
+    testing_support::run_alone(small, schedule, worker, 2 * schedule.window * schedule.pipelines);
+    memory.forget_peak();
+    const double before = status("VmRSS:"), live = static_cast<double>(memory.bytes().live);
+    testing_support::run_alone(config, schedule, worker, 6 * schedule.window * schedule.pipelines);
+    const Measured measured{static_cast<double>(memory.bytes().peak) - live, status("VmHWM:") - before};
+    _exit(write(ends[1], &measured, sizeof measured) == sizeof measured ? 0 : 1);
+  }
+  close(ends[1]);
+  Measured measured;
+  const bool is_there = read(ends[0], &measured, sizeof measured) == sizeof measured;
+  close(ends[0]);
+  waitpid(process, nullptr, 0);
+  if (!is_there) throw RunError("the worker failed");
+  return measured;
+}
+
+void run(const Case& of) {
+  std::vector<std::string> settings = kAll;
+  settings.insert(settings.end(), of.settings.begin(), of.settings.end());
+  const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the benchmark", settings);
+  const Schedule schedule = build_schedule(config);
+  const PredictedMemory predicted = predict_memory(config, schedule);
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    const WorkerMemory& memory = predicted.workers[static_cast<size_t>(worker)];
+    const auto total = static_cast<double>(memory.total());
+    const Measured measured = measure(config, schedule, worker);
+    fmt::print("{:<20} worker {}  predicted {:>6.1f} MB  tensors {:>6.1f} MB {:.3f}  process {:>6.1f} MB {:.3f}\n",
+               of.name, worker, total / 1e6, measured.tensors / 1e6, total / measured.tensors, measured.process / 1e6,
+               total / measured.process);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+}  // namespace gyre::bench
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> wanted(argv + 1, argv + argc);
+  for (const gyre::bench::Case& of : gyre::bench::kCases) {
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), of.name) != wanted.end()) gyre::bench::run(of);
+  }
+}

@@ -1,0 +1,64 @@
+// The memory model against what a worker's tensors take, by a worker that is alone and a heap that counts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "gyre/config/config.h"
+#include "gyre/tensors/host_memory.h"
+#include "gyre/train/memory.h"
+#include "train/lone_worker.h"
+
+namespace gyre {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+void expect_predicted(const Settings& given) {
+  Settings settings = {"model.layers=8",        "model.width=128",          "model.heads=4",
+                       "model.context=64",      "model.vocabulary=256",     "pipeline.microbatch=4",
+                       "pipeline.stages=2",     "optimizer.kind=\"adamw\"", "optimizer.clip_scope=\"stage\"",
+                       "run.precision=\"bf16\""};
+  settings.insert(settings.end(), given.begin(), given.end());
+  const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the test", settings);
+  const Schedule schedule = build_schedule(config);
+  const PredictedMemory predicted = predict_memory(config, schedule);
+  HostMemory memory(1);
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    memory.forget_peak();
+    const auto before = static_cast<double>(memory.bytes().live);
+    testing_support::run_alone(config, schedule, worker, 4 * schedule.window * schedule.pipelines);
+    const double taken = static_cast<double>(memory.bytes().peak) - before;
+    const auto said = static_cast<double>(predicted.workers[static_cast<size_t>(worker)].total());
+    EXPECT_NEAR(said / taken, 1, 0.1) << "worker " << worker << ", " << taken << " bytes; "
+                                      << fmt::format("{}", fmt::join(given, " "));
+  }
+}
+
+TEST(WorkerMemory, IsPredictedWithinATenthUnderEverySchedule) {
+  expect_predicted({});
+  expect_predicted({"pipeline.weights=\"latest\""});
+  expect_predicted({"pipeline.stages=4", "pipeline.accumulate=4"});
+  expect_predicted({"pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"});
+  expect_predicted({"pipeline.schedule=\"amdp\"", "pipeline.stages=4", "pipeline.accumulate=4"});
+  expect_predicted({"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4"});
+}
+
+TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecision) {
+  expect_predicted({"pipeline.recompute=true"});
+  expect_predicted({"optimizer.kind=\"basis-rotation\""});
+  expect_predicted({"optimizer.kind=\"muon\""});
+  expect_predicted({"model.kind=\"bert\""});
+  expect_predicted({"run.precision=\"fp32\""});
+}
+
+TEST(WorkerMemory, GrowsWithTheContextAndNoFaster) {
+  for (const int context : {256, 1024, 2048}) {
+    expect_predicted({fmt::format("model.context={}", context), "pipeline.microbatch=1"});
+  }
+}
+
+}  // namespace
+}  // namespace gyre
