@@ -11,6 +11,7 @@
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/onednn/primitives.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre::onednn {
 namespace {
@@ -42,6 +43,7 @@ struct Shape {
 
 // A product of one head; a thread has enough others to do.
 void multiply(Kind kind, int64_t rows, int64_t in, int64_t out, const void* first, const void* second, void* result) {
+  const ProfileScope scope("gyre::attention_product");
   run({kind, rows, in, out, false, 1}, first, second, result);
 }
 
