@@ -7,7 +7,7 @@
 namespace gyre {
 
 Registry<ModelMaker>& model_makers() {
-  static Registry<ModelMaker> makers("[model] kind", {{"gpt", build_gpt, nullptr}, bert_maker()});
+  static Registry<ModelMaker> makers("[model] kind", {{"gpt", build_gpt, nullptr}, bert_maker(), llama_maker()});
   return makers;
 }
 

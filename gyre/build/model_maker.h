@@ -21,7 +21,8 @@ struct ModelMaker {
   std::unique_ptr<BatchSource> (*batches)(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
                                           int64_t seed);
 };
-ModelMaker bert_maker();  // bert_maker.cpp
+ModelMaker bert_maker();   // bert_maker.cpp
+ModelMaker llama_maker();  // llama_maker.cpp
 // The builtin ones, and what a program has added.
 Registry<ModelMaker>& model_makers();
 

@@ -27,6 +27,7 @@ AttentionOptions attention_options(const BlockConfig& config) {
   attention.context = config.context;
   attention.causal = config.causal;
   attention.bias = config.bias;
+  attention.qkv_bias = config.bias || config.qkv_bias;
   attention.projection_deviation = residual_deviation(config);
   return attention;
 }

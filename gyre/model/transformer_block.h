@@ -22,6 +22,7 @@ struct BlockConfig {
   Activation activation = Activation::Gelu;
   bool gated = false;  // the MLP
   bool bias = true;
+  bool qkv_bias = false;  // without `bias`: whether queries, keys and values have it all the same
   double dropout = 0;
   bool causal = true;
   NormKind norm = NormKind::LayerNorm;

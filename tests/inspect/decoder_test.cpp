@@ -28,7 +28,7 @@ ModelSettings gpt() {
 }
 
 LlamaConfig llama() {
-  LlamaConfig config;
+  LlamaConfig config = tiny_llama();
   config.vocabulary = 50;
   config.context = kContext;
   return config;

@@ -60,7 +60,7 @@ TEST(KeptBytes, OfBert) {
 }
 
 TEST(KeptBytes, OfLlama) {
-  LlamaConfig config;
+  LlamaConfig config = tiny_llama();
   config.context = kContext;
   for (const auto type : {at::kFloat, at::kBFloat16}) expect_kept(build_llama(config), type, "llama");
 }

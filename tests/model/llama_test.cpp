@@ -1,12 +1,14 @@
-// A family that is put together from parts alone (tests/model/families.h), against autograd.
+// Llama against autograd, and what its settings make of it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 
+#include "gyre/core/error.h"
 #include "gyre/model/stage.h"
 #include "model/autograd.h"
 #include "model/families.h"
@@ -32,22 +34,25 @@ at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, con
                           const at::Tensor& targets) {
   size_t next = 0;
   const auto norm = [&](const at::Tensor& x) {
-    return x / (x.square().mean(-1, true) + config.epsilon).sqrt() * weights[next++];
+    return x / (x.square().mean(-1, true) + config.norm_epsilon).sqrt() * weights[next++];
   };
-  const auto product = [&](const at::Tensor& x) { return at::matmul(x, weights[next++].t()); };
+  const auto product = [&](const at::Tensor& x, bool bias = false) {
+    const at::Tensor y = at::matmul(x, weights[next++].t());
+    return bias ? y + weights[next++] : y;
+  };
   const int64_t batch = tokens.size(0), context = tokens.size(1);
-  const auto [heads, shared] = config.heads;
+  const int64_t heads = config.heads, shared = key_value_heads(config, heads);
   const int64_t size = config.width / heads;
   at::Tensor x = weights[next++].index_select(0, tokens.reshape({-1})).view({batch, context, config.width});
   const at::Tensor hidden = at::ones({context, context}, at::kBool).triu(1);
   for (int block = 0; block < config.layers; ++block) {
-    const at::Tensor qkv = product(norm(x));
-    const auto part = [&, keys = shared](int64_t first, int64_t count) {
+    const at::Tensor qkv = product(norm(x), config.qkv_bias);
+    const auto part = [&](int64_t first, int64_t count) {
       const at::Tensor of = qkv.narrow(2, first * size, count * size).view({batch, context, count, size});
-      return of.transpose(1, 2).repeat_interleave(count == keys ? config.heads.query / keys : 1, 1);
+      return of.transpose(1, 2).repeat_interleave(heads / count, 1);
     };
-    const at::Tensor q = rotated(part(0, heads), config.rotary_base),
-                     k = rotated(part(heads, shared), config.rotary_base);
+    const at::Tensor q = rotated(part(0, heads), config.rope_theta),
+                     k = rotated(part(heads, shared), config.rope_theta);
     const at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(size));
     const at::Tensor p = at::softmax(scores.masked_fill(hidden, -INFINITY), -1);
     x = x +
@@ -59,12 +64,13 @@ at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, con
   return at::cross_entropy_loss(logits.view({-1, config.vocabulary}), targets.reshape({-1}));
 }
 
-class LlamaLayers : public ::testing::TestWithParam<std::tuple<at::ScalarType, int64_t, int64_t>> {};
+class LlamaLayers : public ::testing::TestWithParam<std::tuple<at::ScalarType, int64_t, int64_t, bool>> {};
 
 TEST_P(LlamaLayers, EqualAutograd) {
-  const auto& [type, shared, batch] = GetParam();
-  LlamaConfig config;
-  config.heads.key_value = shared;
+  const auto& [type, shared, batch, qkv_bias] = GetParam();
+  LlamaConfig config = tiny_llama();
+  config.key_value_heads = shared;
+  config.qkv_bias = qkv_bias;
   const Stage stage(build_llama(config), 0);
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(config.vocabulary, {batch, config.context}, at::kLong);
@@ -74,16 +80,47 @@ TEST_P(LlamaLayers, EqualAutograd) {
   });
 }
 
+// As many heads of keys and values as of queries, one for three, one for all.
 INSTANTIATE_TEST_SUITE_P(All, LlamaLayers,
-                         ::testing::Combine(::testing::Values(at::kDouble, at::kFloat), ::testing::Values(1, 2, 6),
-                                            ::testing::Values(1, 3)));
+                         ::testing::Combine(::testing::Values(at::kDouble, at::kFloat), ::testing::Values(0, 2, 1),
+                                            ::testing::Values(1, 3), ::testing::Bool()));
 
 TEST(Llama, RowBlocksAreTheFusedMatrices) {
-  const Stage stage(build_llama({}), 0);
+  const Stage stage(build_llama(tiny_llama()), 0);
   std::map<std::string, std::vector<int64_t>> rows;
   for (const ParameterSpec& spec : stage.parameters()) rows[spec.name] = spec.row_blocks;
   EXPECT_EQ(rows.at("blocks.0.attention.qkv.weight"), (std::vector<int64_t>{24, 8, 8}));
   EXPECT_EQ(rows.at("blocks.0.mlp.in.weight"), (std::vector<int64_t>{20, 20}));
+}
+
+TEST(Llama, WhatItsMlpIsWhereNobodySays) {
+  ModelSettings settings;
+  for (const auto& [width, hidden] : {std::pair<int64_t, int64_t>{4096, 10944}, {384, 1024}, {64, 192}}) {
+    settings.width = width;
+    EXPECT_EQ(llama_mlp_width(settings), hidden);
+  }
+  settings.mlp_width = 11008;  // as published
+  EXPECT_EQ(llama_mlp_width(settings), 11008);
+}
+
+TEST(Llama, WhatDoesNotFitIsRefusedByItsKey) {
+  const auto refused = [](const std::function<void(ModelSettings&, LlamaSettings&)>& change) {
+    LlamaConfig config = tiny_llama();
+    change(config, config);
+    config.own.get<LlamaSettings>() = config;
+    try {
+      build_llama(config);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  const auto has = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.bias = true; }), "[model] bias is true");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.activation = "gelu"; }), "is \"silu\"");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.dropout = 0.1; }), "[model] dropout is 0.1");
+  EXPECT_PRED2(has, refused([](auto&, auto& own) { own.key_value_heads = 4; }), "key_value_heads = 4 does not divide");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "heads of 3 elements");
 }
 
 }  // namespace

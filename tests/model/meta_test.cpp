@@ -91,7 +91,7 @@ TEST(Meta, Bert) {
 }
 
 TEST(Meta, Llama) {
-  const LlamaConfig config;
+  const LlamaConfig config = tiny_llama();
   const at::Tensor tokens = at::ones({3, config.context}, at::kLong);
   expect_same_on_meta(build_llama(config), tokens, tokens);
 }

@@ -6,6 +6,7 @@
 
 #include "gyre/batches/masked_batches.h"
 #include "gyre/model/bert.h"
+#include "gyre/model/llama.h"
 #include "gyre/runtime/segment_setup.h"
 #include "runtime/fixture.h"
 
@@ -22,6 +23,15 @@ struct Model {
 Model tiny_model(const std::string& kind) {
   constexpr int64_t kVocabulary = 29, kContext = 16;
   if (kind == "gpt") return {build_gpt(tiny_gpt(0.1)), std::make_unique<SyntheticBatches>(tiny_batches())};
+  if (kind == "llama") {
+    LlamaConfig llama;
+    static_cast<ModelSettings&>(llama) = tiny_gpt();
+    llama.kind = kind;
+    llama.activation = "silu";
+    llama.bias = false;
+    llama.key_value_heads = 2;
+    return {build_llama(llama), std::make_unique<SyntheticBatches>(tiny_batches())};
+  }
   BertConfig bert;
   static_cast<ModelSettings&>(bert) = tiny_gpt(0.1);
   bert.kind = kind;
@@ -73,7 +83,7 @@ void run_on_meta(const Experiment& e, const std::string& model_kind) {
 
 TEST(Meta, WorkersReadNoValuesUnderAnySchedule) {
   for (const std::string& schedule : schedule_names()) {
-    for (const char* model : {"gpt", "bert"}) {
+    for (const char* model : {"gpt", "bert", "llama"}) {
       for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
         Experiment e = experiment(schedule, 4, 4);
         e.compute = compute;

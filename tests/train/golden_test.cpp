@@ -36,7 +36,14 @@ const std::vector<std::string> kOptimizers = {"adamw",         "basis-rotation",
                                               "error-feedback"};
 
 const std::vector<std::string> kWeights = {"stash", "latest", "predict", "corrected"};
-const std::vector<std::string> kModels = {"gpt", "bert"}, kPrecisions = {"fp32", "bf16"};
+const std::vector<std::string> kModels = {"gpt", "bert", "llama"}, kPrecisions = {"fp32", "bf16"};
+
+void as_the_kind_wants(const std::string& model, Settings& set) {
+  if (model != "llama") return;
+  for (const char* setting : {"activation=silu", "bias=false", "llama.key_value_heads=1"}) {
+    set.push_back(std::string("model.") + setting);
+  }
+}
 
 // Every schedule × weight policy × model × precision.
 std::vector<Case> schedules() {
@@ -48,6 +55,8 @@ std::vector<Case> schedules() {
           Settings set = {"pipeline.schedule=" + schedule, "pipeline.weights=" + weights, "model.kind=" + model,
                           "run.precision=" + precision};
           if (schedule == "pipedream") set.push_back("pipeline.accumulate=1");  // delays of more than one update
+          if (model == "llama" && weights != "stash") continue;                 // to the runtime it is another GPT
+          as_the_kind_wants(model, set);
           cases.push_back({fmt::format("{} {} {} {}", schedule, weights, model, precision), set});
         }
       }
@@ -87,8 +96,9 @@ std::vector<Case> optimizers() {
     for (const std::string& model : kModels) {
       for (const std::string& precision : kPrecisions) {
         if (model == "gpt" && precision == "fp32") continue;  // as above
-        cases.push_back({fmt::format("{} {} {}", optimizer, model, precision),
-                         {"optimizer.kind=" + optimizer, "model.kind=" + model, "run.precision=" + precision}});
+        Settings set = {"optimizer.kind=" + optimizer, "model.kind=" + model, "run.precision=" + precision};
+        as_the_kind_wants(model, set);
+        cases.push_back({fmt::format("{} {} {}", optimizer, model, precision), set});
       }
     }
   }

@@ -11,8 +11,10 @@
 namespace gyre {
 namespace {
 
-constexpr std::array<std::pair<const char*, Activation>, 3> kNames = {
-    {{"gelu", Activation::Gelu}, {"gelu-tanh", Activation::GeluTanh}, {"relu", Activation::Relu}}};
+constexpr std::array<std::pair<const char*, Activation>, 4> kNames = {{{"gelu", Activation::Gelu},
+                                                                       {"gelu-tanh", Activation::GeluTanh},
+                                                                       {"relu", Activation::Relu},
+                                                                       {"silu", Activation::Silu}}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
 #include "gyre/model/settings/bert_settings.h"
+#include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/model_settings.h"
 
 namespace gyre {
@@ -15,6 +16,7 @@ Registry<ModelKind>& model_kinds() {
       {
           {.name = "gpt", .meaning = "pre-norm decoder that learns the next token", .continues_text = true},
           bert_kind(),
+          llama_kind(),
       });
   return kinds;
 }

@@ -34,7 +34,8 @@ struct ModelSettings {
     visit("context", self.context, between(1, 1 << 24), "tokens in one sequence");
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
           "size of the vocabulary; 0 takes the data's and the kind's special tokens");
-    visit("mlp_width", self.mlp_width, between(0, 1 << 24), "hidden size of the MLP; 0 is 4 * width");
+    visit("mlp_width", self.mlp_width, between(0, 1 << 24),
+          "hidden size of the MLP; 0 is 4 * width, of a Llama 8/3 of it up to a multiple of 64");
     visit("activation", self.activation, one_of(activation_names()), "non-linearity of the MLP");
     visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
     visit("dropout", self.dropout, between(0, 0.999),

@@ -17,7 +17,7 @@ LinearOptions qkv_options(const AttentionOptions& options) {
   LinearOptions linear;
   linear.out = options.width + 2 * keys;
   linear.in = options.width;
-  linear.bias = options.bias;
+  linear.bias = options.qkv_bias;
   linear.rotate = true;
   linear.row_blocks = {options.width, keys, keys};
   return linear;

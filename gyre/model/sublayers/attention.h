@@ -16,7 +16,8 @@ struct AttentionOptions {
   double rotary_base = 0;  // of rotary positions; 0: there are none
   int64_t context = 0;     // the longest, for the cost
   bool causal = true;
-  bool bias = true;
+  bool bias = true;  // of the projection back
+  bool qkv_bias = true;
   float projection_deviation = kInitialDeviation;
 };
 

@@ -1,0 +1,47 @@
+#include "gyre/model/settings/llama_settings.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "gyre/model/settings/model_settings.h"
+
+namespace gyre {
+namespace {
+
+std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
+  std::vector<OptionFault> faults;
+  const auto add = [&](const char* key, const std::string& what) { faults.push_back({{key, "kind"}, what}); };
+  if (settings.bias) add("bias", "is true, and kind = \"llama\" has no biases; give false");
+  if (settings.activation != "silu") {
+    add("activation",
+        fmt::format("is \"{}\", and the gate of kind = \"llama\" is \"silu\"; give that", settings.activation));
+  }
+  if (settings.dropout > 0) {
+    add("dropout", fmt::format("is {}, and kind = \"llama\" has none; give 0", settings.dropout));
+  }
+  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
+  const int64_t shared = key_value_heads(own, settings.heads);
+  if (settings.heads % shared != 0) {
+    add("heads", fmt::format("is {}, which [model.llama] key_value_heads = {} does not divide; choose one that does",
+                             settings.heads, shared));
+  }
+  if (settings.width % settings.heads == 0 && settings.width / settings.heads % 2 != 0) {
+    add("heads", fmt::format("is {}, which makes heads of {} elements; rotary positions turn pairs: choose heads that "
+                             "make an even number",
+                             settings.heads, settings.width / settings.heads));
+  }
+  return faults;
+}
+
+}  // namespace
+
+ModelKind llama_kind() {
+  return {.name = "llama",
+          .meaning = "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads",
+          .own = LlamaSettings(),
+          .continues_text = true,
+          .faults = llama_faults};
+}
+
+}  // namespace gyre

@@ -1,0 +1,38 @@
+// What a Llama alone is told.
+#pragma once
+
+#include <cstdint>
+
+#include "gyre/core/options.h"
+#include "gyre/model/settings/model_kind.h"
+
+namespace gyre {
+
+// [model.llama]
+struct LlamaSettings {
+  int64_t key_value_heads = 0;
+  double rope_theta = 10000;
+  double norm_epsilon = 1e-5;
+  bool qkv_bias = false;
+
+  template <typename Self, typename Visit>
+  static void each_option(Self& self, Visit&& visit) {
+    visit(
+        "key_value_heads", self.key_value_heads, between(0, 1 << 20),
+        "heads of keys and values, each shared by as many of the queries' (grouped queries); must divide heads; 0: as "
+        "many as heads");
+    visit("rope_theta", self.rope_theta, between(1, 1e12), "base of the rotary positions");
+    visit("norm_epsilon", self.norm_epsilon, between(1e-12, 1), "added to the mean square in norms");
+    visit("qkv_bias", self.qkv_bias, Range{}, "whether queries, keys and values have biases, as in Qwen2");
+  }
+  bool operator==(const LlamaSettings&) const = default;
+};
+
+ModelKind llama_kind();
+
+// Heads of keys and values of so many of queries.
+inline int64_t key_value_heads(const LlamaSettings& settings, int64_t heads) {
+  return settings.key_value_heads > 0 ? settings.key_value_heads : heads;
+}
+
+}  // namespace gyre
