@@ -7,7 +7,7 @@ has() { grep -qF -- "$1" "$2" || fail "no '$1' in $2: $(head -c 1000 "$2")"; }
 "$gyre" info >info.txt
 has "amdp, lifo" info.txt
 has "error-feedback, signum" info.txt
-has "gpt, bert, echo" info.txt
+has "gpt, bert, llama, echo" info.txt
 "$gyre" init >init.toml
 has "[optimizer.signum]" init.toml
 has "[pipeline.lifo]" init.toml
