@@ -18,7 +18,7 @@ struct BasisRotationSettings {
   double drift = 0.1;
   int64_t refresh_lag = 0;
   double covariance_beta = 0;
-  int64_t covariance_every = 2;
+  int64_t covariance_every = 1;
   std::string long_sides = "thin";
   int64_t max_dimension = 0;
   int64_t sketch = 0;
@@ -42,8 +42,7 @@ struct BasisRotationSettings {
           "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
           "decay of the covariances; 0: as that of the second moments");
-    visit("covariance_every", self.covariance_every, at_least(1),
-          "add every n-th gradient to the covariances; with an interval of 1 all");
+    visit("covariance_every", self.covariance_every, at_least(1), "add every n-th gradient to the covariances");
     visit(
         "long_sides", self.long_sides, one_of({"thin", "whole"}),
         "sides at least twice as long as the other: rotate as many directions as the other has (thin), or all (whole)");

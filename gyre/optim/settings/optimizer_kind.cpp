@@ -82,8 +82,7 @@ std::vector<OptionFault> faults_of(const BasisRotationSettings& settings) {
     faults.push_back({{"refresh_lag", "interval"},
                       fmt::format("is {}; give less than interval, {}", settings.refresh_lag, settings.interval)});
   }
-  // With interval 1 the default is not a fault: every gradient is taken then.
-  if (settings.covariance_every > std::max(settings.interval, BasisRotationSettings{}.covariance_every)) {
+  if (settings.covariance_every > settings.interval) {
     faults.push_back({{"covariance_every", "interval"},
                       fmt::format("is {}; give interval, {}, or less", settings.covariance_every, settings.interval)});
   }
