@@ -7,7 +7,6 @@
 // weights, gradients and the input.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <time.h>
 
 #include <cstdlib>
 #include <memory>
@@ -26,12 +25,6 @@ using namespace gyre;
 
 constexpr int64_t kTokens = 4096, kHead = 64;
 constexpr int64_t kContexts[] = {256, 512, 1024, 2048, 4096};
-
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 class Block {
  public:
@@ -86,9 +79,9 @@ struct Measured {
 void measure(Measured& of, HostMemory& memory) {
   memory.forget_peak();
   const size_t before = memory.bytes().live;
-  const double start = processor_seconds();
+  const double start = bench::thread_seconds();
   of.block->pass();
-  of.seconds.push_back(processor_seconds() - start);
+  of.seconds.push_back(bench::thread_seconds() - start);
   of.peak = static_cast<double>(memory.bytes().peak - before);
 }
 

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <string>
@@ -34,15 +33,10 @@ using Rotation = gyre::BasisRotationSettings;
 
 using namespace gyre;
 using bench::median;
+using bench::thread_seconds;
 
 constexpr int64_t kContext = 512;
 constexpr int64_t kTokens[] = {1024, 4096, 16384, 65536, 131072};
-
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 double seconds_of(const std::function<void()>& work) {
   const double start = thread_seconds();

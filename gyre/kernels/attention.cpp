@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
-#include "gyre/kernels/attention_rows.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/onednn/attention.h"
 #include "gyre/kernels/portable.h"
+#include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {

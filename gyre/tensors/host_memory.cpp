@@ -4,9 +4,11 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "gyre/tensors/block_heap.h"
 
@@ -64,13 +66,17 @@ class HostMemory::Allocator final : public c10::Allocator {
  public:
   explicit Allocator(size_t large) : large_(large) {}
 
-  c10::DataPtr allocate(size_t bytes) const override {
+  // No function says `override`: 2.3 made allocate() one that is not const, and added copy_data(). Here are both ways,
+  // and each version of libtorch overrides by its own.
+  c10::DataPtr allocate(size_t bytes) const {
     void* const data = bytes < large_ ? nullptr : heap().take(bytes);
     // Where there is no memory, libtorch's own says so in its words.
     if (data == nullptr) return libtorch->allocate(bytes);
     return {data, data, &free, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &free; }
+  c10::DataPtr allocate(size_t bytes) { return std::as_const(*this).allocate(bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
+  c10::DeleterFnPtr raw_deleter() const { return &free; }
 
   static inline c10::Allocator* const libtorch = c10::GetDefaultCPUAllocator();
 

@@ -13,7 +13,6 @@
 
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
-#include "gyre/kernels/attention_rows.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/dropout.h"
@@ -22,6 +21,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/rms_norm.h"
 #include "gyre/kernels/rotary.h"
+#include "gyre/kernels/rows.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {

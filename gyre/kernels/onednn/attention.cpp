@@ -3,14 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <cstring>
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
-#include "gyre/kernels/attention_rows.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/onednn/primitives.h"
+#include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre::onednn {
@@ -73,16 +72,12 @@ void find_probabilities(const AttentionBlock& block, const Shape& shape, const B
 
 // Rows of one head, between its own place and that among all heads.
 void gather_rows(const Bf16* from, int64_t rows, const Shape& shape, Bf16* to) {
-  const auto bytes = static_cast<size_t>(shape.size) * sizeof(Bf16);
-  for (int64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<void*>(to + row * shape.size), from + row * shape.heads * shape.size, bytes);
-  }
+  const auto bytes = static_cast<int64_t>(sizeof(Bf16)) * shape.size;
+  cpu::copy_rows(to, bytes, from, shape.heads * bytes, rows, bytes);
 }
 void scatter_rows(const Bf16* from, int64_t rows, const Shape& shape, Bf16* to) {
-  const auto bytes = static_cast<size_t>(shape.size) * sizeof(Bf16);
-  for (int64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<void*>(to + row * shape.heads * shape.size), from + row * shape.size, bytes);
-  }
+  const auto bytes = static_cast<int64_t>(sizeof(Bf16)) * shape.size;
+  cpu::copy_rows(to, shape.heads * bytes, from, bytes, rows, bytes);
 }
 
 // The gradients of one head of queries. `adds`: the sums for keys and values hold something already.

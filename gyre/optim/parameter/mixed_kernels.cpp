@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/rows.h"
 
 namespace gyre {
 namespace {
@@ -18,9 +19,6 @@ GYRE_CPU_KERNEL void combine_single(float* __restrict y, const float* __restrict
 GYRE_CPU_KERNEL void combine_bf16(float* __restrict y, const c10::BFloat16* __restrict x, int64_t count, float a,
                                   float b) {
   combine(y, x, count, a, b);
-}
-GYRE_CPU_KERNEL void convert(c10::BFloat16* __restrict y, const float* __restrict x, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) cpu::store(y + i, x[i]);
 }
 
 template <typename A, typename B>
@@ -110,11 +108,12 @@ at::Tensor to_bf16(const at::Tensor& x) {
   if (!plain && (!has_plain_rows(x) || x.scalar_type() != at::kFloat)) return portable::to_bf16(x);
   at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
   if (plain) {
-    convert(rounded.data_ptr<c10::BFloat16>(), x.data_ptr<float>(), x.numel());
+    cpu::to_bf16(x.data_ptr<float>(), rounded.data_ptr<c10::BFloat16>(), x.numel());
     return rounded;
   }
   for (int64_t row = 0; row < x.size(0); ++row) {  // a part of another
-    convert(rounded.data_ptr<c10::BFloat16>() + row * x.size(1), x.data_ptr<float>() + row * x.stride(0), x.size(1));
+    cpu::to_bf16(x.data_ptr<float>() + row * x.stride(0), rounded.data_ptr<c10::BFloat16>() + row * x.size(1),
+                 x.size(1));
   }
   return rounded;
 }

@@ -1,5 +1,5 @@
-// Copies and sums of heads' rows. They are short and lie apart, so that on the CPU ATen's iterators cost more than the
-// bytes do.
+// Copies, sums and rounding of rows. A head's are short and lie apart, so that on the CPU ATen's iterators cost more
+// than the bytes do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +16,8 @@ void set_keys(const at::Tensor& sum, const at::Tensor& part);
 void add_keys(const at::Tensor& sum, const at::Tensor& part);
 
 namespace cpu {
+// Rows of `bytes` bytes, between places that lie `to_stride` and `from_stride` bytes apart.
+void copy_rows(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t rows, int64_t bytes);
 void to_bf16(const float* from, c10::BFloat16* to, int64_t count);
 }  // namespace cpu
 

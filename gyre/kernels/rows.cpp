@@ -1,4 +1,4 @@
-#include "gyre/kernels/attention_rows.h"
+#include "gyre/kernels/rows.h"
 
 #include <ATen/ATen.h>
 
@@ -42,18 +42,13 @@ bool has_whole_rows(const at::Tensor& x) {
 void copy_head_rows(const at::Tensor& to, const at::Tensor& from) {
   if (!has_whole_rows(to) || !has_whole_rows(from)) return portable::copy_head_rows(to, from);
   const auto element = static_cast<int64_t>(to.element_size());
-  const auto bytes = static_cast<size_t>(to.size(3) * element);
   auto* const to_bytes = static_cast<char*>(to.data_ptr());
   const auto* const from_bytes = static_cast<const char*>(from.data_ptr());
   for (int64_t i = 0; i < to.size(0); ++i) {
     for (int64_t j = 0; j < to.size(1); ++j) {
-      char* row = to_bytes + (i * to.stride(0) + j * to.stride(1)) * element;
-      const char* source = from_bytes + (i * from.stride(0) + j * from.stride(1)) * element;
-      for (int64_t k = 0; k < to.size(2); ++k) {
-        std::memcpy(row, source, bytes);
-        row += to.stride(2) * element;
-        source += from.stride(2) * element;
-      }
+      cpu::copy_rows(to_bytes + (i * to.stride(0) + j * to.stride(1)) * element, to.stride(2) * element,
+                     from_bytes + (i * from.stride(0) + j * from.stride(1)) * element, from.stride(2) * element,
+                     to.size(2), to.size(3) * element);
     }
   }
 }
@@ -66,6 +61,14 @@ void set_keys(const at::Tensor& sum, const at::Tensor& part) {
 void add_keys(const at::Tensor& sum, const at::Tensor& part) {
   if (!is_fast(sum, part)) return portable::add_keys(sum, part);
   for_heads(sum, part, [](float* to, const c10::BFloat16* from, int64_t count) { add_kernel(to, from, count); });
+}
+
+void cpu::copy_rows(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t rows, int64_t bytes) {
+  auto* row = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  for (int64_t i = 0; i < rows; ++i, row += to_stride, source += from_stride) {
+    std::memcpy(row, source, static_cast<size_t>(bytes));
+  }
 }
 
 void cpu::to_bf16(const float* from, c10::BFloat16* to, int64_t count) {
