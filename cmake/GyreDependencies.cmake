@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash. Optional: sentencepiece, oneDNN.
+# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd. Optional: sentencepiece, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -10,6 +10,8 @@ endif()
 find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
 find_package(Torch REQUIRED)
 

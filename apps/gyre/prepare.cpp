@@ -1,5 +1,6 @@
 // gyre prepare TEXT...: text into token files.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/prepare.h"
+#include "gyre/report/byte_progress.h"
 #include "interrupts.h"
 #include "output.h"
 
@@ -17,14 +19,30 @@ namespace {
 struct Flags {
   PrepareOptions options;
   std::string out;
+  std::string separator;
   bool json = false;
 };
 
+// A shell's quotes have no line ends: \n, \r, \t and \\ are what they are elsewhere.
+std::string unescaped(const std::string& text) {
+  static const std::string kLetters = "nrt\\", kMeant = "\n\r\t\\";
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t letter = text[i] == '\\' && i + 1 < text.size() ? kLetters.find(text[i + 1]) : std::string::npos;
+    plain += letter == std::string::npos ? text[i] : kMeant[letter];
+    if (letter != std::string::npos) ++i;
+  }
+  return plain;
+}
+
 void run(Flags& flags) {
   flags.options.out = flags.out;
+  flags.options.separator = unescaped(flags.separator);
   const Interrupts interrupts;
   flags.options.stop = interrupts.stop();
   const PrepareResult result = [&] {
+    ByteProgress progress(stderr, isatty(STDERR_FILENO) != 0);
+    flags.options.progress = [&](const PrepareProgress& now) { progress.at(now.doing, now.done, now.total); };
     try {
       return prepare(flags.options);
     } catch (const RunError& error) {
@@ -54,13 +72,21 @@ void run(Flags& flags) {
 void add_prepare(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("prepare", "Turn UTF-8 text into token files");
-  command->add_option("text", flags->options.texts, "Text files, each a document; - is standard input")
+  command->add_option("text", flags->options.texts, "Text files, also as .gz or .zst; - is standard input")
       ->check(some_path())
       ->required();
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
+  command->add_option("--format", flags->options.format, "text | jsonl; auto: jsonl for names in .jsonl and .json");
+  command->add_option("--field", flags->options.field, "Of jsonl: the string that is the document");
+  command->add_option(
+      "--separator", flags->separator,
+      "Of plain text: what stands between documents, such as '<|endoftext|>' or '\\n\\n\\n'; a file is one without");
   command->add_option("--tokenizer", flags->options.tokenizer, "byte | bpe");
   command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
-  command->add_option("--val-fraction", flags->options.val_fraction, "The end of each document, kept for validation");
+  command->add_option("--val-fraction", flags->options.val_fraction,
+                      "Share kept for validation: of documents where there are many, else of each's end");
+  command->add_option("--seed", flags->options.seed, "Draws the documents kept for validation");
+  command->add_option("--threads", flags->options.threads, "0: one for each core; the tokens are the same");
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, command] {

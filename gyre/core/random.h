@@ -18,6 +18,7 @@ enum class StreamPurpose : uint32_t {
   Masking = 5,
   Sketch = 6,
   Diagnostics = 7,
+  Split = 8,
   Test = 99
 };
 

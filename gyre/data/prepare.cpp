@@ -1,22 +1,20 @@
 #include "gyre/data/prepare.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
+#include <memory>
 #include <set>
 #include <system_error>
+#include <thread>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/data/dataset.h"
-#include "gyre/data/text_reader.h"
-#include "gyre/data/token_file.h"
+#include "gyre/data/ordered_workers.h"
+#include "gyre/data/text_input.h"
+#include "gyre/data/token_splits.h"
 #include "gyre/data/tokenizer.h"
 #include "gyre/data/utf8.h"
 
@@ -29,69 +27,6 @@ int64_t sample_bytes(int64_t vocabulary) {
   return std::clamp<int64_t>(vocabulary * 128, 1 << 20, 16 << 20);
 }
 constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
-
-// A text that can be read more than once. Standard input is spooled into a file in `directory` if need be.
-class Text {
- public:
-  Text(const std::string& path, const PrepareOptions& options, const std::filesystem::path& directory, bool twice)
-      : name_(path == "-" ? "standard input" : path), files_(*options.files), stop_(options.stop) {
-    if (path != "-") {
-      open(path);
-    } else if (!twice) {
-      descriptor_ = ::dup(options.input_descriptor);
-    } else {
-      spooled_ = directory / "input.txt";
-      spool(options.input_descriptor);
-      open(spooled_);
-    }
-  }
-  ~Text() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!spooled_.empty()) files_.remove(spooled_);
-  }
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
-
-  int64_t read(const std::function<void(std::string_view)>& piece) {
-    ::lseek(descriptor_, 0, SEEK_SET);  // a pipe cannot, and is read once
-    return read_text(descriptor_, name_, [&](std::string_view text) {
-      heed_stop();
-      piece(text);
-    });
-  }
-  const std::string& name() const { return name_; }
-
- private:
-  void open(const std::filesystem::path& path) {
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
-    std::error_code none;
-    if (std::filesystem::is_directory(path, none)) {
-      throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
-    }
-  }
-  void heed_stop() const {
-    if (stop_.stop_requested()) throw RunError("stopped; nothing was kept");
-  }
-  void spool(int from) {
-    OutputFile copy(spooled_, O_WRONLY | O_CREAT | O_TRUNC, files_, 0600);
-    std::string buffer(size_t{1} << 18, '\0');
-    for (;;) {
-      const ssize_t got = ::read(from, buffer.data(), buffer.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name_, std::strerror(errno)));
-      if (got == 0) return;
-      heed_stop();
-      copy.write(buffer.data(), static_cast<size_t>(got));
-    }
-  }
-
-  std::string name_;
-  FileSystem& files_;
-  std::stop_token stop_;
-  std::filesystem::path spooled_;
-  int descriptor_ = -1;
-};
 
 // Where `out` is, without links and a slash at its end.
 std::filesystem::path resolved(const std::filesystem::path& out) {
@@ -153,43 +88,124 @@ void check(const PrepareOptions& options) {
     throw InputError("- (standard input) is given twice; it can be read once");
   }
   if (options.texts.empty()) throw InputError("no text is given");
+  const std::vector<std::string> formats = {"auto", "text", "jsonl"};
+  if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
+    throw InputError(fmt::format("--format {} is unknown{}", options.format, suggestion(options.format, formats)));
+  }
+  constexpr int kMostThreads = 1024;
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    throw InputError(
+        fmt::format("--threads is {}; give 1 to {}, or 0 for one on each core", options.threads, kMostThreads));
+  }
+  if (options.seed < 0) throw InputError(fmt::format("--seed is {}; give 0 or more", options.seed));
+  constexpr size_t kLongestSeparator = 4096;
+  if (options.separator.size() > kLongestSeparator) {
+    throw InputError(
+        fmt::format("--separator has {} bytes; give {} at most", options.separator.size(), kLongestSeparator));
+  }
 }
 
-// Lines spread evenly over all texts: every stride-th megabyte's share, the stride chosen so that the sample is
-// bounded.
+// Lines spread evenly over all texts: the beginning of every chunk, as much of it that the sample is bounded.
 class Sampler {
  public:
   Sampler(int64_t total_bytes, int64_t wanted)
       : share_(std::min(1.0, static_cast<double>(wanted) / static_cast<double>(total_bytes))) {}
 
+  void begin_chunk(size_t bytes) {
+    room_ = std::max<size_t>(1, static_cast<size_t>(share_ * static_cast<double>(bytes)));
+  }
   void add(std::string_view piece) {
-    const auto wanted = static_cast<size_t>(share_ * static_cast<double>(piece.size()));
-    piece = piece.substr(0, share_ < 1 ? std::max<size_t>(wanted, 1) : piece.size());
+    const bool whole = share_ >= 1 || piece.size() <= room_;
+    if (!whole) piece = whole_characters_of(piece, room_);
+    room_ -= std::min(room_, piece.size());
+    const size_t before = lines_.size();
     while (!piece.empty()) {
       size_t end = std::min(piece.find('\n'), piece.size());
       if (end > kLongestLine) end = whole_characters(piece.substr(0, kLongestLine));
       if (end > 0) lines_.emplace_back(piece.substr(0, end));
       piece.remove_prefix(std::min(piece.size(), end < piece.size() && piece[end] == '\n' ? end + 1 : end));
     }
-    // A piece cut by its share may end inside a character: its last line goes.
-    if (share_ < 1 && !lines_.empty()) lines_.pop_back();
+    if (!whole && lines_.size() > before) lines_.pop_back();  // half a line
   }
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
+  static std::string_view whole_characters_of(std::string_view text, size_t most) {
+    return text.substr(0, whole_characters(text.substr(0, most)));
+  }
   double share_;
+  size_t room_ = 0;  // bytes of this chunk that may still be taken
   std::vector<std::string> lines_;
+};
+
+bool is_jsonl(const std::string& path, const std::string& format) {
+  if (format != "auto") return format == "jsonl";
+  std::filesystem::path name = std::filesystem::path(path).filename();
+  if (name.extension() == ".gz" || name.extension() == ".zst") name = name.stem();
+  return name.extension() == ".jsonl" || name.extension() == ".json" || name.extension() == ".ndjson";
+}
+
+// The texts, and what is common to all passes over them.
+class Texts {
+ public:
+  Texts(const PrepareOptions& options, const std::filesystem::path& directory) : options_(options) {
+    TextInput::Standard standard{options.input_descriptor, {}, options.files};
+    if (options.tokenizer == "bpe") standard.spool = directory / "input.txt";
+    for (const std::string& path : options.texts) {
+      const TextLayout layout{path, is_jsonl(path, options.format), options.field, options.separator};
+      has_jsonl_ = has_jsonl_ || layout.json_lines;
+      has_plain_ = has_plain_ || !layout.json_lines;
+      inputs_.push_back(std::make_unique<TextInput>(path, layout, standard, options.stop));
+      // A text in a pipe is as long as it is.
+      if (inputs_.back()->bytes() == 0) all_known_ = false;
+      total_ += inputs_.back()->bytes();
+    }
+    if (!options.separator.empty() && !has_plain_)
+      throw InputError("--separator is of plain text; all texts are jsonl");
+    if (options.field != TextLayout().field && !has_jsonl_)
+      throw InputError("--field is of jsonl; all texts are plain");
+  }
+
+  bool have_many_documents() const {
+    return has_jsonl_ || !options_.separator.empty() ||
+           static_cast<double>(inputs_.size()) * options_.val_fraction >= 1;
+  }
+  const std::vector<std::unique_ptr<TextInput>>& inputs() const { return inputs_; }
+  void read(const TextInput& input, const char* doing, const std::function<void(TextChunk)>& visit) {
+    if (&input == inputs_.front().get()) before_ = 0;
+    int64_t taken = 0;
+    input.read([&](TextChunk chunk, int64_t so_far) {
+      taken = so_far;
+      visit(std::move(chunk));
+      if (options_.progress) options_.progress({doing, before_ + taken, all_known_ ? total_ : 0});
+    });
+    before_ += taken;
+  }
+
+ private:
+  const PrepareOptions& options_;
+  std::vector<std::unique_ptr<TextInput>> inputs_;
+  bool has_jsonl_ = false, has_plain_ = false, all_known_ = true;
+  int64_t total_ = 0;
+  int64_t before_ = 0;  // bytes of the texts that this pass has behind it
 };
 
 // The tokenizer, and its model in `directory` if it has one.
 std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const std::filesystem::path& directory,
-                                          std::vector<std::unique_ptr<Text>>& texts, DataIdentity& checksums) {
+                                          Texts& texts, DataIdentity& checksums) {
   if (options.tokenizer == "byte") return make_byte_tokenizer();
-  int64_t total = 0;
-  for (const auto& text : texts) total += text->read([](std::string_view) {});
+  int64_t total = 0;  // of jsonl with all that is around the text
+  for (const auto& input : texts.inputs()) {
+    texts.read(*input, "measuring", [&](const TextChunk& chunk) { total += static_cast<int64_t>(chunk.text.size()); });
+  }
   if (total == 0) throw InputError("the text is empty; there is nothing to learn a vocabulary from");
   Sampler sampler(total, sample_bytes(options.vocabulary_size));
-  for (const auto& text : texts) text->read([&](std::string_view piece) { sampler.add(piece); });
+  for (const auto& input : texts.inputs()) {
+    texts.read(*input, "sampling", [&](const TextChunk& chunk) {
+      sampler.begin_chunk(chunk.text.size());
+      for_each_part(chunk, input->layout(), [&](std::string_view text, bool) { sampler.add(text); });
+    });
+  }
   const std::string model = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
   FileWriter writer(directory / kTokenizerFile, *options.files);
   writer.write(model);
@@ -198,23 +214,54 @@ std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const s
   return parse_bpe_tokenizer(model, directory / kTokenizerFile);
 }
 
-// Appends one document to the splits.
-void add_document(Text& text, const Tokenizer& tokenizer, double val_fraction, TokenFileWriter& train,
-                  TokenFileWriter& val, PrepareResult& result) {
-  const int64_t before = train.size();
+// The documents of a chunk, or what lies in it of them.
+struct EncodedChunk {
+  struct Part {
+    size_t tokens = 0;
+    int64_t bytes = 0;
+    bool ends_document = false;
+  };
   std::vector<int32_t> tokens;
-  const int64_t bytes = text.read([&](std::string_view piece) {
-    tokens.clear();
-    tokenizer.encode(piece, tokens);
-    train.append(tokens);
+  std::vector<Part> parts;
+};
+
+EncodedChunk encode(const TextChunk& chunk, const TextLayout& layout, const Tokenizer& tokenizer) {
+  EncodedChunk encoded;
+  for_each_part(chunk, layout, [&](std::string_view text, bool ends_document) {
+    const size_t before = encoded.tokens.size();
+    tokenizer.encode(text, encoded.tokens);
+    encoded.parts.push_back({encoded.tokens.size() - before, static_cast<int64_t>(text.size()), ends_document});
   });
-  if (bytes == 0) throw InputError(fmt::format("{}: is empty", text.name()));
-  const auto tail = static_cast<int64_t>(std::floor(static_cast<double>(train.size() - before) * val_fraction));
-  if (tail > 0) train.move_tail(tail, val);
-  const int32_t end = tokenizer.end_of_document();
-  (tail > 0 ? val : train).append({&end, 1});
-  result.text_bytes += bytes;
-  ++result.documents;
+  return encoded;
+}
+
+// Appends the documents of one text to the splits; those without text are left out. Returns the bytes of text.
+int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tokenizer, int threads,
+                      TokenSplits& splits) {
+  int64_t bytes = 0, of_document = 0;
+  OrderedWorkers<TextChunk, EncodedChunk> workers(
+      threads, [&](const TextChunk& chunk) { return encode(chunk, input.layout(), tokenizer); },
+      [&](const EncodedChunk& chunk) {
+        size_t at = 0;
+        for (const EncodedChunk::Part& part : chunk.parts) {
+          splits.append(std::span(chunk.tokens).subspan(at, part.tokens));
+          at += part.tokens;
+          of_document += part.bytes;
+          bytes += part.bytes;
+          if (!part.ends_document) continue;
+          if (of_document > 0) splits.end_document(tokenizer.end_of_document());
+          of_document = 0;
+        }
+      });
+  texts.read(input, "encoding", [&](TextChunk chunk) { workers.put(std::move(chunk)); });
+  workers.finish();
+  if (bytes == 0) throw InputError(fmt::format("{}: is empty", input.layout().name));
+  return bytes;
+}
+
+int thread_count(const PrepareOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 }  // namespace
@@ -225,35 +272,29 @@ PrepareResult prepare(const PrepareOptions& options) {
   check_place(out, options.overwrite);
   DirectoryUnderConstruction directory(out.string() + ".preparing", *options.files);
 
-  std::vector<std::unique_ptr<Text>> texts;
-  for (const std::string& path : options.texts) {
-    texts.push_back(std::make_unique<Text>(path, options, directory.path(), options.tokenizer == "bpe"));
-  }
+  auto texts = std::make_unique<Texts>(options, directory.path());
   DatasetMeta meta;
-  const auto tokenizer = make_tokenizer(options, directory.path(), texts, meta.checksums);
-
-  PrepareResult result;
-  result.vocabulary = tokenizer->vocabulary_size();
-  TokenFileWriter train(directory.path() / kTrainFile, result.vocabulary, *options.files);
-  TokenFileWriter val(directory.path() / kValFile, result.vocabulary, *options.files);
-  for (const auto& text : texts) add_document(*text, *tokenizer, options.val_fraction, train, val, result);
-  texts.clear();
-  result.train_tokens = train.size();
-  result.val_tokens = val.size();
+  const auto tokenizer = make_tokenizer(options, directory.path(), *texts, meta.checksums);
 
   meta.tokenizer = options.tokenizer;
-  meta.vocabulary = result.vocabulary;
-  meta.train_tokens = result.train_tokens;
-  meta.val_tokens = result.val_tokens;
-  meta.documents = result.documents;
-  meta.text_bytes = result.text_bytes;
-  meta.checksums[kTrainFile] = train.finish();
-  meta.checksums[kValFile] = val.finish();
+  meta.vocabulary = tokenizer->vocabulary_size();
+  TokenSplits splits(directory.path(), meta.vocabulary,
+                     {options.val_fraction, texts->have_many_documents(), options.seed}, *options.files);
+  for (const auto& input : texts->inputs()) {
+    meta.text_bytes += add_documents(*texts, *input, *tokenizer, thread_count(options), splits);
+  }
+  texts.reset();  // with what was spooled
+  splits.finish();
+  meta.train_tokens = splits.train_tokens();
+  meta.val_tokens = splits.val_tokens();
+  meta.documents = splits.documents();
+  meta.checksums[kTrainFile] = splits.close_train();
+  meta.checksums[kValFile] = splits.close_val();
   FileWriter writer(directory.path() / kMetaFile, *options.files);
   writer.write(meta.to_json());
   writer.close();
   directory.complete(out);
-  return result;
+  return {meta.vocabulary, meta.documents, meta.text_bytes, meta.train_tokens, meta.val_tokens};
 }
 
 }  // namespace gyre

@@ -1,8 +1,9 @@
-// gyre prepare: UTF-8 text to token files, streamed.
+// gyre prepare: UTF-8 text, plain or in lines of JSON, to token files, streamed.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,15 +12,28 @@
 
 namespace gyre {
 
+// How far a pass over the texts is, in bytes of their files.
+struct PrepareProgress {
+  const char* doing = "";
+  int64_t done = 0;
+  int64_t total = 0;  // 0: not known
+};
+
 struct PrepareOptions {
   std::vector<std::string> texts;  // paths; "-" is standard input
+  std::string format = "auto";     // text | jsonl; auto: jsonl where a file's name ends so
+  std::string field = "text";      // of jsonl
+  std::string separator;           // between the documents of plain text; empty: a file is a document
   std::filesystem::path out;
   std::string tokenizer = "byte";
   int64_t vocabulary_size = 8192;  // of bpe
   double val_fraction = 0.1;
+  int64_t seed = 1;           // which documents are kept for validation
+  int threads = 0;            // 0: as many as there are cores. The tokens are the same
   bool overwrite = false;     // take the place of prepared text that is in `out` already
   int input_descriptor = 0;   // what "-" reads
   std::stop_token stop = {};  // what was written is removed again
+  std::function<void(const PrepareProgress&)> progress = {};
   FileSystem* files = &system_files();
 };
 
@@ -31,12 +45,13 @@ struct PrepareResult {
   int64_t val_tokens = 0;
 };
 
-// Every text is a document. The last val_fraction of its tokens, by position, go to validation; the end-of-document
-// token follows in the split where the document ends. All is built in "<out>.preparing" and takes the name `out` when
-// it is complete, so that `out` is whole at every moment, the old or the new. Memory is bounded whatever the length of
-// the texts: bpe trains on a sample spread over them. Errors: InputError (what cannot be read, is not UTF-8, is empty;
-// options out of range; an `out` that has prepared text, without `overwrite`, or files that are not ours); RunError
-// when stopped.
+// All texts' documents one after the other, each followed by the end-of-document token. Where there are many documents
+// (jsonl, a separator, or at least 1 / val_fraction files) one of each 1 / val_fraction goes to validation as a whole,
+// drawn by seed and number; with fewer than that the end of all. Else the last val_fraction of each document's tokens
+// does. All is built in "<out>.preparing" and takes the name `out` when it is complete, so that `out` is whole at every
+// moment, the old or the new. Memory is bounded whatever the length of the texts: bpe trains on a sample spread over
+// them. Errors: InputError (what cannot be read, is not UTF-8 or no JSON, is empty; options out of range; an `out` that
+// has prepared text, without `overwrite`, or files that are not ours); RunError when stopped.
 PrepareResult prepare(const PrepareOptions& options);
 
 }  // namespace gyre

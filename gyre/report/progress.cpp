@@ -1,36 +1,27 @@
 #include "gyre/report/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <cmath>
 
 #include <algorithm>
 
-#include "gyre/core/message.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
 
 constexpr double kSmoothing = 0.95;
-constexpr auto kRedraw = std::chrono::milliseconds(100);
-constexpr auto kPlainLine = std::chrono::seconds(5);
-
-int terminal_width(std::FILE* out) {
-  winsize size{};
-  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
 
 }  // namespace
 
-Progress::Progress(std::FILE* out, bool is_terminal) : out_(out), is_terminal_(is_terminal) {}
+Progress::Progress(std::FILE* out, bool is_terminal) : status_(out, is_terminal) {}
 
 void Progress::start(int64_t total, int64_t done) {
   const std::lock_guard lock(mutex_);
   total_ = total;
   first_ = step_ = done;
-  started_ = mark_ = drawn_ = Clock::now();
+  started_ = mark_ = Clock::now();
+  status_.restart();
 }
 
 void Progress::step(int64_t step, double loss, double tokens) {
@@ -47,9 +38,7 @@ void Progress::step(int64_t step, double loss, double tokens) {
     mark_ = now;
   }
   const bool last = step_ == total_;
-  if (now - drawn_ < (is_terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine)) && !last) return;
-  drawn_ = now;
-  draw();
+  if (last || status_.is_due()) draw();
 }
 
 std::string Progress::line() const {
@@ -61,32 +50,18 @@ std::string Progress::line() const {
 }
 
 void Progress::draw() {
-  const std::string text = line();
-  if (!is_terminal_) {
-    say(out_, text + "\n");
-    return;
-  }
-  const int room = std::clamp(terminal_width(out_) - static_cast<int>(text.size()) - 4, 0, 40);
-  std::string bar;
-  if (room >= 8) {
-    const auto filled =
-        static_cast<size_t>(static_cast<double>(room) * static_cast<double>(step_) / static_cast<double>(total_));
-    bar = "[" + std::string(filled, '=') + std::string(static_cast<size_t>(room) - filled, ' ') + "] ";
-  }
-  say(out_, fmt::format("\r\033[K{}{}", bar, text));
-  visible_ = true;
+  status_.draw(static_cast<double>(step_) / static_cast<double>(total_), line());
 }
 
 void Progress::message(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  say(out_, fmt::format("{}{}\n", visible_ ? "\r\033[K" : "", text));
-  if (visible_) draw();
+  status_.message(text);
+  if (status_.is_visible()) draw();
 }
 
 void Progress::finish() {
   const std::lock_guard lock(mutex_);
-  if (visible_) say(out_, "\n");
-  visible_ = false;
+  status_.finish();
 }
 
 }  // namespace gyre

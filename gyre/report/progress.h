@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "gyre/report/status_line.h"
+
 namespace gyre {
 
 class Progress {
@@ -28,13 +30,11 @@ class Progress {
   void draw();
 
   std::mutex mutex_;
-  std::FILE* out_;
-  bool is_terminal_;
+  StatusLine status_;
   int64_t total_ = 0, first_ = 0, step_ = 0;
   double loss_ = 0;  // smoothed
   double tokens_ = 0, tokens_at_mark_ = 0, tokens_per_second_ = 0;
-  Clock::time_point started_, mark_, drawn_;
-  bool visible_ = false;
+  Clock::time_point started_, mark_;
 };
 
 }  // namespace gyre

@@ -10,57 +10,21 @@
 #include <set>
 #include <thread>
 
+#include "data/fixture.h"
 #include "gyre/batches/token_batches.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
-#include "gyre/data/text_reader.h"
 #include "gyre/data/utf8.h"
 #include "support/faulty_files.h"
-#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-namespace fs = std::filesystem;
-
-class DataTest : public ::testing::Test {
- protected:
-  std::string write(const std::string& name, const std::string& content) {
-    std::ofstream(directory_ / name, std::ios::binary) << content;
-    return (directory_ / name).string();
-  }
-  PrepareOptions options(std::vector<std::string> texts, const std::string& tokenizer = "byte") {
-    PrepareOptions options;
-    options.texts = std::move(texts);
-    options.out = directory_ / "tokens";
-    options.tokenizer = tokenizer;
-    options.vocabulary_size = 400;
-    options.overwrite = true;
-    return options;
-  }
-  std::string complaint(const PrepareOptions& options) {
-    try {
-      prepare(options);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "accepted";
-  }
-  std::vector<int64_t> tokens(const TokenFile& file) {
-    std::vector<int64_t> tokens(static_cast<size_t>(file.size()));
-    file.read(0, tokens, int64_t{1} << 32);
-    return tokens;
-  }
-
-  const testing_support::TemporaryDirectory temporary_;
-  const fs::path directory_ = temporary_.path();
-};
-
 std::string utf8(uint32_t c) {
   if (c < 0x80) return {static_cast<char>(c)};
   if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
@@ -86,16 +50,6 @@ std::string random_text(uint64_t seed, size_t characters) {
       if ((c >= 0xD800 && c <= 0xDFFF) || c == 0x2581) c = 'x';  // surrogates; U+2581 is sentencepiece's own blank
       text += utf8(c);
     }
-  }
-  return text;
-}
-
-std::string plain_text(size_t words) {
-  RandomStream stream(1, StreamPurpose::Test, 1);
-  std::string text;
-  for (size_t i = 0; i < words; ++i) {
-    for (uint64_t j = 1 + stream.below(7); j > 0; --j) text += static_cast<char>('a' + stream.below(26));
-    text += i % 9 == 8 ? "\n" : " ";
   }
   return text;
 }

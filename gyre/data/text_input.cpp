@@ -1,0 +1,79 @@
+#include "gyre/data/text_input.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+void heed(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw RunError("stopped; nothing was kept");
+}
+
+}  // namespace
+
+TextInput::TextInput(const std::string& path, TextLayout layout, const Standard& standard, const std::stop_token& stop)
+    : layout_(std::move(layout)), files_(standard.files), stop_(stop) {
+  layout_.name = path == "-" ? "standard input" : path;
+  if (path != "-") {
+    open(path);
+  } else if (standard.spool.empty()) {
+    descriptor_ = ::dup(standard.descriptor);
+  } else {
+    spooled_ = standard.spool;
+    spool(standard.descriptor);
+    open(spooled_);
+  }
+}
+
+TextInput::~TextInput() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!spooled_.empty()) files_->remove(spooled_);
+}
+
+void TextInput::open(const std::filesystem::path& path) {
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return;
+  if (S_ISDIR(status.st_mode)) {
+    ::close(descriptor_);
+    throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
+  }
+  if (S_ISREG(status.st_mode)) bytes_ = status.st_size;
+}
+
+void TextInput::spool(int from) const {
+  OutputFile copy(spooled_, O_WRONLY | O_CREAT | O_TRUNC, *files_, 0600);
+  std::string buffer(size_t{1} << 18, '\0');
+  for (;;) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", layout_.name, std::strerror(errno)));
+    if (got == 0) return;
+    heed(stop_);
+    copy.write(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+void TextInput::read(const std::function<void(TextChunk, int64_t taken)>& visit) const {
+  ::lseek(descriptor_, 0, SEEK_SET);  // a pipe cannot, and is read once
+  const auto bytes = open_bytes(descriptor_, layout_.name);
+  TextReader reader(*bytes, layout_);
+  while (auto chunk = reader.next()) {
+    heed(stop_);
+    visit(std::move(*chunk), bytes->taken());
+  }
+}
+
+}  // namespace gyre

@@ -1,0 +1,53 @@
+#include "gyre/report/status_line.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+
+#include "gyre/core/message.h"
+
+namespace gyre {
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kPlainLine = std::chrono::seconds(5);
+
+int terminal_width(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+}  // namespace
+
+bool StatusLine::is_due() const {
+  return Clock::now() - drawn_ >= (is_terminal_ ? Clock::duration(kRedraw) : Clock::duration(kPlainLine));
+}
+
+void StatusLine::draw(double share, const std::string& text) {
+  drawn_ = Clock::now();
+  if (!is_terminal_) {
+    say(out_, text + "\n");
+    return;
+  }
+  const int room = std::clamp(terminal_width(out_) - static_cast<int>(text.size()) - 4, 0, 40);
+  std::string bar;
+  if (room >= 8 && share >= 0) {
+    const auto filled = static_cast<size_t>(static_cast<double>(room) * std::min(1.0, share));
+    bar = "[" + std::string(filled, '=') + std::string(static_cast<size_t>(room) - filled, ' ') + "] ";
+  }
+  say(out_, fmt::format("\r\033[K{}{}", bar, text));
+  visible_ = true;
+}
+
+void StatusLine::message(const std::string& text) {
+  say(out_, fmt::format("{}{}\n", visible_ ? "\r\033[K" : "", text));
+}
+
+void StatusLine::finish() {
+  if (visible_) say(out_, "\n");
+  visible_ = false;
+}
+
+}  // namespace gyre

@@ -1,0 +1,65 @@
+// A directory for texts and tokens, and gyre prepare over it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/random.h"
+#include "gyre/data/prepare.h"
+#include "gyre/data/token_file.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+
+namespace fs = std::filesystem;
+
+class DataTest : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& content) {
+    std::ofstream(directory_ / name, std::ios::binary) << content;
+    return (directory_ / name).string();
+  }
+  PrepareOptions options(std::vector<std::string> texts, const std::string& tokenizer = "byte") {
+    PrepareOptions options;
+    options.texts = std::move(texts);
+    options.out = directory_ / "tokens";
+    options.tokenizer = tokenizer;
+    options.vocabulary_size = 400;
+    options.overwrite = true;
+    return options;
+  }
+  std::string complaint(const PrepareOptions& options) {
+    try {
+      prepare(options);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  std::vector<int64_t> tokens(const TokenFile& file) {
+    std::vector<int64_t> tokens(static_cast<size_t>(file.size()));
+    file.read(0, tokens, int64_t{1} << 32);
+    return tokens;
+  }
+
+  const testing_support::TemporaryDirectory temporary_;
+  const fs::path directory_ = temporary_.path();
+};
+
+inline std::string plain_text(size_t words) {
+  RandomStream stream(1, StreamPurpose::Test, 1);
+  std::string text;
+  for (size_t i = 0; i < words; ++i) {
+    for (uint64_t j = 1 + stream.below(7); j > 0; --j) text += static_cast<char>('a' + stream.below(26));
+    text += i % 9 == 8 ? "\n" : " ";
+  }
+  return text;
+}
+
+}  // namespace gyre
