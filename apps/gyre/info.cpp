@@ -9,12 +9,12 @@
 
 #include "command.h"
 #include "gyre/core/text.h"
-#include "gyre/data/tokenizer.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/model/settings/model_kind.h"
 #include "gyre/optim/config.h"
 #include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tokenizers/tokenizer.h"
 #include "output.h"
 
 namespace gyre::app {

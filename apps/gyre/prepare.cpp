@@ -55,6 +55,7 @@ void run(Flags& flags) {
     const nlohmann::ordered_json json = {{"out", flags.out},
                                          {"tokenizer", flags.options.tokenizer},
                                          {"vocabulary", result.vocabulary},
+                                         {"end_of_document", result.end_of_document},
                                          {"documents", result.documents},
                                          {"text_bytes", result.text_bytes},
                                          {"train_tokens", result.train_tokens},
@@ -62,9 +63,10 @@ void run(Flags& flags) {
     print("{}\n", json.dump());
     return;
   }
-  print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate\n", flags.out,
-        human_bytes(static_cast<double>(result.text_bytes)), result.documents, result.documents == 1 ? "" : "s",
-        result.vocabulary, result.train_tokens, result.val_tokens);
+  print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate; {} ends documents\n",
+        flags.out, human_bytes(static_cast<double>(result.text_bytes)), result.documents,
+        result.documents == 1 ? "" : "s", result.vocabulary, result.train_tokens, result.val_tokens,
+        result.end_of_document);
 }
 
 }  // namespace
@@ -81,8 +83,11 @@ void add_prepare(CLI::App& app) {
   command->add_option(
       "--separator", flags->separator,
       "Of plain text: what stands between documents, such as '<|endoftext|>' or '\\n\\n\\n'; a file is one without");
-  command->add_option("--tokenizer", flags->options.tokenizer, "byte | bpe");
+  command->add_option("--tokenizer", flags->options.tokenizer,
+                      "byte | bpe (trained on the texts), or a tokenizer of yours: its file or directory");
   command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
+  command->add_option("--end-of-document", flags->options.end_of_document,
+                      "The token that ends documents, if it is not the one that your tokenizer says");
   command->add_option("--val-fraction", flags->options.val_fraction,
                       "Share kept for validation: of documents where there are many, else of each's end");
   command->add_option("--seed", flags->options.seed, "Draws the documents kept for validation");
@@ -90,8 +95,8 @@ void add_prepare(CLI::App& app) {
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, command] {
-    if (flags->options.tokenizer == "byte" && command->count("--vocab-size") > 0) {
-      throw InputError("--vocab-size is of --tokenizer bpe; bytes are always as many");
+    if (flags->options.tokenizer != "bpe" && command->count("--vocab-size") > 0) {
+      throw InputError("--vocab-size is of --tokenizer bpe; another's pieces are always as many");
     }
     run(*flags);
   });

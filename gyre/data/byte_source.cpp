@@ -113,7 +113,8 @@ class GzipBytes final : public ByteSource {
       if (state == Z_STREAM_END) {
         next_member();
       } else if (state != Z_OK) {
-        input_.fail(fmt::format("is damaged gzip ({}); bring it back", stream_.msg ? stream_.msg : "it goes on wrongly"));
+        input_.fail(
+            fmt::format("is damaged gzip ({}); bring it back", stream_.msg ? stream_.msg : "it goes on wrongly"));
       }
     }
     return done;

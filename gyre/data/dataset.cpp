@@ -8,6 +8,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -27,26 +28,35 @@ std::string known_checksum(const DataIdentity& identity, const std::string& file
   return found == identity.end() ? "none" : found->second;
 }
 
-// The tokenizer's model as meta.json says it is; empty for a tokenizer without one.
-std::string verified_model(const DatasetMeta& meta, const std::filesystem::path& directory) {
-  if (meta.checksums.count(kTokenizerFile) == 0) return "";
-  const auto path = directory / kTokenizerFile;
-  std::string model = read_file(path);
+std::string checksum_of(std::string_view content) {
   Checksum checksum;
-  checksum.update(model.data(), model.size());
-  if (checksum.hex() != meta.checksums.at(kTokenizerFile)) {
+  checksum.update(content.data(), content.size());
+  return checksum.hex();
+}
+
+// A file of the tokenizer as meta.json says it is; empty where it says nothing of one.
+std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& directory, const std::string& name) {
+  if (meta.checksums.count(name) == 0) return "";
+  const auto path = directory / name;
+  std::string content = read_file(path);
+  if (checksum_of(content) != meta.checksums.at(name)) {
     throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it says (its checksum differs); {}",
                                  path.string(), "bring it back, or run gyre prepare again"));
   }
-  return model;
+  return content;
 }
 
 }  // namespace
 
 std::string DatasetMeta::to_json() const {
-  const Json json = {{"format", "gyre-tokens"},  {"version", kVersion},          {"tokenizer", tokenizer},
-                     {"vocabulary", vocabulary}, {"train_tokens", train_tokens}, {"val_tokens", val_tokens},
-                     {"documents", documents},   {"text_bytes", text_bytes},     {"checksums", checksums}};
+  Json json = {{"format", "gyre-tokens"}, {"version", kVersion}, {"tokenizer", tokenizer}};
+  if (!end_of_document.empty()) json["end_of_document"] = end_of_document;
+  json.update({{"vocabulary", vocabulary},
+               {"train_tokens", train_tokens},
+               {"val_tokens", val_tokens},
+               {"documents", documents},
+               {"text_bytes", text_bytes},
+               {"checksums", checksums}});
   return json.dump(2) + "\n";
 }
 
@@ -66,11 +76,17 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
   fields.need("documents", meta.documents);
   fields.need("text_bytes", meta.text_bytes);
   fields.need("checksums", meta.checksums);
+  fields.read("end_of_document", meta.end_of_document);
   for (const char* file : {kTrainFile, kValFile}) {
-    if (meta.checksums.count(file) == 0) fields.fail(fmt::format("it has no checksum of {}", file));
+    if (meta.checksums.count(file) == 0 && (meta.train_tokens > 0 || meta.val_tokens > 0)) {
+      fields.fail(fmt::format("it has no checksum of {}", file));
+    }
   }
-  if ((meta.tokenizer == "bpe") != (meta.checksums.count(kTokenizerFile) > 0)) {
-    fields.fail(fmt::format("its checksums do not suit the tokenizer '{}'", meta.tokenizer));
+  const char* own = TokenizerModel::file_of(meta.tokenizer);
+  for (const std::string& file : tokenizer_files()) {
+    if (own == nullptr || (file == own) != (meta.checksums.count(file) > 0)) {
+      fields.fail(fmt::format("its checksums do not suit the tokenizer '{}'", printable(meta.tokenizer)));
+    }
   }
   return meta;
 }
@@ -93,6 +109,10 @@ Dataset::Dataset(std::filesystem::path directory, DatasetMeta meta, TokenFile tr
 
 Dataset Dataset::open(const std::filesystem::path& directory) {
   DatasetMeta meta = DatasetMeta::load(directory);
+  if (meta.checksums.count(kTrainFile) == 0 || meta.checksums.count(kValFile) == 0) {
+    throw InputError(
+        fmt::format("{}: has a tokenizer and no tokens; make those with gyre prepare", directory.string()));
+  }
   Dataset dataset(directory, std::move(meta), TokenFile(directory / kTrainFile), TokenFile(directory / kValFile));
   check_count(dataset.train_.file, dataset.meta_.train_tokens);
   check_count(dataset.val_.file, dataset.meta_.val_tokens);
@@ -147,24 +167,60 @@ void check_identity(const DataIdentity& run, const DataIdentity& found, const st
   }
 }
 
+std::vector<std::string> tokenizer_files() {
+  return {kTokenizerModelFile, kTokenizerJsonFile};
+}
+
+std::vector<std::string> data_files() {
+  std::vector<std::string> files = tokenizer_files();
+  files.insert(files.end(), {kTrainFile, kValFile});
+  return files;
+}
+
+TokenizerModel load_tokenizer_model(const std::filesystem::path& directory) {
+  const DatasetMeta meta = DatasetMeta::load(directory);
+  TokenizerModel model;
+  model.kind = meta.tokenizer;
+  model.end_of_document = meta.end_of_document;
+  model.content = verified_file(meta, directory, TokenizerModel::file_of(meta.tokenizer));
+  model.config = verified_file(meta, directory, kTokenizerConfigFile);
+  return model;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory) {
   const DatasetMeta meta = DatasetMeta::load(directory);
-  std::unique_ptr<Tokenizer> tokenizer;
-  if (meta.tokenizer == "byte") tokenizer = make_byte_tokenizer();
-  if (meta.tokenizer == "bpe") {
-    tokenizer = parse_bpe_tokenizer(verified_model(meta, directory), directory / kTokenizerFile);
-  }
-  if (!tokenizer || tokenizer->vocabulary_size() != meta.vocabulary) {
-    throw InputError(fmt::format("{}: the tokenizer '{}' is unknown or has another vocabulary than {}",
+  auto tokenizer =
+      make_tokenizer(load_tokenizer_model(directory), (directory / TokenizerModel::file_of(meta.tokenizer)).string());
+  if (tokenizer->vocabulary_size() != meta.vocabulary) {
+    throw InputError(fmt::format("{}: the tokenizer '{}' has another vocabulary than {}",
                                  (directory / kMetaFile).string(), meta.tokenizer, meta.vocabulary));
   }
   return tokenizer;
 }
 
+void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
+                     FileSystem& files) {
+  meta.tokenizer = model.kind;
+  meta.end_of_document = model.end_of_document;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    if (content.empty()) return;
+    write_file_atomic(directory / name, content, files);
+    meta.checksums[name] = checksum_of(content);
+  };
+  write(TokenizerModel::file_of(model.kind), model.content);
+  write(kTokenizerConfigFile, model.config);
+}
+
+void import_tokenizer(const TokenizerModel& model, const std::filesystem::path& to, FileSystem& files) {
+  DatasetMeta meta;
+  meta.vocabulary = make_tokenizer(model, "the tokenizer")->vocabulary_size();
+  write_tokenizer(model, to, meta, files);
+  write_file_atomic(to / kMetaFile, meta.to_json(), files);
+}
+
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
-  const DatasetMeta meta = DatasetMeta::load(from);
-  const std::string model = verified_model(meta, from);
-  if (!model.empty()) write_file_atomic(to / kTokenizerFile, model, files);
+  DatasetMeta meta = DatasetMeta::load(from);
+  write_tokenizer(load_tokenizer_model(from), to, meta, files);
   write_file_atomic(to / kMetaFile, meta.to_json(), files);
 }
 

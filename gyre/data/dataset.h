@@ -1,4 +1,4 @@
-// A directory that gyre prepare made: train.bin, val.bin, meta.json and the tokenizer's model.
+// A directory that gyre prepare made: train.bin, val.bin, meta.json and the tokenizer's files.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gyre/data/token_file.h"
-#include "gyre/data/tokenizer.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 
 namespace gyre {
 
@@ -18,7 +19,8 @@ namespace gyre {
 using DataIdentity = std::map<std::string, std::string>;
 
 struct DatasetMeta {
-  std::string tokenizer;  // "byte" or "bpe"
+  std::string tokenizer;        // TokenizerModel::kind
+  std::string end_of_document;  // the token's text; empty: the tokenizer's own
   int64_t vocabulary = 0;
   int64_t train_tokens = 0;
   int64_t val_tokens = 0;
@@ -69,11 +71,20 @@ void check_identity(const DataIdentity& run, const DataIdentity& found, const st
 inline constexpr const char* kTrainFile = "train.bin";
 inline constexpr const char* kValFile = "val.bin";
 inline constexpr const char* kMetaFile = "meta.json";
-inline constexpr const char* kTokenizerFile = "tokenizer.model";  // of bpe
+// The files that a tokenizer may have, for check_identity: which of them there are is part of what data is.
+std::vector<std::string> tokenizer_files();
+// Both, a tokenizer's and the tokens'.
+std::vector<std::string> data_files();
 
-// From a directory with meta.json and, for bpe, tokenizer.model. InputError when they do not belong together.
+// From a directory with meta.json and the tokenizer's file, if it has one. InputError when they do not belong together.
+TokenizerModel load_tokenizer_model(const std::filesystem::path& directory);
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory);
-// Copies meta.json and the tokenizer's model, verified, to an existing directory.
+// Writes the tokenizer's files to an existing directory, and their checksums, and what it is called, to `meta`.
+void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
+                     FileSystem& files = system_files());
+// A directory with a tokenizer and no tokens, for a run that begins with somebody's weights: `to` exists.
+void import_tokenizer(const TokenizerModel& model, const std::filesystem::path& to, FileSystem& files = system_files());
+// Copies meta.json and the tokenizer's files, verified, to an existing directory.
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to,
                     FileSystem& files = system_files());
 

@@ -11,12 +11,12 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/core/utf8.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/ordered_workers.h"
 #include "gyre/data/text_input.h"
 #include "gyre/data/token_splits.h"
-#include "gyre/data/tokenizer.h"
-#include "gyre/data/utf8.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 
 namespace gyre {
 namespace {
@@ -44,7 +44,8 @@ std::filesystem::path resolved(const std::filesystem::path& out) {
 
 // The directory that is to be replaced must hold nothing but prepared text.
 void check_place(const std::filesystem::path& out, bool overwrite) {
-  static const std::set<std::string> kOurs = {kTrainFile, kValFile, kMetaFile, kTokenizerFile};
+  static const std::set<std::string> kOurs = {kTrainFile,          kValFile,           kMetaFile,
+                                              kTokenizerModelFile, kTokenizerJsonFile, kTokenizerConfigFile};
   std::error_code error;
   if (!std::filesystem::exists(out, error)) return;
   if (!std::filesystem::is_directory(out, error)) {
@@ -71,11 +72,18 @@ void check_place(const std::filesystem::path& out, bool overwrite) {
   }
 }
 
+bool is_kind(const std::string& tokenizer) {
+  return tokenizer == "byte" || tokenizer == "bpe";
+}
+
 void check(const PrepareOptions& options) {
-  const auto names = tokenizer_names();
-  if (std::find(names.begin(), names.end(), options.tokenizer) == names.end() && options.tokenizer != "bpe") {
+  if (!is_kind(options.tokenizer) && !is_there(options.tokenizer)) {
+    throw InputError(fmt::format("--tokenizer {} is unknown, and no file or directory{}", printable(options.tokenizer),
+                                 suggestion(options.tokenizer, tokenizer_names())));
+  }
+  if (is_kind(options.tokenizer) && !options.end_of_document.empty()) {
     throw InputError(
-        fmt::format("--tokenizer {} is unknown{}", options.tokenizer, suggestion(options.tokenizer, names)));
+        fmt::format("--end-of-document is of a tokenizer of your own; {} has one token for it", options.tokenizer));
   }
   if (!(options.val_fraction >= 0 && options.val_fraction < 1)) {
     throw InputError(fmt::format("--val-fraction is {}; give 0 or more and less than 1", options.val_fraction));
@@ -190,10 +198,12 @@ class Texts {
   int64_t before_ = 0;  // bytes of the texts that this pass has behind it
 };
 
-// The tokenizer, and its model in `directory` if it has one.
-std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const std::filesystem::path& directory,
-                                          Texts& texts, DataIdentity& checksums) {
-  if (options.tokenizer == "byte") return make_byte_tokenizer();
+// The tokenizer that is asked for: brought along, or trained on the texts.
+TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
+  if (!is_kind(options.tokenizer)) return read_tokenizer(options.tokenizer, options.end_of_document);
+  TokenizerModel model;
+  model.kind = options.tokenizer;
+  if (options.tokenizer == "byte") return model;
   int64_t total = 0;  // of jsonl with all that is around the text
   for (const auto& input : texts.inputs()) {
     texts.read(*input, "measuring", [&](const TextChunk& chunk) { total += static_cast<int64_t>(chunk.text.size()); });
@@ -206,12 +216,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const PrepareOptions& options, const s
       for_each_part(chunk, input->layout(), [&](std::string_view text, bool) { sampler.add(text); });
     });
   }
-  const std::string model = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
-  FileWriter writer(directory / kTokenizerFile, *options.files);
-  writer.write(model);
-  writer.close();
-  checksums[kTokenizerFile] = file_checksum(directory / kTokenizerFile);
-  return parse_bpe_tokenizer(model, directory / kTokenizerFile);
+  model.content = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
+  return model;
 }
 
 // The documents of a chunk, or what lies in it of them.
@@ -274,9 +280,10 @@ PrepareResult prepare(const PrepareOptions& options) {
 
   auto texts = std::make_unique<Texts>(options, directory.path());
   DatasetMeta meta;
-  const auto tokenizer = make_tokenizer(options, directory.path(), *texts, meta.checksums);
+  const TokenizerModel model = find_tokenizer(options, *texts);
+  const auto tokenizer = make_tokenizer(model, options.tokenizer);
+  write_tokenizer(model, directory.path(), meta, *options.files);
 
-  meta.tokenizer = options.tokenizer;
   meta.vocabulary = tokenizer->vocabulary_size();
   TokenSplits splits(directory.path(), meta.vocabulary,
                      {options.val_fraction, texts->have_many_documents(), options.seed}, *options.files);
@@ -294,7 +301,9 @@ PrepareResult prepare(const PrepareOptions& options) {
   writer.write(meta.to_json());
   writer.close();
   directory.complete(out);
-  return {meta.vocabulary, meta.documents, meta.text_bytes, meta.train_tokens, meta.val_tokens};
+  const std::string end =
+      fmt::format("{} ({})", printable(tokenizer->end_of_document_text()), tokenizer->end_of_document());
+  return {meta.vocabulary, end, meta.documents, meta.text_bytes, meta.train_tokens, meta.val_tokens};
 }
 
 }  // namespace gyre

@@ -25,7 +25,9 @@ struct PrepareOptions {
   std::string field = "text";      // of jsonl
   std::string separator;           // between the documents of plain text; empty: a file is a document
   std::filesystem::path out;
+  // "byte", "bpe" (trained on the texts), or a path: a user's own (read_tokenizer).
   std::string tokenizer = "byte";
+  std::string end_of_document;     // the text of the token that ends documents; empty: the tokenizer's own
   int64_t vocabulary_size = 8192;  // of bpe
   double val_fraction = 0.1;
   int64_t seed = 1;           // which documents are kept for validation
@@ -39,6 +41,7 @@ struct PrepareOptions {
 
 struct PrepareResult {
   int64_t vocabulary = 0;
+  std::string end_of_document;  // the token, as it is printed
   int64_t documents = 0;
   int64_t text_bytes = 0;
   int64_t train_tokens = 0;

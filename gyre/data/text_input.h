@@ -28,7 +28,8 @@ class TextInput {
   const TextLayout& layout() const { return layout_; }
   // Of the file; 0 where it is not known.
   int64_t bytes() const { return bytes_; }
-  // The text once, from its beginning; `taken` are the bytes of the file up to there. InputError; RunError when stopped.
+  // The text once, from its beginning; `taken` are the bytes of the file up to there. InputError; RunError when
+  // stopped.
   void read(const std::function<void(TextChunk, int64_t taken)>& visit) const;
 
  private:

@@ -8,7 +8,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
 #include "gyre/core/text.h"
-#include "gyre/data/utf8.h"
+#include "gyre/core/utf8.h"
 
 namespace gyre {
 namespace {

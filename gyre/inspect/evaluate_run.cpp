@@ -15,9 +15,9 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   Config config = model.config;
   if (!data.empty()) config.data.tokens = data;
   const Dataset dataset = Dataset::open(config.data.tokens);
-  check_identity(
-      model.data, dataset.meta().checksums, dataset.directory(),
-      data.empty() ? std::vector<std::string>{kTokenizerFile, kValFile} : std::vector<std::string>{kTokenizerFile});
+  std::vector<std::string> same = tokenizer_files();
+  if (data.empty()) same.emplace_back(kValFile);
+  check_identity(model.data, dataset.meta().checksums, dataset.directory(), same);
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows

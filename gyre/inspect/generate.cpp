@@ -8,7 +8,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
 #include "gyre/core/text.h"
-#include "gyre/data/utf8.h"
+#include "gyre/core/utf8.h"
 #include "gyre/inspect/decoder.h"
 #include "gyre/model/stage.h"
 

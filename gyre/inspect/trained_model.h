@@ -9,7 +9,7 @@
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/config/config.h"
 #include "gyre/data/dataset.h"
-#include "gyre/data/tokenizer.h"
+#include "gyre/tokenizers/tokenizer.h"
 #include "gyre/train/memory.h"
 
 namespace gyre {

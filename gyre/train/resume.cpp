@@ -97,7 +97,10 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
 
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
   const auto check = [&](const DataIdentity& begun_with) {
-    check_identity(begun_with, dataset.meta().checksums, dataset.directory(), {kTokenizerFile, kTrainFile, kValFile});
+    // A run that begins with somebody's weights has their tokenizer, and no tokens yet.
+    const bool has_tokens = begun_with.count(kTrainFile) > 0;
+    check_identity(begun_with, dataset.meta().checksums, dataset.directory(),
+                   has_tokens ? data_files() : tokenizer_files());
   };
   if (is_there(run.tokenizer() / kMetaFile)) check(DatasetMeta::load(run.tokenizer()).checksums);
   if (point.checkpoint && !point.checkpoint->record().data.empty()) check(point.checkpoint->record().data);

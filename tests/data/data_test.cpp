@@ -15,9 +15,9 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
+#include "gyre/core/utf8.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
-#include "gyre/data/utf8.h"
 #include "support/faulty_files.h"
 
 namespace gyre {
@@ -137,7 +137,7 @@ TEST_F(DataTest, BadTextAndOptionsGiveOneLine) {
   PrepareOptions o = options({write("good", "text")});
   o.val_fraction = 1;
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("--val-fraction is 1"));
-  if (!has_bpe()) GTEST_SKIP() << "built without sentencepiece";
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
   o = options({write("good", "text")}, "bqe");
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("did you mean 'bpe'?"));
   o = options({write("good", "some text that is too short\n")}, "bpe");

@@ -93,8 +93,10 @@ TEST_F(PrepareTest, PackedTextGivesTheSameTokens) {
     EXPECT_TRUE(all(options({write("text.gz", gzip(text))}, tokenizer)) == expected);
     EXPECT_TRUE(all(options({write("text.zst", zstd(text))}, tokenizer)) == expected);
     // Several members or frames, as cat joins them; and whatever the name.
-    EXPECT_TRUE(all(options({write("joined", gzip(text.substr(0, half)) + gzip(text.substr(half)))}, tokenizer)) == expected);
-    EXPECT_TRUE(all(options({write("joined", zstd(text.substr(0, half)) + zstd(text.substr(half)))}, tokenizer)) == expected);
+    EXPECT_TRUE(all(options({write("joined", gzip(text.substr(0, half)) + gzip(text.substr(half)))}, tokenizer)) ==
+                expected);
+    EXPECT_TRUE(all(options({write("joined", zstd(text.substr(0, half)) + zstd(text.substr(half)))}, tokenizer)) ==
+                expected);
     EXPECT_TRUE(all(options({write("padded", gzip(text) + std::string(512, '\0'))}, tokenizer)) == expected);
   }
 }
@@ -115,10 +117,11 @@ TEST_F(PrepareTest, DamagedPackedTextIsRefused) {
 }
 
 TEST_F(PrepareTest, TheNumberOfThreadsDoesNotShow) {
-    for (const std::string& tokenizer : tokenizer_names()) {
+  for (const std::string& tokenizer : tokenizer_names()) {
     const size_t size = tokenizer == "byte" ? 10 : 2;
-    PrepareOptions o = options({write("text", plain_text(150'000 * size)),
-                                write("lines.jsonl", json_lines(documents(500 * size)))}, tokenizer);
+    PrepareOptions o =
+        options({write("text", plain_text(150'000 * size)), write("lines.jsonl", json_lines(documents(500 * size)))},
+                tokenizer);
     o.threads = 1;
     const std::string expected = all(o);
     for (const int threads : {3, 0}) {
@@ -196,7 +199,8 @@ TEST_F(PrepareTest, WholeDocumentsAreKeptForValidationWhereThereAreMany) {
   EXPECT_EQ(std::count(val.begin(), val.end(), '|'), 2);
   // Of too few the end is kept, and never a large one whole.
   prepare(o = options({write("few.jsonl", json_lines({"abcdefghij", "0123456789"}))}));
-  EXPECT_EQ(text_of(Dataset::open(o.out).train()) + "/" + text_of(Dataset::open(o.out).val()), "abcdefghij|012345678/9|");
+  EXPECT_EQ(text_of(Dataset::open(o.out).train()) + "/" + text_of(Dataset::open(o.out).val()),
+            "abcdefghij|012345678/9|");
   o.val_fraction = 0;
   prepare(o);
   EXPECT_EQ(Dataset::open(o.out).val().size(), 0);
@@ -209,7 +213,8 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
   EXPECT_THAT(refused(good + "{\"text\": \"cut"), HasSubstr("lines.jsonl:2: the line is no JSON"));
   EXPECT_THAT(refused("[{\"text\": \"a\"},\n"), HasSubstr("lines.jsonl:1: the line is no JSON object; write a list"));
   EXPECT_THAT(refused(good + "[1]"), HasSubstr("lines.jsonl:2: the line is no JSON object"));
-  EXPECT_THAT(refused(good + "{\"content\": \"a\"}"), HasSubstr("lines.jsonl:2: the object has no 'text' (it has: content)"));
+  EXPECT_THAT(refused(good + "{\"content\": \"a\"}"),
+              HasSubstr("lines.jsonl:2: the object has no 'text' (it has: content)"));
   EXPECT_THAT(refused(good + "{\"text\": [\"a\"]}"), HasSubstr("lines.jsonl:2: 'text' is no string"));
   EXPECT_THAT(refused(good + "{\"text\": \"\xff\"}"), HasSubstr("lines.jsonl:2: the line is not UTF-8"));
   EXPECT_THAT(refused("\n\n"), HasSubstr("lines.jsonl: is empty"));
@@ -235,7 +240,7 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
 }
 
 TEST_F(PrepareTest, ASampleOfShortDocumentsTeachesAVocabulary) {
-  if (!has_bpe()) GTEST_SKIP() << "built without sentencepiece";
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
   // More text than the sample takes, in documents of a line each.
   const PrepareOptions o = options({write("lines.jsonl", json_lines(documents(20'000, 100)))}, "bpe");
   EXPECT_EQ(prepare(o).vocabulary, 400);

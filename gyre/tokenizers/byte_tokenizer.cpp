@@ -1,4 +1,5 @@
-#include "gyre/data/tokenizer.h"
+#include "gyre/core/utf8.h"
+#include "gyre/tokenizers/tokenizer.h"
 
 namespace gyre {
 namespace {
@@ -7,10 +8,12 @@ class ByteTokenizer final : public Tokenizer {
  public:
   int64_t vocabulary_size() const override { return 256; }
   int32_t end_of_document() const override { return 0; }
+  std::string end_of_document_text() const override { return "NUL"; }
   void encode(std::string_view text, std::vector<int32_t>& tokens) const override {
     tokens.reserve(tokens.size() + text.size());
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
   }
+  size_t cut(std::string_view text) const override { return whole_characters(text); }
   std::string decode(std::span<const int32_t> tokens) const override {
     std::string text;
     text.reserve(tokens.size());
@@ -27,7 +30,7 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer() {
 
 std::vector<std::string> tokenizer_names() {
   std::vector<std::string> names = {"byte"};
-  if (has_bpe()) names.emplace_back("bpe");
+  if (has_sentencepiece()) names.emplace_back("bpe");
   return names;
 }
 

@@ -1,4 +1,4 @@
-#include "gyre/data/utf8.h"
+#include "gyre/core/utf8.h"
 
 #include <algorithm>
 
@@ -34,6 +34,27 @@ size_t whole_characters(std::string_view text) {
     return length > back ? text.size() - back : text.size();
   }
   return text.size();
+}
+
+void append_character(std::string& text, char32_t code) {
+  const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    add(0xE0 | code >> 12);
+    add(0x80 | (code >> 6 & 0x3F));
+  } else {
+    add(0xF0 | code >> 18);
+    add(0x80 | (code >> 12 & 0x3F));
+    add(0x80 | (code >> 6 & 0x3F));
+  }
+  add(0x80 | (code & 0x3F));
+}
+
+bool is_utf8(std::string_view text) {
+  Utf8Checker checker;
+  return !checker.check(text) && checker.complete();
 }
 
 }  // namespace gyre

@@ -1,35 +1,30 @@
-// Byte-pair encoding by the sentencepiece library, set up so that decoding gives the text back to the byte: no
-// normalisation, no invented or removed blanks, bytes for what the vocabulary lacks, line ends as a piece of their own.
-#include "gyre/data/bpe/module.h"
+// The sentencepiece library. What is trained here is byte-pair encoding set up so that decoding gives the text back to
+// the byte: no normalisation, no invented or removed blanks, bytes for what the vocabulary lacks, line ends as a piece
+// of their own.
+#include "gyre/tokenizers/sentencepiece/module.h"
 
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <unordered_map>
 
-namespace gyre::bpe {
+namespace gyre::sentencepiece_module {
 namespace {
 
-class BpeTokenizer final : public Tokenizer {
+class LibraryProcessor final : public Processor {
  public:
-  // Whether it is a model that documents can be ended with. The library throws at some that are damaged.
+  // Whether it is a model. The library throws at some that are damaged.
   bool load(const std::string& model) try {
-    return processor_.LoadFromSerializedProto(model).ok() && processor_.eos_id() >= 0;
+    return processor_.LoadFromSerializedProto(model).ok();
   } catch (const std::exception&) {
     return false;
   }
 
-  int64_t vocabulary_size() const override { return processor_.GetPieceSize(); }
-  int32_t end_of_document() const override { return processor_.eos_id(); }
-  // Line by line: no piece crosses a line end, so the tokens are the same, and the library's work per call stays small.
+  int64_t pieces() const override { return processor_.GetPieceSize(); }
+  int32_t end_of_sentence() const override { return processor_.eos_id(); }
   void encode(std::string_view text, std::vector<int32_t>& tokens) const override {
-    while (!text.empty()) {
-      const size_t end = text.find('\n');
-      const std::string_view line = text.substr(0, end == std::string_view::npos ? text.size() : end + 1);
-      const std::vector<int> ids = processor_.EncodeAsIds({line.data(), line.size()});
-      tokens.insert(tokens.end(), ids.begin(), ids.end());
-      text.remove_prefix(line.size());
-    }
+    const std::vector<int> ids = processor_.EncodeAsIds({text.data(), text.size()});
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
   }
   std::string decode(std::span<const int32_t> tokens) const override {
     return processor_.DecodeIds(std::vector<int>(tokens.begin(), tokens.end()));
@@ -53,9 +48,9 @@ class LineIterator final : public sentencepiece::SentenceIterator {
   size_t next_ = 0;
 };
 
-Tokenizer* load(const std::string& model) {
-  auto tokenizer = std::make_unique<BpeTokenizer>();
-  return tokenizer->load(model) ? tokenizer.release() : nullptr;
+Processor* load(const std::string& model) {
+  auto processor = std::make_unique<LibraryProcessor>();
+  return processor->load(model) ? processor.release() : nullptr;
 }
 
 std::string train(const std::vector<std::string>& lines, int64_t vocabulary_size, std::string& model) {
@@ -83,7 +78,8 @@ std::string train(const std::vector<std::string>& lines, int64_t vocabulary_size
 }
 
 }  // namespace
-}  // namespace gyre::bpe
+}  // namespace gyre::sentencepiece_module
 
-extern "C" __attribute__((visibility("default"))) const gyre::bpe::Module gyre_bpe_module;
-const gyre::bpe::Module gyre_bpe_module = {gyre::bpe::load, gyre::bpe::train};
+extern "C" __attribute__((visibility("default"))) const gyre::sentencepiece_module::Module gyre_sentencepiece_module;
+const gyre::sentencepiece_module::Module gyre_sentencepiece_module = {gyre::sentencepiece_module::load,
+                                                                      gyre::sentencepiece_module::train};

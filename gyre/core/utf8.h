@@ -1,0 +1,48 @@
+// UTF-8: its characters, where a text that comes in pieces stops being valid, and where it may be cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gyre {
+
+// Checks pieces of one text in order.
+class Utf8Checker {
+ public:
+  // The offset in the whole text of the first byte that cannot be, if there is one in this piece.
+  std::optional<int64_t> check(std::string_view piece);
+  // Whether the text may end here: no character is incomplete.
+  bool complete() const { return missing_ == 0; }
+  int64_t offset() const { return offset_; }
+
+ private:
+  int64_t offset_ = 0;
+  int missing_ = 0;                           // continuation bytes still to come
+  unsigned char least_ = 0x80, most_ = 0xBF;  // of the next one: overlong forms, surrogates, past U+10FFFF
+};
+
+// The length of `text` without the character that its last bytes may only begin: where it may be cut.
+size_t whole_characters(std::string_view text);
+
+// The character that starts at text[at], and how many bytes it has; `text` is UTF-8.
+struct Character {
+  char32_t code;
+  size_t bytes;
+};
+inline Character character_at(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(at + i < text.size() ? text[at + i] : 0); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  if (first < 0xE0) return {static_cast<char32_t>((first & 0x1F) << 6 | (byte(1) & 0x3F)), 2};
+  if (first < 0xF0) return {static_cast<char32_t>((first & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F)), 3};
+  return {
+      static_cast<char32_t>((first & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F)),
+      4};
+}
+void append_character(std::string& text, char32_t code);
+bool is_utf8(std::string_view text);
+
+}  // namespace gyre

@@ -1,0 +1,226 @@
+#include "gyre/tokenizers/hugging_face_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "gyre/core/error.h"
+#include "gyre/core/json_fields.h"
+#include "gyre/core/utf8.h"
+#include "gyre/tokenizers/byte_alphabet.h"
+#include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+std::string base64(std::string_view bytes) {
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t j = 0; j < 3; ++j) three = three << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j) text.push_back(j <= count ? kDigits[three >> (18 - 6 * j) & 63] : '=');
+  }
+  return text;
+}
+
+Json added_token(size_t id, const std::string& content, bool special) {
+  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+          {"rstrip", false}, {"normalized", false}, {"special", special}};
+}
+
+Json parts(const Json& added, const Json& normalizer, const Json& pre_tokenizer, const Json& decoder,
+           const Json& model) {
+  return {{"version", "1.0"},          {"truncation", nullptr},    {"padding", nullptr},
+          {"added_tokens", added},     {"normalizer", normalizer}, {"pre_tokenizer", pre_tokenizer},
+          {"post_processor", nullptr}, {"decoder", decoder},       {"model", model}};
+}
+
+Json sequence_of(const char* name, const std::vector<Json>& steps) {
+  if (steps.empty()) return nullptr;
+  if (steps.size() == 1) return steps.front();
+  return {{"type", "Sequence"}, {name, steps}};
+}
+
+Json bpe(const Json& vocabulary, const Json& merges) {
+  return {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", nullptr},
+          {"continuing_subword_prefix", nullptr},
+          {"end_of_word_suffix", nullptr},
+          {"fuse_unk", false},
+          {"byte_fallback", false},
+          {"ignore_merges", false},
+          {"vocab", vocabulary},
+          {"merges", merges}};
+}
+
+// Bytes, as byte-level BPE that merges nothing. NUL ends documents and has a name that no text has by chance.
+Json of_bytes() {
+  Json vocabulary = Json::object();
+  const auto alphabet = byte_alphabet();
+  for (size_t byte = 0; byte < alphabet.size(); ++byte) {
+    std::string name;
+    append_character(name, alphabet[byte]);
+    vocabulary[byte == 0 ? kEndOfText : name] = byte;
+  }
+  const Json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  return parts(Json::array({added_token(0, kEndOfText, true)}), nullptr, byte_level, byte_level,
+               bpe(vocabulary, Json::array()));
+}
+
+// sentencepiece joins whatever two neighbours make a piece, the best piece first. A merge names its two halves, so each
+// way to halve a piece is one.
+Json merges_of(const SentencePieceModel& model) {
+  std::map<std::string_view, size_t> ids;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    const SentencePiece& piece = model.pieces[id];
+    if (piece.type == SentencePiece::Normal || piece.type == SentencePiece::UserDefined) ids.emplace(piece.text, id);
+  }
+  std::vector<std::tuple<float, size_t, size_t, size_t>> merges;  // minus the score, the piece, its halves
+  for (const auto& [text, id] : ids) {
+    if (model.pieces[id].type != SentencePiece::Normal) continue;
+    for (size_t at = character_at(text, 0).bytes; at < text.size(); at += character_at(text, at).bytes) {
+      const auto left = ids.find(text.substr(0, at)), right = ids.find(text.substr(at));
+      if (left == ids.end() || right == ids.end()) continue;
+      merges.emplace_back(-model.pieces[id].score, id, left->second, right->second);
+    }
+  }
+  std::sort(merges.begin(), merges.end());
+  Json list = Json::array();
+  for (const auto& [score, id, left, right] : merges) {
+    list.push_back(model.pieces[left].text + " " + model.pieces[right].text);
+  }
+  return list;
+}
+
+Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin) {
+  if (model.type != SentencePieceModel::Bpe && model.type != SentencePieceModel::Unigram) {
+    throw InputError(
+        fmt::format("{}: a sentencepiece model of words or characters has no counterpart in a "
+                    "tokenizer.json; BPE and unigram have",
+                    origin));
+  }
+  if (!model.escape_whitespaces || model.blanks_at_ends) {
+    throw InputError(fmt::format("{}: a sentencepiece model with {} has no counterpart in a tokenizer.json", origin,
+                                 model.blanks_at_ends ? "treat_whitespace_as_suffix" : "escape_whitespaces off"));
+  }
+  Json added = Json::array();
+  Json unknown;
+  size_t unknown_id = 0;
+  bool has_symbols = false;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    const SentencePiece& piece = model.pieces[id];
+    const bool symbol = piece.type == SentencePiece::UserDefined;
+    has_symbols = has_symbols || symbol;
+    if (piece.type == SentencePiece::Unknown) unknown = piece.text, unknown_id = id;
+    if (symbol || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
+      added.push_back(added_token(id, piece.text, !symbol));
+    }
+  }
+
+  const std::string sign(kBlankSign);
+  std::vector<Json> normalizers;
+  if (!model.charsmap.empty()) {
+    normalizers.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(model.charsmap)}});
+  }
+  if (model.remove_extra_whitespaces) {
+    normalizers.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
+    normalizers.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+  }
+  // The blank before a text: by the normalizer it comes before every part between added tokens, by Metaspace before
+  // the first alone, but not where the text begins with a blank already.
+  const bool metaspace = model.add_dummy_prefix && (model.remove_extra_whitespaces || has_symbols);
+  Json pre_tokenizer;
+  if (metaspace) {
+    pre_tokenizer = {{"type", "Metaspace"}, {"replacement", sign}, {"prepend_scheme", "first"}, {"split", false}};
+  } else {
+    if (model.add_dummy_prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
+    normalizers.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", sign}});
+  }
+
+  std::vector<Json> decoders = {{{"type", "Replace"}, {"pattern", {{"String", sign}}}, {"content", " "}}};
+  if (model.byte_fallback) decoders.push_back({{"type", "ByteFallback"}});
+  decoders.push_back({{"type", "Fuse"}});
+  if (model.add_dummy_prefix) {
+    decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+
+  Json coded;
+  if (model.type == SentencePieceModel::Bpe) {
+    Json vocabulary = Json::object();
+    for (size_t id = 0; id < model.pieces.size(); ++id) vocabulary[model.pieces[id].text] = id;
+    coded = bpe(vocabulary, merges_of(model));
+    coded["unk_token"] = unknown;
+    coded["fuse_unk"] = true;
+    coded["byte_fallback"] = model.byte_fallback;
+  } else {
+    Json vocabulary = Json::array();
+    for (const SentencePiece& piece : model.pieces) vocabulary.push_back(Json::array({piece.text, piece.score}));
+    coded = {{"type", "Unigram"},
+             {"unk_id", unknown_id},
+             {"vocab", std::move(vocabulary)},
+             {"byte_fallback", model.byte_fallback}};
+  }
+  return parts(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders), coded);
+}
+
+std::string written(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// The text of a token in tokenizer_config.json: a string, or an object with it.
+std::string token_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object() && value.contains("content") && value["content"].is_string()) return value["content"];
+  return "";
+}
+
+}  // namespace
+
+HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::string& origin) {
+  HuggingFaceFiles files;
+  std::string end = kEndOfText, unknown;
+  if (model.kind == "byte") {
+    files.tokenizer = written(of_bytes());
+  } else {
+    end = make_tokenizer(model, origin)->end_of_document_text();
+  }
+  if (model.kind == "json") files.tokenizer = model.content;
+  if (model.kind == "bpe" || model.kind == "sentencepiece") {
+    const Json json = of_sentencepiece(SentencePieceModel::parse(model.content, origin), origin);
+    unknown = token_text(json["model"].value("unk_token", Json()));
+    files.tokenizer = written(json);
+  }
+
+  Json config = parse_json(model.config).value_or(Json());
+  if (config.is_object() && token_text(config.value("eos_token", Json())) == end) {
+    files.tokenizer_config = model.config;
+  } else {
+    if (!config.is_object()) {
+      config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
+      if (!unknown.empty()) config["unk_token"] = unknown;
+    }
+    config["eos_token"] = end;
+    files.tokenizer_config = written(config);
+  }
+  Json special = Json::object();
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    if (config.contains(key) && !token_text(config[key]).empty()) special[key] = config[key];
+  }
+  files.special_tokens_map = written(special);
+  return files;
+}
+
+}  // namespace gyre

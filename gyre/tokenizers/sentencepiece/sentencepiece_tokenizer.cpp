@@ -1,0 +1,193 @@
+// Tokenizers by sentencepiece: loads its module and speaks to it, a word at a time where that gives the same tokens.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/tokenizers/sentencepiece/module.h"
+#include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
+#include "gyre/tokenizers/tokenizer.h"
+#include "gyre/tokenizers/word_cache.h"
+
+namespace gyre {
+namespace {
+
+// Beside the program, as installed, or where it was built.
+void* open_module() {
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+  for (const auto& path : {program / GYRE_SENTENCEPIECE_NAME, program / "../lib/gyre" / GYRE_SENTENCEPIECE_NAME,
+                           std::filesystem::path(GYRE_SENTENCEPIECE_PATH)}) {
+    if (!std::filesystem::exists(path, none)) continue;
+    if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) return handle;
+    throw InputError(
+        fmt::format("{}: cannot be loaded: {}; is libsentencepiece installed?", path.string(), ::dlerror()));
+  }
+  throw InputError(fmt::format("{} is not beside the program; build gyre again", GYRE_SENTENCEPIECE_NAME));
+}
+
+// Loaded once and never unloaded: tokenizers' code is in it.
+const sentencepiece_module::Module& module() {
+  static void* const handle = open_module();
+  const auto* entry =
+      static_cast<const sentencepiece_module::Module*>(::dlsym(handle, sentencepiece_module::kEntryName));
+  if (entry == nullptr)
+    throw InputError(fmt::format("{} is of another version; build gyre again", GYRE_SENTENCEPIECE_NAME));
+  return *entry;
+}
+
+// The number that follows `words` in the library's message; 0 where it is not there.
+int64_t number_after(const std::string& message, const std::string& words) {
+  const size_t at = message.find(words);
+  int64_t number = 0;
+  if (at != std::string::npos) {
+    const char* begin = message.data() + at + words.size();
+    std::from_chars(begin, message.data() + message.size(), number);
+  }
+  return number;
+}
+
+// The trainer's messages are about its own source. Two of them are what a user can do something about.
+std::string in_our_words(const std::string& fault, int64_t vocabulary_size) {
+  const int64_t most = number_after(fault, "a value <= ");
+  if (most >= kSmallestVocabulary) {
+    return fmt::format("--vocab-size is {}, and this text has {} pieces at most; give {} or less, or more text",
+                       vocabulary_size, most, most);
+  }
+  if (most > 0) {
+    return fmt::format("this text is too short for bpe: it has {} pieces at most; give more text, or --tokenizer byte",
+                       most);
+  }
+  const int64_t least = number_after(fault, " vs ");
+  if (least > 0) {
+    return fmt::format("--vocab-size is {}, and this text's characters alone are {} pieces; give {} or more",
+                       vocabulary_size, least, least);
+  }
+  return fmt::format(
+      "no vocabulary of {} pieces can be learnt from this text; try another --vocab-size, or --tokenizer "
+      "byte",
+      vocabulary_size);
+}
+
+bool is_plain(char c) {
+  return c > ' ' && c < 0x7F;
+}
+
+// The places where a text falls apart into words that are encoded one by one.
+struct Words {
+  bool at_blanks = false;     // before a blank between two characters of ASCII
+  bool behind_lines = false;  // behind a line end
+
+  static Words of(const SentencePieceModel& model) {
+    // Where no piece reaches across such a place, no path through the text does.
+    bool crosses_blanks = false, crosses_lines = false, has_line = false;
+    for (const SentencePiece& piece : model.pieces) {
+      std::string_view text = piece.text;
+      if (text == "\n") {
+        has_line = piece.type == SentencePiece::UserDefined;
+        continue;
+      }
+      crosses_lines = crosses_lines || text.find('\n') != std::string_view::npos;
+      if (piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) continue;
+      while (text.starts_with(kBlankSign)) text.remove_prefix(kBlankSign.size());
+      crosses_blanks =
+          crosses_blanks || text.find(kBlankSign) != std::string_view::npos || text.find(' ') != std::string_view::npos;
+    }
+    const bool bare = !model.add_dummy_prefix && !model.remove_extra_whitespaces;
+    Words words;
+    // A word behind such a place gets its blank from the dummy prefix, or keeps it.
+    words.at_blanks = !crosses_blanks && !model.blanks_at_ends && model.escape_whitespaces &&
+                      (model.add_dummy_prefix || !model.remove_extra_whitespaces);
+    words.behind_lines = has_line && !crosses_lines && bare && model.charsmap.empty();
+    return words;
+  }
+
+  bool may_cut(std::string_view text, size_t at) const {
+    if (behind_lines && text[at - 1] == '\n') return true;
+    return at_blanks && text[at] == ' ' && is_plain(text[at - 1]) && at + 1 < text.size() && is_plain(text[at + 1]);
+  }
+};
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::unique_ptr<sentencepiece_module::Processor> processor, const SentencePieceModel& model,
+                         int32_t end)
+      : processor_(std::move(processor)),
+        words_(Words::of(model)),
+        prefix_(model.add_dummy_prefix),
+        end_(end),
+        end_text_(model.pieces.at(static_cast<size_t>(end)).text) {}
+
+  int64_t vocabulary_size() const override { return processor_->pieces(); }
+  int32_t end_of_document() const override { return end_; }
+  std::string end_of_document_text() const override { return end_text_; }
+  void encode(std::string_view text, std::vector<int32_t>& tokens) const override { encode(text, true, tokens); }
+  void encode_rest(std::string_view text, std::vector<int32_t>& tokens) const override { encode(text, false, tokens); }
+  size_t cut(std::string_view text) const override {
+    if (words_.behind_lines && text.ends_with('\n')) return text.size();
+    for (size_t at = text.size(); at-- > 1;) {
+      if (words_.may_cut(text, at)) return at;
+    }
+    return 0;
+  }
+  std::string decode(std::span<const int32_t> tokens) const override { return processor_->decode(tokens); }
+
+ private:
+  void encode(std::string_view text, bool begins, std::vector<int32_t>& tokens) const {
+    const auto cache = caches_.lend();
+    while (!text.empty()) {
+      size_t end = 1;
+      while (end < text.size() && !words_.may_cut(text, end)) ++end;
+      // The blank of a word within a text is the one that the library puts before any text.
+      const size_t blank = !begins && prefix_ && text[0] == ' ' ? 1 : 0;
+      cache->encode(text.substr(blank, end - blank), tokens,
+                    [&](std::string_view word, std::vector<int32_t>& out) { processor_->encode(word, out); });
+      text.remove_prefix(end);
+      begins = false;
+    }
+  }
+
+  std::unique_ptr<sentencepiece_module::Processor> processor_;
+  Words words_;
+  bool prefix_;
+  int32_t end_;
+  std::string end_text_;
+  mutable ScratchPool<WordCache> caches_;
+};
+
+}  // namespace
+
+bool has_sentencepiece() {
+  return true;
+}
+
+std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string& bytes, const std::string& origin,
+                                                         const std::string& end_of_document) {
+  const SentencePieceModel model = SentencePieceModel::parse(bytes, origin);
+  std::unique_ptr<sentencepiece_module::Processor> processor(module().load(bytes));
+  if (!processor || processor->pieces() != static_cast<int64_t>(model.pieces.size())) {
+    throw InputError(
+        fmt::format("{}: sentencepiece does not take this model; it is damaged, or from a later version", origin));
+  }
+  const auto end = end_of_document.empty() ? processor->end_of_sentence() : model.find(end_of_document).value_or(-1);
+  if (end < 0) {
+    throw InputError(
+        end_of_document.empty()
+            ? fmt::format("{}: has no piece that ends a text; name one with --end-of-document", origin)
+            : fmt::format("{}: has no piece '{}' to end documents with", origin, printable(end_of_document)));
+  }
+  return std::make_unique<SentencePieceTokenizer>(std::move(processor), model, end);
+}
+
+std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size) {
+  std::string trained;
+  const std::string fault = module().train(sample, vocabulary_size, trained);
+  if (!fault.empty()) throw InputError(in_our_words(fault, vocabulary_size));
+  return trained;
+}
+
+}  // namespace gyre
