@@ -33,6 +33,8 @@ void add_generate(CLI::App& app);       // generate.cpp
 void add_plan(CLI::App& app);           // plan.cpp
 void add_diagnose(CLI::App& app);       // diagnose.cpp
 void add_info(CLI::App& app);           // info.cpp
+void add_import(CLI::App& app);         // import.cpp
+void add_export(CLI::App& app);         // export.cpp
 void add_measure_links(CLI::App& app);  // measure_links.cpp
 
 struct CommandName {
@@ -44,9 +46,12 @@ inline constexpr CommandName kEval{"eval", "Validation loss of a trained run"};
 inline constexpr CommandName kGenerate{"generate", "Continue a prompt with a trained run"};
 inline constexpr CommandName kPlan{"plan", "Measure the model's layers here and rank the schedules"};
 inline constexpr CommandName kDiagnose{"diagnose", "What delay does to a trained run: Hessian norm, late updates"};
+inline constexpr CommandName kImport{"import", "Make a run of a model of Hugging Face's transformers"};
+inline constexpr CommandName kExport{"export", "Write a run's model for Hugging Face's transformers"};
 inline constexpr CommandName kInfo{"info", "What this build has and what machine it sees"};
 inline constexpr CommandName kMeasureLinks{"measure-links", "What messages between ranks cost; under a launcher"};
-inline constexpr CommandName kEngineCommands[] = {kTrain, kEval, kGenerate, kPlan, kDiagnose, kInfo, kMeasureLinks};
+inline constexpr CommandName kEngineCommands[] = {kTrain,  kEval,   kGenerate, kPlan,        kDiagnose,
+                                                  kImport, kExport, kInfo,     kMeasureLinks};
 
 // Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
 // exception of a library's is about. command_line.cpp

@@ -46,6 +46,8 @@ void add_commands(CLI::App& app) {
   gyre::app::add_generate(app);
   gyre::app::add_plan(app);
   gyre::app::add_diagnose(app);
+  gyre::app::add_import(app);
+  gyre::app::add_export(app);
   gyre::app::add_info(app);
   gyre::app::add_measure_links(app);
 }

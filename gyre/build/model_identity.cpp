@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
 
 namespace gyre {
@@ -16,20 +18,28 @@ nlohmann::ordered_json model_identity(const Config& config) {
   return identity;
 }
 
-void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {
+std::optional<ModelDifference> first_difference(const nlohmann::ordered_json& saved, const Config& config,
+                                                const std::vector<std::string>& others) {
   const nlohmann::ordered_json wanted = model_identity(config);
   Config usual;
   usual.model.kind = config.model.kind;
   const nlohmann::ordered_json defaults = model_identity(usual);
   for (const auto& [key, value] : wanted.items()) {
+    if (std::find(others.begin(), others.end(), key) != others.end()) continue;
     // A key that came later was at its default.
     const nlohmann::ordered_json& then = saved.contains(key) ? saved.at(key) : defaults.at(key);
-    if (then == value) continue;
-    throw InputError(
-        fmt::format("[model] {} is {}, but the checkpoint was made with {}; resume with the same model, or "
-                    "start another run with --out",
-                    key, value.dump(), then.dump()));
+    if (then != value) return ModelDifference{key, then, value};
   }
+  return std::nullopt;
+}
+
+void check_model_identity(const nlohmann::ordered_json& saved, const Config& config) {
+  const auto differs = first_difference(saved, config);
+  if (!differs) return;
+  throw InputError(
+      fmt::format("[model] {} is {}, but the checkpoint was made with {}; resume with the same model, or "
+                  "start another run with --out",
+                  differs->key, differs->wanted.dump(), differs->saved.dump()));
 }
 
 }  // namespace gyre

@@ -2,12 +2,23 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "gyre/config/config.h"
 
 namespace gyre {
 
 nlohmann::ordered_json model_identity(const Config& config);
+
+struct ModelDifference {
+  std::string key;
+  nlohmann::ordered_json saved, wanted;
+};
+// Of a checkpoint's model and the configuration's, key by key, but for those in `others`.
+std::optional<ModelDifference> first_difference(const nlohmann::ordered_json& saved, const Config& config,
+                                                const std::vector<std::string>& others = {});
 // InputError naming the first key that differs, with both values.
 void check_model_identity(const nlohmann::ordered_json& saved, const Config& config);
 

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <string_view>
 
-#include "gyre/checkpoint/format/safetensors_header.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 
@@ -37,12 +36,19 @@ at::ScalarType type_of(std::string_view name) {
   throw RunError(fmt::format("safetensors: type {} is not supported", name));
 }
 
-SafetensorsHeader header_of(const NamedTensors& tensors) {
+uint64_t bytes_of(const SafetensorsWriter::Declared& tensor) {
+  const auto elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
+  return static_cast<uint64_t>(elements) * c10::elementSize(tensor.type);
+}
+
+SafetensorsHeader header_of(const std::map<std::string, SafetensorsWriter::Declared>& tensors,
+                            const std::map<std::string, std::string>& metadata) {
   SafetensorsHeader header;
+  header.metadata = metadata;
   uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    const uint64_t bytes = tensor.nbytes();
-    header.tensors.push_back({name, name_of(tensor.scalar_type()), tensor.sizes().vec(), offset, offset + bytes});
+    const uint64_t bytes = bytes_of(tensor);
+    header.tensors.push_back({name, name_of(tensor.type), tensor.shape, offset, offset + bytes});
     offset += bytes;
   }
   return header;
@@ -50,41 +56,65 @@ SafetensorsHeader header_of(const NamedTensors& tensors) {
 
 }  // namespace
 
-WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files) {
-  FileWriter writer(path, files);
-  Checksum checksum;
-  const auto put = [&](const void* data, size_t bytes) {
-    writer.write(data, bytes);
-    checksum.update(data, bytes);
-  };
-  const std::string header = to_text(header_of(tensors));
-  put(header.data(), header.size());
-  for (const auto& [name, tensor] : tensors) {
-    const at::Tensor plain = tensor.to(at::kCPU).contiguous();
-    if (plain.nbytes() > 0) put(plain.data_ptr(), plain.nbytes());
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : file_(path), header_(parse_safetensors_header(file_.bytes(), path.string())) {}
+
+at::Tensor SafetensorsFile::view(const TensorEntry& tensor) const {
+  const auto options = at::TensorOptions().dtype(type_of(tensor.type));
+  if (tensor.begin == tensor.end) return at::empty(tensor.shape, options);
+  const auto data = file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.end - tensor.begin);
+  if (reinterpret_cast<uintptr_t>(data.data()) % c10::elementSize(type_of(tensor.type)) != 0) {
+    const at::Tensor copy = at::empty(tensor.shape, options);
+    std::memcpy(copy.data_ptr(), data.data(), data.size());
+    return copy;
   }
-  writer.close();
-  return {writer.bytes_written(), checksum.hex()};
+  // libtorch has no tensor that may only be read.
+  return at::from_blob(const_cast<std::byte*>(data.data()), tensor.shape, options);  // NOLINT
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::map<std::string, Declared>& tensors,
+                                     const std::map<std::string, std::string>& metadata, FileSystem& files)
+    : writer_(path, files) {
+  const std::string header = to_text(header_of(tensors, metadata));
+  put(header.data(), header.size());
+}
+
+void SafetensorsWriter::put(const void* data, size_t bytes) {
+  writer_.write(data, bytes);
+  checksum_.update(data, bytes);
+}
+
+void SafetensorsWriter::write(const at::Tensor& tensor) {
+  const at::Tensor plain = tensor.to(at::kCPU).contiguous();
+  if (plain.nbytes() > 0) put(plain.data_ptr(), plain.nbytes());
+}
+
+WrittenFile SafetensorsWriter::close() {
+  writer_.close();
+  return {writer_.bytes_written(), checksum_.hex()};
+}
+
+WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors, FileSystem& files) {
+  std::map<std::string, SafetensorsWriter::Declared> declared;
+  for (const auto& [name, tensor] : tensors) declared[name] = {tensor.sizes().vec(), tensor.scalar_type()};
+  SafetensorsWriter writer(path, declared, {}, files);
+  for (const auto& [name, tensor] : tensors) writer.write(tensor);
+  return writer.close();
 }
 
 NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTensors& wanted) {
-  const MappedFile file(path);
-  const SafetensorsHeader header = parse_safetensors_header(file.bytes(), path.string());
-  const auto data = file.bytes().subspan(header.data_begin);
+  const SafetensorsFile file(path);
   NamedTensors tensors;
-  for (const TensorEntry& entry : header.tensors) {
-    if (wanted && !wanted(entry.name)) continue;
-    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(type_of(entry.type)));
-    if (entry.end > entry.begin) std::memcpy(tensor.data_ptr(), data.data() + entry.begin, entry.end - entry.begin);
-    tensors.emplace(entry.name, std::move(tensor));
+  for (const TensorEntry& entry : file.tensors()) {
+    if (!wanted || wanted(entry.name)) tensors.emplace(entry.name, file.view(entry).clone());
   }
   return tensors;
 }
 
 int64_t count_elements(const std::filesystem::path& path) {
-  const MappedFile file(path);
+  const SafetensorsFile file(path);
   int64_t elements = 0;
-  for (const TensorEntry& entry : parse_safetensors_header(file.bytes(), path.string()).tensors) {
+  for (const TensorEntry& entry : file.tensors()) {
     elements += std::accumulate(entry.shape.begin(), entry.shape.end(), int64_t{1}, std::multiplies<>());
   }
   return elements;

@@ -5,15 +5,55 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "gyre/checkpoint/format/manifest.h"
+#include "gyre/checkpoint/format/safetensors_header.h"
 #include "gyre/core/file_system.h"
+#include "gyre/core/files.h"
 #include "gyre/tensors/parameter.h"
 
 namespace gyre {
 
-// fp32, bf16, fp16, fp64, int64, int32, uint8. RunError when the file cannot be written.
+// A file that is read in place.
+class SafetensorsFile {
+ public:
+  // InputError for damage.
+  explicit SafetensorsFile(const std::filesystem::path& path);
+  const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  // Mostly the file's own bytes, for as long as this object is there: not to be changed.
+  at::Tensor view(const TensorEntry& tensor) const;
+
+ private:
+  MappedFile file_;
+  SafetensorsHeader header_;
+};
+
+// A file that is written tensor by tensor, in the order of their names.
+class SafetensorsWriter {
+ public:
+  struct Declared {
+    std::vector<int64_t> shape;
+    at::ScalarType type = at::kFloat;
+  };
+  // fp32, bf16, fp16, fp64, int64, int32, uint8. RunError when the file cannot be written.
+  SafetensorsWriter(const std::filesystem::path& path, const std::map<std::string, Declared>& tensors,
+                    const std::map<std::string, std::string>& metadata = {}, FileSystem& files = system_files());
+  // The next one. RunError.
+  void write(const at::Tensor& tensor);
+  // After all of them.
+  WrittenFile close();
+
+ private:
+  void put(const void* data, size_t bytes);
+
+  FileWriter writer_;
+  Checksum checksum_;
+};
+
+// All at once. RunError when the file cannot be written.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                               FileSystem& files = system_files());
 // Which tensors are read, by name. Null: all.

@@ -32,7 +32,8 @@ void make_paths_absolute(Config& config) {
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
-  config.data.tokens = absolute(config.data.tokens);
+  if (!config.data.tokens.empty()) config.data.tokens = absolute(config.data.tokens);
+  if (!config.run.init_from.empty()) config.run.init_from = absolute(config.run.init_from);
   std::error_code none;
   if (std::filesystem::is_regular_file(config.pipeline.schedule, none)) {
     config.pipeline.schedule = absolute(config.pipeline.schedule);

@@ -102,7 +102,7 @@ class Reader {
       const std::string table = fmt::format("optimizer.{}", kind.name);
       faults_in(table, "optimizer", kind.faults(config_.optimizer.own.of_kind(kind.name)));
     }
-    if (config_.data.tokens.empty()) {
+    if (config_.data.tokens.empty() && given_.count("data.tokens") == 0) {
       faults_in("data", "data", {{{"tokens"}, "is missing; give the directory that gyre prepare made"}});
     }
   }

@@ -100,6 +100,7 @@ struct RunSettings {
   int64_t keep_every = 0;
   bool shared_directory = true;
   std::vector<int64_t> drains;
+  std::string init_from;
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
@@ -126,6 +127,9 @@ struct RunSettings {
     visit("drains", self.drains, between(1, kMostUpdates),
           "further updates after which the pipeline drains: with those that a run's metrics record, and "
           "checkpoint_minutes = 0, it is repeated to the bit");
+    visit("init_from", self.init_from, Range{},
+          "run, or one checkpoint of it, whose weights this one begins with, its optimizer's state being fresh; of any "
+          "stages and schedule, but the same [model]. Empty: weights are drawn");
   }
   bool operator==(const RunSettings&) const = default;
 };

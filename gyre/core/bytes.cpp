@@ -16,7 +16,8 @@ std::optional<int64_t> parse_bytes(const std::string& text) {
   if (used < text.size() && text[used] == ' ') ++used;
   const std::string unit = text.substr(used);
   const std::pair<const char*, double> units[] = {{"", 1},         {"B", 1},        {"KiB", 1024.0},
-                                                  {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+                                                  {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+                                                  {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9}};
   for (const auto& [name, factor] : units) {
     const double bytes = number * factor;
     if (unit == name && bytes >= 1 && bytes < 9e18) return static_cast<int64_t>(bytes);

@@ -6,6 +6,7 @@
 
 #include "gyre/build/batches.h"
 #include "gyre/build/build.h"
+#include "gyre/core/error.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
 
@@ -14,10 +15,13 @@ namespace gyre {
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
   Config config = model.config;
   if (!data.empty()) config.data.tokens = data;
+  if (config.data.tokens.empty()) {
+    throw InputError("the run has no tokens of its own: its model was imported; give --data");
+  }
   const Dataset dataset = Dataset::open(config.data.tokens);
   std::vector<std::string> same = tokenizer_files();
   if (data.empty()) same.emplace_back(kValFile);
-  check_identity(model.data, dataset.meta().checksums, dataset.directory(), same);
+  if (!model.data.empty()) check_identity(model.data, dataset.meta().checksums, dataset.directory(), same);
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows

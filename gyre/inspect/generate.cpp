@@ -46,6 +46,11 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write) {
   check(model.config.model);
   check(options);
+  if (!model.tokenizer) {
+    throw InputError(
+        "the run has no tokenizer: its model was imported without one that gyre reads; train it on tokens "
+        "made with one");
+  }
   const Stage stage(build_layers(model.config), 0);
   Decoder decoder(stage, compute_weights(model, stage), model.config.model.context);
 

@@ -7,6 +7,7 @@
 
 #include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 
@@ -17,8 +18,11 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
   TrainedModel model;
   run.refuse_parts();
   model.config = run.load_config();
-  model.tokenizer = load_tokenizer(run.tokenizer());
-  model.data = DatasetMeta::load(run.tokenizer()).checksums;
+  // A model that was imported may have neither.
+  if (!model.config.data.tokens.empty() || is_there(run.tokenizer() / kMetaFile)) {
+    model.tokenizer = load_tokenizer(run.tokenizer());
+    model.data = DatasetMeta::load(run.tokenizer()).checksums;
+  }
   if (!step) step = latest_checkpoint(run.checkpoints());
   if (!step) {
     refuse_lost_checkpoints(run, read_record(run.metrics(), 0));

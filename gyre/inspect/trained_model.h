@@ -16,8 +16,8 @@ namespace gyre {
 
 struct TrainedModel {
   Config config;
-  std::unique_ptr<Tokenizer> tokenizer;
-  DataIdentity data;  // what it was trained on
+  std::unique_ptr<Tokenizer> tokenizer;  // none of a model that was imported without one
+  DataIdentity data;                     // what it was trained on; empty where that is not known
   CheckpointState checkpoint;
 };
 

@@ -5,8 +5,11 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/data/dataset.h"
+#include "gyre/train/initial_weights.h"
 
 namespace gyre {
+namespace fs = std::filesystem;
+
 Config RunDirectory::load_config() const {
   if (!has_run()) {
     throw InputError(fmt::format("{}: no run is here (no config.toml); give the directory that gyre train --out made",
@@ -49,15 +52,30 @@ void RunDirectory::refuse_parts() const {
                   root_.string(), mark->directory, mark->host));
 }
 
+// What an imported model came with stays with whatever begins with its weights.
+void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
+  const fs::path from = InitialWeights(config_to_save.run.init_from).run().hugging_face();
+  if (!is_there(from)) return;
+  DirectoryUnderConstruction copy(hugging_face().string() + ".tmp", files_);
+  for (const auto& entry : fs::directory_iterator(from)) {
+    if (!entry.is_regular_file()) continue;
+    FileWriter writer(copy.path() / entry.path().filename(), files_);
+    writer.write(read_file(entry.path()));
+    writer.close();
+  }
+  copy.complete(hugging_face());
+}
+
 void RunDirectory::create(const Config& config_to_save) const {
   make_directories(checkpoints(), files_);
   if (!is_there(checkpoints_marker())) {
     write_file_atomic(checkpoints_marker(), "This directory is where a run of gyre keeps its checkpoints.\n", files_);
   }
-  make_directories(tokenizer(), files_);
-  if (!is_there(tokenizer() / kMetaFile)) {
+  if (!config_to_save.data.tokens.empty() && !is_there(tokenizer() / kMetaFile)) {
+    make_directories(tokenizer(), files_);
     copy_tokenizer(config_to_save.data.tokens, tokenizer(), files_);
   }
+  if (!config_to_save.run.init_from.empty() && !is_there(hugging_face())) copy_hugging_face(config_to_save);
   write_file_atomic(config(), to_toml(config_to_save), files_);
 }
 

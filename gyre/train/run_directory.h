@@ -4,6 +4,7 @@
 //   metrics.jsonl    one JSON object a line
 //   checkpoints/     step-00000100/ ...
 //   tokenizer/       meta.json, and the tokenizer's model if it has one
+//   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
 #pragma once
 
 #include <filesystem>
@@ -30,13 +31,15 @@ class RunDirectory {
   // Where hosts have run directories of their own: which run this is one of, and what it has (format/parts_mark.h).
   std::filesystem::path parts_mark() const { return checkpoints() / ".hosts"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
+  std::filesystem::path hugging_face() const { return root_ / "hugging_face"; }
 
   // Whether a run has begun here. InputError where that cannot be told.
   bool has_run() const { return is_there(config()); }
   // InputError unless a run is here.
   Config load_config() const;
   // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
-  // that is here already stays: it is what its text was made with.
+  // that is here already stays: it is what its text was made with. What the model came with from transformers comes
+  // from the run that [run] init_from names.
   void create(const Config& config) const;
   // Nothing where there is no mark. InputError.
   std::optional<PartsMark> read_parts_mark() const;
@@ -48,6 +51,8 @@ class RunDirectory {
   void check_in_place() const;
 
  private:
+  void copy_hugging_face(const Config& config) const;
+
   FileSystem& files_;
   std::filesystem::path root_;
 };

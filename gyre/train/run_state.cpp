@@ -131,15 +131,23 @@ void RunState::check_room() {
   if (has_parts()) raise(ask({.kind = ShareQuestion::Kind::Room, .bytes = bytes_}));
 }
 
-void RunState::restore(const CheckpointReader& checkpoint) {
-  ShareQuestion question{.kind = ShareQuestion::Kind::Restore, .step = checkpoint.record().step};
+void RunState::read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own) {
+  question.step = checkpoint.record().step;
   if (others_ != nullptr) question.checkpoint = checkpoint.describe();
-  const auto answers = ask(question, [&] { share_.restore(checkpoint); });
+  const auto answers = ask(question, own);
   for (size_t rank = 1; rank < answers.size(); ++rank) {
     if (answers[rank].outcome != ShareAnswer::Outcome::Damaged) continue;
     throw checkpoint.damaged(whose(rank) + answers[rank].what);
   }
   raise(answers);
+}
+
+void RunState::restore(const CheckpointReader& checkpoint) {
+  read({.kind = ShareQuestion::Kind::Restore}, checkpoint, [&] { share_.restore(checkpoint); });
+}
+
+void RunState::begin_with(const CheckpointReader& checkpoint) {
+  read({.kind = ShareQuestion::Kind::Init}, checkpoint, [&] { share_.begin_with(checkpoint); });
 }
 
 void RunState::begin(const std::vector<int64_t>& damaged) {

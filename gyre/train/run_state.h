@@ -35,6 +35,8 @@ class RunState {
   void check_room();
   // InputError: of CheckpointReader, and for what does not fit; by the name of the process if it is another one.
   void restore(const CheckpointReader& checkpoint);
+  // The same with the weights of a checkpoint of another run, the one that [run] init_from names.
+  void begin_with(const CheckpointReader& checkpoint);
   // The run begins, once its own directory is as it is to be: the others become so. `damaged`: checkpoints that were
   // set aside.
   void begin(const std::vector<int64_t>& damaged);
@@ -60,6 +62,7 @@ class RunState {
   std::vector<ShareAnswer> ask(const ShareQuestion& question, const std::function<void()>& meanwhile = {});
   ShardNumbers numbers_of(size_t rank) const;
   std::string whose(size_t rank) const;
+  void read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own);
   void raise(const std::vector<ShareAnswer>& answers) const;
   // To the keepers of other directories; the first error, by the name of the process.
   std::string order(const WriteOrder& order);

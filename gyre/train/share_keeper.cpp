@@ -6,6 +6,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
+#include "gyre/train/initial_weights.h"
 
 namespace gyre {
 
@@ -52,6 +53,10 @@ ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
       break;
     case ShareQuestion::Kind::Restore:
       share_.restore(CheckpointReader(run_.checkpoints(), question.step, question.checkpoint));
+      break;
+    case ShareQuestion::Kind::Init:
+      share_.begin_with(CheckpointReader(InitialWeights(config_.run.init_from).run().checkpoints(), question.step,
+                                         question.checkpoint));
       break;
     case ShareQuestion::Kind::Begin:
       if (parts_) parts_->begin(question.damaged, question.steps);

@@ -20,6 +20,7 @@ struct ShareQuestion {
     Weigh,    // how large is your share?
     Room,     // keepers: is there room for a checkpoint's files of bytes[your rank] in your directory?
     Restore,  // restore your share from the checkpoint of `step`
+    Init,     // begin with the weights of the checkpoint of `step` of the run that [run] init_from names
     Begin,    // keepers: the run begins, with the checkpoints of `steps`; those of `damaged` are of no use
     Take,     // hold your share as it is now, as a copy with `copy`; a writer will say where it is to go
   };

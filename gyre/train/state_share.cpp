@@ -34,6 +34,13 @@ void StateShare::restore(const CheckpointReader& checkpoint) {
                     checkpoint.record().step);
 }
 
+void StateShare::begin_with(const CheckpointReader& checkpoint) {
+  const std::set<std::string> here = pipeline_.parameters_here();
+  const auto is_here = [&](const std::string& name) { return here.count(name) > 0; };
+  checkpoint.check_presence({Part::Model}, is_here);
+  pipeline_.restore(checkpoint.read(Part::Model, is_here), {}, 0);
+}
+
 ShareParts StateShare::take(bool copy) {
   weights_ = pipeline_.weights();
   optimizer_ = pipeline_.optimizer_state();

@@ -30,6 +30,8 @@ class StateShare {
   ShareSizes sizes() const;
   // Reads what belongs here. Errors: of CheckpointReader, and InputError for what does not fit.
   void restore(const CheckpointReader& checkpoint);
+  // Begins with the weights of what belongs here, and nothing else of the checkpoint. Errors: the same.
+  void begin_with(const CheckpointReader& checkpoint);
   // Between segments: holds what write() will write. Without a copy it is the live state, and nothing may run before
   // that has been written.
   ShareParts take(bool copy);

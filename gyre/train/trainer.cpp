@@ -23,6 +23,7 @@
 #include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
 #include "gyre/train/follower.h"
+#include "gyre/train/initial_weights.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/run_state.h"
@@ -64,6 +65,7 @@ class Training {
         attempt_(std::move(attempt)),
         books_(options, run, checked_, from_, progress, attempt_) {
     if (options.resume) check_data(from_, run, *checked_.dataset);
+    if (!from_.checkpoint) init_ = open_initial_weights(config_);
     progress_.message(checked_.summary);
   }
 
@@ -140,12 +142,19 @@ class Training {
       }
     }
     books_.take_up(pipeline_->schedule().stages);
+    if (!from_.checkpoint && init_) begin_with_others_weights();
     if (!from_.checkpoint) return;
     const CheckpointRecord& record = from_.checkpoint->record();
     done_ = record.step;
     microbatches_ = record.microbatches;
     tokens_ = record.tokens;
     plan_.extra.insert(plan_.extra.end(), record.drains.begin(), record.drains.end());
+  }
+
+  void begin_with_others_weights() {
+    state_->begin_with(*init_);
+    progress_.message(fmt::format("weights    of {}, step {}", config_.run.init_from, init_->record().step));
+    init_.reset();
   }
 
   void restore_from(const CheckpointReader& checkpoint) {
@@ -244,6 +253,7 @@ class Training {
   CheckedRun checked_;
   const Config& config_ = checked_.config;
   ResumePoint from_;
+  std::optional<CheckpointReader> init_;  // whose weights it begins with
   Progress& progress_;
   std::string attempt_;
   Bookkeeper books_;
@@ -327,7 +337,9 @@ void check(const TrainOptions& options, Progress& progress) {
   if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
-    progress.message(CheckedRun(std::move(config)).summary);
+    const CheckedRun checked(std::move(config));
+    open_initial_weights(checked.config);
+    progress.message(checked.summary);
     return;
   }
   ResumePoint from = find_resume_point(run, config);

@@ -1,12 +1,280 @@
-"""Models as transformers has them: what is installed can make and read them."""
+"""Models that go from transformers to gyre and back, against transformers' own classes."""
 
+import json
+import math
+
+import pytest
+import safetensors
+import safetensors.torch
 import torch
 import transformers
 
+from gyre_programs import gyre, gyre_json, outputs, refusal
 
-def test_models_can_be_made_and_read(tmp_path):
-    config = transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2, n_positions=8, vocab_size=16)
-    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
-    model, loading = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(loading.values())
-    assert model(torch.arange(8).reshape(1, 8)).logits.shape == (1, 8, 16)
+VOCABULARY, CONTEXT = 256, 64
+SIZES = dict(vocab_size=VOCABULARY, num_hidden_layers=3, hidden_size=48, num_attention_heads=6)
+LLAMA = dict(SIZES, num_key_value_heads=2, intermediate_size=80, max_position_embeddings=CONTEXT, rope_theta=500.0)
+
+# Configurations of every family, by name.
+MODELS = {
+    "gpt2": (
+        transformers.GPT2LMHeadModel,
+        transformers.GPT2Config(vocab_size=VOCABULARY, n_layer=3, n_embd=48, n_head=4, n_positions=CONTEXT, tie_word_embeddings=False),
+    ),
+    "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig(**LLAMA, rms_norm_eps=1e-5)),
+    "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**LLAMA)),
+    "bert": (
+        transformers.BertForMaskedLM,
+        transformers.BertConfig(**SIZES, intermediate_size=80, max_position_embeddings=CONTEXT, tie_word_embeddings=False),
+    ),
+    "bert with two heads": (
+        transformers.BertForPreTraining,
+        transformers.BertConfig(**SIZES, intermediate_size=80, max_position_embeddings=CONTEXT, hidden_act="gelu_new", tie_word_embeddings=False),
+    ),
+}
+DECODERS = [name for name in MODELS if not name.startswith("bert")]
+
+
+def random_model(name):
+    """With weights, norms and biases that all differ from what they begin with."""
+    kind, config = MODELS[name]
+    torch.manual_seed(3)
+    model = kind(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def auto_class(name):
+    return type(random_model(name)) if name.startswith("bert") else transformers.AutoModelForCausalLM
+
+
+def load(directory, kind=transformers.AutoModelForCausalLM):
+    """Nothing may be missing, unexpected or of another shape."""
+    model, loading = kind.from_pretrained(directory, output_loading_info=True)
+    assert not any(loading.values()), loading
+    return model.eval()
+
+
+def stored_tensors(directory):
+    """Name -> (type, shape, bytes), whatever files they are in; all of transformers' kind."""
+    tensors = {}
+    for path in sorted(directory.glob("*.safetensors")):
+        with safetensors.safe_open(path, "pt") as file:
+            assert file.metadata() == {"format": "pt"}
+            for name in file.keys():
+                tensor = file.get_tensor(name)
+                tensors[name] = (tensor.dtype, tuple(tensor.shape), tensor.contiguous().view(torch.uint8).numpy().tobytes())
+    return tensors
+
+
+def some_tokens(count):
+    return [(i * i * 7 + 3 * i + 1) % VOCABULARY for i in range(count)]
+
+
+def logits_of(model, tokens):
+    # What a BERT of gyre takes for the first segment: up to the first separator.
+    separators = torch.tensor(tokens).eq(VOCABULARY - 2).long()
+    types = (separators.cumsum(0) - separators).clamp(max=1)
+    words = {"token_type_ids": types[None]} if model.config.model_type == "bert" else {}
+    with torch.no_grad():
+        result = model(input_ids=torch.tensor([tokens]), **words)
+    return (result.prediction_logits if "prediction_logits" in result else result.logits)[0]
+
+
+def greedy_tokens(model, tokens, count):
+    """As generate() without sampling; that needs parts of torch.distributed that not every PyTorch loads."""
+    for _ in range(count):
+        tokens = tokens + [int(logits_of(model, tokens)[-1].argmax())]
+    return tokens[-count:]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_imported_model_computes_the_same(name, tmp_path):
+    model = random_model(name)
+    model.save_pretrained(tmp_path / "theirs")
+    gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    tokens = some_tokens(CONTEXT)
+    tokens[20] = VOCABULARY - 2
+    logits, _ = outputs(tmp_path / "run", tokens, tmp_path)
+    expected = logits_of(model, tokens)
+    assert expected.std() > 0.1
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_an_imported_model_writes_the_same(name, tmp_path):
+    model = random_model(name)
+    model.save_pretrained(tmp_path / "theirs")
+    gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    prompt = some_tokens(10)
+    assert outputs(tmp_path / "run", prompt, tmp_path, greedy=50)[1] == greedy_tokens(model, prompt, 50)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_export_gives_an_imported_models_bytes_back(name, dtype, tmp_path):
+    random_model(name).to(dtype).save_pretrained(tmp_path / "theirs", max_shard_size="60KB" if dtype == torch.bfloat16 else "5GB")
+    gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours", "--shard-size", "50KB" if dtype == torch.float16 else "5GB")
+    theirs, ours = stored_tensors(tmp_path / "theirs"), stored_tensors(tmp_path / "ours")
+    for tensor in theirs:
+        assert ours[tensor] == theirs[tensor], tensor
+    assert set(ours) - set(theirs) <= {"cls.predictions.decoder.bias"}
+    again = load(tmp_path / "ours", auto_class(name))
+    for key, value in load(tmp_path / "theirs", auto_class(name)).state_dict().items():
+        assert again.state_dict()[key].equal(value), key
+    config = json.loads((tmp_path / "ours/config.json").read_text())
+    assert config["tie_word_embeddings"] is False
+    assert config["torch_dtype"] == str(dtype).removeprefix("torch.")
+
+
+def test_shards_are_read_and_written(tmp_path):
+    random_model("llama").save_pretrained(tmp_path / "theirs", max_shard_size="100KB")
+    assert len(list((tmp_path / "theirs").glob("model-*.safetensors"))) > 2
+    gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    printed = gyre_json("export", tmp_path / "run", "--out", tmp_path / "ours", "--shard-size", "100KB")
+    shards = sorted((tmp_path / "ours").glob("model-*.safetensors"))
+    assert printed["files"] == len(shards) > 2
+    for shard in shards:
+        tensors = safetensors.torch.load_file(shard)
+        assert len(tensors) == 1 or sum(tensor.numel() * 4 for tensor in tensors.values()) <= 100_000
+    index = json.loads((tmp_path / "ours/model.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == sum(len(data) for _, _, data in stored_tensors(tmp_path / "ours").values())
+    load(tmp_path / "ours")
+
+
+@pytest.mark.parametrize("word, dtype", [("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)])
+def test_a_type_can_be_asked_for(word, dtype, tmp_path):
+    model = random_model("llama")
+    model.save_pretrained(tmp_path / "theirs")
+    gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours", "--dtype", word)
+    for name, value in model.to(dtype).state_dict().items():
+        stored = safetensors.torch.load_file(tmp_path / "ours/model.safetensors")[name]
+        assert stored.dtype == dtype and stored.equal(value), name
+
+
+def test_a_bare_models_names_and_buffers_are_understood(tmp_path):
+    """As in the first GPT-2 of all: without the prefix, and with the causal mask among the tensors."""
+    model = random_model("gpt2")
+    model.save_pretrained(tmp_path / "theirs")
+    path = tmp_path / "theirs/model.safetensors"
+    tensors = {name.removeprefix("transformer."): value for name, value in safetensors.torch.load_file(path).items()}
+    tensors["h.0.attn.bias"] = torch.ones(1, 1, CONTEXT, CONTEXT)
+    tensors["h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    safetensors.torch.save_file(tensors, path)
+    printed = gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    assert printed["left_out"] == ["h.0.attn.bias", "h.0.attn.masked_bias"]
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
+    again = load(tmp_path / "ours").state_dict()
+    for name, value in model.state_dict().items():
+        assert again[name].equal(value), name
+
+
+# Models that gyre trained.
+
+CONFIG = """
+[model]
+kind = "{kind}"
+layers = 3
+width = 48
+heads = 4
+context = {context}
+{model}
+[data]
+tokens = "{tokens}"
+[pipeline]
+schedule = "pipedream"
+stages = 4
+microbatch = 4
+accumulate = 2
+[optimizer]
+lr = 3e-3
+[run]
+updates = 20
+precision = "fp32"
+"""
+TRAINED = {
+    "gpt": ("gpt", 'activation = "gelu-tanh"'),
+    "gpt without biases": ("gpt", "bias = false"),
+    "llama": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2'),
+    "qwen2": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2\nqkv_bias = true'),
+    "bert": ("bert", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory):
+    place = tmp_path_factory.mktemp("data")
+    lines = [f"verse {i}: and the waters of {i * 7919 % 1000} were upon the {i * 31 % 17} hills\n" for i in range(400)]
+    (place / "text.txt").write_text("".join(lines))
+    gyre("prepare", place / "text.txt", "--out", place / "tokens")
+    return place / "tokens"
+
+
+def train(name, tokens, place, out, *words):
+    kind, model = TRAINED[name]
+    (place / "run.toml").write_text(CONFIG.format(kind=kind, model=model, context=CONTEXT, tokens=tokens))
+    gyre("train", place / "run.toml", "--out", out, *words)
+
+
+def validation_tokens(tokens):
+    """The sequences that gyre eval takes: (sequences, CONTEXT + 1)."""
+    count = json.loads((tokens / "meta.json").read_text())["val_tokens"]
+    data = (tokens / "val.bin").read_bytes()
+    width = 2
+    ids = torch.frombuffer(bytearray(data[len(data) - count * width :]), dtype=torch.int16).long()
+    sequences = (len(ids) - 1) // CONTEXT
+    return torch.stack([ids[i * CONTEXT : (i + 1) * CONTEXT + 1] for i in range(sequences)])
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if name != "bert"])
+def test_a_trained_model_is_the_same_in_transformers(name, tokens, tmp_path):
+    train(name, tokens, tmp_path, tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
+    model = load(tmp_path / "ours")
+
+    ids = some_tokens(CONTEXT)
+    logits, _ = outputs(tmp_path / "run", ids, tmp_path)
+    torch.testing.assert_close(logits, logits_of(model, ids), rtol=0, atol=1e-4)
+
+    prompt = list(b"verse 17")
+    assert outputs(tmp_path / "run", prompt, tmp_path, greedy=50)[1] == greedy_tokens(model, prompt, 50)
+
+    sequences = validation_tokens(tokens)
+    evaluated = gyre_json("eval", tmp_path / "run")
+    microbatch = 4
+    sequences = sequences[: evaluated["tokens"] // CONTEXT]
+    assert len(sequences) * CONTEXT == evaluated["tokens"] and len(sequences) >= microbatch
+    with torch.no_grad():
+        logits = model(input_ids=sequences[:, :-1]).logits
+    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY).double(), sequences[:, 1:].reshape(-1))
+    assert math.isclose(loss, evaluated["val_loss"], abs_tol=1e-5)
+
+
+def test_a_trained_bert_is_the_same_in_transformers(tokens, tmp_path):
+    train("bert", tokens, tmp_path, tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
+    model = load(tmp_path / "ours", transformers.BertForMaskedLM)
+    ids = some_tokens(CONTEXT)
+    ids[20] = ids[-1] = 257  # the separator of bytes
+    logits, _ = outputs(tmp_path / "run", ids, tmp_path)
+    types = torch.tensor([0] * 21 + [1] * (CONTEXT - 21))
+    with torch.no_grad():
+        expected = model(input_ids=torch.tensor([ids]), token_type_ids=types[None]).logits[0]
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
+
+
+def test_a_head_that_is_said_to_be_tied_is_found(tokens, tmp_path):
+    """Without "tie_word_embeddings": false transformers puts the embedding in the head's place: the tests above see it."""
+    train("gpt", tokens, tmp_path, tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
+    config = json.loads((tmp_path / "ours/config.json").read_text())
+    del config["tie_word_embeddings"]
+    (tmp_path / "ours/config.json").write_text(json.dumps(config))
+    ids = some_tokens(CONTEXT)
+    logits, _ = outputs(tmp_path / "run", ids, tmp_path)
+    wrong = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
+    assert (logits_of(wrong, ids) - logits).abs().max() > 0.01

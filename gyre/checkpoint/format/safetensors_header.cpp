@@ -26,6 +26,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   explicit HeaderReader(const std::string& origin) : origin_(origin) {}
 
   std::vector<TensorEntry> take() { return std::move(tensors_); }
+  std::map<std::string, std::string> take_metadata() { return std::move(metadata_); }
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError(fmt::format("{}: not a sound safetensors file: {}", origin_, what));
   }
@@ -43,8 +44,9 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (level_ == 1) {
       name_ = key;
       is_metadata_ = key == "__metadata__";
-    } else if (!is_metadata_) {
+    } else {
       key_ = key;
+      if (is_metadata_) return true;
       const bool repeated = (key == "dtype" && has_type_) || (key == "shape" && has_shape_) ||
                             (key == "data_offsets" && !offsets_.empty());
       if (repeated) fail(fmt::format("'{}' says {} twice", name_, key));
@@ -52,7 +54,10 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool string(std::string& text) override {
-    if (level_ == 2 && is_metadata_) return true;
+    if (level_ == 2 && is_metadata_) {
+      metadata_[key_] = text;
+      return true;
+    }
     if (level_ != 2 || key_ != "dtype") unexpected();
     tensors_.back().type = text;
     has_type_ = true;
@@ -107,6 +112,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   const std::string& origin_;
   std::vector<TensorEntry> tensors_;
+  std::map<std::string, std::string> metadata_;
   int level_ = 0;
   std::string name_, key_;
   bool is_metadata_ = false, has_type_ = false, has_shape_ = false;
@@ -159,6 +165,7 @@ void check(std::vector<TensorEntry>& tensors, uint64_t data_bytes, const HeaderR
 
 std::string to_text(const SafetensorsHeader& header) {
   auto json = nlohmann::ordered_json::object();
+  if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
   for (const TensorEntry& tensor : header.tensors) {
     json.push_back(
         {tensor.name, {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}}});
@@ -182,7 +189,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);
   if (text.empty() || text[0] != '{') reader.fail("the header does not begin with '{'");
   nlohmann::json::sax_parse(text, &reader);
-  SafetensorsHeader header{reader.take(), 8 + length};
+  SafetensorsHeader header{reader.take(), 8 + length, reader.take_metadata()};
   check(header.tensors, file.size() - header.data_begin, reader);
   return header;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct TensorEntry {
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;  // as they lie in the file
   uint64_t data_begin = 0;
+  std::map<std::string, std::string> metadata = {};  // what the file says of itself
   bool operator==(const SafetensorsHeader&) const = default;
 };
 

@@ -1,0 +1,67 @@
+// gyre export RUN: a run's model for Hugging Face's transformers.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "command.h"
+#include "gyre/core/bytes.h"
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/exchange/export_model.h"
+#include "number_flag.h"
+#include "output.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string run;
+  std::string out;
+  std::string dtype = "auto";
+  std::string shard_size = "5GB";
+  int64_t step = -1;
+  bool json = false;
+};
+
+void run(const Flags& flags) {
+  const auto shard_bytes = parse_bytes(flags.shard_size);
+  if (!shard_bytes) {
+    throw InputError(fmt::format("--shard-size {} is no size; give 500MB, 5GB or 2GiB", printable(flags.shard_size)));
+  }
+  const ExportResult result =
+      export_model({.run = flags.run,
+                    .out = flags.out,
+                    .step = flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step),
+                    .dtype = flags.dtype,
+                    .shard_bytes = *shard_bytes});
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"out", flags.out},     {"model_type", result.model_type}, {"step", result.step}, {"parameters", result.parameters},
+        {"files", result.files}, {"side_files", result.side_files}};
+    print("{}\n", json.dump());
+    return;
+  }
+  print("{}: a {} of {} parameters in {} file{}, from step {}\n", flags.out, result.model_type,
+        human_count(static_cast<double>(result.parameters)), result.files, result.files == 1 ? "" : "s", result.step);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(kExport.name, kExport.meaning);
+  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
+  command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
+  command
+      ->add_option("--dtype", flags->dtype,
+                   "Type of the tensors; auto: of a model that was imported and not trained, what it came in, else fp32")
+      ->check(CLI::IsMember(export_dtypes()));
+  command->add_option("--shard-size", flags->shard_size, "Bytes of tensors in one file, at most: 500MB, 5GB, 2GiB");
+  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

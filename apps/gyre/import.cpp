@@ -1,0 +1,59 @@
+// gyre import DIR: a model of Hugging Face's transformers becomes a run.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "gyre/core/text.h"
+#include "gyre/exchange/import_model.h"
+#include "number_flag.h"
+#include "output.h"
+
+namespace gyre::app {
+namespace {
+
+struct Flags {
+  std::string from;
+  std::string out;
+  int64_t context = 0;
+  bool json = false;
+};
+
+void run(const Flags& flags) {
+  const ImportResult result = import_model({.from = flags.from, .out = flags.out, .context = flags.context});
+  if (flags.json) {
+    const nlohmann::ordered_json json = {{"run", flags.out},
+                                         {"model_type", result.model_type},
+                                         {"parameters", result.parameters},
+                                         {"vocabulary", result.vocabulary},
+                                         {"context", result.context},
+                                         {"dtype", result.dtype},
+                                         {"left_out", result.left_out}};
+    print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
+  print("{}: a {} of {} parameters ({}), vocabulary {}, context {}\n", flags.out, result.model_type,
+        human_count(static_cast<double>(result.parameters)), result.dtype, result.vocabulary, result.context);
+  if (!result.left_out.empty()) {
+    print("left out, being no weights: {}\n", printable(join(result.left_out, ", ")));
+  }
+  print("train it: gyre train {}/train.toml --set data.tokens=DATA --out NEXT\n", flags.out);
+}
+
+}  // namespace
+
+void add_import(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(kImport.name, kImport.meaning);
+  command->add_option("model", flags->from, "Directory with config.json and model.safetensors, or its shards")
+      ->check(some_path())
+      ->required();
+  command->add_option("--out", flags->out, "Directory of the run to make")->check(directory_to_make())->required();
+  add_number(*command, "--context", flags->context, {0},
+             "Tokens in one sequence; 0: as many as the model has positions, of rotary ones 2048 at most");
+  command->add_flag("--json", flags->json, "Print one JSON object");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace gyre::app

@@ -1,0 +1,207 @@
+#include "gyre/exchange/export_model.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "gyre/build/model_identity.h"
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/checkpoint/format/shards.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/memory_limit.h"
+#include "gyre/core/text.h"
+#include "gyre/exchange/hugging_face/config_json.h"
+#include "gyre/exchange/hugging_face/correspondence.h"
+#include "gyre/exchange/hugging_face/provenance.h"
+#include "gyre/exchange/model_files.h"
+#include "gyre/exchange/new_directory.h"
+#include "gyre/exchange/own_tensors.h"
+#include "gyre/model/settings/llama_settings.h"
+#include "gyre/train/memory.h"
+#include "gyre/train/run_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Dtype {
+  const char* name;
+  const char* in_file;
+  const char* in_config;
+  at::ScalarType type;
+};
+constexpr Dtype kDtypes[] = {{"fp32", "F32", "float32", at::kFloat},
+                             {"bf16", "BF16", "bfloat16", at::kBFloat16},
+                             {"fp16", "F16", "float16", at::kHalf}};
+constexpr const char* kAuto = "auto";
+
+const Dtype& dtype_called(const std::string& name, const char* Dtype::*field) {
+  for (const Dtype& dtype : kDtypes) {
+    if (name == dtype.*field) return dtype;
+  }
+  throw InputError(fmt::format("the type {} of a tensor is unknown; give --dtype", printable(name)));
+}
+
+// Which type every tensor is written in.
+class Types {
+ public:
+  Types(const std::string& asked, const RunDirectory& run, int64_t step) {
+    if (asked != kAuto) usual_ = &dtype_called(asked, &Dtype::name);
+    const fs::path path = run.hugging_face() / kProvenanceFile;
+    if (asked != kAuto || step != 0 || !is_there(path)) return;
+    try {
+      for (const auto& [name, type] : parse_provenance(read_file(path)).dtypes) {
+        types_[name] = &dtype_called(type, &Dtype::in_file);
+      }
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", path.string(), error.what()));
+    }
+  }
+
+  const Dtype& of(const std::string& theirs) const {
+    const auto found = types_.find(theirs);
+    if (found != types_.end()) return *found->second;
+    return types_.empty() ? *usual_ : all();
+  }
+  // That of all tensors, where they have one.
+  const Dtype& all() const {
+    std::set<const Dtype*> seen;
+    for (const auto& [name, type] : types_) seen.insert(type);
+    return seen.size() == 1 ? **seen.begin() : *usual_;
+  }
+
+ private:
+  const Dtype* usual_ = &kDtypes[0];
+  std::map<std::string, const Dtype*> types_;
+};
+
+// The tensors that are written, each with its type, in files of at most so many bytes.
+using TensorGroup = std::vector<const Counterpart*>;
+
+int64_t bytes_of(const Counterpart& one, const Types& types) {
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(types.of(one.theirs).type));
+  for (const int64_t size : one.shape) bytes *= size;
+  return bytes;
+}
+
+std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const Types& types, int64_t most) {
+  std::vector<TensorGroup> groups(1);
+  int64_t bytes = 0;
+  for (const Counterpart& one : counterparts) {
+    if (one.use == TensorPair::Use::ReadCopy) continue;
+    const int64_t more = bytes_of(one, types);
+    if (!groups.back().empty() && bytes + more > most) {
+      groups.emplace_back();
+      bytes = 0;
+    }
+    groups.back().push_back(&one);
+    bytes += more;
+  }
+  return groups;
+}
+
+at::Tensor value_of(const Counterpart& one, const NamedTensors& weights, at::ScalarType type) {
+  if (one.ours.empty()) return at::zeros(one.shape, type);
+  const at::Tensor ours = weights.at(one.ours).narrow(0, one.first_row, one.rows);
+  return (one.transposed ? ours.t() : ours).to(type);
+}
+
+void write_text(const fs::path& path, const std::string& text, FileSystem& files) {
+  FileWriter writer(path, files);
+  writer.write(text);
+  writer.close();
+}
+
+void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
+                   const Types& types, FileSystem& files) {
+  ShardIndex index;
+  for (size_t number = 0; number < groups.size(); ++number) {
+    const std::string name =
+        shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
+    std::map<std::string, SafetensorsWriter::Declared> declared;
+    for (const Counterpart* one : groups[number]) {
+      declared[one->theirs] = {one->shape, types.of(one->theirs).type};
+      index.weight_map[one->theirs] = name;
+      index.total_size += static_cast<uint64_t>(bytes_of(*one, types));
+    }
+    // Some readers take no file that does not say so.
+    SafetensorsWriter writer(directory / name, declared, {{"format", "pt"}}, files);
+    for (const Counterpart* one : groups[number]) {
+      writer.write(value_of(*one, weights, types.of(one->theirs).type));
+    }
+    writer.close();
+  }
+  if (groups.size() > 1) write_text(directory / index_name(Part::Model), to_text(index), files);
+}
+
+int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
+  const auto steps = list_checkpoints(run.checkpoints());
+  if (steps.empty()) throw InputError(fmt::format("{}: has no checkpoint yet", run.root().string()));
+  if (!asked) return steps.back();
+  if (std::find(steps.begin(), steps.end(), *asked) != steps.end()) return *asked;
+  std::vector<std::string> there;
+  for (const int64_t step : steps) there.push_back(std::to_string(step));
+  throw InputError(fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked,
+                               join(there, ", ")));
+}
+
+// What configurations leave to be worked out, as the tensors have it.
+ModelSettings with_all_sizes(const ModelSettings& settings, const std::vector<OwnTensor>& own) {
+  ModelSettings full = settings;
+  for (const OwnTensor& tensor : own) {
+    if (tensor.name == "blocks.0.mlp.out.weight") full.mlp_width = tensor.shape.back();
+  }
+  return full;
+}
+
+}  // namespace
+
+std::vector<std::string> export_dtypes() {
+  std::vector<std::string> names = {kAuto};
+  for (const Dtype& dtype : kDtypes) names.emplace_back(dtype.name);
+  return names;
+}
+
+ExportResult export_model(const ExportOptions& options) {
+  FileSystem& files = *options.files;
+  const RunDirectory run(options.run);
+  run.refuse_parts();
+  const Config config = run.load_config();
+  const Family& family = family_of(config.model);
+  const int64_t step = chosen_step(run, options.step);
+  const Types types(options.dtype, run, step);
+  check_memory(config, memory_limit(), Work::Generate);
+
+  NewDirectory out(options.out, ".exporting", files);
+  const CheckpointReader checkpoint(run.checkpoints(), step);
+  check_model_identity(checkpoint.record().model, config);
+  const NamedTensors weights = checkpoint.read(Part::Model);
+  const std::vector<OwnTensor> own = own_tensors(config.model);
+  const std::vector<Counterpart> counterparts = correspondence(family, config.model.layers, own);
+  const auto groups = in_files(counterparts, types, options.shard_bytes);
+  write_tensors(out.path(), groups, weights, types, files);
+
+  ExportResult result{.model_type = family.model_type, .step = step,
+                      .files = static_cast<int64_t>(groups.size()),
+                      .side_files = {}};
+  std::optional<std::string> earlier;
+  if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
+  write_text(out.path() / "config.json",
+             to_config_json(family, with_all_sizes(config.model, own), types.all().in_config, earlier), files);
+  for (const std::string& name : side_files()) {
+    if (!is_there(run.hugging_face() / name)) continue;
+    write_text(out.path() / name, read_file(run.hugging_face() / name), files);
+    result.side_files.push_back(name);
+  }
+  out.complete();
+  for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
+  return result;
+}
+
+}  // namespace gyre

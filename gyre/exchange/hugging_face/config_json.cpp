@@ -1,0 +1,60 @@
+#include "gyre/exchange/hugging_face/config_json.h"
+
+#include <fmt/format.h>
+
+#include "gyre/core/error.h"
+#include "gyre/core/json_fields.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void check(const ModelSettings& settings, const std::string& origin) {
+  try {
+    check_model(settings);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: makes a model that gyre does not have: {}", origin, error.what()));
+  }
+}
+
+// What a model came with, without what says which program and which files that was.
+Json kept_of(const std::string& earlier, const Family& family) {
+  const auto json = parse_json<Json>(earlier);
+  if (!json || !json->is_object() || json->value("model_type", Json()) != family.model_type) return Json::object();
+  Json kept = *json;
+  for (const char* key : {"transformers_version", "_name_or_path", "dtype", "quantization_config"}) kept.erase(key);
+  return kept;
+}
+
+}  // namespace
+
+DescribedModel parse_config_json(std::string_view text, const std::string& origin) {
+  const auto json = parse_json(text);
+  if (!json) throw InputError(fmt::format("{}: is not JSON", origin));
+  ConfigFields config(*json, origin);
+  DescribedModel model;
+  model.family = &family_of(config);
+  config.only("quantization_config", nullptr);
+  model.settings.kind = model.family->kind;
+  model.settings.vocabulary = config.whole("vocab_size");
+  if (config.flag("tie_word_embeddings", model.family->tied_unless_said)) {
+    config.fail("'tie_word_embeddings' is true, or not said to be false, and gyre has no tied embeddings yet");
+  }
+  model.family->read(config, model.settings);
+  check(model.settings, origin);
+  return model;
+}
+
+std::string to_config_json(const Family& family, const ModelSettings& settings, const std::string& dtype,
+                           const std::optional<std::string>& earlier) {
+  Json config = earlier ? kept_of(*earlier, family) : Json::object();
+  if (!config.contains("architectures")) config["architectures"] = {family.architectures.front()};
+  config["model_type"] = family.model_type;
+  family.write(settings, config);
+  config["tie_word_embeddings"] = false;
+  config["torch_dtype"] = dtype;
+  return config.dump(2) + "\n";
+}
+
+}  // namespace gyre

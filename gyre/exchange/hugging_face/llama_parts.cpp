@@ -1,0 +1,101 @@
+#include "gyre/exchange/hugging_face/llama_parts.h"
+
+#include <fmt/format.h>
+
+#include "gyre/model/settings/llama_settings.h"
+
+namespace gyre {
+namespace {
+
+constexpr double kUsualTheta = 10000;
+
+// rope_theta; newer configurations have it in rope_parameters. Positions that are stretched are refused.
+double read_theta(ConfigFields& config) {
+  double theta = config.number("rope_theta", kUsualTheta);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const nlohmann::json* const found = config.find(key);
+    if (found == nullptr) continue;
+    ConfigFields rope(*found, fmt::format("config.json: '{}'", key));
+    rope.only("rope_type", "default");
+    rope.only("type", "default");
+    rope.only("partial_rotary_factor", 1.0);
+    theta = rope.number("rope_theta", theta);
+  }
+  config.only("partial_rotary_factor", 1.0);
+  return theta;
+}
+
+// "layer_types" says of each layer how far its attention sees.
+void refuse_windows(ConfigFields& config) {
+  const nlohmann::json* const types = config.find("layer_types");
+  if (types == nullptr) return;
+  if (!types->is_array()) config.fail("'layer_types' must be a list");
+  for (const nlohmann::json& type : *types) {
+    if (type != "full_attention") config.fail("'layer_types' has sliding windows, which gyre does not have");
+  }
+}
+
+}  // namespace
+
+std::vector<TensorPair> llama_tensors() {
+  return {
+      {"model.embed_tokens.weight", "embedding.token.weight"},
+      {"model.layers.{}.input_layernorm.weight", "blocks.{}.norm1.weight"},
+      {"model.layers.{}.self_attn.q_proj.weight", "blocks.{}.attention.qkv.weight", 0},
+      {"model.layers.{}.self_attn.k_proj.weight", "blocks.{}.attention.qkv.weight", 1},
+      {"model.layers.{}.self_attn.v_proj.weight", "blocks.{}.attention.qkv.weight", 2},
+      {"model.layers.{}.self_attn.q_proj.bias", "blocks.{}.attention.qkv.bias", 0},
+      {"model.layers.{}.self_attn.k_proj.bias", "blocks.{}.attention.qkv.bias", 1},
+      {"model.layers.{}.self_attn.v_proj.bias", "blocks.{}.attention.qkv.bias", 2},
+      {"model.layers.{}.self_attn.q_norm.weight", "blocks.{}.attention.q_norm.weight"},
+      {"model.layers.{}.self_attn.k_norm.weight", "blocks.{}.attention.k_norm.weight"},
+      {"model.layers.{}.self_attn.o_proj.weight", "blocks.{}.attention.projection.weight"},
+      {"model.layers.{}.post_attention_layernorm.weight", "blocks.{}.norm2.weight"},
+      {"model.layers.{}.mlp.gate_proj.weight", "blocks.{}.mlp.in.weight", 0},
+      {"model.layers.{}.mlp.up_proj.weight", "blocks.{}.mlp.in.weight", 1},
+      {"model.layers.{}.mlp.down_proj.weight", "blocks.{}.mlp.out.weight"},
+      {"model.norm.weight", "head.norm.weight"},
+      {"lm_head.weight", "head.output.weight"},
+      {.theirs = "lm_head.weight", .ours = "embedding.token.weight", .use = TensorPair::Use::ReadCopy},
+  };
+}
+
+void read_llama_parts(ConfigFields& config, int64_t usual_key_value_heads, ModelSettings& settings) {
+  settings.layers = config.whole("num_hidden_layers");
+  settings.width = config.whole("hidden_size");
+  settings.heads = config.whole("num_attention_heads");
+  settings.context = config.whole("max_position_embeddings");
+  settings.mlp_width = config.whole("intermediate_size");
+  settings.activation = "silu";
+  settings.bias = false;
+  config.only("hidden_act", "silu");
+  if (settings.heads > 0) config.only("head_dim", settings.width / settings.heads);
+  config.only("mlp_bias", false);
+  config.only("use_sliding_window", false);
+  refuse_windows(config);
+
+  auto& own = settings.own.get<LlamaSettings>();
+  own.key_value_heads = config.whole("num_key_value_heads", usual_key_value_heads);
+  own.rope_theta = read_theta(config);
+  own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
+}
+
+void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& config) {
+  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
+  config["vocab_size"] = settings.vocabulary;
+  config["num_hidden_layers"] = settings.layers;
+  config["hidden_size"] = settings.width;
+  config["num_attention_heads"] = settings.heads;
+  config["num_key_value_heads"] = key_value_heads(own, settings.heads);
+  config["head_dim"] = settings.width / settings.heads;
+  config["max_position_embeddings"] = settings.context;
+  config["intermediate_size"] = settings.mlp_width;
+  config["hidden_act"] = "silu";
+  config["rms_norm_eps"] = own.norm_epsilon;
+  config["attention_dropout"] = 0.0;
+  config["rope_theta"] = own.rope_theta;
+  config["rope_scaling"] = nullptr;
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", own.rope_theta}};  // as newer ones have it
+}
+
+}  // namespace gyre

@@ -1,0 +1,227 @@
+#include "gyre/exchange/import_model.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "gyre/build/model_identity.h"
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/memory_limit.h"
+#include "gyre/core/text.h"
+#include "gyre/exchange/hugging_face/config_json.h"
+#include "gyre/exchange/hugging_face/correspondence.h"
+#include "gyre/exchange/model_files.h"
+#include "gyre/exchange/new_directory.h"
+#include "gyre/exchange/own_tensors.h"
+#include "gyre/exchange/hugging_face/provenance.h"
+#include "gyre/model/settings/llama_settings.h"
+#include "gyre/train/memory.h"
+#include "gyre/train/run_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
+  return shape.empty() ? "no dimension" : join(sizes, " x ");
+}
+
+// Their tensors, each under the name that the family's table has for it, and what of ours each is.
+class Plan {
+ public:
+  Plan(const Family& family, const std::vector<TensorFile>& files, const std::vector<Counterpart>& counterparts) {
+    std::map<std::string, const Counterpart*> wanted;
+    std::set<std::string> known;
+    for (const Counterpart& one : counterparts) {
+      wanted[one.theirs] = &one;
+      known.insert(one.theirs);
+    }
+    for (const TensorFile& file : files) {
+      for (const TensorEntry& tensor : file.tensors) take(family, file, tensor, known, wanted);
+    }
+    std::vector<std::string> missing;
+    for (const auto& [name, one] : wanted) {
+      if (one->use == TensorPair::Use::Own) missing.push_back(name);
+    }
+    if (missing.empty()) return;
+    throw InputError(fmt::format("{}: lacks '{}'{}, of a {} as config.json describes it",
+                                 files.front().path.parent_path().string(), missing.front(),
+                                 missing.size() > 1 ? fmt::format(" and {} more tensors", missing.size() - 1) : "",
+                                 family.model_type));
+  }
+
+  // Null: left out.
+  const Counterpart* find(const std::string& name) const {
+    const auto found = taken_.find(name);
+    return found == taken_.end() ? nullptr : found->second;
+  }
+  const std::vector<std::string>& left_out() const { return left_out_; }
+  // By their name in the family's table.
+  const std::map<std::string, std::string>& dtypes() const { return dtypes_; }
+
+ private:
+  void take(const Family& family, const TensorFile& file, const TensorEntry& tensor, const std::set<std::string>& known,
+            std::map<std::string, const Counterpart*>& wanted) {
+    const std::string name = canonical_name(family, known, tensor.name);
+    const auto found = wanted.find(name);
+    if (found == wanted.end()) {
+      if (dtypes_.count(name) > 0) refuse(file, tensor, "is there twice, under another name too");
+      if (!is_buffer(family, tensor.name)) {
+        refuse(file, tensor, fmt::format("is no tensor of a {} as config.json describes it", family.model_type));
+      }
+      left_out_.push_back(tensor.name);
+      return;
+    }
+    const Counterpart& one = *found->second;
+    if (tensor.shape != one.shape) {
+      refuse(file, tensor, fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape),
+                                       shape_text(one.shape)));
+    }
+    if (tensor.type != "F32" && tensor.type != "BF16" && tensor.type != "F16") {
+      refuse(file, tensor, fmt::format("has the type {}; F32, BF16 and F16 are read", tensor.type));
+    }
+    taken_[tensor.name] = &one;
+    dtypes_[name] = tensor.type;
+    wanted.erase(found);
+  }
+  [[noreturn]] static void refuse(const TensorFile& file, const TensorEntry& tensor, const std::string& what) {
+    throw InputError(fmt::format("{}: '{}' {}", file.path.string(), printable(tensor.name), what));
+  }
+
+  std::map<std::string, const Counterpart*> taken_;  // by their name in the file
+  std::vector<std::string> left_out_;
+  std::map<std::string, std::string> dtypes_;
+};
+
+at::Tensor rows_of(NamedTensors& weights, const Counterpart& one) {
+  return weights.at(one.ours).narrow(0, one.first_row, one.rows);
+}
+
+// A file at a time; copies are compared when all that they are copies of is there.
+NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan, const std::vector<OwnTensor>& own) {
+  NamedTensors weights;
+  for (const OwnTensor& tensor : own) weights[tensor.name] = at::empty(tensor.shape, at::kFloat);
+  for (const bool copies : {false, true}) {
+    for (const TensorFile& file : files) {
+      const auto is_due = [&](const TensorEntry& tensor) {
+        const Counterpart* const one = plan.find(tensor.name);
+        return one != nullptr && (one->use != TensorPair::Use::Own) == copies;
+      };
+      if (std::none_of(file.tensors.begin(), file.tensors.end(), is_due)) continue;
+      const SafetensorsFile opened(file.path);
+      if (opened.tensors() != file.tensors) throw InputError(file.path.string() + ": was changed while it was read");
+      for (const TensorEntry& tensor : file.tensors) {
+        if (!is_due(tensor)) continue;
+        const Counterpart& one = *plan.find(tensor.name);
+        const at::Tensor theirs = opened.view(tensor);
+        const at::Tensor value = one.transposed ? theirs.t() : theirs;
+        const at::Tensor ours = rows_of(weights, one);
+        if (!copies) {
+          ours.copy_(value);
+        } else if (!ours.equal(value.to(at::kFloat))) {
+          throw InputError(fmt::format("{}: '{}' is another matrix than what it is tied to by config.json",
+                                       file.path.string(), printable(tensor.name)));
+        }
+      }
+    }
+  }
+  return weights;
+}
+
+std::string one_dtype(const std::map<std::string, std::string>& dtypes) {
+  std::set<std::string> all;
+  for (const auto& [name, type] : dtypes) all.insert(type);
+  return all.size() == 1 ? *all.begin() : "mixed";
+}
+
+// Learned positions are as many as the context; rotary ones are any number.
+int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::string& origin) {
+  const bool rotary = settings.own.of_kind(settings.kind).as<LlamaSettings>() != nullptr;
+  if (asked == 0) return rotary ? std::min(settings.context, kUsualContext) : settings.context;
+  if (asked <= settings.context && (rotary || asked == settings.context)) return asked;
+  throw InputError(fmt::format("--context is {}, and {} has {} positions{}", asked, origin, settings.context,
+                               rotary ? "; give no more" : ", which are learned: leave it out"));
+}
+
+Config run_config(const ModelSettings& settings, const std::string& dtype) {
+  Config config;
+  config.model = settings;
+  config.pipeline.stages = std::min(config.pipeline.stages, settings.layers + 2);
+  config.run.precision = dtype == "BF16" ? "bf16" : "fp32";
+  return config;
+}
+
+void write_text(const fs::path& path, const std::string& text, FileSystem& files) {
+  FileWriter writer(path, files);
+  writer.write(text);
+  writer.close();
+}
+
+}  // namespace
+
+ImportResult import_model(const ImportOptions& options) {
+  FileSystem& files = *options.files;
+  const fs::path config_path = options.from / "config.json";
+  if (!is_there(config_path)) {
+    throw InputError(fmt::format("{}: no model of transformers is here (no config.json)", options.from.string()));
+  }
+  const std::string config_json = read_file(config_path);
+  DescribedModel described = parse_config_json(config_json, config_path.string());
+  const Family& family = *described.family;
+  ModelSettings& settings = described.settings;
+  settings.context = choose_context(settings, options.context, config_path.string());
+
+  const std::vector<TensorFile> tensor_files = model_files(options.from);
+  std::set<std::string> names;
+  for (const TensorFile& file : tensor_files) {
+    for (const TensorEntry& tensor : file.tensors) names.insert(tensor.name);
+  }
+  if (family.read_names != nullptr) family.read_names(names, settings);
+  const std::vector<OwnTensor> own = own_tensors(settings);
+  const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
+  const Plan plan(family, tensor_files, counterparts);
+  const std::string dtype = one_dtype(plan.dtypes());
+  const Config config = run_config(settings, dtype);
+  check_memory(config, memory_limit(), Work::Generate);
+
+  NewDirectory out(options.out, ".importing", files);
+  const RunDirectory run(out.path(), files);
+  const NamedTensors weights = read_weights(tensor_files, plan, own);
+  run.create(config);
+  CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
+  CheckpointRecord record;
+  record.seed = static_cast<uint64_t>(config.run.seed);
+  record.model = model_identity(config);
+  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files));
+
+  make_directories(run.hugging_face(), files);
+  write_text(run.hugging_face() / "config.json", config_json, files);
+  write_text(run.hugging_face() / kProvenanceFile, to_text(Provenance{plan.dtypes()}), files);
+  for (const std::string& name : side_files()) {
+    if (is_there(options.from / name)) write_text(run.hugging_face() / name, read_file(options.from / name), files);
+  }
+  sync_directory(run.hugging_face(), files);
+  Config next = config;
+  next.run.init_from = fs::absolute(options.out).lexically_normal().string();
+  write_text(out.path() / "train.toml", to_toml(next), files);
+  out.complete();
+
+  ImportResult result{.model_type = family.model_type,
+                      .dtype = dtype,
+                      .vocabulary = settings.vocabulary,
+                      .context = settings.context,
+                      .left_out = plan.left_out()};
+  for (const auto& [name, tensor] : weights) result.parameters += tensor.numel();
+  return result;
+}
+
+}  // namespace gyre

@@ -1,0 +1,37 @@
+// gyre import: a model of Hugging Face's transformers becomes a run that has made no update yet.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gyre/core/file_system.h"
+
+namespace gyre {
+
+struct ImportOptions {
+  std::filesystem::path from;  // config.json and safetensors
+  std::filesystem::path out;
+  int64_t context = 0;  // [model] context of the run's configuration; 0: what the model says, of rotary positions at
+                        // most kUsualContext
+  FileSystem* files = &system_files();
+};
+inline constexpr int64_t kUsualContext = 2048;
+
+struct ImportResult {
+  std::string model_type;  // as transformers calls the family
+  std::string dtype;       // of all tensors, "F32"; "mixed"
+  int64_t parameters = 0;
+  int64_t vocabulary = 0;
+  int64_t context = 0;
+  std::vector<std::string> left_out;  // tensors that are no weights of the model
+};
+
+// The run has the weights as its checkpoint of step 0, config.toml with the model's shape and everything else at its
+// default, train.toml, which is the same for a run that begins with these weights, and what export gives back
+// (hugging_face/). Holds the model in fp32 and a file of tensors at a time. Whatever goes wrong, nothing is left at
+// `out`. InputError for what cannot be read, is of another architecture, or does not fit together.
+ImportResult import_model(const ImportOptions& options);
+
+}  // namespace gyre

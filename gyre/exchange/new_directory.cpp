@@ -1,0 +1,34 @@
+#include "gyre/exchange/new_directory.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where it is, without a slash at its end.
+fs::path free_place(const fs::path& out) {
+  const fs::path path = fs::absolute(out).lexically_normal();
+  const fs::path place = path.has_filename() ? path : path.parent_path();
+  if (!is_there(place)) return place;
+  std::error_code error;
+  if (!fs::is_directory(place, error)) {
+    throw InputError(fmt::format("{}: is there already, and no directory; give --out another name", out.string()));
+  }
+  if (!fs::is_empty(place, error) || error) {
+    throw InputError(fmt::format("{}: is there already, and not empty; give --out a directory to make", out.string()));
+  }
+  return place;
+}
+
+}  // namespace
+
+NewDirectory::NewDirectory(const fs::path& out, const std::string& suffix, FileSystem& files)
+    : out_(free_place(out)), building_(out_.string() + suffix, files) {}
+
+}  // namespace gyre
