@@ -30,16 +30,15 @@ void run(const Flags& flags) {
   if (!shard_bytes) {
     throw InputError(fmt::format("--shard-size {} is no size; give 500MB, 5GB or 2GiB", printable(flags.shard_size)));
   }
-  const ExportResult result =
-      export_model({.run = flags.run,
-                    .out = flags.out,
-                    .step = flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step),
-                    .dtype = flags.dtype,
-                    .shard_bytes = *shard_bytes});
+  const ExportResult result = export_model({.run = flags.run,
+                                            .out = flags.out,
+                                            .step = flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step),
+                                            .dtype = flags.dtype,
+                                            .shard_bytes = *shard_bytes});
   if (flags.json) {
-    const nlohmann::ordered_json json = {
-        {"out", flags.out},     {"model_type", result.model_type}, {"step", result.step}, {"parameters", result.parameters},
-        {"files", result.files}, {"side_files", result.side_files}};
+    const nlohmann::ordered_json json = {{"out", flags.out},      {"model_type", result.model_type},
+                                         {"step", result.step},   {"parameters", result.parameters},
+                                         {"files", result.files}, {"side_files", result.side_files}};
     print("{}\n", json.dump());
     return;
   }
@@ -55,8 +54,9 @@ void add_export(CLI::App& app) {
   command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
   command
-      ->add_option("--dtype", flags->dtype,
-                   "Type of the tensors; auto: of a model that was imported and not trained, what it came in, else fp32")
+      ->add_option(
+          "--dtype", flags->dtype,
+          "Type of the tensors; auto: of a model that was imported and not trained, what it came in, else fp32")
       ->check(CLI::IsMember(export_dtypes()));
   command->add_option("--shard-size", flags->shard_size, "Bytes of tensors in one file, at most: 500MB, 5GB, 2GiB");
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");

@@ -390,6 +390,17 @@ int64_t CheckpointReader::parameter_count() const {
   return count;
 }
 
+std::map<std::string, std::vector<int64_t>> CheckpointReader::shapes() const {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const std::string& name : shards_of(manifest_, Part::Model)) {
+    if (!has(name) && elsewhere(name) != nullptr) continue;
+    check_is_there(name);
+    const SafetensorsFile file(directory_ / name);
+    for (const TensorEntry& tensor : file.tensors()) shapes[tensor.name] = tensor.shape;
+  }
+  return shapes;
+}
+
 CheckpointState load_checkpoint(const fs::path& checkpoints, int64_t step, CheckpointParts parts) {
   const CheckpointReader reader(checkpoints, step);
   CheckpointState state{reader.record(), {}, {}};

@@ -130,6 +130,8 @@ class CheckpointReader {
   void check() const;
   // Of the model. Looks at the beginnings of files alone.
   int64_t parameter_count() const;
+  // By name, of the model's tensors in files that are here.
+  std::map<std::string, std::vector<int64_t>> shapes() const;
   // For damage that another process has found.
   DamagedCheckpoint damaged(const std::string& fault) const;
 

@@ -122,8 +122,7 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
                    const Types& types, FileSystem& files) {
   ShardIndex index;
   for (size_t number = 0; number < groups.size(); ++number) {
-    const std::string name =
-        shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
+    const std::string name = shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
     std::map<std::string, SafetensorsWriter::Declared> declared;
     for (const Counterpart* one : groups[number]) {
       declared[one->theirs] = {one->shape, types.of(one->theirs).type};
@@ -147,8 +146,8 @@ int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
   if (std::find(steps.begin(), steps.end(), *asked) != steps.end()) return *asked;
   std::vector<std::string> there;
   for (const int64_t step : steps) there.push_back(std::to_string(step));
-  throw InputError(fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked,
-                               join(there, ", ")));
+  throw InputError(
+      fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked, join(there, ", ")));
 }
 
 // What configurations leave to be worked out, as the tensors have it.
@@ -187,9 +186,8 @@ ExportResult export_model(const ExportOptions& options) {
   const auto groups = in_files(counterparts, types, options.shard_bytes);
   write_tensors(out.path(), groups, weights, types, files);
 
-  ExportResult result{.model_type = family.model_type, .step = step,
-                      .files = static_cast<int64_t>(groups.size()),
-                      .side_files = {}};
+  ExportResult result{
+      .model_type = family.model_type, .step = step, .files = static_cast<int64_t>(groups.size()), .side_files = {}};
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
   write_text(out.path() / "config.json",

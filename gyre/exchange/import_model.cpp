@@ -16,10 +16,10 @@
 #include "gyre/core/text.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
+#include "gyre/exchange/hugging_face/provenance.h"
 #include "gyre/exchange/model_files.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
-#include "gyre/exchange/hugging_face/provenance.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
@@ -83,8 +83,8 @@ class Plan {
     }
     const Counterpart& one = *found->second;
     if (tensor.shape != one.shape) {
-      refuse(file, tensor, fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape),
-                                       shape_text(one.shape)));
+      refuse(file, tensor,
+             fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape), shape_text(one.shape)));
     }
     if (tensor.type != "F32" && tensor.type != "BF16" && tensor.type != "F16") {
       refuse(file, tensor, fmt::format("has the type {}; F32, BF16 and F16 are read", tensor.type));

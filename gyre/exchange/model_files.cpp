@@ -24,8 +24,7 @@ ShardIndex read_index(const fs::path& path) {
 // Names come from somebody's file: they lead nowhere else.
 void check_name(const std::string& name, const fs::path& index) {
   if (!name.empty() && fs::path(name).filename() == name && name != "." && name != "..") return;
-  throw InputError(
-      fmt::format("{}: '{}' is no name of a file beside it", index.string(), printable(name)));
+  throw InputError(fmt::format("{}: '{}' is no name of a file beside it", index.string(), printable(name)));
 }
 
 std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path& index_path) {
@@ -62,7 +61,8 @@ std::vector<TensorFile> model_files(const fs::path& directory) {
   if (is_there(one)) return {{one, SafetensorsFile(one).tensors()}};
   const fs::path index = directory / index_name(Part::Model);
   if (is_there(index)) return indexed_files(directory, index);
-  const bool pickled = is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json");
+  const bool pickled =
+      is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json");
   throw InputError(fmt::format("{}: has neither {} nor {}{}", directory.string(), one.filename().string(),
                                index.filename().string(),
                                pickled ? "; pytorch_model.bin is not read: save it with transformers' "
@@ -71,9 +71,17 @@ std::vector<TensorFile> model_files(const fs::path& directory) {
 }
 
 std::vector<std::string> side_files() {
-  return {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-          "vocab.json",     "merges.txt",            "vocab.txt",               "tokenizer.model",
-          "chat_template.jinja", "chat_template.json", "generation_config.json"};
+  return {"tokenizer.json",
+          "tokenizer_config.json",
+          "special_tokens_map.json",
+          "added_tokens.json",
+          "vocab.json",
+          "merges.txt",
+          "vocab.txt",
+          "tokenizer.model",
+          "chat_template.jinja",
+          "chat_template.json",
+          "generation_config.json"};
 }
 
 }  // namespace gyre

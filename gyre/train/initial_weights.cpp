@@ -1,8 +1,7 @@
 #include "gyre/train/initial_weights.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/ranges.h>
 
 #include "gyre/build/build.h"
 #include "gyre/build/model_identity.h"
@@ -24,16 +23,32 @@ std::optional<int64_t> named_step(const fs::path& path) {
   return std::nullopt;
 }
 
-// Whether a model of that context has the same parameters: one without learned positions.
-bool fits_context(const Config& config, const nlohmann::ordered_json& saved) {
-  const int64_t context = saved.value("context", config.model.context);
-  if (context == config.model.context) return true;
-  Config other = config;
-  other.model.context = context;
-  const Stage ours(build_layers(config), 0), theirs(build_layers(other), 0);
-  return std::equal(ours.parameters().begin(), ours.parameters().end(), theirs.parameters().begin(),
-                    theirs.parameters().end(),
-                    [](const ParameterSpec& a, const ParameterSpec& b) { return a.shape == b.shape; });
+// 0 stands for what is worked out from other keys: shapes tell whether it is the same. So they do of the context, which
+// only learned positions fix.
+std::optional<ModelDifference> difference(const nlohmann::ordered_json& saved, const Config& config) {
+  std::vector<std::string> left_to_shapes = {"context"};
+  const nlohmann::ordered_json wanted = model_identity(config);
+  for (const auto& [key, value] : wanted.items()) {
+    if (value == 0 || (saved.contains(key) && saved.at(key) == 0)) left_to_shapes.push_back(key);
+  }
+  return first_difference(saved, config, left_to_shapes);
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, " x "));
+}
+
+// What the shapes of its tensors say against it; empty: nothing.
+std::string misfit(const CheckpointReader& checkpoint, const Config& config) {
+  auto shapes = checkpoint.shapes();
+  const Stage model(build_layers(config), 0);
+  for (const ParameterSpec& parameter : model.parameters()) {
+    const auto found = shapes.find(parameter.name);
+    if (found == shapes.end() || found->second == parameter.shape) continue;
+    return fmt::format("[model] makes {} {}, and it is {} in", parameter.name, shape_text(parameter.shape),
+                       shape_text(found->second));
+  }
+  return "";
 }
 
 }  // namespace
@@ -47,8 +62,8 @@ InitialWeights::InitialWeights(const fs::path& init_from)
   }
   const auto newest = latest_checkpoint(run().checkpoints());
   if (!newest) {
-    throw InputError(fmt::format("[run] init_from: {} is no run with a checkpoint, and no checkpoint of one",
-                                 init_from.string()));
+    throw InputError(
+        fmt::format("[run] init_from: {} is no run with a checkpoint, and no checkpoint of one", init_from.string()));
   }
   step = *newest;
 }
@@ -57,15 +72,15 @@ std::optional<CheckpointReader> open_initial_weights(const Config& config) {
   if (config.run.init_from.empty()) return std::nullopt;
   const InitialWeights from(config.run.init_from);
   CheckpointReader checkpoint(from.run().checkpoints(), from.step);
-  const nlohmann::ordered_json& saved = checkpoint.record().model;
-  auto differs = first_difference(saved, config, {"context"});
-  if (!differs && !fits_context(config, saved)) differs = first_difference(saved, config);
-  if (!differs) return checkpoint;
-  throw InputError(
-      fmt::format("[model] {} is {}, but {}, which [run] init_from names, has {}; give the same [model]: it is in "
-                  "{}",
-                  differs->key, differs->wanted.dump(), from.root.string(), differs->saved.dump(),
-                  from.run().config().string()));
+  if (const auto differs = difference(checkpoint.record().model, config)) {
+    throw InputError(fmt::format(
+        "[model] {} is {}, but {}, which [run] init_from names, has {}; give the same [model]: it is in {}",
+        differs->key, differs->wanted.dump(), from.root.string(), differs->saved.dump(), from.run().config().string()));
+  }
+  const std::string fault = misfit(checkpoint, config);
+  if (fault.empty()) return checkpoint;
+  throw InputError(fmt::format("{} {}, which [run] init_from names; give the same [model]: it is in {}", fault,
+                               from.root.string(), from.run().config().string()));
 }
 
 }  // namespace gyre

@@ -17,7 +17,7 @@ struct InitialWeights {
 
   RunDirectory run() const { return RunDirectory(root); }
   std::filesystem::path root;  // of the run
-  int64_t step = 0;  // of a run, its newest
+  int64_t step = 0;            // of a run, its newest
 };
 
 // Nothing where weights are drawn. Of a configuration whose vocabulary is known. InputError: no run or checkpoint is

@@ -23,9 +23,7 @@ std::vector<TensorPair> tensors() {
       {"cls.predictions.bias", "head.output.bias"},
       {.theirs = "cls.predictions.decoder.bias", .ours = "head.output.bias", .use = TensorPair::Use::Copy},
       {"cls.predictions.decoder.weight", "head.output.weight"},
-      {.theirs = "cls.predictions.decoder.weight",
-       .ours = "embedding.token.weight",
-       .use = TensorPair::Use::ReadCopy},
+      {.theirs = "cls.predictions.decoder.weight", .ours = "embedding.token.weight", .use = TensorPair::Use::ReadCopy},
   };
   add(pairs, "bert.embeddings.LayerNorm.weight", "embedding.norm.weight", "bert.embeddings.LayerNorm.bias",
       "embedding.norm.bias");

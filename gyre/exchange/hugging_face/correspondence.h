@@ -20,8 +20,8 @@ struct OwnTensor {
 // One tensor of theirs.
 struct Counterpart {
   std::string theirs;
-  std::vector<int64_t> shape;  // of theirs
-  std::string ours;            // empty: theirs is zeros
+  std::vector<int64_t> shape;       // of theirs
+  std::string ours;                 // empty: theirs is zeros
   int64_t first_row = 0, rows = 0;  // of ours
   bool transposed = false;
   TensorPair::Use use = TensorPair::Use::Own;

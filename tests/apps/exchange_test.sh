@@ -1,0 +1,145 @@
+# gyre import and gyre export: what is refused leaves nothing behind; what was imported trains like what it came from.
+source "$(dirname "$0")/common.sh"
+
+cat >model.toml <<'TOML'
+[model]
+kind = "llama"
+layers = 4
+width = 32
+heads = 4
+context = 32
+bias = false
+activation = "silu"
+[model.llama]
+key_value_heads = 2
+[data]
+tokens = "tokens"
+[pipeline]
+schedule = "pipedream"
+stages = 1
+microbatch = 4
+accumulate = 2
+[optimizer]
+lr = 3e-3
+[run]
+updates = 20
+precision = "fp32"
+TOML
+"$gyre" train model.toml --out first >/dev/null 2>&1
+"$gyre" export first --out model >/dev/null
+"$gyre" import model --out imported >/dev/null
+rest=(--set pipeline.stages=4 --set run.checkpoint_every=10)
+
+# 20 updates through four stages, from the imported model and from gyre's own checkpoint: the same bits. The optimizer
+# is fresh, the weights are not.
+"$gyre" train model.toml --out theirs "${rest[@]}" --set run.init_from=imported 2>err.txt >/dev/null || fail "$(cat err.txt)"
+grep -q "weights .*imported, step 0" err.txt || fail "it is not said whose weights: $(cat err.txt)"
+"$gyre" train model.toml --out ours "${rest[@]}" --set run.init_from=first >/dev/null 2>&1
+"$gyre" train model.toml --out drawn "${rest[@]}" >/dev/null 2>&1
+diff <(losses theirs) <(losses ours) >/dev/null || fail "imported and own weights train differently"
+same_tensors theirs/checkpoints/step-00000020 ours/checkpoints/step-00000020 "imported and own weights"
+first_loss() { losses "$1" | head -n 1; }
+[ "$(first_loss drawn)" != "$(first_loss ours)" ] || fail "the weights were drawn all the same"
+
+# A checkpoint by its name; train.toml; and in place, since the imported run has a checkpoint of its own.
+"$gyre" train model.toml --out named "${rest[@]}" --set run.init_from=first/checkpoints/step-00000020 >/dev/null 2>&1
+diff <(losses named) <(losses ours) >/dev/null || fail "a run and its newest checkpoint differ"
+"$gyre" train imported/train.toml --set data.tokens=tokens --set run.updates=2 --out next >/dev/null 2>&1
+grep -q "rope_theta" next/hugging_face/config.json || fail "what the model came with was not taken along"
+cp -r imported in_place
+"$gyre" train --resume in_place --set data.tokens=tokens --set run.updates=2 >/dev/null 2>&1
+diff <(losses in_place) <(losses next) >/dev/null || fail "a run of an imported model is not what train.toml makes"
+# Over two processes, which read their own parts.
+"$gyre" launch -n 2 -- train model.toml --out processes "${rest[@]}" --set run.init_from=imported >/dev/null 2>&1
+diff <(losses processes) <(losses ours) >/dev/null || fail "two processes begin with other weights"
+# Resumed, its beginning is not asked for again.
+mv imported gone
+"$gyre" train --resume theirs --set run.updates=22 >/dev/null 2>&1 || fail "a run needs what it began with"
+mv gone imported
+
+# What is evaluated and written of an imported run, which has no data.
+"$gyre" eval imported --data tokens --json >/dev/null
+refuses "imported; give --data" "$gyre" eval imported
+refuses "no tokenizer" "$gyre" generate imported --prompt a
+refuses "[data] tokens is empty" "$gyre" train imported/train.toml --out never
+
+# The run that is begun must have the model's shape.
+refuses "[model] width is 64" "$gyre" train model.toml --out never --set run.init_from=imported --set model.width=64
+refuses "[model] rope_theta is 500" "$gyre" train model.toml --out never --set run.init_from=imported \
+  --set model.llama.rope_theta=500
+refuses "no run with a checkpoint" "$gyre" train model.toml --out never --set run.init_from=tokens
+refuses "no run with a checkpoint" "$gyre" train --check model.toml --set run.init_from=nowhere
+[ ! -e never ] || fail "something of a run that was refused"
+# Rotary positions do not mind another context.
+"$gyre" train --check model.toml --set run.init_from=imported --set model.context=16 >/dev/null 2>&1
+
+# Files that are no model of transformers, or not all of it. refused WORDS COMMAND: `command` changes the copy `bad`.
+refused() {
+  local words=$1
+  shift
+  rm -rf bad && cp -r model bad
+  (cd bad && eval "$@")
+  refuses "$words" "$gyre" import bad --out never
+  [ ! -e never ] && [ ! -e never.importing ] || fail "something of an import that was refused: $words"
+}
+refused "no config.json" 'rm config.json'
+refused "is not JSON" 'echo "{" >config.json'
+refused "must be an object" 'echo "[]" >config.json'
+refused "'model_type' is missing" 'echo "{}" >config.json'
+refused "'model_type' is \"mistral\"; gyre has bert, gpt2" 'sed -i s/\"llama\"/\"mistral\"/ config.json'
+refused "LlamaForSequenceClassification" 'sed -i s/LlamaForCausalLM/LlamaForSequenceClassification/ config.json'
+refused "'hidden_size' is missing" 'sed -i /hidden_size/d config.json'
+refused "'hidden_size' must be a whole number" 'sed -i "s/\"hidden_size\": 32/\"hidden_size\": \"32\"/" config.json'
+refused "'rope_scaling': 'rope_type' is \"llama3\"" \
+  'sed -i "s/\"rope_scaling\": null/\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8}/" config.json'
+refused "'attention_bias' is true" 'sed -i "s/\"attention_bias\": false/\"attention_bias\": true/" config.json'
+refused "'hidden_act' is \"relu\"" 'sed -i "s/\"silu\"/\"relu\"/" config.json'
+refused "'use_sliding_window' is true" 'sed -i "s/\"mlp_bias\"/\"use_sliding_window\": true, \"mlp_bias\"/" config.json'
+refused "'quantization_config' is" 'sed -i "s/\"mlp_bias\"/\"quantization_config\": {\"bits\": 4}, \"mlp_bias\"/" config.json'
+refused "config.json makes it 64 x 32" 'sed -i "s/\"vocab_size\": 256/\"vocab_size\": 64/" config.json'
+refused "makes a model that gyre does not have: [model] heads" \
+  'sed -i "s/\"num_attention_heads\": 4/\"num_attention_heads\": 5/;/head_dim/d" config.json'
+refused "lacks 'model.layers.4" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 5/" config.json'
+refused "is no tensor of a llama" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 3/" config.json'
+refused "neither model.safetensors nor" 'rm model.safetensors'
+refused "pytorch_model.bin is not read" 'rm model.safetensors; echo >pytorch_model.bin'
+refused "model.safetensors: not a sound safetensors file" 'truncate -s 5000 model.safetensors'
+refused "model.safetensors: not a sound safetensors file" 'head -c 4000 /dev/urandom >model.safetensors'
+refused "neither model.safetensors nor" 'mv model.safetensors tensors.safetensors'
+refuses "no config.json" "$gyre" import nowhere --out never
+refuses "not empty" "$gyre" import model --out first
+refuses "cannot be made" "$gyre" import model --out text.txt
+refuses "--context is 64" "$gyre" import model --out never --context 64
+[ ! -e never ] || fail "something of an import that was refused"
+
+# The same in shards.
+"$gyre" export first --out shards --shard-size 20KB >/dev/null
+index=shards/model.safetensors.index.json
+last=$(cd shards && ls model-*.safetensors | tail -n 1)
+"$gyre" import shards --out from_shards >/dev/null
+same_tensors from_shards/checkpoints/step-00000000 imported/checkpoints/step-00000000 "shards"
+rm -rf model && cp -r shards model
+refused "$last: is missing" "rm $last"
+refused "not a sound safetensors file" "truncate -s 100 $last"
+refused "is not JSON" 'echo nothing >model.safetensors.index.json'
+refused "'weight_map' is missing" 'echo "{\"metadata\": {\"total_size\": 1}}" >model.safetensors.index.json'
+refused "is no name of a file beside it" "sed -i 's|$last|../$last|' model.safetensors.index.json"
+refused "model.safetensors.index.json says nothing or that it is elsewhere" \
+  "sed -i 's/lm_head.weight/lm_head.w/' model.safetensors.index.json"
+
+# Export.
+refuses "no run is here" "$gyre" export tokens --out never
+refuses "not empty" "$gyre" export first --out shards
+refuses "no checkpoint of step 7; there are: 20" "$gyre" export first --out never --step 7
+refuses "--shard-size many is no size" "$gyre" export first --out never --shard-size many
+refuses "--dtype" "$gyre" export first --out never --dtype fp8
+"$gyre" train run.toml --out bert --set model.kind=bert --set model.bert.norm=pre --set run.updates=1 \
+  --set run.eval_every=0 >/dev/null 2>&1
+refuses "norms after its branches" "$gyre" export bert --out never
+[ ! -e never ] && [ ! -e never.exporting ] || fail "something of an export that was refused"
+
+# A kill leaves nothing under the name; the next attempt is not in its way.
+mkdir killed.importing && echo half >killed.importing/config.toml
+"$gyre" import shards --out killed >/dev/null
+[ ! -e killed.importing ] && [ -e killed/config.toml ] || fail "what a kill left is in the way"
+echo ok
