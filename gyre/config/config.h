@@ -30,12 +30,16 @@ struct Config {
 // it was begun in, so it keeps them absolute.
 void make_paths_absolute(Config& config);
 
+// Whether [data] tokens must be given. A model that was imported is a run without.
+enum class Tokens { Needed, Optional };
+
 // With absolute paths. Overrides are "table.key=value", the value in TOML or, for strings, bare. InputError for syntax,
 // unknown keys (with the nearest), wrong types and values out of range, saying file and line.
-Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides);
+Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                   Tokens tokens = Tokens::Needed);
 // `other_tables` may be there and are not looked at.
 Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,
-                    const std::vector<std::string>& other_tables = {});
+                    const std::vector<std::string>& other_tables = {}, Tokens tokens = Tokens::Needed);
 
 // parse_config(to_toml(c)) == c to the bit. Every key, but for tables of kinds that were not chosen and are at their
 // defaults.

@@ -72,6 +72,8 @@ class Names {
 // Reads a file and overrides into a configuration, and notes every fault rather than stopping at the first.
 class Reader {
  public:
+  explicit Reader(Tokens tokens) : tokens_(tokens) {}
+
   // Tables in `others` are somebody else's.
   void read(const toml::table& root, const std::string& origin, const std::vector<std::string>& others = {}) {
     for (const auto& [name, node] : root) {
@@ -102,7 +104,7 @@ class Reader {
       const std::string table = fmt::format("optimizer.{}", kind.name);
       faults_in(table, "optimizer", kind.faults(config_.optimizer.own.of_kind(kind.name)));
     }
-    if (config_.data.tokens.empty() && given_.count("data.tokens") == 0) {
+    if (config_.data.tokens.empty() && tokens_ == Tokens::Needed) {
       faults_in("data", "data", {{{"tokens"}, "is missing; give the directory that gyre prepare made"}});
     }
   }
@@ -222,6 +224,7 @@ class Reader {
     }
   }
 
+  Tokens tokens_;
   Names names_;
   Config config_;
   std::string origin_;
@@ -232,15 +235,15 @@ class Reader {
 }  // namespace
 
 Config parse_config(std::string_view text, const std::string& origin, const std::vector<std::string>& overrides,
-                    const std::vector<std::string>& other_tables) {
-  Reader reader;
+                    const std::vector<std::string>& other_tables, Tokens tokens) {
+  Reader reader(tokens);
   reader.read(parse_toml(text, origin), origin, other_tables);
   for (const std::string& text_override : overrides) reader.read_override(text_override);
   return reader.finish(origin);
 }
 
-Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  Config config = parse_config(read_file(path), path.string(), overrides);
+Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides, Tokens tokens) {
+  Config config = parse_config(read_file(path), path.string(), overrides, {}, tokens);
   make_paths_absolute(config);
   return config;
 }

@@ -92,7 +92,6 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
 }
 
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
-  if (directory.empty()) throw InputError("[data] tokens is empty; give the directory that gyre prepare made");
   const auto path = directory / kMetaFile;
   std::error_code none;
   if (std::filesystem::exists(directory, none) && !std::filesystem::is_directory(directory, none)) {

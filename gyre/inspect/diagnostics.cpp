@@ -5,6 +5,7 @@
 #include "gyre/build/batches.h"
 #include "gyre/build/build.h"
 #include "gyre/config/schedule_options.h"
+#include "gyre/core/error.h"
 #include "gyre/data/dataset.h"
 #include "gyre/inspect/hessian.h"
 #include "gyre/inspect/late_updates.h"
@@ -24,6 +25,9 @@ Config resolved(const TrainedModel& model, const Dataset& dataset) {
 }  // namespace
 
 Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options) {
+  if (model.config.data.tokens.empty()) {
+    throw InputError("the run has no tokens of its own: its model was imported; train from it, and diagnose that run");
+  }
   const Dataset dataset = Dataset::open(model.config.data.tokens);
   const Config config = resolved(model, dataset);
   const Schedule schedule = build_schedule(config);

@@ -15,7 +15,7 @@ Config RunDirectory::load_config() const {
     throw InputError(fmt::format("{}: no run is here (no config.toml); give the directory that gyre train --out made",
                                  root_.string()));
   }
-  return gyre::load_config(config(), {});
+  return gyre::load_config(config(), {}, Tokens::Optional);
 }
 
 void RunDirectory::check_in_place() const {

@@ -61,7 +61,7 @@ mv gone imported
 "$gyre" eval imported --data tokens --json >/dev/null
 refuses "imported; give --data" "$gyre" eval imported
 refuses "no tokenizer" "$gyre" generate imported --prompt a
-refuses "[data] tokens is empty" "$gyre" train imported/train.toml --out never
+refuses "[data] tokens is missing" "$gyre" train imported/train.toml --out never
 
 # The run that is begun must have the model's shape.
 refuses "[model] width is 64" "$gyre" train model.toml --out never --set run.init_from=imported --set model.width=64
