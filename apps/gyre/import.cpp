@@ -29,7 +29,8 @@ void run(const Flags& flags) {
                                          {"vocabulary", result.vocabulary},
                                          {"context", result.context},
                                          {"dtype", result.dtype},
-                                         {"left_out", result.left_out}};
+                                         {"left_out", result.left_out},
+                                         {"tokenizer", result.tokenizer}};
     print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
@@ -37,6 +38,9 @@ void run(const Flags& flags) {
         human_count(static_cast<double>(result.parameters)), result.dtype, result.vocabulary, result.context);
   if (!result.left_out.empty()) {
     print("left out, being no weights: {}\n", printable(join(result.left_out, ", ")));
+  }
+  if (!result.tokenizer_fault.empty()) {
+    print("without its tokenizer, which gyre does not read: {}\n", printable(result.tokenizer_fault));
   }
   print("train it: gyre train {}/train.toml --set data.tokens=DATA --out NEXT\n", flags.out);
 }

@@ -15,13 +15,15 @@
 #include "gyre/core/files.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/core/text.h"
+#include "gyre/data/dataset.h"
+#include "gyre/data/hugging_face_tokenizer.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
 #include "gyre/exchange/hugging_face/provenance.h"
 #include "gyre/exchange/model_files.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
-#include "gyre/model/settings/llama_settings.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
 
@@ -150,6 +152,25 @@ int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
       fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked, join(there, ", ")));
 }
 
+// Its files as they were imported, unless the run has another tokenizer since: then that one's.
+std::vector<std::string> write_side_files(const RunDirectory& run, const fs::path& out, FileSystem& files) {
+  const auto same = [&](const char* name) {
+    const fs::path own = run.tokenizer() / name, imported = run.hugging_face() / name;
+    return is_there(own) && is_there(imported) && read_file(own) == read_file(imported);
+  };
+  const bool has_own = is_there(run.tokenizer() / kMetaFile) && !same(kTokenizerJsonFile) && !same(kTokenizerModelFile);
+  if (has_own) write_hugging_face_tokenizer(run.root(), out, files);
+  for (const std::string& name : side_files()) {
+    if ((has_own && name != kGenerationFile) || !is_there(run.hugging_face() / name)) continue;
+    write_text(out / name, read_file(run.hugging_face() / name), files);
+  }
+  std::vector<std::string> written;
+  for (const std::string& name : side_files()) {
+    if (is_there(out / name)) written.push_back(name);
+  }
+  return written;
+}
+
 // What configurations leave to be worked out, as the tensors have it.
 ModelSettings with_all_sizes(const ModelSettings& settings, const std::vector<OwnTensor>& own) {
   ModelSettings full = settings;
@@ -192,11 +213,7 @@ ExportResult export_model(const ExportOptions& options) {
   if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
   write_text(out.path() / "config.json",
              to_config_json(family, with_all_sizes(config.model, own), types.all().in_config, earlier), files);
-  for (const std::string& name : side_files()) {
-    if (!is_there(run.hugging_face() / name)) continue;
-    write_text(out.path() / name, read_file(run.hugging_face() / name), files);
-    result.side_files.push_back(name);
-  }
+  result.side_files = write_side_files(run, out.path(), files);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
   return result;

@@ -14,6 +14,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/core/text.h"
+#include "gyre/data/dataset.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
 #include "gyre/exchange/hugging_face/provenance.h"
@@ -21,6 +22,7 @@
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
 #include "gyre/model/settings/llama_settings.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
 
@@ -152,6 +154,22 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
                                rotary ? "; give no more" : ", which are learned: leave it out"));
 }
 
+// A tokenizer that gyre lacks keeps nobody from the model: its files go along.
+void bring_tokenizer(const ImportOptions& options, const RunDirectory& run, ImportResult& result) {
+  const auto has = [&](const char* name) { return is_there(options.from / name); };
+  if (!has(kTokenizerJsonFile) && !has(kTokenizerModelFile)) return;
+  TokenizerModel model;
+  try {
+    model = read_tokenizer(options.from);
+    result.tokenizer = model.kind;
+  } catch (const InputError& error) {
+    result.tokenizer_fault = error.what();
+    return;
+  }
+  make_directories(run.tokenizer(), *options.files);
+  import_tokenizer(model, run.tokenizer(), *options.files);
+}
+
 Config run_config(const ModelSettings& settings, const std::string& dtype) {
   Config config;
   config.model = settings;
@@ -213,13 +231,14 @@ ImportResult import_model(const ImportOptions& options) {
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();
   write_text(out.path() / "train.toml", to_toml(next), files);
+  ImportResult result;
+  bring_tokenizer(options, run, result);
   out.complete();
-
-  ImportResult result{.model_type = family.model_type,
-                      .dtype = dtype,
-                      .vocabulary = settings.vocabulary,
-                      .context = settings.context,
-                      .left_out = plan.left_out()};
+  result.model_type = family.model_type;
+  result.dtype = dtype;
+  result.vocabulary = settings.vocabulary;
+  result.context = settings.context;
+  result.left_out = plan.left_out();
   for (const auto& [name, tensor] : weights) result.parameters += tensor.numel();
   return result;
 }

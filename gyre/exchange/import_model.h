@@ -26,12 +26,15 @@ struct ImportResult {
   int64_t vocabulary = 0;
   int64_t context = 0;
   std::vector<std::string> left_out;  // tensors that are no weights of the model
+  std::string tokenizer;              // its kind; empty: none that is read
+  std::string tokenizer_fault;        // why there is none, where its files are there
 };
 
 // The run has the weights as its checkpoint of step 0, config.toml with the model's shape and everything else at its
 // default, train.toml, which is the same for a run that begins with these weights, and what export gives back
-// (hugging_face/). Holds the model in fp32 and a file of tensors at a time. Whatever goes wrong, nothing is left at
-// `out`. InputError for what cannot be read, is of another architecture, or does not fit together.
+// (hugging_face/); with its
+// tokenizer, if gyre reads it. Holds the model in fp32 and a file of tensors at a time. Whatever goes wrong, nothing is
+// left at `out`. InputError for what cannot be read, is of another architecture, or does not fit together.
 ImportResult import_model(const ImportOptions& options);
 
 }  // namespace gyre

@@ -81,7 +81,7 @@ std::vector<std::string> side_files() {
           "tokenizer.model",
           "chat_template.jinja",
           "chat_template.json",
-          "generation_config.json"};
+          kGenerationFile};
 }
 
 }  // namespace gyre

@@ -23,5 +23,6 @@ std::vector<TensorFile> model_files(const std::filesystem::path& directory);
 
 // What transformers keeps beside a model's tensors and config.json: of the tokenizer, and of how texts are generated.
 std::vector<std::string> side_files();
+inline constexpr const char* kGenerationFile = "generation_config.json";  // the one of the latter
 
 }  // namespace gyre
