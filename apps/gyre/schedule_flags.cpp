@@ -95,6 +95,7 @@ void ScheduleFlags::add_to(CLI::App& command) {
                    "Each replica updates a share of every stage, instead of the first all; on unless told otherwise");
   command.add_flag("--by-stages", options.by_stages,
                    "Number workers stage by stage, so that the replicas of a stage are neighbours");
+  command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings");
   add_own_flags(command, kFlagNames, own);
   add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
 }

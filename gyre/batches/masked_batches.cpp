@@ -18,13 +18,9 @@ constexpr double kReplacedByRandom = 0.1;
 
 }  // namespace
 
-MaskedBatches::MaskedBatches(std::unique_ptr<BatchSource> text, int64_t tokenizer_vocabulary, int64_t seed,
+MaskedBatches::MaskedBatches(std::unique_ptr<BatchSource> text, const SpecialTokens& special, int64_t seed,
                              bool sentence_order)
-    : text_(std::move(text)),
-      vocabulary_(tokenizer_vocabulary),
-      special_(tokenizer_vocabulary),
-      seed_(static_cast<uint64_t>(seed)),
-      sentence_order_(sentence_order) {
+    : text_(std::move(text)), special_(special), seed_(static_cast<uint64_t>(seed)), sentence_order_(sentence_order) {
   const at::Tensor first = text_->batch(0).inputs;
   tokens_per_batch_ = first.size(0) * (first.size(1) + kTokensAroundSegments);
 }
@@ -67,7 +63,7 @@ Batch MaskedBatches::batch(int64_t index) const {
       if (kind < kReplacedByMask) {
         tokens[place] = special_.mask;
       } else if (kind < kReplacedByMask + kReplacedByRandom) {
-        tokens[place] = static_cast<int64_t>(stream.below(static_cast<uint64_t>(vocabulary_)));
+        tokens[place] = static_cast<int64_t>(stream.below(static_cast<uint64_t>(special_.text)));
       }
     }
   }

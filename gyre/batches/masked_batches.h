@@ -14,13 +14,12 @@ class MaskedBatches final : public BatchSource {
   // for; 80% of them are replaced by the mask, 10% by a random token, 10% stay (Devlin et al., 2018, section 3.1).
   // Everything follows from (seed, index, sequence). sentence_order: half the sequences have their segments exchanged,
   // and column 0 of the targets says whether (0 in order, 1 exchanged).
-  MaskedBatches(std::unique_ptr<BatchSource> text, int64_t tokenizer_vocabulary, int64_t seed, bool sentence_order);
+  MaskedBatches(std::unique_ptr<BatchSource> text, const SpecialTokens& special, int64_t seed, bool sentence_order);
   Batch batch(int64_t index) const override;
   int64_t tokens_per_batch() const override { return tokens_per_batch_; }
 
  private:
   std::unique_ptr<BatchSource> text_;
-  int64_t vocabulary_;
   SpecialTokens special_;
   uint64_t seed_;
   bool sentence_order_;

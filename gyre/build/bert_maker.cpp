@@ -17,8 +17,9 @@ Layers bert_layers(const ModelSettings& model) {
 }
 
 std::unique_ptr<BatchSource> bert_batches(const ModelSettings& model, std::unique_ptr<BatchSource> text, int64_t seed) {
-  return std::make_unique<MaskedBatches>(std::move(text), model.vocabulary - SpecialTokens::kCount, seed,
-                                         bert_settings(model).sentence_order);
+  const BertSettings settings = bert_settings(model);
+  return std::make_unique<MaskedBatches>(std::move(text), SpecialTokens(settings, model.vocabulary), seed,
+                                         settings.sentence_order);
 }
 
 }  // namespace

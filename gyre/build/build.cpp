@@ -72,10 +72,11 @@ OptimizerConfig optimizer_config(const Config& config) {
 }
 
 void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
-  const int64_t special = model_kinds().at(config.model.kind).special_tokens;
+  const ModelKind& kind = model_kinds().at(config.model.kind);
+  const int64_t special = kind.special_tokens == nullptr ? 0 : kind.special_tokens(config.model);
   const int64_t needed = data_vocabulary + special;
   if (config.model.vocabulary == 0) config.model.vocabulary = needed;
-  if (config.model.vocabulary != needed) {
+  if (config.model.vocabulary < needed) {
     throw InputError(
         fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}{}; leave it out to "
                     "take the data's, or prepare the text again",

@@ -16,6 +16,7 @@ ScheduleOptions schedule_options(const Config& config) {
   options.shard_optimizer = config.pipeline.shard_optimizer;
   options.by_stages = config.pipeline.worker_order == "stages";
   options.tb_over_tf = config.pipeline.tb_over_tf;
+  options.tied = config.model.tie;
   options.own = config.pipeline.own.of_kind(options.name);
   options.names.window = "accumulate";
   return options;

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
@@ -37,7 +39,7 @@ std::vector<at::Tensor> compute_weights(const TrainedModel& model, const Stage& 
   std::vector<at::Tensor> weights;
   for (const ParameterSpec& spec : stage.parameters())
     weights.push_back(model.checkpoint.weights.at(spec.name).to(compute));
-  return weights;
+  return stage.all_of(weights);
 }
 
 }  // namespace
@@ -60,7 +62,9 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
   size_t written = 0;
   for (int64_t n = 0; n < options.tokens; ++n) {
     if (options.stop.stop_requested()) break;
-    const at::Tensor logits = decoder.read(unread);
+    // A vocabulary may be padded behind the tokenizer's: that is no text.
+    const at::Tensor all = decoder.read(unread);
+    const at::Tensor logits = all.narrow(0, 0, std::min(all.size(0), model.tokenizer->vocabulary_size()));
     RandomStream stream(options.seed, StreamPurpose::Sampling, static_cast<uint64_t>(n));
     const int64_t token = sample(logits, options.sampling, stream);
     if (token == model.tokenizer->end_of_document()) break;

@@ -63,6 +63,12 @@ class LayerProfiler {
       masters_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
       weights_.push_back(masters_.tensors[i].to(compute_));
     }
+    sums_ = gradients_.tensors;
+    if (const auto& tied = stage_.tied()) {
+      weights_ = stage_.with_tied(weights_, initial_value(tied->spec, 1).to(compute_));
+      sums_ = stage_.with_tied(sums_, at::zeros(tied->spec.shape));
+      profile_.tied_bytes = flat_elements({&tied->spec, 1}) * 4;
+    }
     context_.seed = 1;
     context_.targets = targets;
     profile_.name = layer->name();
@@ -80,7 +86,7 @@ class LayerProfiler {
       profile_.activation_bytes = saved_bytes(saved);
       const at::Tensor grad = context_.targets.defined() ? at::ones({}) : at::full_like(output, 1e-3);
       const double i = seconds_of([&] { stage_.backward_input(weights_, grad, saved); });
-      const double w = seconds_of([&] { stage_.backward_weights(saved, gradients_.tensors); });
+      const double w = seconds_of([&] { stage_.backward_weights(saved, sums_); });
       if (repetition == 0) continue;  // warms up
       forward.push_back(f);
       backward_input.push_back(i);
@@ -125,7 +131,7 @@ class LayerProfiler {
   Stage stage_;
   at::ScalarType compute_;
   FlatBuffer masters_, gradients_;
-  std::vector<at::Tensor> weights_;
+  std::vector<at::Tensor> weights_, sums_;
   LayerContext context_;
   LayerProfile profile_;
 };
@@ -164,6 +170,8 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
     known[key] = profiles.back();
     input = output;
   }
+  profiles.front().tied_bytes =
+      profiles.back().tied_bytes / 4 * static_cast<int64_t>(at::elementSize(compute_type(config)));
   return profiles;
 }
 

@@ -52,7 +52,8 @@ void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights)
 }
 
 void WindowPipeline::run(int64_t first, int64_t count, int64_t update) {
-  const Schedule schedule = build_one_window(stages(), count);
+  Schedule schedule = build_one_window(stages(), count);
+  schedule.tied = pipeline_.schedule().tied;
   for (int stage = 0; stage < stages(); ++stage) pipeline_.owner(stage).weights.restart(update - 1);
   Segment segment;
   segment.schedule = &schedule;

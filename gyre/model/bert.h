@@ -12,7 +12,7 @@ namespace gyre {
 struct BertConfig : ModelSettings, BertSettings {
   bool post_norm() const { return norm == "post"; }
   // The token that ends a segment: what comes after the first has token type 1.
-  int64_t separator() const { return SpecialTokens(vocabulary - SpecialTokens::kCount).separator; }
+  int64_t separator() const { return SpecialTokens(*this, vocabulary).separator; }
 };
 
 // The layers: "embedding", "blocks.0" ..., "head". Targets are (batch, context) int64: the token to be found, or -1

@@ -14,6 +14,7 @@
 #include "gyre/kernels/embedding.h"
 #include "gyre/model/bert_layers.h"
 #include "gyre/model/layer_of.h"
+#include "gyre/model/sublayers/embedding.h"
 #include "gyre/model/sublayers/linear.h"
 #include "gyre/model/sublayers/norm.h"
 
@@ -24,6 +25,12 @@ LinearOptions matrix_options(int64_t out, int64_t in) {
   LinearOptions options;
   options.out = out;
   options.in = in;
+  return options;
+}
+
+LinearOptions output_options(const BertConfig& config) {
+  LinearOptions options = matrix_options(config.vocabulary, config.width);
+  if (config.tie) options.tied_to = kTokenTable;
   return options;
 }
 
@@ -49,7 +56,7 @@ class MaskedTokenHead {
         activation_(activation_by_name(config.activation)),
         transform_(parameters, "transform", matrix_options(config.width, config.width)),
         norm_(parameters, "transform.norm", norm_options(config)),
-        output_(parameters, "output", matrix_options(config.vocabulary, config.width)) {}
+        output_(parameters, "output", output_options(config)) {}
 
   // rows: (rows, width) of the encoder's output. Returns (rows, vocabulary).
   at::Tensor logits(const WeightView& weights, const at::Tensor& rows, const LayerContext& context, Kept& kept) const {

@@ -15,6 +15,7 @@ Layers build_gpt(const ModelSettings& settings) {
   LanguageModelHeadConfig head;
   head.norm = {.width = settings.width, .bias = settings.bias};
   head.vocabulary = settings.vocabulary;
+  head.tied = settings.tie;
   layers.push_back(make_language_model_head(head));
   return layers;
 }

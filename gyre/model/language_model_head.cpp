@@ -7,6 +7,7 @@
 
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/model/layer_of.h"
+#include "gyre/model/sublayers/embedding.h"
 #include "gyre/model/sublayers/linear.h"
 
 namespace gyre {
@@ -17,6 +18,7 @@ LinearOptions output_options(const LanguageModelHeadConfig& config) {
   output.out = config.vocabulary;
   output.in = config.norm.width;
   output.bias = false;
+  if (config.tied) output.tied_to = kTokenTable;
   return output;
 }
 

@@ -1,5 +1,5 @@
-// The last layer of models that predict the next token: final norm, output matrix (not tied to the embedding), mean
-// cross-entropy.
+// The last layer of models that predict the next token: final norm, output matrix (its own, or the table of token
+// embeddings), mean cross-entropy.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace gyre {
 struct LanguageModelHeadConfig {
   NormOptions norm;
   int64_t vocabulary = 0;
+  bool tied = false;  // the output matrix is the table of token embeddings
 };
 
 // The layer "head".

@@ -26,6 +26,7 @@ class Layer {
 
   // Full name within the model, e.g. "blocks.3"; the prefix of its parameters' names.
   virtual const std::string& name() const = 0;
+  // All that it reads; at most one of a whole model is another layer's (ParameterSpec::tied_to).
   virtual std::vector<ParameterSpec> parameters() const = 0;
 
   // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).

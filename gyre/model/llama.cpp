@@ -19,6 +19,8 @@ Layers build_llama(const LlamaConfig& config) {
   check_model(config);
   BlockConfig block = block_config(config);
   block.heads.key_value = key_value_heads(config, config.heads);
+  block.head_size = config.head_size;
+  block.qk_norm = config.qk_norm;
   block.rotary_base = config.rope_theta;
   block.mlp_width = llama_mlp_width(config);
   block.gated = true;
@@ -27,7 +29,8 @@ Layers build_llama(const LlamaConfig& config) {
   block.epsilon = config.norm_epsilon;
   Layers layers = {std::make_shared<LayerOf<Embedding>>("embedding", "token", config.vocabulary, config.width)};
   for (int number = 0; number < config.layers; ++number) layers.push_back(make_transformer_block(block, number));
-  layers.push_back(make_language_model_head({{block.norm, config.width, false, block.epsilon}, config.vocabulary}));
+  layers.push_back(
+      make_language_model_head({{block.norm, config.width, false, block.epsilon}, config.vocabulary, config.tie}));
   return layers;
 }
 

@@ -1,5 +1,6 @@
 // Llama (Touvron et al., 2023): pre-norm decoder with RMSNorm, rotary positions, SwiGLU, perhaps grouped heads of keys
-// and values, no biases (Qwen2: of queries, keys and values) and an untied head.
+// and values, no biases (Qwen2: of queries, keys and values), perhaps norms of queries and keys and heads of a size of
+// their own (Qwen3).
 #pragma once
 
 #include "gyre/model/layer.h"

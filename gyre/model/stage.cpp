@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <utility>
 
@@ -11,14 +12,36 @@
 namespace gyre {
 
 Stage::Stage(Layers layers, int first_layer) : layers_(std::move(layers)), first_layer_(first_layer) {
+  size_t read = 0;
   for (const auto& layer : layers_) {
-    offsets_.push_back(parameters_.size());
+    offsets_.push_back(read);
     for (ParameterSpec& parameter : layer->parameters()) {
-      parameter.name = layer->name() + "." + parameter.name;
-      parameters_.push_back(std::move(parameter));
+      const size_t place = read++;
+      if (parameter.tied_to.empty()) {
+        parameter.name = layer->name() + "." + parameter.name;
+        parameters_.push_back(std::move(parameter));
+      } else {
+        assert(!tied_);
+        parameter.name = std::exchange(parameter.tied_to, {});
+        tied_ = {std::move(parameter), place};
+      }
     }
   }
-  offsets_.push_back(parameters_.size());
+  offsets_.push_back(read);
+}
+
+std::vector<at::Tensor> Stage::with_tied(std::span<const at::Tensor> own, const at::Tensor& tied) const {
+  std::vector<at::Tensor> all(own.begin(), own.end());
+  if (tied_) all.insert(all.begin() + static_cast<std::ptrdiff_t>(tied_->place), tied);
+  return all;
+}
+
+std::vector<at::Tensor> Stage::all_of(std::span<const at::Tensor> own) const {
+  if (!tied_) return {own.begin(), own.end()};
+  const auto is_it = [&](const ParameterSpec& parameter) { return parameter.name == tied_->spec.name; };
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_it);
+  assert(found != parameters_.end());
+  return with_tied(own, own[static_cast<size_t>(found - parameters_.begin())]);
 }
 
 int64_t Stage::parameter_count() const {

@@ -23,6 +23,9 @@ AttentionOptions attention_options(const BlockConfig& config) {
   AttentionOptions attention;
   attention.width = config.width;
   attention.heads = config.heads;
+  attention.head_size = config.head_size;
+  attention.norms = config.qk_norm;
+  attention.epsilon = config.epsilon;
   attention.rotary_base = config.rotary_base;
   attention.context = config.context;
   attention.causal = config.causal;

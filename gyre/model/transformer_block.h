@@ -16,6 +16,8 @@ struct BlockConfig {
   int layers = 1;  // blocks of the whole model: the residual matrices start smaller the more there are
   int64_t width = 0;
   AttentionHeads heads;
+  int64_t head_size = 0;   // 0: width / heads.query
+  bool qk_norm = false;    // RMSNorms of each head's queries and keys
   double rotary_base = 0;  // of rotary positions; 0: there are none
   int64_t context = 0;
   int64_t mlp_width = 0;

@@ -260,6 +260,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool 
       cost.weight_bytes += layer.weight_bytes;
       cost.gradient_bytes += layer.gradient_bytes;
       cost.optimizer_bytes += layer.optimizer_bytes;
+      cost.tied_bytes += layer.tied_bytes;
     }
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {

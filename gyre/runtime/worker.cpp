@@ -22,6 +22,21 @@ std::map<int, int64_t> gradient_parts(const WorkerState& state, int64_t part) {
   return parts;
 }
 
+// A version as the stage's layers read it, with the tied weight if they read one.
+class ReadWeights {
+ public:
+  ReadWeights(const Stage& layers, const WeightView& own, const at::Tensor* tied)
+      : all_(tied == nullptr ? std::vector<at::Tensor>() : layers.with_tied(own.tensors(), *tied)),
+        view_(tied == nullptr ? own : WeightView(all_, own.version())) {}
+  ReadWeights(const ReadWeights&) = delete;
+  ReadWeights& operator=(const ReadWeights&) = delete;
+  const WeightView& view() const { return view_; }
+
+ private:
+  std::vector<at::Tensor> all_;
+  WeightView view_;
+};
+
 }  // namespace
 
 Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
@@ -32,6 +47,7 @@ Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment&
       links_(state.number, schedule(), gradient_parts(state, options.reduction_part),
              options.clip_scope == ClipScope::Global, transport),
       chains_(schedule()),
+      lends_tied_(!reads_latest(options.weights) && !schedule().has_flush()),
       cursor_(schedule(), state.number, segment.microbatches),
       analysis_(schedule(), numbers, state.number) {
   const DeviceEvent before = DeviceEvent::record(state.device);
@@ -120,61 +136,73 @@ bool Worker::forward(const Action& action) {
   RunningReplica& here = running(action);
   const bool has_room = is_last(action) ? links_.reports->has_room() : here.links->outputs->has_room();
   if (!has_room || !has_first_version(here)) return false;
-  LayerContext context;
-  const auto input = receive_input(action, context);
+  auto input = receive_input(action);
   if (!input) return false;
 
   InFlight in_flight;
   in_flight.version = checked_version(action, version_of(here));
-  at::Tensor output =
-      here.replica->layers.forward(here.replica->weights->for_forward(), *input, context, in_flight.saved);
-  deliver_output(action, std::move(output));
-  if (!schedule().forward_only) keep(action, std::move(in_flight), *input, std::move(context));
+  in_flight.tied = here.tied;
+  const Stage& layers = here.replica->layers;
+  const ReadWeights weights(layers, here.replica->weights->for_forward(), here.tied ? &here.tied->weight : nullptr);
+  at::Tensor output = layers.forward(weights.view(), input->tensor, input->context, in_flight.saved);
+  deliver_output(action, std::move(output), input->first_version);
+  if (!schedule().forward_only) keep(action, std::move(in_flight), std::move(*input));
   return true;
 }
 
 // What the forward reads, and the context of its layers. Nothing while it has not come, or may not be taken in.
-std::optional<at::Tensor> Worker::receive_input(const Action& action, LayerContext& context) {
-  std::optional<at::Tensor> input;
+std::optional<Worker::Input> Worker::receive_input(const Action& action) {
+  RunningReplica& here = running(action);
+  Input input;
   if (action.stage > 0) {
-    auto message = arrived_on(state_.device, running(action).links->inputs->try_receive(action.microbatch));
-    if (!message) return std::nullopt;
-    input_came_ = message->came;
-    input = std::move(message->tensors[0]);
+    if (!here.input) here.input = arrived_on(state_.device, here.links->inputs->try_receive(action.microbatch));
+    if (!here.input) return std::nullopt;
+    if (schedule().tied) input.first_version = static_cast<int64_t>(here.input->values[0]);
   } else {
     if (holding_) return std::nullopt;
     admitted_ = std::max(admitted_, action.microbatch + 1);
+    input.first_version = here.replica->weights->number;
+    if (here.links->tied_weights) send_tied_weight(here);
   }
+  if (here.links->tied_reads && !take_tied_weight(here, input.first_version)) return std::nullopt;
+  if (here.input) {
+    input_came_ = here.input->came;
+    input.tensor = std::move(here.input->tensors[0]);
+    here.input.reset();
+  }
+  LayerContext& context = input.context;
   context.training = !schedule().forward_only;
   context.seed = options_.seed;
   context.microbatch = segment_.first_microbatch + action.microbatch;
   if (action.stage == 0 || is_last(action)) {
     Batch batch = segment_.batches->batch(context.microbatch);
-    if (action.stage == 0) input = on_device(batch.inputs, state_.device);
+    if (action.stage == 0) input.tensor = on_device(batch.inputs, state_.device);
     if (is_last(action)) context.targets = batch.targets;  // on the host: the head takes what it needs
   }
   return input;
 }
 
 // To the stage above, or, from the last stage, the loss to the conductor.
-void Worker::deliver_output(const Action& action, at::Tensor output) {
+void Worker::deliver_output(const Action& action, at::Tensor output, int64_t first_version) {
   RunningReplica& here = running(action);
   if (!is_last(action)) {
     here.seen.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
-    send_from(state_.device, *here.links->outputs, {action.microbatch, {std::move(output)}, {}, {}});
+    Message message{action.microbatch, {std::move(output)}, {}, {}};
+    if (schedule().tied) message.values = {static_cast<double>(first_version)};
+    send_from(state_.device, *here.links->outputs, std::move(message));
     return;
   }
   send_from(state_.device, *links_.reports, to_message(LossReport{action.microbatch, std::move(output)}));
 }
 
 // Keeps what the backward needs.
-void Worker::keep(const Action& action, InFlight in_flight, at::Tensor input, LayerContext context) {
+void Worker::keep(const Action& action, InFlight in_flight, Input input) {
   RunningReplica& here = running(action);
   StageSizes& sizes = here.seen.sizes;
   if (options_.recompute) {
     in_flight.saved.clear();
-    in_flight.input = std::move(input);
-    in_flight.context = std::move(context);
+    in_flight.input = std::move(input.tensor);
+    in_flight.context = std::move(input.context);
     sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
   } else if (sizes.activation_bytes == 0) {
     sizes.activation_bytes = saved_bytes(in_flight.saved);
@@ -197,7 +225,8 @@ bool Worker::backward(const Action& action) {
   ++here.seen.mismatch[reads_latest(options_.weights) ? found - microbatch.version : 0];
 
   const Stage& layers = here.replica->layers;
-  const WeightView view = weights->for_backward();
+  const ReadWeights read(layers, weights->for_backward(), microbatch.tied ? &microbatch.tied->weight : nullptr);
+  const WeightView& view = read.view();
   if (microbatch.input.defined()) {
     layers.forward(view, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
   }
@@ -206,6 +235,7 @@ bool Worker::backward(const Action& action) {
   if (split) {
     grad_input = layers.backward_input(view, std::move(*grad_output), microbatch.saved);
     microbatch.stashed.reset();
+    microbatch.tied.reset();
   } else {
     const GradientSums sums = here.replica->gradients.sums(action.microbatch / schedule().window);
     grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, sums);
@@ -243,7 +273,10 @@ void Worker::backward_weights(const Action& action) {
 
 // What has come for replicas here whose own sums are complete: those behind them wait for it.
 void Worker::pass_on_gradients() {
-  for (auto& [place, running] : replicas_) served_ |= running.chain->pass_on();
+  for (auto& [place, running] : replicas_) {
+    served_ |= add_tied_gradients(running);
+    served_ |= running.chain->pass_on();
+  }
 }
 
 // The replica's last gradient of a window sends their sum on its way to the owner.
@@ -256,8 +289,58 @@ void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   GradientWindows& gradients = here.replica->gradients;
   if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
   const auto first_delay = static_cast<double>(here.first_delay.extract(window).mapped());
-  here.chain->finish(window, gradients.close(window), first_delay,
-                     action.pipeline == schedule().pipeline_of(window * schedule().window));
+  const bool decides = action.pipeline == schedule().pipeline_of(window * schedule().window);
+  GradientWindows::Closed sums = gradients.close(window);
+  if (sums.tied) {
+    send_from(state_.device, *here.links->tied_gradients, {window, {sums.tied->tensors[0]}, {}, sums.tied.lend()});
+  }
+  if (here.links->tied_sums) {
+    here.untied.emplace(window, UntiedGradient{std::move(sums.own), first_delay, decides});
+    add_tied_gradients(here);
+  } else {
+    here.chain->finish(window, std::move(sums.own), first_delay, decides);
+  }
+}
+
+// The tied weight of the version that the first stage is about to read, unless the last stage has it.
+void Worker::send_tied_weight(RunningReplica& here) {
+  const WeightVersion& version = *here.replica->weights;
+  if (here.tied_sent == version.number) return;
+  here.tied_sent = version.number;
+  const at::Tensor& weight = version.buffer.tensors[*here.replica->shared];
+  Message message{version.number, {}, {}, {}};
+  if (lends_tied_) {
+    message.tensors = {weight};
+    message.lease = version.lease;
+  } else {
+    message.tensors = {weight.clone()};
+  }
+  send_from(state_.device, *here.links->tied_weights, std::move(message));
+}
+
+// Whether `tied` is of that version of the first stage.
+bool Worker::take_tied_weight(RunningReplica& here, int64_t number) {
+  if (here.tied && here.tied->number == number) return true;
+  auto message = arrived_on(state_.device, here.links->tied_reads->try_receive(number));
+  if (!message) return false;
+  here.tied =
+      std::make_shared<TiedVersion>(TiedVersion{number, std::move(message->tensors[0]), std::move(message->lease)});
+  return true;
+}
+
+// The tied weight's gradient is the first stage's and the last one's, each summed over the window by itself, so that
+// the sum is the same whatever the partition. Returns whether there was anything to add.
+bool Worker::add_tied_gradients(RunningReplica& here) {
+  bool any = false;
+  for (; !here.untied.empty(); any = true) {
+    auto& [window, own] = *here.untied.begin();
+    const auto message = arrived_on(state_.device, here.links->tied_sums->try_receive(window));
+    if (!message) break;
+    own.sum->tensors[*here.replica->shared].add_(message->tensors[0]);
+    here.chain->finish(window, std::move(own.sum), own.delay, own.decides);
+    here.untied.erase(here.untied.begin());
+  }
+  return any;
 }
 
 bool Worker::adopt(const Action& action) {
@@ -324,8 +407,8 @@ void Worker::heed_control() {
 // Says once that the program has ended, and what was seen meanwhile. Returns whether it is said.
 bool Worker::report_end() {
   if (ended_) return true;
-  const bool idle =
-      std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r.second.chain->idle(); });
+  const bool idle = std::all_of(replicas_.begin(), replicas_.end(),
+                                [](const auto& r) { return r.second.untied.empty() && r.second.chain->idle(); });
   if (!idle || !links_.reports->has_room()) return false;
   DeviceEvent::record(state_.device).wait();  // from here on any thread may read and end leases
   for (const auto& [place, running] : replicas_) seen_.replicas.push_back(running.seen);
@@ -345,7 +428,8 @@ std::string Worker::needs(const Action& action) const {
   switch (action.kind) {
     case ActionKind::Forward:
       return action.stage == 0 ? "room to send its output"
-                               : "the activation of " + from(ActionKind::Forward, action.stage - 1);
+                               : "the activation of " + from(ActionKind::Forward, action.stage - 1) +
+                                     (schedule().tied && is_last(action) ? ", or the tied weight" : "");
     case ActionKind::Backward:
     case ActionKind::BackwardInput:
       return is_last(action) ? "nothing" : "the gradient of " + from(ActionKind::Backward, action.stage + 1);

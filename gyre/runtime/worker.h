@@ -44,13 +44,33 @@ class Worker {
   int number() const { return state_.number; }
 
  private:
+  // Of the first stage's weight that the last stage is tied to.
+  struct TiedVersion {
+    int64_t number = 0;
+    at::Tensor weight;
+    Lease lease;
+  };
+  using TiedReader = std::shared_ptr<const TiedVersion>;
+  // What a forward reads besides weights.
+  struct Input {
+    at::Tensor tensor;
+    LayerContext context;
+    int64_t first_version = 0;  // that the pipeline's first stage read for the microbatch
+  };
   // A microbatch between its forward and its backward at one stage.
   struct InFlight {
     int64_t version = 0;   // read by the forward, counted from the segment's start
     WeightReader stashed;  // with WeightPolicy::Stash
+    TiedReader tied;       // at the last stage of a tied model
     StageSaved saved;
     at::Tensor input;  // with recompute; then `saved` is empty until the backward
     LayerContext context;
+  };
+  // A replica's own gradient of a window, to which that of the tied weight is to be added.
+  struct UntiedGradient {
+    PooledBuffer sum;
+    double delay = 0;  // of the first microbatch
+    bool decides = false;
   };
   // One replica during a segment.
   struct RunningReplica {
@@ -61,6 +81,10 @@ class Worker {
     std::vector<std::optional<Message>> arriving;  // [shard]: of the version that it takes next
     std::map<int64_t, InFlight> in_flight;         // by microbatch
     std::map<int64_t, int64_t> first_delay;        // of open windows: the delay of the first gradient in
+    std::optional<Message> input;                  // that has come, and waits for the tied weight
+    TiedReader tied;                               // at a last stage: what the newest forward read
+    int64_t tied_sent = -1;                        // at a first stage: the newest version of which it was sent
+    std::map<int64_t, UntiedGradient> untied;      // at a first stage, by window
     FinalReport::Replica seen;
   };
   // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
@@ -84,14 +108,17 @@ class Worker {
   // worker.cpp: the program.
   bool perform(const Action& action);
   bool forward(const Action& action);
-  std::optional<at::Tensor> receive_input(const Action& action, LayerContext& context);
-  void deliver_output(const Action& action, at::Tensor output);
-  void keep(const Action& action, InFlight in_flight, at::Tensor input, LayerContext context);
+  std::optional<Input> receive_input(const Action& action);
+  void deliver_output(const Action& action, at::Tensor output, int64_t first_version);
+  void keep(const Action& action, InFlight in_flight, Input input);
   bool backward(const Action& action);
   std::optional<at::Tensor> receive_grad_output(const Action& action);
   void backward_weights(const Action& action);
   void pass_on_gradients();
   void finish_gradient(const Action& action, const InFlight& microbatch);
+  void send_tied_weight(RunningReplica& here);
+  bool take_tied_weight(RunningReplica& here, int64_t number);
+  bool add_tied_gradients(RunningReplica& here);
   bool adopt(const Action& action);
   bool has_first_version(RunningReplica& running);
   bool take_version(RunningReplica& running, int64_t number);
@@ -123,6 +150,9 @@ class Worker {
   const Segment& segment_;
   WorkerLinks links_;
   ReductionChains chains_;
+  // Where microbatches in flight hold the first stage's old versions anyway, the last stage reads the tied weight in
+  // them; else it has a copy of that weight alone, so that they need not be held for it.
+  bool lends_tied_;
   ProgramCursor cursor_;
   VersionTracker analysis_;
   std::optional<int64_t> expected_version_;  // of the action at the cursor, from the analysis

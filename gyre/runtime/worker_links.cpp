@@ -38,6 +38,15 @@ class Ends {
   LinkEnds version(int pipeline, int stage, int shard) const {
     return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // and the first
   }
+  // What is sent belongs to a microbatch that is in flight at the first stage.
+  LinkEnds tied_weight(int pipeline) const {
+    return {schedule_.worker_of(pipeline, 0), schedule_.worker_of(pipeline, schedule_.stages - 1),
+            in_flight(pipeline, 0) + 1};
+  }
+  LinkEnds tied_sum(int pipeline) const {
+    return {schedule_.worker_of(pipeline, schedule_.stages - 1), schedule_.worker_of(pipeline, 0),
+            in_flight(pipeline, 0) + 1};
+  }
   // summed_at: the stage whose first owner sums the norms.
   LinkEnds norm(int stage, int shard, int summed_at) const {
     return {schedule_.owner[shard][stage], schedule_.owner[0][summed_at], windows_};
@@ -101,7 +110,12 @@ class Maker {
     if (!last) {
       links.outputs = transport_.sender({LinkKind::Activation, p, stage + 1}, ends_.activation(p, stage + 1));
     }
+    const LinkId tied_weight{LinkKind::TiedWeight, p, 0}, tied_sum{LinkKind::TiedSum, p, 0};
+    if (schedule_.tied && first) links.tied_weights = transport_.sender(tied_weight, ends_.tied_weight(p));
+    if (schedule_.tied && last) links.tied_reads = transport_.receiver(tied_weight, ends_.tied_weight(p));
     if (schedule_.forward_only) return links;
+    if (schedule_.tied && first) links.tied_sums = transport_.receiver(tied_sum, ends_.tied_sum(p));
+    if (schedule_.tied && last) links.tied_gradients = transport_.sender(tied_sum, ends_.tied_sum(p));
     if (!first) {
       links.grad_inputs = transport_.sender({LinkKind::Gradient, p, stage - 1}, ends_.gradient(p, stage - 1));
     }

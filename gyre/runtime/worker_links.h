@@ -21,6 +21,11 @@ struct ReplicaLinks {
   std::unique_ptr<Sender> reductions;               // parts, to the next one
   std::vector<std::unique_ptr<Sender>> sums;        // [shard], of the last of a chain: to the owners
   std::vector<std::unique_ptr<Receiver>> versions;  // [shard]: from the owners; empty where it changes with the owner
+  // Of a tied weight, between the pipeline's first stage, which has it, and its last; they may be one.
+  std::unique_ptr<Sender> tied_weights;  // first
+  std::unique_ptr<Receiver> tied_sums;
+  std::unique_ptr<Receiver> tied_reads;  // last
+  std::unique_ptr<Sender> tied_gradients;
 };
 
 struct OwnerLinks {

@@ -1,8 +1,11 @@
 #include "gyre/runtime/worker_state.h"
 
+#include <algorithm>
 #include <cassert>
+#include <string>
 #include <utility>
 
+#include "gyre/core/error.h"
 #include "gyre/schedule/delay.h"
 
 namespace gyre {
@@ -18,6 +21,14 @@ std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const 
     result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
   }
   return result;
+}
+
+// Among the stage's parameters.
+size_t place_of(const std::string& name, const Stage& stage) {
+  const auto& specs = stage.parameters();
+  const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });
+  if (found == specs.end()) throw InputError("the last stage is tied to '" + name + "', which the first has not");
+  return static_cast<size_t>(found - specs.begin());
 }
 
 }  // namespace
@@ -45,6 +56,8 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
     shards.push_back(cut_into_shards(stages.back().parameters(), schedule.shards()));
   }
+  if (const auto& tied = stages.back().tied()) shared = place_of(tied->spec.name, stages.front());
+  schedule.tied = shared.has_value();
 }
 
 void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
@@ -65,7 +78,7 @@ WorkerState::WorkerState(int worker, const PipelinePlan& plan)
   for (int stage = 0; stage < plan.schedule.stages; ++stage) {
     for (int pipeline = 0; pipeline < plan.schedule.pipelines; ++pipeline) {
       if (plan.schedule.worker_of(pipeline, stage) != number) continue;
-      replicas.try_emplace({pipeline, stage}, plan.stages[stage], device);
+      replicas.try_emplace({pipeline, stage}, plan.stages[stage], device, stage == 0 ? plan.shared : std::nullopt);
     }
     for (int shard = 0; shard < plan.schedule.shards(); ++shard) {
       if (plan.schedule.owner[shard][stage] == number) add_owner(stage, shard, plan);

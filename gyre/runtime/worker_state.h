@@ -42,11 +42,15 @@ struct StageOwner {
 
 // A stage as one pipeline runs it.
 struct Replica {
-  Replica(Stage layers, at::Device device) : layers(std::move(layers)), gradients(this->layers.parameters(), device) {}
+  Replica(Stage layers, at::Device device, std::optional<size_t> its_shared)
+      : layers(std::move(layers)),
+        gradients(this->layers.parameters(), device, this->layers.tied()),
+        shared(its_shared) {}
 
   Stage layers;
   WeightReader weights;  // the version it has now; none before a segment's first has come
   GradientWindows gradients;
+  std::optional<size_t> shared;  // its parameter that the last stage is tied to
 };
 
 // [stage]: what the schedule's analysis says of a full pipeline.
@@ -65,6 +69,7 @@ struct PipelinePlan {
   std::vector<std::vector<Shard>> shards;  // [stage][shard]
   std::vector<ForecastOptions> forecasts;  // [stage]
   std::vector<MeanDelays> mean_delays;     // [stage]
+  std::optional<size_t> shared;            // parameter of the first stage that the last one is tied to
 };
 
 struct WorkerState {

@@ -57,6 +57,7 @@ std::string OptionNames::of(std::string_view key) const {
 Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
     Schedule schedule = replicated(kind->build(options), options.replicas, options.shard_optimizer, options.names);
+    schedule.tied = options.tied;
     return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;
   }
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),

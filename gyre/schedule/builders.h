@@ -29,6 +29,7 @@ struct ScheduleOptions {
   double tb_over_tf = 2;        // time of a backward in forwards, for which schedules that search for an order make it
   OptionTable own = {};         // of the schedule's own; empty: its defaults
   OptionNames names = {};
+  bool tied = false;       // the model's last stage reads a weight of its first
   bool by_stages = false;  // workers are numbered stage by stage, not replica by replica (worker_order.h)
 };
 

@@ -34,6 +34,7 @@ Schedule build_forward_only(const Schedule& training) {
   Schedule schedule;
   schedule.name = "forward-only";
   schedule.forward_only = true;
+  schedule.tied = training.tied;
   schedule.stages = training.stages;
   schedule.workers = training.workers;
   const std::vector<int> beside = pipelines_side_by_side(training);

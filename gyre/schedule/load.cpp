@@ -24,6 +24,7 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
   if (!is_schedule_file(options.name)) return make_schedule(options);
   Schedule schedule = path.extension() == ".csv" ? parse_csv(read_file(path), options.name)
                                                  : parse_schedule(read_file(path), options.name);
+  schedule.tied = options.tied;
   validate(schedule);
   if (check_sizes && (schedule.stages != options.stages || schedule.window != options.window)) {
     throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,

@@ -49,9 +49,13 @@ struct Schedule {
   int64_t shift = 1;                           // microbatches per repetition of the periods; a multiple of window
   bool forward_only = false;                   // evaluation: no backward, no update
   WeightPolicy weights = WeightPolicy::Stash;  // unless the run says otherwise
-  std::vector<std::vector<int>> placement;     // [pipeline][stage] -> worker
-  std::vector<std::vector<int>> owner;         // [shard][stage] -> worker that updates that share of the stage
-  std::vector<Program> programs;               // [worker]
+  // The last stage reads a weight of the first (tied embeddings): in forward and backward of a microbatch, the version
+  // that the first stage's forward of it read. Its gradient of a window joins the first stage's, whose update so waits
+  // for both.
+  bool tied = false;
+  std::vector<std::vector<int>> placement;  // [pipeline][stage] -> worker
+  std::vector<std::vector<int>> owner;      // [shard][stage] -> worker that updates that share of the stage
+  std::vector<Program> programs;            // [worker]
 
   int worker_of(int pipeline, int stage) const { return placement[pipeline][stage]; }
   int worker_of(const Action& action) const {

@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -22,9 +23,10 @@
 namespace gyre {
 
 // Sum: what a chain sends an owner; Reduce: what it passes on. With several owners a stage Sum and Broadcast are
-// shards.
-enum class MessageKind { Activation, Gradient, Reduce, Sum, Broadcast };
-inline constexpr size_t kMessageKinds = 5;
+// shards. Of a tied weight, TiedWeight takes a version of it from a pipeline's first stage to its last, TiedSum the
+// last's gradient of a window back.
+enum class MessageKind { Activation, Gradient, Reduce, Sum, Broadcast, TiedWeight, TiedSum };
+inline constexpr size_t kMessageKinds = 7;
 
 class Deadlock : public InputError {
  public:
@@ -46,9 +48,12 @@ class Timeline {
         costs_(costs),
         visit_(visit),
         chains_(schedule),
+        is_tied_(schedule.tied && schedule.stages > 1),
         messages_(1),
-        gradient_counts_(schedule.pipelines > 1 ? replicas() : 0, 1),
-        reductions_(schedule.pipelines > 1 ? static_cast<size_t>(schedule.stages) : 0),
+        gradient_counts_(schedule.pipelines > 1 || is_tied_ ? replicas() : 0, 1),
+        reductions_(schedule.pipelines > 1 || is_tied_ ? static_cast<size_t>(schedule.stages) : 0),
+        tied_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0),
+        tied_sums_(is_tied_ ? static_cast<size_t>(schedule.pipelines) : 0, 1),
         adopters_(static_cast<size_t>(schedule.stages)),
         versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
         free_at_(static_cast<size_t>(schedule.workers)),
@@ -147,14 +152,16 @@ class Timeline {
   bool take_needs(int worker, const Action& action, double& ready) {
     switch (action.kind) {
       case ActionKind::Forward:
-        return action.stage == 0 || take_message(worker, MessageKind::Activation, action, ready);
+        if (action.stage > 0 && !take_message(worker, MessageKind::Activation, action, ready)) return false;
+        if (is_tied_) move_tied_weight(worker, action, ready);
+        return true;
       case ActionKind::Backward:
       case ActionKind::BackwardInput:
         return action.stage + 1 == schedule_.stages || take_message(worker, MessageKind::Gradient, action, ready);
       case ActionKind::BackwardWeights:
         return true;  // its input half stands before it in the same program
       case ActionKind::Update:
-        return schedule_.pipelines == 1 || take_reductions(worker, action, ready);
+        return !has_sums(action.stage) || take_reductions(worker, action, ready);
       case ActionKind::Adopt:
         return take_version(worker, action, ready);
     }
@@ -213,8 +220,10 @@ class Timeline {
         break;
       case ActionKind::Update:
         broadcast(worker, action, adopters_[static_cast<size_t>(action.stage)], end);
+        if (is_tied_ && action.stage == 0) renew_tied_weights();
         break;
       case ActionKind::Adopt:
+        if (is_tied_ && action.stage == 0) tied_[static_cast<size_t>(action.pipeline)].renewed = true;
         break;
     }
   }
@@ -248,11 +257,25 @@ class Timeline {
   // The replica's last gradient of a window sends their sum on its way to the owners. They have all when the slowest
   // is there; since parts of sums pass through a chain behind each other, each by itself says when that would be.
   void count_gradient(int worker, const Action& action, double end) {
-    if (schedule_.pipelines == 1) return;
+    const bool is_last_of_tied = is_tied_ && action.stage + 1 == schedule_.stages;
+    if (!has_sums(action.stage) && !is_last_of_tied) return;
     const int64_t window = action.microbatch / schedule_.window;
     const size_t place = slot(action.pipeline, action.stage);
     if (++gradient_counts_.at(place, window) < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradient_counts_.erase(place, window);
+    if (is_last_of_tied) join_tied(worker, action.pipeline, window, tied_sum_arrival(worker, action, end));
+    if (is_tied_ && action.stage == 0) {
+      join_tied(worker, action.pipeline, window, end);
+    } else if (has_sums(action.stage)) {
+      send_sum(worker, action, window, end);
+    }
+  }
+
+  // Whether the stage's updates wait for messages with gradients.
+  bool has_sums(int stage) const { return schedule_.pipelines > 1 || (is_tied_ && stage == 0); }
+
+  // A replica's gradient of the window goes to the owners of its stage.
+  void send_sum(int worker, const Action& action, int64_t window, double end) {
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
     if (chains_.sends_to_owners(action.pipeline)) {
@@ -280,10 +303,55 @@ class Timeline {
     }
   }
 
+  // A first stage's forward sends the tied weight if it has changed, and that of the last stage, which follows in the
+  // same order, waits for it.
+  void move_tied_weight(int worker, const Action& forward, double& ready) {
+    Tied& tied = tied_[static_cast<size_t>(forward.pipeline)];
+    const int last = schedule_.stages - 1;
+    if (forward.stage == 0 && std::exchange(tied.renewed, false)) {
+      const int to = schedule_.worker_of(forward.pipeline, last);
+      const double at = std::max(free_at_[worker], ready);
+      const double arrival = to == worker ? at : costs_.arrival(MessageKind::TiedWeight, worker, to, 0, at);
+      tied.weights.push_back({forward.microbatch, arrival});
+    }
+    if (forward.stage == last && !tied.weights.empty() && tied.weights.front().microbatch == forward.microbatch) {
+      ready = std::max(ready, tied.weights.front().arrival);
+      tied.weights.pop_front();
+    }
+  }
+  // Pipelines that do not adopt change with their owner.
+  void renew_tied_weights() {
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      const auto& adopters = adopters_[0];
+      const bool adopts =
+          std::any_of(adopters.begin(), adopters.end(), [&](const Adopter& a) { return a.pipeline == pipeline; });
+      if (!adopts) tied_[static_cast<size_t>(pipeline)].renewed = true;
+    }
+  }
+  double tied_sum_arrival(int worker, const Action& action, double end) {
+    const int to = schedule_.worker_of(action.pipeline, 0);
+    return to == worker ? end : costs_.arrival(MessageKind::TiedSum, worker, to, action.stage, end);
+  }
+  // The gradients that the first and the last stage have of a tied weight: the first stage's goes on when both are
+  // there.
+  void join_tied(int worker, int pipeline, int64_t window, double at) {
+    TiedSum& sum = tied_sums_.at(static_cast<size_t>(pipeline), window);
+    sum.complete = std::max(sum.complete, at);
+    if (++sum.parts < 2) return;
+    const double complete = sum.complete;
+    tied_sums_.erase(static_cast<size_t>(pipeline), window);
+    const int first = schedule_.worker_of(pipeline, 0);
+    send_sum(first, {ActionKind::Backward, pipeline, 0, window * schedule_.window}, window, complete);
+    for (const auto& owner : schedule_.owner) {
+      if (owner[0] != worker) wake(owner[0], {MessageKind::Sum, 0});
+    }
+  }
+
   const Schedule& schedule_;
   Costs& costs_;
   Visit& visit_;
   ReductionChains chains_;
+  bool is_tied_;  // between two stages
   // On its way to the stage that does the microbatch's next forward or backward. It is one at a time, so there are as
   // many as microbatches in flight, however many replicas they pass.
   struct Message {
@@ -322,7 +390,21 @@ class Timeline {
     int taken = 0;         // by so many owners
     Arrivals arrivals;     // [shard]
   };
-  RingMap<Reduction> reductions_;               // by stage and window
+  RingMap<Reduction> reductions_;  // by stage and window
+  struct TiedWeight {
+    int64_t microbatch = 0;  // the first that is to read it
+    double arrival = 0;
+  };
+  struct Tied {
+    bool renewed = true;             // since the first stage's last forward
+    std::deque<TiedWeight> weights;  // on their way, or waiting
+  };
+  struct TiedSum {
+    int parts = 0;
+    double complete = 0;
+  };
+  std::vector<Tied> tied_;                      // [pipeline]
+  RingMap<TiedSum> tied_sums_;                  // by pipeline and window
   std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
   // On its way to all adopters.
   struct Version {

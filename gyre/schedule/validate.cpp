@@ -88,6 +88,7 @@ class Validation {
       : schedule_(schedule),
         microbatches_(microbatches),
         done_(schedule),
+        tied_order_(schedule.tied ? static_cast<size_t>(schedule.pipelines) : 0),
         gradients_(static_cast<size_t>(schedule.stages)),
         queued_(static_cast<size_t>(schedule.workers), true) {}
 
@@ -299,6 +300,7 @@ class Validation {
           return Action{ActionKind::BackwardInput, pipeline, stage, m};
         return std::nullopt;
       case ActionKind::Update:
+        if (const auto tied = missing_tied(stage, m)) return tied;
         if (gradients_done(stage, m)) return std::nullopt;
         for (int64_t b = m * schedule_.window; b < (m + 1) * schedule_.window; ++b) {
           const int p = schedule_.pipeline_of(b);
@@ -314,9 +316,36 @@ class Validation {
     return std::nullopt;
   }
 
+  // The update of a first stage that shares a weight with the last one waits for that one's gradients too.
+  std::optional<Action> missing_tied(int stage, int64_t window) const {
+    const int last = schedule_.stages - 1;
+    if (!schedule_.tied || stage != 0 || last == 0) return std::nullopt;
+    for (int64_t b = window * schedule_.window; b < (window + 1) * schedule_.window; ++b) {
+      const int p = schedule_.pipeline_of(b);
+      if (!backward_done(p, last, b)) return Action{ActionKind::Backward, p, last, b};
+    }
+    return std::nullopt;
+  }
+
+  // The last stage has the newest version of the tied weight that it was sent, so it must forward microbatches in the
+  // order in which the first stage did.
+  void check_tied_order(int worker, const Action& action) {
+    if (!schedule_.tied || action.kind != ActionKind::Forward || schedule_.stages == 1) return;
+    auto& waiting = tied_order_[static_cast<size_t>(action.pipeline)];
+    if (action.stage == 0) waiting.push_back(action.microbatch);
+    if (action.stage + 1 < schedule_.stages) return;
+    if (waiting.front() != action.microbatch) {
+      fail(worker, action,
+           fmt::format("the first stage forwarded {} before it, and with a tied weight the last stage keeps that order",
+                       text({ActionKind::Forward, action.pipeline, 0, waiting.front()})));
+    }
+    waiting.pop_front();
+  }
+
   bool try_perform(int worker, const Action& action) {
     check_belongs(worker, action);
     if (missing(action)) return false;
+    check_tied_order(worker, action);
     done_.at(action.kind, action.pipeline, action.stage).add(index(action));
     const auto stage = static_cast<size_t>(action.stage);
     if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) {
@@ -345,6 +374,9 @@ class Validation {
       case ActionKind::BackwardWeights:
         if (action.stage > 0) wake(schedule_.worker_of(action.pipeline, action.stage - 1));
         for (const auto& owner : schedule_.owner) wake(owner[action.stage]);
+        if (schedule_.tied && action.stage + 1 == schedule_.stages) {
+          for (const auto& owner : schedule_.owner) wake(owner[0]);
+        }
         break;
       case ActionKind::Update:
         for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
@@ -466,6 +498,7 @@ class Validation {
   int64_t microbatches_;
   std::vector<ProgramCursor> cursors_;
   ByKind<DoneSet> done_;
+  std::vector<std::deque<int64_t>> tied_order_;  // [pipeline]: forwarded by the first stage and not by the last
   struct Gradients {
     int64_t count = 0;  // that are in
     int updates = 0;    // shards that have taken them

@@ -36,6 +36,7 @@ void for_each_field(SomeCost& cost, Visit&& visit) {
   visit("weight_bytes", cost.weight_bytes);
   visit("gradient_bytes", cost.gradient_bytes);
   visit("optimizer_bytes", cost.optimizer_bytes);
+  visit("tied_bytes", cost.tied_bytes);
 }
 
 }  // namespace
@@ -70,6 +71,9 @@ int64_t CostModel::message_bytes(MessageKind kind, int sender) const {
       return stage(sender).gradient_bytes;
     case MessageKind::Broadcast:
       return stage(sender).weight_bytes;
+    case MessageKind::TiedWeight:
+    case MessageKind::TiedSum:
+      return stage(sender).tied_bytes;
   }
   return 0;
 }

@@ -24,6 +24,8 @@ struct StageCost {
   int64_t weight_bytes = 0;      // one version of the weights, as layers read them
   int64_t gradient_bytes = 0;    // the accumulators of one window, and what a replica sends its owner
   int64_t optimizer_bytes = 0;   // at the owner: masters and moments
+  // Of a tied weight: what the first stage sends of a version, and the last stage of its gradient.
+  int64_t tied_bytes = 0;
   bool operator==(const StageCost&) const = default;
 };
 

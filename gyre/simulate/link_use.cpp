@@ -15,8 +15,7 @@ void add(const LinkUse& use, const Simulation& simulation, ClassUse& sum) {
   const double share = simulation.makespan > 0 ? use.busy / simulation.makespan : 0;
   const auto microbatches = static_cast<double>(simulation.microbatches);
   const auto bytes = static_cast<double>(use.of(MessageKind::Activation) + use.of(MessageKind::Gradient));
-  const auto update_bytes =
-      static_cast<double>(use.of(MessageKind::Reduce) + use.of(MessageKind::Sum) + use.of(MessageKind::Broadcast));
+  const double update_bytes = static_cast<double>(use.total()) - bytes;
   const double all = (bytes + update_bytes) / microbatches;
   if (sum.links > 1 &&
       std::pair(share, all) <= std::pair(sum.busy_share, sum.bytes_per_microbatch + sum.update_bytes_per_microbatch))

@@ -143,7 +143,34 @@ class WorkerWalk {
   WorkerMemory memory_;
 };
 
+// What a tied weight costs beside itself: the versions that the last stage's microbatches read, or are to read, its
+// gradient of the window that is open, and those that wait for the first stage to complete the window.
+void count_tied(const Schedule& schedule, const CostModel& costs, WeightPolicy weights,
+                std::vector<WorkerMemory>& memory) {
+  const int last = schedule.stages - 1;
+  const int64_t version = costs.stage(0).tied_bytes, gradient = costs.stage(last).tied_bytes;
+  const int64_t waiting = tied_sums_waiting(schedule);
+  for (const auto& workers : schedule.placement) {
+    WorkerMemory& worker = memory[static_cast<size_t>(workers[last])];
+    if (last == 0) {
+      worker.gradients += gradient;  // here of both
+      continue;
+    }
+    // Where the first stage keeps old versions for its own sake, only another process has copies.
+    const bool copied = reads_latest(weights) || schedule.has_flush();
+    (copied ? worker.weights : worker.received) += (1 + waiting) * version;
+    if (schedule.forward_only) continue;
+    worker.gradients += gradient;
+    memory[static_cast<size_t>(workers[0])].received += waiting * gradient;
+  }
+}
+
 }  // namespace
+
+int64_t tied_sums_waiting(const Schedule& schedule) {
+  if (!schedule.tied || schedule.stages == 1 || schedule.forward_only) return 0;
+  return longest_delays(schedule).delay[0];
+}
 
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights) {
   check_costs(costs, schedule);
@@ -153,6 +180,7 @@ std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel&
   for (int worker = 0; worker < schedule.workers; ++worker) {
     memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers, chains).run());
   }
+  if (schedule.tied) count_tied(schedule, costs, weights, memory);
   return memory;
 }
 

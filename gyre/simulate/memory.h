@@ -11,7 +11,7 @@ namespace gyre {
 struct WorkerMemory {
   int64_t weights = 0;      // all versions that its replicas hold at once
   int64_t gradients = 0;    // accumulators of windows that are open at once
-  int64_t received = 0;     // gradients of other workers' replicas, where these are in other processes
+  int64_t received = 0;     // what other workers send for updates, where these are in other processes
   int64_t optimizer = 0;    // of the stages it owns
   int64_t activations = 0;  // of microbatches in flight
   int64_t passing = 0;      // what one action holds beside those
@@ -20,5 +20,8 @@ struct WorkerMemory {
 
 // Each kind at its own peak, which is what allocators keep.
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights);
+
+// Of each pipeline of a tied model: windows that the last stage has completed and the first has not.
+int64_t tied_sums_waiting(const Schedule& schedule);
 
 }  // namespace gyre

@@ -27,6 +27,8 @@ struct ParameterSpec {
   // A fused matrix is several that are stacked by rows: how many rows each has (queries, keys, values). Empty: it is
   // one.
   std::vector<int64_t> row_blocks = {};
+  // Full name of the weight of an earlier layer that this one is (tied embeddings); empty: it is one of its own.
+  std::string tied_to = {};
 };
 
 // Sorted by name, so that equal contents are written as equal bytes.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gyre/tensors/flat_buffer.h"
+
 namespace gyre {
 
 std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline) {
@@ -75,6 +77,11 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
     cost.gradient_bytes = parameters * 4;
     cost.optimizer_bytes = optimizer_bytes[stage] + (separate_masters ? parameters * 4 : 0);
     model.stages.push_back(cost);
+  }
+  if (const auto& tied = pipeline.plan().stages.back().tied()) {
+    const int64_t elements = flat_elements({&tied->spec, 1});
+    model.stages.front().tied_bytes += elements * (pipeline.options().compute == at::kFloat ? 4 : 2);
+    model.stages.back().tied_bytes += elements * 4;
   }
   return model;
 }

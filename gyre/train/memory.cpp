@@ -22,6 +22,7 @@ struct LayerBytes {
   double cost = 0;  // of a forward, by which layers are shared out
   double version = 0, masters = 0, gradients = 0, moments = 0;
   double kept = 0, passing = 0, input = 0, output = 0;  // of a microbatch
+  double tied = 0;                                      // see StageCost
 };
 
 bool is_bf16(const Config& config) {
@@ -31,20 +32,22 @@ bool is_bf16(const Config& config) {
 LayerBytes bytes_of(const Config& config, const Layer& layer) {
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
                               static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat};
-  const auto specs = layer.parameters();
-  double parameters = 0, largest = 0;
+  auto specs = layer.parameters();
+  double parameters = 0, tied = 0, largest = 0;
   for (const ParameterSpec& spec : specs) {
     double elements = 1;
     for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
-    parameters += elements;
     largest = std::max(largest, elements);
+    (spec.tied_to.empty() ? parameters : tied) += elements;
   }
+  std::erase_if(specs, [](const ParameterSpec& spec) { return !spec.tied_to.empty(); });
   LayerBytes bytes;
   bytes.name = layer.name();
   bytes.cost = layer.cost(config.pipeline.microbatch * config.model.context);
   bytes.version = parameters * shape.element_bytes;
   bytes.masters = is_bf16(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
   bytes.gradients = parameters * kFloat;
+  bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   bytes.kept = layer.kept_bytes(shape);
   // A gradient by bf16 weights is made by itself where it is added to others.
@@ -71,6 +74,7 @@ ModelBytes bytes_of(const Config& config) {
   const Layers layers = build_layers(small);
   ModelBytes bytes{bytes_of(config, *layers[0]), bytes_of(config, *layers[1]), bytes_of(config, *layers[2]),
                    static_cast<double>(config.model.layers)};
+  bytes.embedding.tied = bytes.head.tied * (is_bf16(config) ? 2 : kFloat) / kFloat;
   bytes.embedding.input =
       static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context) * 8;
   return bytes;
@@ -161,6 +165,7 @@ std::vector<LayerProfile> profiles_of(const Config& config) {
     profile.activation_bytes = whole(layer.kept);
     profile.passing_bytes = whole(layer.passing);
     profile.weight_bytes = whole(layer.version);
+    profile.tied_bytes = whole(layer.tied);
     profile.gradient_bytes = whole(layer.gradients);
     profile.optimizer_bytes = whole(layer.masters + layer.moments);
     profiles.push_back(profile);
@@ -227,6 +232,8 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
     // Here gradients on their way are in the memory of whoever sent them.
     process.activations += static_cast<double>(worker.activations + worker.passing);
   }
+  process.gradients += static_cast<double>(schedule.pipelines * tied_sums_waiting(schedule)) *
+                       static_cast<double>(costs.stage(schedule.stages - 1).tied_bytes);
   // Of a version that all replicas of a stage read there is one copy here; and where a replica of the whole pipeline
   // has not adopted the newest yet, the one before is held too.
   const auto pipelines = static_cast<double>(schedule.pipelines / config.pipeline.replicas);

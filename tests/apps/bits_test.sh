@@ -1,6 +1,6 @@
 # One sequence of bits: one thread (replay), threads, and 2 and 4 processes under gyre launch give the same losses,
 # evaluations, last weights and optimizer state. By default for a few cases; GYRE_BITS=all takes every schedule and
-# model, AdamW and rotation, one and two replicas.
+# model, tied or not, AdamW and rotation, one and two replicas.
 source "$(dirname "$0")/common.sh"
 
 cat >run.toml <<'TOML'
@@ -34,9 +34,9 @@ same_bits() {
 }
 
 compared=0
-# compare SCHEDULE MODEL OPTIMIZER REPLICAS
+# compare SCHEDULE MODEL OPTIMIZER REPLICAS [TIE]
 compare() {
-  local words=(--set "pipeline.schedule=$1" --set "model.kind=$2" --set "optimizer.kind=$3" --set "pipeline.replicas=$4")
+  local words=(--set "pipeline.schedule=$1" --set "model.kind=$2" --set "optimizer.kind=$3" --set "pipeline.replicas=$4" --set "model.tie=${5:-false}")
   [ "$2" != llama ] || words+=(--set model.activation=silu --set model.bias=false --set model.dropout=0 --set model.llama.key_value_heads=1)
   rm -rf replay threads in-*
   "$gyre" train run.toml "${words[@]}" --out replay --set pipeline.executor=replay >out.txt 2>&1 ||
@@ -60,7 +60,10 @@ if [ "${GYRE_BITS:-}" = all ]; then
   for schedule in gpipe 1f1b interleaved-1f1b zb-h1 zb-v dualpipe-v chimera pipedream pipedream-2bw paci amdp; do
     for model in gpt bert llama; do
       for optimizer in adamw basis-rotation; do
-        for replicas in 1 2; do compare $schedule $model $optimizer $replicas; done
+        for replicas in 1 2; do
+          compare $schedule $model $optimizer $replicas
+          compare $schedule $model $optimizer $replicas true
+        done
       done
     done
     echo "$schedule: the same bits, $compared comparisons so far"
@@ -68,6 +71,7 @@ if [ "${GYRE_BITS:-}" = all ]; then
 else
   compare pipedream gpt basis-rotation 1
   compare amdp bert adamw 2
-  compare 1f1b llama basis-rotation 1
+  compare 1f1b llama basis-rotation 1 true
+  compare pipedream gpt adamw 1 true
 fi
 echo "$compared runs in processes had the bits of replay and threads"

@@ -150,6 +150,10 @@ TEST(Config, AModelIsIdentifiedByEveryOptionButDropout) {
     Config changed = bert;
     if (key == "model.bias") {  // a BERT that is not configured so, but identified
       changed.model.bias = false;
+    } else if (key.ends_with("_token")) {  // all or none
+      changed = parse_config(kMinimal, "x",
+                             {"model.kind=bert", "model.bert.classify_token=1", "model.bert.separator_token=2",
+                              "model.bert.mask_token=3"});
     } else {
       changed = parse_config(kMinimal, "x", {"model.kind=bert", key + "=" + other});
     }

@@ -51,7 +51,7 @@ void draw_model(Drawer& draw) {
   draw.of<int64_t>("model.width", {4, 6, 8, 8, 12, 16, 16, 24});
   draw.of<int64_t>("model.heads", {1, 1, 2, 2, 3, 4});
   draw.of<int64_t>("model.context", {3, 5, 6, 8, 8, 12});
-  draw.of<int64_t>("model.vocabulary", {0, 0, 0, 0, 0, 0, 0, 0, 256, 259});
+  draw.of<int64_t>("model.vocabulary", {0, 0, 0, 0, 0, 0, 0, 0, 256, 259, 300});
   draw.of<int64_t>("model.mlp_width", {0, 0, 8, 20, 64});
   // A Llama has no choice here; now and then it is asked for what it has not.
   const bool fits = llama && draw.random().uniform() < 0.9;
@@ -62,12 +62,19 @@ void draw_model(Drawer& draw) {
   }
   draw.flag("model.bias", fits ? 0 : 0.8);
   draw.of<double>("model.dropout", fits ? std::vector<double>{0} : std::vector<double>{0, 0.1, 0.5});
+  draw.flag("model.tie", 0.4);
   draw.of<std::string>("model.bert.norm", {"pre", "pre", "post"});
   draw.flag("model.bert.sentence_order", 0.25);
+  const bool in_text = draw.random().uniform() < 0.3;  // special tokens of the tokenizer's own
+  draw.of<int64_t>("model.bert.classify_token", {in_text ? 1 : -1});
+  draw.of<int64_t>("model.bert.separator_token", {in_text ? 2 : -1});
+  draw.of<int64_t>("model.bert.mask_token", {in_text ? 3 : -1});
   draw.of<int64_t>("model.llama.key_value_heads", {0, 0, 0, 1, 2});
   draw.of<double>("model.llama.rope_theta", {100, 10000, 1e6});
   draw.of<double>("model.llama.norm_epsilon", {1e-6, 1e-5});
   draw.flag("model.llama.qkv_bias", 0.3);
+  draw.flag("model.llama.qk_norm", 0.3);
+  draw.of<int64_t>("model.llama.head_size", {0, 0, 0, 2, 4, 10});
 }
 
 void draw_pipeline(Drawer& draw) {

@@ -13,8 +13,8 @@
 
 namespace gyre::testing_support {
 
-// `reference`: the loss of the weights it is given, in the order of the stage's parameters. The backward is made whole,
-// adding to zeros, and in its two halves, into tensors that hold no sums yet.
+// `reference`: the loss of the weights it is given, in the order of the stage's parameters; one that it is tied to is
+// the first. The backward is made whole, adding to zeros, and in its two halves, into tensors that hold no sums yet.
 inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& inputs, const at::Tensor& targets,
                                      at::ScalarType type,
                                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& reference) {
@@ -26,23 +26,27 @@ inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& input
     leaves.push_back(weights.back().clone().requires_grad_());
     gradients.push_back(at::zeros(spec.shape, type));
   }
+  const at::Tensor tied_gradient = at::zeros_like(gradients[0]);
+  std::vector<at::Tensor> sums = stage.with_tied(gradients, tied_gradient);
   const at::Tensor expected = reference(leaves);
   expected.backward();
 
   const at::NoGradGuard no_grad;
   LayerContext context;
   context.targets = targets;
+  weights = stage.all_of(weights);
   for (const bool split : {false, true}) {
-    for (at::Tensor& gradient : gradients) gradient.fill_(split ? std::numeric_limits<double>::quiet_NaN() : 0);
+    for (at::Tensor& gradient : sums) gradient.fill_(split ? std::numeric_limits<double>::quiet_NaN() : 0);
     StageSaved saved;
     const at::Tensor loss = stage.forward(weights, inputs, context, saved);
     if (split) {
       stage.backward_input(weights, at::scalar_tensor(1.0), saved);
-      std::vector<char> holds(gradients.size());
-      stage.backward_weights(saved, {gradients, holds});
+      std::vector<char> holds(sums.size());
+      stage.backward_weights(saved, {sums, holds});
     } else {
-      stage.backward(weights, at::scalar_tensor(1.0), saved, gradients);
+      stage.backward(weights, at::scalar_tensor(1.0), saved, sums);
     }
+    if (stage.tied()) gradients[0].add_(tied_gradient);
     const double tolerance = type == at::kDouble ? 1e-9 : 5e-5;
     EXPECT_NEAR(loss.item<double>(), expected.item<double>(), tolerance);
     for (size_t i = 0; i < leaves.size(); ++i) {

@@ -92,7 +92,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
   }
   if (!config.post_norm()) x = norm(x);
   const at::Tensor transformed = norm(at::gelu(affine(x), "none"));
-  const at::Tensor logits = affine(transformed);
+  const at::Tensor logits = config.tie ? at::matmul(transformed, table.t()) + weights[next++] : affine(transformed);
   at::Tensor wanted = targets.clone();
   wanted.select(1, 0).fill_(-1);
   at::Tensor loss = at::cross_entropy_loss(logits.reshape({-1, config.vocabulary}), wanted.reshape({-1}), {},
@@ -117,13 +117,15 @@ class CountingText final : public BatchSource {
   int64_t sequences_, length_;
 };
 
-class BertLayers : public ::testing::TestWithParam<std::tuple<bool, bool, at::ScalarType>> {};
+class BertLayers : public ::testing::TestWithParam<std::tuple<bool, bool, bool, at::ScalarType>> {};
 
 TEST_P(BertLayers, EqualAutograd) {
-  const auto& [post_norm, order, type] = GetParam();
-  const BertConfig config = small(post_norm, order);
+  const auto& [post_norm, order, tie, type] = GetParam();
+  BertConfig config = small(post_norm, order);
+  config.tie = tie;
   const Stage stage(build_bert(config), 0);
-  const Batch batch = MaskedBatches(std::make_unique<CountingText>(4, config.context - 3), kText, 1, order).batch(3);
+  const Batch batch =
+      MaskedBatches(std::make_unique<CountingText>(4, config.context - 3), SpecialTokens(kText), 1, order).batch(3);
   at::manual_seed(1);
   expect_equal_to_autograd(stage, batch.inputs, batch.targets, type, [&](const std::vector<at::Tensor>& weights) {
     return reference_loss(config, weights, batch.inputs, batch.targets);
@@ -131,7 +133,7 @@ TEST_P(BertLayers, EqualAutograd) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BertLayers,
-                         ::testing::Combine(::testing::Bool(), ::testing::Bool(),
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool(), ::testing::Bool(),
                                             ::testing::Values(at::kDouble, at::kFloat)));
 
 TEST(Bert, SeesBothDirections) {
@@ -150,7 +152,7 @@ TEST(Bert, SeesBothDirections) {
 
 TEST(MaskedBatches, FollowTheRule) {
   const int64_t sequences = 50, content = 97;
-  const MaskedBatches batches(std::make_unique<CountingText>(sequences, content), kText, 7, true);
+  const MaskedBatches batches(std::make_unique<CountingText>(sequences, content), SpecialTokens(kText), 7, true);
   const CountingText text(sequences, content);
   const SpecialTokens special(kText);
   EXPECT_EQ(batches.tokens_per_batch(), sequences * (content + 3));

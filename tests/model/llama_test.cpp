@@ -42,7 +42,7 @@ at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, con
   };
   const int64_t batch = tokens.size(0), context = tokens.size(1);
   const int64_t heads = config.heads, shared = key_value_heads(config, heads);
-  const int64_t size = config.width / heads;
+  const int64_t size = head_size(config, config.width, heads);
   at::Tensor x = weights[next++].index_select(0, tokens.reshape({-1})).view({batch, context, config.width});
   const at::Tensor hidden = at::ones({context, context}, at::kBool).triu(1);
   for (int block = 0; block < config.layers; ++block) {
@@ -51,26 +51,31 @@ at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, con
       const at::Tensor of = qkv.narrow(2, first * size, count * size).view({batch, context, count, size});
       return of.transpose(1, 2).repeat_interleave(heads / count, 1);
     };
-    const at::Tensor q = rotated(part(0, heads), config.rope_theta),
-                     k = rotated(part(heads, shared), config.rope_theta);
+    const at::Tensor projection = weights[next++];
+    at::Tensor q = part(0, heads), k = part(heads, shared);
+    if (config.qk_norm) q = norm(q), k = norm(k);
+    q = rotated(q, config.rope_theta), k = rotated(k, config.rope_theta);
     const at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(size));
     const at::Tensor p = at::softmax(scores.masked_fill(hidden, -INFINITY), -1);
-    x = x +
-        product(at::matmul(p, part(heads + shared, shared)).transpose(1, 2).reshape({batch, context, config.width}));
+    const at::Tensor attended = at::matmul(p, part(heads + shared, shared)).transpose(1, 2);
+    x = x + at::matmul(attended.reshape({batch, context, heads * size}), projection.t());
     const auto gate_and_up = product(norm(x)).split(config.mlp_width, -1);
     x = x + product(at::silu(gate_and_up[0]) * gate_and_up[1]);
   }
-  const at::Tensor logits = product(norm(x));
+  const at::Tensor normed = norm(x);
+  const at::Tensor logits = at::matmul(normed, (config.tie ? weights[0] : weights[next++]).t());
   return at::cross_entropy_loss(logits.view({-1, config.vocabulary}), targets.reshape({-1}));
 }
 
-class LlamaLayers : public ::testing::TestWithParam<std::tuple<at::ScalarType, int64_t, int64_t, bool>> {};
+class LlamaLayers : public ::testing::TestWithParam<std::tuple<at::ScalarType, int64_t, int64_t, bool, bool>> {};
 
 TEST_P(LlamaLayers, EqualAutograd) {
-  const auto& [type, shared, batch, qkv_bias] = GetParam();
+  const auto& [type, shared, batch, qkv_bias, qwen3] = GetParam();
   LlamaConfig config = tiny_llama();
   config.key_value_heads = shared;
   config.qkv_bias = qkv_bias;
+  config.qk_norm = config.tie = qwen3;
+  if (qwen3) config.head_size = 10;
   const Stage stage(build_llama(config), 0);
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(config.vocabulary, {batch, config.context}, at::kLong);
@@ -83,7 +88,21 @@ TEST_P(LlamaLayers, EqualAutograd) {
 // As many heads of keys and values as of queries, one for three, one for all.
 INSTANTIATE_TEST_SUITE_P(All, LlamaLayers,
                          ::testing::Combine(::testing::Values(at::kDouble, at::kFloat), ::testing::Values(0, 2, 1),
-                                            ::testing::Values(1, 3), ::testing::Bool()));
+                                            ::testing::Values(1, 3), ::testing::Bool(), ::testing::Bool()));
+
+// Qwen3-0.6B's heads are twice as large as width / heads.
+TEST(Llama, HeadsOfASizeOfTheirOwn) {
+  LlamaConfig config = tiny_llama();
+  config.heads = 5;  // does not divide the width
+  config.key_value_heads = 1;
+  config.head_size = 8;
+  config.own.get<LlamaSettings>() = config;
+  const Stage stage(build_llama(config), 0);
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const ParameterSpec& spec : stage.parameters()) shapes[spec.name] = spec.shape;
+  EXPECT_EQ(shapes.at("blocks.0.attention.qkv.weight"), (std::vector<int64_t>{56, 24}));
+  EXPECT_EQ(shapes.at("blocks.0.attention.projection.weight"), (std::vector<int64_t>{24, 40}));
+}
 
 TEST(Llama, RowBlocksAreTheFusedMatrices) {
   const Stage stage(build_llama(tiny_llama()), 0);
@@ -120,7 +139,8 @@ TEST(Llama, WhatDoesNotFitIsRefusedByItsKey) {
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.activation = "gelu"; }), "is \"silu\"");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.dropout = 0.1; }), "[model] dropout is 0.1");
   EXPECT_PRED2(has, refused([](auto&, auto& own) { own.key_value_heads = 4; }), "key_value_heads = 4 does not divide");
-  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "heads of 3 elements");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "of 3 elements each");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 10; }), "head_size");
 }
 
 }  // namespace

@@ -95,15 +95,22 @@ std::map<int64_t, double> emulate(const Experiment& e, int64_t microbatches) {
     context.microbatch = t;
     context.targets = batch.targets;
     std::vector<StageSaved> saved(stages.size());
+    // A tied weight is the first stage's, as its forward reads it.
+    const at::Tensor table = stages[0].read_forward(t)[0];
+    at::Tensor table_gradient = at::zeros_like(table);
     at::Tensor x = batch.inputs;
     for (size_t k = 0; k < stages.size(); ++k) {
-      x = stages[k].layers().forward(stages[k].read_forward(t), x, context, saved[k]);
+      const Stage& layers = stages[k].layers();
+      x = layers.forward(layers.with_tied(stages[k].read_forward(t), table), x, context, saved[k]);
     }
     losses[t] = x.item<double>();
     at::Tensor grad = at::scalar_tensor(1.0);
     for (size_t k = stages.size(); k-- > 0;) {
       FlatBuffer gradients = make_flat_buffer(stages[k].layers().parameters(), at::kFloat, at::kCPU);
-      grad = stages[k].layers().backward(stages[k].read_backward(t), grad, saved[k], gradients.tensors);
+      const Stage& layers = stages[k].layers();
+      Tensors sums = layers.with_tied(gradients.tensors, table_gradient);
+      grad = layers.backward(layers.with_tied(stages[k].read_backward(t), table), grad, saved[k], sums);
+      if (k == 0 && e.tie) gradients.tensors[0].add_(table_gradient);
       stages[k].update(gradients.tensors, e.stages, t, pipeline.options());
     }
   }
@@ -182,6 +189,25 @@ TEST(Emulation, EqualsExecutionForEveryPolicy) {
   EXPECT_NE(last[WeightPolicy::Stash], last[WeightPolicy::Latest]);
   EXPECT_NE(last[WeightPolicy::Stash], last[WeightPolicy::Predict]);
   EXPECT_NE(last[WeightPolicy::Latest], last[WeightPolicy::Corrected]);
+}
+
+// The last stage reads the version of the tied weight that the first stage's forward of the microbatch read, in its
+// backward too, and its gradient joins the first stage's.
+TEST(Emulation, EqualsExecutionOfATiedModel) {
+  for (const WeightPolicy policy :
+       {WeightPolicy::Stash, WeightPolicy::Latest, WeightPolicy::Predict, WeightPolicy::Corrected}) {
+    for (const char* executor : {"replay", "threads"}) {
+      Experiment e;
+      e.stages = 5;
+      e.weights = policy;
+      e.executor = executor;
+      const double untied = run_experiment(e, 30).recorder.losses.at(29);
+      e.tie = true;
+      const auto executed = run_experiment(e, 30).recorder.losses;
+      EXPECT_EQ(executed, emulate(e, 30)) << to_string(policy) << " " << executor;
+      EXPECT_NE(executed.at(29), untied);
+    }
+  }
 }
 
 // What a forecast has learnt belongs to a filled pipeline: an evaluation, a checkpoint or a resumed run begins anew,

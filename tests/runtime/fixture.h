@@ -61,6 +61,7 @@ struct Experiment {
   double stall_seconds = 60;
   double learning_rate = 3e-3;
   int64_t reduction_part = kReductionPart;
+  bool tie = false;  // the output matrix is the table of embeddings
 };
 
 inline ModelSettings tiny_gpt(double dropout = 0) {
@@ -79,7 +80,9 @@ inline SyntheticBatches tiny_batches() {
 }
 
 inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
-  const Layers layers = build_gpt(tiny_gpt(e.dropout));
+  ModelSettings model = tiny_gpt(e.dropout);
+  model.tie = e.tie;
+  const Layers layers = build_gpt(model);
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(32));
   RuntimeOptions options;

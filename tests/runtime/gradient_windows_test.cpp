@@ -26,7 +26,7 @@ TEST(GradientWindows, WhatHadNoGradientIsZeroWhateverTheBufferHeld) {
     EXPECT_EQ(windows.count(window), 1);
     windows.sums(window).add(with, at::full({1}, value));
     EXPECT_EQ(windows.count(window), 2);
-    const PooledBuffer closed = windows.close(window);
+    const PooledBuffer closed = windows.close(window).own;
     EXPECT_TRUE(closed->tensors[with].eq(2 * value).all().item<bool>()) << window;
     EXPECT_TRUE(closed->tensors[without].eq(0).all().item<bool>()) << window;
   }
@@ -36,8 +36,8 @@ TEST(GradientWindows, OpenOnesDoNotMix) {
   GradientWindows windows(specs(), at::kCPU);
   for (const int64_t window : {4, 5}) windows.sums(window).add(0, at::full({1}, static_cast<double>(window)));
   windows.sums(4).add(0, at::ones({1}));
-  EXPECT_TRUE(windows.close(4)->tensors[0].eq(5).all().item<bool>());
-  EXPECT_TRUE(windows.close(5)->tensors[0].eq(5).all().item<bool>());
+  EXPECT_TRUE(windows.close(4).own->tensors[0].eq(5).all().item<bool>());
+  EXPECT_TRUE(windows.close(5).own->tensors[0].eq(5).all().item<bool>());
 }
 
 }  // namespace

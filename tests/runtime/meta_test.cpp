@@ -38,7 +38,7 @@ Model tiny_model(const std::string& kind) {
   bert.vocabulary = kVocabulary + SpecialTokens::kCount;
   bert.sentence_order = true;
   auto text = std::make_unique<SyntheticBatches>(2, kContext - kTokensAroundSegments, kVocabulary);
-  return {build_bert(bert), std::make_unique<MaskedBatches>(std::move(text), kVocabulary, 1, true)};
+  return {build_bert(bert), std::make_unique<MaskedBatches>(std::move(text), SpecialTokens(kVocabulary), 1, true)};
 }
 
 // Runs three windows; every worker gets to the end of its program.

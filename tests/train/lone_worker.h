@@ -5,14 +5,17 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
 #include "gyre/runtime/segment_setup.h"
+#include "gyre/schedule/delay.h"
 #include "gyre/tensors/flat_buffer.h"
 
 namespace gyre::testing_support {
@@ -54,11 +57,16 @@ class MadeUpTransport final : public Transport {
   }
   std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
     struct FromNobody final : Receiver {
-      FromNobody(const MadeUpTransport& from, const LinkId& id) : from(from), id(id) {}
+      FromNobody(const MadeUpTransport& from, const LinkId& id) : from(from), id(id) {
+        // What would wait in the link's queue.
+        if (id.kind != LinkKind::TiedWeight && id.kind != LinkKind::TiedSum) return;
+        for (int64_t i = 0; i < from.first_delay_; ++i) waiting.push_back(from.message(id, i));
+      }
       std::optional<Message> try_receive(int64_t number) override { return from.message(id, number); }
       std::optional<Message> try_receive() override { return std::nullopt; }
       const MadeUpTransport& from;
       LinkId id;
+      std::vector<Message> waiting;
     };
     if (ends.from == worker_) return own_.receiver(id, ends);
     return std::make_unique<FromNobody>(*this, id);
@@ -77,9 +85,16 @@ class MadeUpTransport final : public Transport {
           plan.stages[static_cast<size_t>(id.stage)].parameters());
       return at::full({flat_elements(specs)}, 1e-3, at::TensorOptions().dtype(type));
     };
+    const auto of_table = [&](at::ScalarType type) {
+      return at::full({config_.model.vocabulary, config_.model.width}, 1e-3, at::TensorOptions().dtype(type));
+    };
     switch (id.kind) {
       case LinkKind::Activation:
-        return {number, {of_rows(1)}, {}, {}};
+        return {number, {of_rows(1)}, {static_cast<double>(first_version(number))}, {}};
+      case LinkKind::TiedWeight:
+        return {number, {of_table(compute_type(config_))}, {}, {}};
+      case LinkKind::TiedSum:
+        return {number, {of_table(at::kFloat)}, {}, {}};
       case LinkKind::Gradient:
         return {number, {of_rows(1e-4)}, {}, {}};
       case LinkKind::Version:  // -1 is the segment's first
@@ -91,10 +106,16 @@ class MadeUpTransport final : public Transport {
     }
   }
 
+  // That the pipeline's first stage reads for the microbatch, once it is full.
+  int64_t first_version(int64_t microbatch) const {
+    return std::max<int64_t>(0, microbatch / pipeline_.schedule().window - first_delay_);
+  }
+
   Transport& own_;
   const Pipeline& pipeline_;
   const Config& config_;
   int worker_;
+  int64_t first_delay_ = longest_delays(pipeline_.schedule()).delay[0];
 };
 
 // Makes the worker and runs it through `microbatches`.

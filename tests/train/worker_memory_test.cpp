@@ -51,6 +51,11 @@ TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecisi
   expect_predicted({"optimizer.kind=\"basis-rotation\""});
   expect_predicted({"optimizer.kind=\"muon\""});
   expect_predicted({"model.kind=\"bert\""});
+  for (const char* weights : {"stash", "latest"}) {
+    expect_predicted({"model.tie=true", "model.vocabulary=4096", fmt::format("pipeline.weights=\"{}\"", weights)});
+  }
+  expect_predicted({"model.tie=true", "model.vocabulary=4096", "pipeline.stages=4", "pipeline.accumulate=2"});
+  expect_predicted({"model.tie=true", "model.vocabulary=4096", "pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"});
   expect_predicted({"run.precision=\"fp32\""});
 }
 

@@ -26,10 +26,13 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
     add("heads", fmt::format("is {}, which [model.llama] key_value_heads = {} does not divide; choose one that does",
                              settings.heads, shared));
   }
-  if (settings.width % settings.heads == 0 && settings.width / settings.heads % 2 != 0) {
-    add("heads", fmt::format("is {}, which makes heads of {} elements; rotary positions turn pairs: choose heads that "
-                             "make an even number",
-                             settings.heads, settings.width / settings.heads));
+  if (own.head_size == 0 && settings.width % settings.heads != 0) {
+    add("heads", fmt::format("is {}, which does not divide width {}; choose heads that do, or give [model.llama] "
+                             "head_size",
+                             settings.heads, settings.width));
+  } else if (const int64_t size = head_size(own, settings.width, settings.heads); size % 2 != 0) {
+    add("heads", fmt::format("is {}, of {} elements each; rotary positions turn pairs: choose heads of an even number",
+                             settings.heads, size));
   }
   return faults;
 }
@@ -41,6 +44,7 @@ ModelKind llama_kind() {
           .meaning = "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads",
           .own = LlamaSettings(),
           .continues_text = true,
+          .sizes_heads = true,
           .faults = llama_faults};
 }
 

@@ -14,6 +14,8 @@ struct LlamaSettings {
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
   bool qkv_bias = false;
+  bool qk_norm = false;
+  int64_t head_size = 0;
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
@@ -24,6 +26,8 @@ struct LlamaSettings {
     visit("rope_theta", self.rope_theta, between(1, 1e12), "base of the rotary positions");
     visit("norm_epsilon", self.norm_epsilon, between(1e-12, 1), "added to the mean square in norms");
     visit("qkv_bias", self.qkv_bias, Range{}, "whether queries, keys and values have biases, as in Qwen2");
+    visit("qk_norm", self.qk_norm, Range{}, "whether every head's queries and keys are normalised, as in Qwen3");
+    visit("head_size", self.head_size, between(0, 1 << 16), "elements of a head; 0: width / heads");
   }
   bool operator==(const LlamaSettings&) const = default;
 };
@@ -33,6 +37,11 @@ ModelKind llama_kind();
 // Heads of keys and values of so many of queries.
 inline int64_t key_value_heads(const LlamaSettings& settings, int64_t heads) {
   return settings.key_value_heads > 0 ? settings.key_value_heads : heads;
+}
+
+// Elements of a head of such a model.
+inline int64_t head_size(const LlamaSettings& settings, int64_t width, int64_t heads) {
+  return settings.head_size > 0 ? settings.head_size : width / heads;
 }
 
 }  // namespace gyre

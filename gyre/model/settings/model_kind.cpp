@@ -29,12 +29,12 @@ void check_model(const ModelSettings& settings) {
 
 std::vector<OptionFault> faults_of(const ModelSettings& settings) {
   std::vector<OptionFault> faults;
-  if (settings.width % settings.heads != 0) {
+  const ModelKind& kind = model_kinds().at(settings.kind);
+  if (!kind.sizes_heads && settings.width % settings.heads != 0) {
     faults.push_back(
         {{"heads", "width"},
          fmt::format("is {}, which does not divide width {}; choose heads that do", settings.heads, settings.width)});
   }
-  const ModelKind& kind = model_kinds().at(settings.kind);
   if (kind.faults != nullptr) {
     for (OptionFault& fault : kind.faults(settings)) faults.push_back(std::move(fault));
   }

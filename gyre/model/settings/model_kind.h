@@ -16,10 +16,12 @@ struct ModelSettings;
 struct ModelKind {
   std::string name;
   std::string meaning;
-  OptionTable own = {};            // its own options, at their defaults
-  int64_t special_tokens = 0;      // that its vocabulary has behind the tokenizer's
+  OptionTable own = {};  // its own options, at their defaults
+  // Tokens that its vocabulary has behind the tokenizer's; null: none.
+  int64_t (*special_tokens)(const ModelSettings& settings) = nullptr;
   int64_t tokens_around_text = 0;  // of a sequence, those that are not text
   bool continues_text = false;     // whether it can be asked for the next token
+  bool sizes_heads = false;        // whether heads need not divide the width, and `faults` says what they must do
   std::vector<OptionFault> (*faults)(const ModelSettings& settings) = nullptr;  // null: there are none
 };
 

@@ -23,6 +23,7 @@ struct ModelSettings {
   std::string activation = "gelu";
   bool bias = true;
   double dropout = 0;
+  bool tie = false;
   KindTables own = KindTables::of(model_kinds());
 
   template <typename Self, typename Visit>
@@ -33,13 +34,15 @@ struct ModelSettings {
     visit("heads", self.heads, between(1, 1 << 20), "attention heads; must divide width");
     visit("context", self.context, between(1, 1 << 24), "tokens in one sequence");
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
-          "size of the vocabulary; 0 takes the data's and the kind's special tokens");
+          "size of the vocabulary, which may be larger than what the data has; 0 takes the data's and the kind's "
+          "special tokens");
     visit("mlp_width", self.mlp_width, between(0, 1 << 24),
           "hidden size of the MLP; 0 is 4 * width, of a Llama 8/3 of it up to a multiple of 64");
     visit("activation", self.activation, one_of(activation_names()), "non-linearity of the MLP");
     visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
     visit("dropout", self.dropout, between(0, 0.999),
           "probability of dropping, after the embedding and on both branches");
+    visit("tie", self.tie, Range{}, "whether the output matrix is the table of token embeddings: one weight, two uses");
   }
   // Whether another value makes another model, which a checkpoint does not fit; so do all options of single kinds.
   static bool is_identity(std::string_view key) { return key != "dropout"; }

@@ -11,21 +11,26 @@
 namespace gyre {
 namespace {
 
+AttentionOptions with_head_size(AttentionOptions options) {
+  if (options.head_size == 0) options.head_size = options.width / options.heads.query;
+  return options;
+}
+
 LinearOptions qkv_options(const AttentionOptions& options) {
-  const int64_t size = options.width / options.heads.query;
-  const int64_t keys = options.heads.key_value * size;
+  const int64_t queries = options.heads.query * options.head_size, keys = options.heads.key_value * options.head_size;
   LinearOptions linear;
-  linear.out = options.width + 2 * keys;
+  linear.out = queries + 2 * keys;
   linear.in = options.width;
   linear.bias = options.qkv_bias;
   linear.rotate = true;
-  linear.row_blocks = {options.width, keys, keys};
+  linear.row_blocks = {queries, keys, keys};
   return linear;
 }
 
 LinearOptions projection_options(const AttentionOptions& options) {
   LinearOptions linear;
-  linear.out = linear.in = options.width;
+  linear.out = options.width;
+  linear.in = options.heads.query * options.head_size;
   linear.bias = options.bias;
   linear.deviation = options.projection_deviation;
   linear.rotate = true;
@@ -35,16 +40,25 @@ LinearOptions projection_options(const AttentionOptions& options) {
 }  // namespace
 
 Attention::Attention(ParameterList& parameters, const std::string& name, const AttentionOptions& options)
-    : options_(options),
-      qkv_(parameters, name + ".qkv", qkv_options(options)),
-      projection_(parameters, name + ".projection", projection_options(options)) {}
+    : options_(with_head_size(options)),
+      qkv_(parameters, name + ".qkv", qkv_options(options_)),
+      projection_(parameters, name + ".projection", projection_options(options_)) {
+  if (!options_.norms) return;
+  const NormOptions norm{NormKind::RmsNorm, options_.head_size, false, options_.epsilon};
+  query_norm_.emplace(parameters, name + ".q_norm", norm);
+  key_norm_.emplace(parameters, name + ".k_norm", norm);
+}
 
 at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
                               Kept& kept) const {
   kept.heads = split_heads(qkv_.forward(weights, x, context, kept.qkv), options_.heads);
+  if (options_.norms) {
+    kept.heads.query = query_norm_->forward(weights, kept.heads.query, context, kept.query_norm);
+    kept.heads.key = key_norm_->forward(weights, kept.heads.key, context, kept.key_norm);
+  }
   if (options_.rotary_base > 0) {
     const int64_t first = context.decoding == nullptr ? 0 : context.decoding->position;
-    const RotaryAngles angles = rotary_angles(x.size(1), head_size(), options_.rotary_base, x, first);
+    const RotaryAngles angles = rotary_angles(x.size(1), options_.head_size, options_.rotary_base, x, first);
     rotate_in_place(kept.heads.query, angles);
     rotate_in_place(kept.heads.key, angles);
   }
@@ -59,7 +73,7 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
   auto& [keys, values] = decoding.attentions[this];
   const int64_t tokens = heads.key.size(1), read = decoding.position + tokens;
   if (decoding.position == 0) {
-    keys = at::empty({heads.key.size(0), decoding.capacity, head_size()}, heads.key.options());
+    keys = at::empty({heads.key.size(0), decoding.capacity, options_.head_size}, heads.key.options());
     values = at::empty_like(keys);
   }
   keys.narrow(1, decoding.position, tokens).copy_(heads.key);
@@ -73,9 +87,13 @@ at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor
   HeadTensors grad_heads =
       attention_backward(grad_attended, std::exchange(kept.heads, {}), options_.heads, options_.causal);
   if (options_.rotary_base > 0) {
-    const RotaryAngles angles = rotary_angles(grad.size(1), head_size(), options_.rotary_base, grad);
+    const RotaryAngles angles = rotary_angles(grad.size(1), options_.head_size, options_.rotary_base, grad);
     rotate_back_in_place(grad_heads.query, angles);
     rotate_back_in_place(grad_heads.key, angles);
+  }
+  if (options_.norms) {
+    grad_heads.query = query_norm_->backward_input(weights, grad_heads.query, kept.query_norm);
+    grad_heads.key = key_norm_->backward_input(weights, grad_heads.key, kept.key_norm);
   }
   return qkv_.backward_input(weights, merge_heads(grad_heads, options_.heads), kept.qkv);
 }
@@ -83,22 +101,31 @@ at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor
 void Attention::backward_weights(Kept& kept, const GradientSums& gradients) const {
   qkv_.backward_weights(kept.qkv, gradients);
   projection_.backward_weights(kept.projection, gradients);
+  if (!options_.norms) return;
+  query_norm_->backward_weights(kept.query_norm, gradients);
+  key_norm_->backward_weights(kept.key_norm, gradients);
 }
 
 double Attention::cost() const {
   return qkv_.cost() + projection_.cost() +
-         2 * static_cast<double>(options_.width) * static_cast<double>(options_.context);
+         2 * static_cast<double>(options_.heads.query * options_.head_size) * static_cast<double>(options_.context);
 }
 
 double Attention::kept_bytes(const MicrobatchShape& shape) const {
-  const auto size = static_cast<double>(head_size());
+  const auto size = static_cast<double>(options_.head_size);
   const double of_token = static_cast<double>(options_.heads.query + 2 * options_.heads.key_value) * size;
-  return qkv_.kept_bytes(shape) + shape.tokens() * of_token * shape.element_bytes + projection_.kept_bytes(shape);
+  double norms = 0;
+  if (options_.norms) {
+    norms = static_cast<double>(options_.heads.query) * query_norm_->kept_bytes(shape) +
+            static_cast<double>(options_.heads.key_value) * key_norm_->kept_bytes(shape);
+  }
+  return qkv_.kept_bytes(shape) + norms + shape.tokens() * of_token * shape.element_bytes +
+         projection_.kept_bytes(shape);
 }
 
 // Gradients of queries, keys and values by heads, and as the matrix has them; those by what comes out and in.
 double Attention::passing_bytes(const MicrobatchShape& shape) const {
-  const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * head_size());
+  const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * options_.head_size);
   return shape.tokens() * 2 * (heads + static_cast<double>(options_.width)) * shape.element_bytes;
 }
 

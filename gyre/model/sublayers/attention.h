@@ -1,18 +1,24 @@
-// Multi-head self-attention: a fused projection to queries, keys and values, perhaps rotary positions, the attention of
-// every head, and a projection back to the residual stream. Heads of queries may share keys and values.
+// Multi-head self-attention: a fused projection to queries, keys and values, perhaps norms of each head's queries and
+// keys, perhaps rotary positions, the attention of every head, and a projection back to the residual stream. Heads of
+// queries may share keys and values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "gyre/kernels/attention.h"
 #include "gyre/model/sublayers/linear.h"
+#include "gyre/model/sublayers/norm.h"
 
 namespace gyre {
 
 struct AttentionOptions {
   int64_t width = 0;
   AttentionHeads heads;
+  int64_t head_size = 0;   // 0: width / heads.query
+  bool norms = false;      // RMSNorms of queries and keys, each with one weight for all heads
+  double epsilon = 1e-5;   // of those
   double rotary_base = 0;  // of rotary positions; 0: there are none
   int64_t context = 0;     // the longest, for the cost
   bool causal = true;
@@ -26,12 +32,15 @@ class Attention {
   using Options = AttentionOptions;
   struct Kept {
     Linear::Kept qkv;
-    HeadTensors heads;  // with rotary positions: turned by them
+    Norm::Kept query_norm, key_norm;
+    HeadTensors heads;  // as attention reads them: normalised, turned by rotary positions
     Linear::Kept projection;
-    auto members() const { return std::tie(qkv, heads.query, heads.key, heads.value, projection); }
+    auto members() const {
+      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, projection);
+    }
   };
 
-  // Declares NAME.qkv and NAME.projection.
+  // Declares NAME.qkv, NAME.projection and, with norms, NAME.q_norm and NAME.k_norm.
   Attention(ParameterList& parameters, const std::string& name, const AttentionOptions& options);
 
   // x: (batch, context, width). Returns the same shape.
@@ -45,10 +54,10 @@ class Attention {
  private:
   // Of tokens that go on where `decoding` ends: (batch, tokens, width). Their keys and values are added to it.
   at::Tensor attend_from(DecodingState& decoding, const HeadTensors& heads) const;
-  int64_t head_size() const { return options_.width / options_.heads.query; }
 
   AttentionOptions options_;
   Linear qkv_, projection_;
+  std::optional<Norm> query_norm_, key_norm_;
 };
 static_assert(Sublayer<Attention>);
 

@@ -9,6 +9,9 @@
 
 namespace gyre {
 
+// Full name of the table of token embeddings of every family of ours: what a tied output matrix is.
+inline constexpr const char* kTokenTable = "embedding.token.weight";
+
 // The row of every token. Tokens have no gradient.
 class Embedding {
  public:

@@ -13,6 +13,7 @@ ParameterSpec matrix_spec(const std::string& name, const LinearOptions& options)
   spec.decay = true;
   spec.rotate = options.rotate;
   spec.row_blocks = options.row_blocks;
+  spec.tied_to = options.tied_to;
   return spec;
 }
 

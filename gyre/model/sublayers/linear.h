@@ -17,6 +17,7 @@ struct LinearOptions {
   float deviation = kInitialDeviation;   // of the initial weights
   bool rotate = false;                   // see ParameterSpec
   std::vector<int64_t> row_blocks = {};  // see ParameterSpec
+  std::string tied_to = {};              // see ParameterSpec
 };
 
 class Linear {

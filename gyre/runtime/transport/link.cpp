@@ -18,8 +18,9 @@ std::optional<Message> arrived_on(at::Device device, std::optional<Message> mess
 }
 
 std::string to_string(const LinkId& id) {
-  constexpr const char* kKinds[] = {"activation", "gradient", "reduction", "sum",     "version", "norm",
-                                    "norm sum",   "control",  "report",    "command", "answer"};
+  constexpr const char* kKinds[] = {"activation",  "gradient", "reduction", "sum",      "version",
+                                    "tied weight", "tied sum", "norm",      "norm sum", "control",
+                                    "report",      "command",  "answer"};
   return fmt::format("the {} link of {}:{}", kKinds[static_cast<int>(id.kind)], id.pipeline, id.stage);
 }
 

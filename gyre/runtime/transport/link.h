@@ -61,6 +61,8 @@ enum class LinkKind {
   Reduction,   // from (pipeline, stage) to the next in its chain: the gradient of a window
   Sum,         // from (pipeline, stage) to an owner: its shard of the chain's gradient
   Version,     // from an owner to (pipeline, stage): its shard of the stage
+  TiedWeight,  // from a pipeline's first stage to its last: the tied weight of a version
+  TiedSum,     // back: its gradient of a window
   Norm,        // from an owner to whoever sums them: squared norms of a window's gradients
   NormSum,     // back: the norm that gradients are clipped by
   Control,     // to a worker (`stage`) from the conductor
