@@ -17,6 +17,8 @@ constexpr auto kTargets = std::to_array<Target>({
     {"safetensors", safetensors},
     {"manifest", manifest},
     {"shard_index", shard_index},
+    {"config_json", config_json},
+    {"provenance", provenance},
     {"parts_mark", parts_mark},
     {"meta", meta},
     {"token_file", token_file},

@@ -42,6 +42,7 @@ DescribedModel parse_config_json(std::string_view text, const std::string& origi
     config.fail("'tie_word_embeddings' is true, or not said to be false, and gyre has no tied embeddings yet");
   }
   model.family->read(config, model.settings);
+  if (model.settings.mlp_width == 0) config.fail("the size of the MLP is 0");
   check(model.settings, origin);
   return model;
 }

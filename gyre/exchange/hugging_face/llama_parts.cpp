@@ -76,6 +76,7 @@ void read_llama_parts(ConfigFields& config, int64_t usual_key_value_heads, Model
 
   auto& own = settings.own.get<LlamaSettings>();
   own.key_value_heads = config.whole("num_key_value_heads", usual_key_value_heads);
+  if (own.key_value_heads == 0) own.key_value_heads = settings.heads;
   own.rope_theta = read_theta(config);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
 }

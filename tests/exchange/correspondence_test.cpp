@@ -1,0 +1,162 @@
+// Every family's table against the models that gyre builds, and config.json out and in again.
+#include "gyre/exchange/hugging_face/correspondence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "gyre/core/error.h"
+#include "gyre/exchange/hugging_face/config_json.h"
+#include "gyre/exchange/own_tensors.h"
+#include "gyre/model/settings/bert_settings.h"
+#include "gyre/model/settings/llama_settings.h"
+
+namespace gyre {
+namespace {
+
+using testing::HasSubstr;
+
+ModelSettings sizes(const std::string& kind) {
+  ModelSettings settings;
+  settings.kind = kind;
+  settings.layers = 2;
+  settings.width = 24;
+  settings.heads = 6;
+  settings.context = 16;
+  settings.vocabulary = 40;
+  settings.mlp_width = 20;
+  return settings;
+}
+
+ModelSettings llama(bool qkv_bias) {
+  ModelSettings settings = sizes("llama");
+  settings.bias = false;
+  settings.activation = "silu";
+  auto& own = settings.own.get<LlamaSettings>();
+  own.key_value_heads = 2;
+  own.qkv_bias = qkv_bias;
+  return settings;
+}
+
+ModelSettings gpt(bool bias) {
+  ModelSettings settings = sizes("gpt");
+  settings.activation = "gelu-tanh";
+  settings.bias = bias;
+  return settings;
+}
+
+ModelSettings bert(bool sentence_order) {
+  ModelSettings settings = sizes("bert");
+  settings.own.get<BertSettings>().sentence_order = sentence_order;
+  return settings;
+}
+
+std::vector<ModelSettings> all_models() {
+  return {llama(false), llama(true), gpt(true), gpt(false), bert(false), bert(true)};
+}
+
+std::map<std::string, Counterpart> by_name(const ModelSettings& settings) {
+  std::map<std::string, Counterpart> found;
+  for (const Counterpart& one : correspondence(family_of(settings), settings.layers, own_tensors(settings))) {
+    found[one.theirs] = one;
+  }
+  return found;
+}
+
+int64_t elements(const std::vector<int64_t>& shape) {
+  int64_t product = 1;
+  for (const int64_t size : shape) product *= size;
+  return product;
+}
+
+TEST(Correspondence, EveryElementOfOursIsInOneTensorOfTheirs) {
+  for (const ModelSettings& settings : all_models()) {
+    std::map<std::string, int64_t> theirs;
+    for (const auto& [name, one] : by_name(settings)) {
+      if (one.use == TensorPair::Use::Own && !one.ours.empty()) theirs[one.ours] += elements(one.shape);
+    }
+    for (const OwnTensor& tensor : own_tensors(settings)) {
+      EXPECT_EQ(theirs[tensor.name], elements(tensor.shape)) << settings.kind << ": " << tensor.name;
+    }
+  }
+}
+
+TEST(Correspondence, PartsOfAFusedMatrixFollowEachOther) {
+  const auto found = by_name(llama(true));
+  const std::string attention = "model.layers.1.self_attn.";
+  EXPECT_EQ(found.at(attention + "q_proj.weight").first_row, 0);
+  EXPECT_EQ(found.at(attention + "k_proj.weight").first_row, 24);
+  EXPECT_EQ(found.at(attention + "v_proj.weight").first_row, 32);
+  EXPECT_EQ(found.at(attention + "v_proj.weight").shape, (std::vector<int64_t>{8, 24}));
+  EXPECT_EQ(found.at(attention + "v_proj.bias").first_row, 32);
+  EXPECT_EQ(found.at(attention + "v_proj.bias").shape, (std::vector<int64_t>{8}));
+  EXPECT_EQ(found.at("model.layers.1.mlp.up_proj.weight").first_row, 20);
+}
+
+TEST(Correspondence, MatricesOfGpt2AreTransposedAndBiasesThatAreMissingAreZeros) {
+  const auto found = by_name(gpt(false));
+  EXPECT_TRUE(found.at("transformer.h.1.mlp.c_fc.weight").transposed);
+  EXPECT_EQ(found.at("transformer.h.1.mlp.c_fc.weight").shape, (std::vector<int64_t>{24, 20}));
+  EXPECT_FALSE(found.at("transformer.wte.weight").transposed);
+  EXPECT_EQ(found.at("transformer.h.1.mlp.c_fc.bias").ours, "");
+  EXPECT_EQ(found.at("transformer.h.1.mlp.c_fc.bias").shape, (std::vector<int64_t>{20}));
+  EXPECT_EQ(found.at("transformer.h.0.attn.c_attn.bias").shape, (std::vector<int64_t>{72}));
+  EXPECT_EQ(by_name(llama(false)).count("model.layers.0.self_attn.q_proj.bias"), 0U);
+}
+
+TEST(Correspondence, OldAndBareNamesAreUnderstood) {
+  const std::set<std::string> known = {"bert.embeddings.LayerNorm.weight", "cls.predictions.bias"};
+  const Family& family = family_of(bert(false));
+  EXPECT_EQ(canonical_name(family, known, "bert.embeddings.LayerNorm.gamma"), "bert.embeddings.LayerNorm.weight");
+  EXPECT_EQ(canonical_name(family, known, "embeddings.LayerNorm.weight"), "bert.embeddings.LayerNorm.weight");
+  EXPECT_EQ(canonical_name(family, known, "cls.predictions.bias"), "cls.predictions.bias");
+  EXPECT_EQ(canonical_name(family, known, "pooler.bias"), "pooler.bias");
+  EXPECT_TRUE(is_buffer(family, "embeddings.position_ids"));
+  EXPECT_FALSE(is_buffer(family, "embeddings.position_embeddings.weight"));
+}
+
+TEST(ConfigJson, WhatIsWrittenReadsBackTheSame) {
+  for (const ModelSettings& settings : all_models()) {
+    const Family& family = family_of(settings);
+    const std::string text = to_config_json(family, settings, "float32", std::nullopt);
+    const DescribedModel back = parse_config_json(text, "config.json");
+    EXPECT_EQ(back.family, &family);
+    ModelSettings expected = settings;
+    expected.bias = settings.kind != "llama";                                             // GPT-2's are zeros
+    if (settings.kind == "bert") expected.own = ModelSettings().own;  // the tensors' names say it
+    EXPECT_TRUE(back.settings == expected) << text;
+    EXPECT_THAT(text, HasSubstr("\"tie_word_embeddings\": false"));
+  }
+}
+
+TEST(ConfigJson, WhatAModelCameWithStays) {
+  const std::string earlier =
+      R"({"model_type": "llama", "eos_token_id": 7, "hidden_size": 1, "transformers_version": "4", "dtype": "float16"})";
+  const ModelSettings settings = llama(false);
+  const auto json = nlohmann::json::parse(to_config_json(family_of(settings), settings, "bfloat16", earlier));
+  EXPECT_EQ(json.at("eos_token_id"), 7);
+  EXPECT_EQ(json.at("hidden_size"), 24);
+  EXPECT_EQ(json.at("torch_dtype"), "bfloat16");
+  EXPECT_FALSE(json.contains("transformers_version"));
+  EXPECT_FALSE(json.contains("dtype"));
+}
+
+TEST(ConfigJson, RotaryPositionsOfNewerConfigurationsAreRead) {
+  const ModelSettings settings = llama(false);
+  auto json = nlohmann::json::parse(to_config_json(family_of(settings), settings, "float32", std::nullopt));
+  json.erase("rope_theta");
+  json["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 777.0}};
+  const DescribedModel model = parse_config_json(json.dump(), "x");
+  EXPECT_EQ(model.settings.own.of_kind("llama").get<LlamaSettings>().rope_theta, 777.0);
+}
+
+TEST(Families, AModelThatTheyLackIsRefused) {
+  ModelSettings settings = bert(false);
+  settings.own.get<BertSettings>().norm = "pre";
+  EXPECT_THROW(family_of(settings), InputError);
+}
+
+}  // namespace
+}  // namespace gyre

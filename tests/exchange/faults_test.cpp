@@ -1,0 +1,129 @@
+// Import and export whose n-th call to the file system goes wrong: what they make is whole, or not there.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/checkpoint/safetensors.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/exchange/export_model.h"
+#include "gyre/exchange/hugging_face/config_json.h"
+#include "gyre/exchange/hugging_face/correspondence.h"
+#include "gyre/exchange/import_model.h"
+#include "gyre/exchange/own_tensors.h"
+#include "gyre/model/settings/llama_settings.h"
+#include "gyre/train/run_directory.h"
+#include "support/faulty_files.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ExchangeFaults : public testing::Test {
+ protected:
+  // A model of transformers.
+  void SetUp() override {
+    ModelSettings settings;
+    settings.kind = "llama";
+    settings.layers = 1;
+    settings.width = settings.mlp_width = 8;
+    settings.heads = 2;
+    settings.context = 8;
+    settings.vocabulary = 12;
+    settings.bias = false;
+    settings.activation = "silu";
+    fs::create_directories(place_ / "model");
+    const Family& family = family_of(settings);
+    NamedTensors tensors;
+    for (const Counterpart& one : correspondence(family, settings.layers, own_tensors(settings))) {
+      tensors[one.theirs] = at::randn(one.shape);
+    }
+    write_safetensors(place_ / "model" / "model.safetensors", tensors);
+    write_file_atomic(place_ / "model" / "config.json", to_config_json(family, settings, "float32", std::nullopt));
+    write_file_atomic(place_ / "model" / "vocab.json", "{}");
+  }
+
+  // `make` builds `out` through files that fail; `check` looks at one that is there.
+  void walk(const fs::path& out, const std::function<void(FileSystem&)>& make, const std::function<void()>& check) {
+    FaultyFiles sound;
+    make(sound);
+    check();
+    ASSERT_GT(sound.calls(), 20);
+    for (const Fault fault : kAllFaults) {
+      for (int64_t at = 0; at < sound.calls(); ++at) {
+        fs::remove_all(out);
+        bool failed = false;
+        {
+          FaultyFiles files(at, fault);
+          try {
+            make(files);
+          } catch (const Error&) {
+            failed = true;
+          }
+        }
+        if (fs::exists(out)) {
+          check();
+        } else {
+          EXPECT_TRUE(failed) << to_string(fault) << " at " << at;
+        }
+        // What was left is in nobody's way.
+        fs::remove_all(out);
+        make(system_files());
+        check();
+        if (HasFailure()) FAIL() << to_string(fault) << " at call " << at;
+      }
+    }
+  }
+
+  const testing_support::TemporaryDirectory place_;
+};
+
+TEST_F(ExchangeFaults, AnImportIsWholeOrNotThere) {
+  const fs::path out = place_ / "run";
+  walk(
+      out, [&](FileSystem& files) { import_model({.from = place_ / "model", .out = out, .context = 0, .files = &files}); },
+      [&] {
+        const RunDirectory run(out);
+        EXPECT_EQ(run.load_config().model.width, 8);
+        EXPECT_EQ(load_checkpoint(run.checkpoints(), 0).weights.size(), 9U);
+        EXPECT_TRUE(fs::exists(run.hugging_face() / "vocab.json"));
+        EXPECT_TRUE(fs::exists(out / "train.toml"));
+      });
+}
+
+TEST_F(ExchangeFaults, AnExportIsWholeOrNotThere) {
+  import_model({.from = place_ / "model", .out = place_ / "run"});
+  const fs::path out = place_ / "again";
+  walk(
+      out,
+      [&](FileSystem& files) {
+        ExportOptions options;
+        options.run = place_ / "run";
+        options.out = out;
+        options.shard_bytes = 600;
+        options.files = &files;
+        export_model(options);
+      },
+      [&] {
+        const NamedTensors theirs = read_safetensors(place_ / "model" / "model.safetensors");
+        size_t found = 0;
+        for (const auto& entry : fs::directory_iterator(out)) {
+          if (entry.path().extension() != ".safetensors") continue;
+          for (const auto& [name, tensor] : read_safetensors(entry.path())) {
+            EXPECT_TRUE(theirs.at(name).equal(tensor)) << name;
+            ++found;
+          }
+        }
+        EXPECT_EQ(found, theirs.size());
+        EXPECT_TRUE(fs::exists(out / "model.safetensors.index.json"));
+        EXPECT_TRUE(fs::exists(out / "config.json"));
+        EXPECT_EQ(read_file(out / "vocab.json"), "{}");
+      });
+}
+
+}  // namespace
+}  // namespace gyre

@@ -1,0 +1,12 @@
+// What a run remembers of the tensors that were imported.
+#include "fuzz/targets.h"
+#include "gyre/exchange/hugging_face/provenance.h"
+
+namespace gyre::fuzz {
+
+void provenance(std::string_view input) {
+  const auto known = accepted([&] { return parse_provenance(input); });
+  if (known) require(parse_provenance(to_text(*known)) == *known, "types come back the same");
+}
+
+}  // namespace gyre::fuzz
