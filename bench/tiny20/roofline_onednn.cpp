@@ -177,13 +177,12 @@ class OneDnnRoofline final : public Roofline {
   OneDnnRoofline(const Shape& shape, int64_t parameters) : shape_(shape), engine_(dnnl::engine::kind::cpu, 0) {
     use_threads(1);
     dnnl::stream stream(engine_);
-    const int64_t w = shape.width;
     std::vector<std::pair<std::vector<Make>, int64_t>> all;  // and how often
-    for (const auto& [in, out] : {std::pair{w, 3 * w}, {w, w}, {w, 4 * w}, {4 * w, w}}) {
+    for (const auto& [in, out] : shape.matrices()) {
       all.emplace_back(linear_products(shape.rows(), in, out, engine_, stream), shape.layers);
     }
     all.emplace_back(attention_products(shape, engine_, stream), shape.layers);
-    all.emplace_back(linear_products(shape.rows(), w, shape.vocabulary, engine_, stream), 1);
+    all.emplace_back(linear_products(shape.rows(), shape.width, shape.vocabulary, engine_, stream), 1);
     for (int worker = 0; worker < shape.workers; ++worker) {
       Share& share = shares_.emplace_back();
       for (const auto& [products, times] : all) {

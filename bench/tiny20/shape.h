@@ -2,13 +2,37 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gyre/model/llama.h"
 
 namespace gyre::bench {
 
 struct Shape {
   int64_t layers = 8, width = 384, heads = 6, context = 256, vocabulary = 8192, microbatch = 4;
   int workers = 2;                                       // and stages
+  bool llama = false;                                    // instead of a GPT
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
+
+  ModelSettings model() const {
+    ModelSettings model;
+    model.layers = layers;
+    model.width = width;
+    model.heads = heads;
+    model.context = context;
+    model.vocabulary = vocabulary;
+    if (!llama) return model;
+    model.kind = "llama";
+    model.activation = "silu";
+    model.bias = false;
+    return model;
+  }
+  // In and out of a block's matrices.
+  std::vector<std::pair<int64_t, int64_t>> matrices() const {
+    const int64_t hidden = llama ? llama_mlp_width(model()) : 4 * width;
+    return {{width, 3 * width}, {width, width}, {width, llama ? 2 * hidden : hidden}, {hidden, width}};
+  }
 };
 
 }  // namespace gyre::bench

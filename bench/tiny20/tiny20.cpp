@@ -1,6 +1,6 @@
 // How near gyre comes to what the machine could do, and how much faster it is than a plain PyTorch loop: a GPT of 20.6M
 // parameters, trained by AdamW and by basis rotation at 1,024 and 4,096 tokens an update.
-//   tiny20 [--rounds N] [--microbatches N] [--width W --layers L --heads H --context C] [--stages S]
+//   tiny20 [--rounds N] [--microbatches N] [--llama] [--width W --layers L --heads H --context C] [--stages S]
 // In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
 // oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose
 // mean it is compared with, by the clock and by the processor's time, which other programs on the machine take less
@@ -37,13 +37,7 @@ struct Arm {
 const std::vector<Arm> kArms = {{"adamw", 1}, {"adamw", 4}, {"basis-rotation", 1}, {"basis-rotation", 4}};
 
 Layers layers_of(const Shape& shape) {
-  ModelSettings gpt;
-  gpt.layers = shape.layers;
-  gpt.width = shape.width;
-  gpt.heads = shape.heads;
-  gpt.context = shape.context;
-  gpt.vocabulary = shape.vocabulary;
-  return build_gpt(gpt);
+  return shape.llama ? build_llama({shape.model(), {}}) : build_gpt(shape.model());
 }
 
 // One run that goes on from measurement to measurement.
@@ -160,7 +154,8 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   for (const Arm& arm : arms) {
     Peer process({"/proc/self/exe", "--memory-of", name_of(arm, s), "--layers", std::to_string(s.layers), "--width",
                   std::to_string(s.width), "--heads", std::to_string(s.heads), "--context", std::to_string(s.context),
-                  "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers)},
+                  "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers),
+                  s.llama ? "--llama" : "--no-llama"},
                  {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
@@ -192,8 +187,8 @@ void measure(const Shape& shape, const Flags& flags) {
              static_cast<double>(parameters) / 1e6, shape.width, shape.workers, flags.microbatches, shape.rows());
   const auto roofline = make_roofline(shape, parameters);
   if (!roofline) fmt::print("no roofline: built without oneDNN\n");
-  const auto pytorch = flags.pytorch ? PyTorch::start(shape, flags.python) : nullptr;
-  if (flags.pytorch && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
+  const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python) : nullptr;
+  if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
   for (const auto& training : trainings) training->run(4 * training->arm().accumulate);  // warm
 
   std::vector<std::vector<double>> tokens(arms.size()), of_roofline(arms.size()), of_processor(arms.size()),
@@ -276,6 +271,7 @@ int main(int argc, char** argv) {
   app.add_option("--context", shape.context);
   app.add_option("--vocabulary", shape.vocabulary);
   app.add_option("--stages", shape.workers);
+  app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--rotation,!--no-rotation", flags.rotation);
