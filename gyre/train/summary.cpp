@@ -57,6 +57,13 @@ std::string table_of(const std::vector<StageRow>& rows) {
   return text;
 }
 
+// Nothing where the stage reads no weight of another.
+std::string tied_line(const Stage& last, const std::vector<StageRow>& rows) {
+  if (!last.tied() || rows.size() == 1) return "";
+  return line("tied", fmt::format("stage {} reads {} of stage 0, with that stage's delay of {}", rows.size() - 1,
+                                  last.tied()->spec.name, rows.front().delay));
+}
+
 std::string outline_of(const std::vector<StageRow>& rows, const std::vector<LayerRange>& ranges) {
   const auto by_size = [](LayerRange a, LayerRange b) { return a.end - a.begin < b.end - b.begin; };
   const auto [thin, thick] = std::minmax_element(ranges.begin(), ranges.end(), by_size);
@@ -138,6 +145,8 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text += schedule_line(config, schedule);
   text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);
+  const LayerRange last = ranges.back();
+  text += tied_line(Stage(Layers(layers.begin() + last.begin, layers.begin() + last.end), last.begin), rows);
   text.pop_back();
   return text;
 }

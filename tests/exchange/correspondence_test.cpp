@@ -124,7 +124,7 @@ TEST(ConfigJson, WhatIsWrittenReadsBackTheSame) {
     const DescribedModel back = parse_config_json(text, "config.json");
     EXPECT_EQ(back.family, &family);
     ModelSettings expected = settings;
-    expected.bias = settings.kind != "llama";                                             // GPT-2's are zeros
+    expected.bias = settings.kind != "llama";                         // GPT-2's are zeros
     if (settings.kind == "bert") expected.own = ModelSettings().own;  // the tensors' names say it
     EXPECT_TRUE(back.settings == expected) << text;
     EXPECT_THAT(text, HasSubstr("\"tie_word_embeddings\": false"));

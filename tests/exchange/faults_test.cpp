@@ -85,7 +85,8 @@ class ExchangeFaults : public testing::Test {
 TEST_F(ExchangeFaults, AnImportIsWholeOrNotThere) {
   const fs::path out = place_ / "run";
   walk(
-      out, [&](FileSystem& files) { import_model({.from = place_ / "model", .out = out, .context = 0, .files = &files}); },
+      out,
+      [&](FileSystem& files) { import_model({.from = place_ / "model", .out = out, .context = 0, .files = &files}); },
       [&] {
         const RunDirectory run(out);
         EXPECT_EQ(run.load_config().model.width, 8);

@@ -1,6 +1,6 @@
 // config.json of models of transformers: what is accepted is a model that gyre has, and is written back the same.
-#include "fuzz/targets.h"
 #include "gyre/exchange/hugging_face/config_json.h"
+#include "fuzz/targets.h"
 
 namespace gyre::fuzz {
 

@@ -1,6 +1,6 @@
 // What a run remembers of the tensors that were imported.
-#include "fuzz/targets.h"
 #include "gyre/exchange/hugging_face/provenance.h"
+#include "fuzz/targets.h"
 
 namespace gyre::fuzz {
 
