@@ -154,6 +154,18 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
                                rotary ? "; give no more" : ", which are learned: leave it out"));
 }
 
+TokenNumbers special_tokens(const fs::path& from) {
+  const fs::path json = from / "tokenizer.json", words = from / "vocab.txt";
+  if (is_there(json)) {
+    try {
+      return parse_added_tokens(read_file(json));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", json.string(), error.what()));
+    }
+  }
+  return is_there(words) ? parse_bracketed_tokens(read_file(words)) : TokenNumbers{};
+}
+
 // A tokenizer that gyre lacks keeps nobody from the model: its files go along.
 void bring_tokenizer(const ImportOptions& options, const RunDirectory& run, ImportResult& result) {
   const auto has = [&](const char* name) { return is_there(options.from / name); };
@@ -204,6 +216,7 @@ ImportResult import_model(const ImportOptions& options) {
     for (const TensorEntry& tensor : file.tensors) names.insert(tensor.name);
   }
   if (family.read_names != nullptr) family.read_names(names, settings);
+  if (family.read_tokens != nullptr) family.read_tokens(special_tokens(options.from), settings);
   const std::vector<OwnTensor> own = own_tensors(settings);
   const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
   const Plan plan(family, tensor_files, counterparts);

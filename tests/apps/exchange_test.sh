@@ -100,6 +100,8 @@ refused "config.json makes it 64 x 32" 'sed -i "s/\"vocab_size\": 256/\"vocab_si
 refused "makes a model that gyre does not have: [model] heads" \
   'sed -i "s/\"num_attention_heads\": 4/\"num_attention_heads\": 5/;/head_dim/d" config.json'
 refused "lacks 'model.layers.4" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 5/" config.json'
+refused "is another matrix than what it is tied to" \
+  'sed -i "s/\"tie_word_embeddings\": false/\"tie_word_embeddings\": true/" config.json'
 refused "is no tensor of a llama" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 3/" config.json'
 refused "neither model.safetensors nor" 'rm model.safetensors'
 refused "pytorch_model.bin is not read" 'rm model.safetensors; echo >pytorch_model.bin'

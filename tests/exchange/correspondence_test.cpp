@@ -40,6 +40,19 @@ ModelSettings llama(bool qkv_bias) {
   return settings;
 }
 
+ModelSettings qwen3() {
+  ModelSettings settings = llama(false);
+  auto& own = settings.own.get<LlamaSettings>();
+  own.qk_norm = true;
+  own.head_size = 10;
+  return settings;
+}
+
+ModelSettings tied(ModelSettings settings) {
+  settings.tie = true;
+  return settings;
+}
+
 ModelSettings gpt(bool bias) {
   ModelSettings settings = sizes("gpt");
   settings.activation = "gelu-tanh";
@@ -54,7 +67,8 @@ ModelSettings bert(bool sentence_order) {
 }
 
 std::vector<ModelSettings> all_models() {
-  return {llama(false), llama(true), gpt(true), gpt(false), bert(false), bert(true)};
+  return {llama(false), llama(true),       qwen3(),          gpt(true),        gpt(false),   bert(false),
+          bert(true),   tied(llama(true)), tied(gpt(false)), tied(bert(true)), tied(qwen3())};
 }
 
 std::map<std::string, Counterpart> by_name(const ModelSettings& settings) {
@@ -106,6 +120,16 @@ TEST(Correspondence, MatricesOfGpt2AreTransposedAndBiasesThatAreMissingAreZeros)
   EXPECT_EQ(by_name(llama(false)).count("model.layers.0.self_attn.q_proj.bias"), 0U);
 }
 
+TEST(Correspondence, TheHeadOfATiedModelIsItsEmbedding) {
+  const auto head = by_name(tied(llama(false))).at("lm_head.weight");
+  EXPECT_EQ(head.ours, "embedding.token.weight");
+  EXPECT_EQ(head.use, TensorPair::Use::ReadCopy);
+  EXPECT_EQ(by_name(llama(false)).at("lm_head.weight").ours, "head.output.weight");
+  const auto found = by_name(tied(bert(false)));
+  EXPECT_EQ(found.at("cls.predictions.decoder.bias").use, TensorPair::Use::Copy);
+  EXPECT_EQ(found.at("cls.predictions.decoder.weight").use, TensorPair::Use::ReadCopy);
+}
+
 TEST(Correspondence, OldAndBareNamesAreUnderstood) {
   const std::set<std::string> known = {"bert.embeddings.LayerNorm.weight", "cls.predictions.bias"};
   const Family& family = family_of(bert(false));
@@ -127,7 +151,7 @@ TEST(ConfigJson, WhatIsWrittenReadsBackTheSame) {
     expected.bias = settings.kind != "llama";                         // GPT-2's are zeros
     if (settings.kind == "bert") expected.own = ModelSettings().own;  // the tensors' names say it
     EXPECT_TRUE(back.settings == expected) << text;
-    EXPECT_THAT(text, HasSubstr("\"tie_word_embeddings\": false"));
+    EXPECT_THAT(text, HasSubstr(settings.tie ? "\"tie_word_embeddings\": true" : "\"tie_word_embeddings\": false"));
   }
 }
 
@@ -156,6 +180,12 @@ TEST(Families, AModelThatTheyLackIsRefused) {
   ModelSettings settings = bert(false);
   settings.own.get<BertSettings>().norm = "pre";
   EXPECT_THROW(family_of(settings), InputError);
+  settings = qwen3();
+  settings.own.get<LlamaSettings>().qkv_bias = true;
+  EXPECT_THROW(family_of(settings), InputError);
+  EXPECT_EQ(family_of(qwen3()).model_type, "qwen3");
+  EXPECT_EQ(family_of(llama(true)).model_type, "qwen2");
+  EXPECT_EQ(family_of(llama(false)).model_type, "llama");
 }
 
 }  // namespace

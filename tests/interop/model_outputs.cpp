@@ -22,6 +22,7 @@ void write_outputs(const std::string& run, const std::string& out, int64_t greed
   const Stage stage(build_layers(model.config), 0);
   std::vector<at::Tensor> weights;
   for (const ParameterSpec& spec : stage.parameters()) weights.push_back(model.checkpoint.weights.at(spec.name));
+  weights = stage.all_of(weights);
 
   const at::Tensor input = at::tensor(std::vector<int64_t>(tokens.begin(), tokens.end())).unsqueeze(0);
   LayerContext context;

@@ -10,26 +10,37 @@ import torch
 import transformers
 
 from gyre_programs import gyre, gyre_json, outputs, refusal
+from qwen3 import Qwen3
 
 VOCABULARY, CONTEXT = 256, 64
 SIZES = dict(vocab_size=VOCABULARY, num_hidden_layers=3, hidden_size=48, num_attention_heads=6)
 LLAMA = dict(SIZES, num_key_value_heads=2, intermediate_size=80, max_position_embeddings=CONTEXT, rope_theta=500.0)
 
-# Configurations of every family, by name.
+QWEN3 = dict(LLAMA, head_dim=10)
+BERT = dict(SIZES, intermediate_size=80, max_position_embeddings=CONTEXT)
+GPT2 = dict(vocab_size=VOCABULARY, n_layer=3, n_embd=48, n_head=4, n_positions=CONTEXT)
+
+# Configurations of every family, by name. The embeddings of GPT-2 and BERT are tied unless they say otherwise.
 MODELS = {
+    "gpt2 tied": (transformers.GPT2LMHeadModel, transformers.GPT2Config(**GPT2)),
+    "llama tied": (transformers.LlamaForCausalLM, transformers.LlamaConfig(**LLAMA, tie_word_embeddings=True)),
+    "qwen2 tied": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**LLAMA, tie_word_embeddings=True)),
+    "qwen3": (Qwen3, transformers.LlamaConfig(**QWEN3)),
+    "qwen3 tied": (Qwen3, transformers.LlamaConfig(**QWEN3, tie_word_embeddings=True)),
+    "bert tied": (transformers.BertForMaskedLM, transformers.BertConfig(**BERT)),
     "gpt2": (
         transformers.GPT2LMHeadModel,
-        transformers.GPT2Config(vocab_size=VOCABULARY, n_layer=3, n_embd=48, n_head=4, n_positions=CONTEXT, tie_word_embeddings=False),
+        transformers.GPT2Config(**GPT2, tie_word_embeddings=False),
     ),
     "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig(**LLAMA, rms_norm_eps=1e-5)),
     "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**LLAMA)),
     "bert": (
         transformers.BertForMaskedLM,
-        transformers.BertConfig(**SIZES, intermediate_size=80, max_position_embeddings=CONTEXT, tie_word_embeddings=False),
+        transformers.BertConfig(**BERT, tie_word_embeddings=False),
     ),
     "bert with two heads": (
         transformers.BertForPreTraining,
-        transformers.BertConfig(**SIZES, intermediate_size=80, max_position_embeddings=CONTEXT, hidden_act="gelu_new", tie_word_embeddings=False),
+        transformers.BertConfig(**BERT, hidden_act="gelu_new", tie_word_embeddings=False),
     ),
 }
 DECODERS = [name for name in MODELS if not name.startswith("bert")]
@@ -47,7 +58,7 @@ def random_model(name):
 
 
 def auto_class(name):
-    return type(random_model(name)) if name.startswith("bert") else transformers.AutoModelForCausalLM
+    return MODELS[name][0] if name.startswith(("bert", "qwen3")) else transformers.AutoModelForCausalLM
 
 
 def load(directory, kind=transformers.AutoModelForCausalLM):
@@ -126,8 +137,17 @@ def test_export_gives_an_imported_models_bytes_back(name, dtype, tmp_path):
     for key, value in load(tmp_path / "theirs", auto_class(name)).state_dict().items():
         assert again.state_dict()[key].equal(value), key
     config = json.loads((tmp_path / "ours/config.json").read_text())
-    assert config["tie_word_embeddings"] is False
+    assert config["tie_word_embeddings"] is name.endswith("tied")
     assert config["torch_dtype"] == str(dtype).removeprefix("torch.")
+
+
+def test_a_tied_head_that_is_another_matrix_is_refused(tmp_path):
+    """transformers would take the embedding and say nothing."""
+    random_model("llama").save_pretrained(tmp_path / "theirs")
+    path = tmp_path / "theirs/config.json"
+    path.write_text(path.read_text().replace('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
+    assert "'lm_head.weight' is another matrix" in refusal("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_shards_are_read_and_written(tmp_path):
@@ -201,7 +221,12 @@ TRAINED = {
     "gpt without biases": ("gpt", "bias = false"),
     "llama": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2'),
     "qwen2": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2\nqkv_bias = true'),
+    "gpt tied": ("gpt", "tie = true"),
+    "llama tied": ("llama", 'bias = false\nactivation = "silu"\ntie = true'),
+    "qwen3": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2\nqk_norm = true\nhead_size = 10'),
+    "padded": ("llama", 'bias = false\nactivation = "silu"\nvocabulary = 300'),
     "bert": ("bert", ""),
+    "bert tied": ("bert", "tie = true"),
 }
 
 
@@ -230,11 +255,11 @@ def validation_tokens(tokens):
     return torch.stack([ids[i * CONTEXT : (i + 1) * CONTEXT + 1] for i in range(sequences)])
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if name != "bert"])
+@pytest.mark.parametrize("name", [name for name in TRAINED if not name.startswith("bert")])
 def test_a_trained_model_is_the_same_in_transformers(name, tokens, tmp_path):
     train(name, tokens, tmp_path, tmp_path / "run")
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
-    model = load(tmp_path / "ours")
+    model = load(tmp_path / "ours", Qwen3 if name == "qwen3" else transformers.AutoModelForCausalLM)
 
     ids = some_tokens(CONTEXT)
     logits, _ = outputs(tmp_path / "run", ids, tmp_path)
@@ -250,12 +275,13 @@ def test_a_trained_model_is_the_same_in_transformers(name, tokens, tmp_path):
     assert len(sequences) * CONTEXT == evaluated["tokens"] and len(sequences) >= microbatch
     with torch.no_grad():
         logits = model(input_ids=sequences[:, :-1]).logits
-    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY).double(), sequences[:, 1:].reshape(-1))
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), sequences[:, 1:].reshape(-1))
     assert math.isclose(loss, evaluated["val_loss"], abs_tol=1e-5)
 
 
-def test_a_trained_bert_is_the_same_in_transformers(tokens, tmp_path):
-    train("bert", tokens, tmp_path, tmp_path / "run")
+@pytest.mark.parametrize("name", ["bert", "bert tied"])
+def test_a_trained_bert_is_the_same_in_transformers(name, tokens, tmp_path):
+    train(name, tokens, tmp_path, tmp_path / "run")
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
     model = load(tmp_path / "ours", transformers.BertForMaskedLM)
     ids = some_tokens(CONTEXT)

@@ -38,9 +38,7 @@ DescribedModel parse_config_json(std::string_view text, const std::string& origi
   config.only("quantization_config", nullptr);
   model.settings.kind = model.family->kind;
   model.settings.vocabulary = config.whole("vocab_size");
-  if (config.flag("tie_word_embeddings", model.family->tied_unless_said)) {
-    config.fail("'tie_word_embeddings' is true, or not said to be false, and gyre has no tied embeddings yet");
-  }
+  model.settings.tie = config.flag("tie_word_embeddings", model.family->tied_unless_said);
   model.family->read(config, model.settings);
   if (model.settings.mlp_width == 0) config.fail("the size of the MLP is 0");
   check(model.settings, origin);
@@ -53,7 +51,7 @@ std::string to_config_json(const Family& family, const ModelSettings& settings, 
   if (!config.contains("architectures")) config["architectures"] = {family.architectures.front()};
   config["model_type"] = family.model_type;
   family.write(settings, config);
-  config["tie_word_embeddings"] = false;
+  config["tie_word_embeddings"] = settings.tie;
   config["torch_dtype"] = dtype;
   return config.dump(2) + "\n";
 }

@@ -10,7 +10,7 @@
 namespace gyre {
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {bert_family(), gpt2_family(), llama_family(), qwen2_family()};
+  static const std::vector<Family> all = {bert_family(), gpt2_family(), llama_family(), qwen2_family(), qwen3_family()};
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gyre/exchange/hugging_face/config_fields.h"
+#include "gyre/exchange/hugging_face/special_tokens.h"
 #include "gyre/model/settings/model_settings.h"
 
 namespace gyre {
@@ -46,6 +47,8 @@ struct Family {
   void (*read)(ConfigFields& config, ModelSettings& settings);
   // What the names of the tensors say besides. Null: nothing.
   void (*read_names)(const std::set<std::string>& names, ModelSettings& settings);
+  // What the numbers of its tokenizer's special tokens say. Null: nothing.
+  void (*read_tokens)(const TokenNumbers& numbers, ModelSettings& settings);
   // Why a model of this kind is none of the family; empty: it is one.
   std::string (*misfit)(const ModelSettings& settings);
   // Of settings whose sizes are all known: no mlp_width of 0.
@@ -56,6 +59,7 @@ Family bert_family();   // bert.cpp
 Family gpt2_family();   // gpt2.cpp
 Family llama_family();  // llama.cpp
 Family qwen2_family();  // qwen2.cpp
+Family qwen3_family();  // qwen3.cpp
 const std::vector<Family>& families();
 
 // The family that a config.json is of. InputError names what it is of else.

@@ -80,6 +80,7 @@ Family gpt2_family() {
           .buffers = {".attn.bias", ".attn.masked_bias"},
           .read = read,
           .read_names = nullptr,
+          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

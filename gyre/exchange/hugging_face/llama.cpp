@@ -6,15 +6,14 @@ namespace gyre {
 namespace {
 
 void read(ConfigFields& config, ModelSettings& settings) {
-  read_llama_parts(config, 0, settings);
+  read_llama_parts(config, {}, settings);
   config.only("attention_bias", false);
 }
 
 std::string misfit(const ModelSettings& settings) {
-  if (settings.own.of_kind("llama").get<LlamaSettings>().qkv_bias) {
-    return "a Llama has no biases of queries, keys and values";
-  }
-  return "";
+  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
+  if (own.qkv_bias) return "a Llama has no biases of queries, keys and values";
+  return own.qk_norm ? "a Llama has no norms of queries and keys" : "";
 }
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
@@ -35,6 +34,7 @@ Family llama_family() {
           .buffers = {".rotary_emb.inv_freq"},
           .read = read,
           .read_names = nullptr,
+          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

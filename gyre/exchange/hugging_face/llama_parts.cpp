@@ -60,7 +60,7 @@ std::vector<TensorPair> llama_tensors() {
   };
 }
 
-void read_llama_parts(ConfigFields& config, int64_t usual_key_value_heads, ModelSettings& settings) {
+void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettings& settings) {
   settings.layers = config.whole("num_hidden_layers");
   settings.width = config.whole("hidden_size");
   settings.heads = config.whole("num_attention_heads");
@@ -69,14 +69,15 @@ void read_llama_parts(ConfigFields& config, int64_t usual_key_value_heads, Model
   settings.activation = "silu";
   settings.bias = false;
   config.only("hidden_act", "silu");
-  if (settings.heads > 0) config.only("head_dim", settings.width / settings.heads);
   config.only("mlp_bias", false);
   config.only("use_sliding_window", false);
   refuse_windows(config);
 
   auto& own = settings.own.get<LlamaSettings>();
-  own.key_value_heads = config.whole("num_key_value_heads", usual_key_value_heads);
+  own.key_value_heads = config.whole("num_key_value_heads", usual.key_value_heads);
   if (own.key_value_heads == 0) own.key_value_heads = settings.heads;
+  own.head_size = config.whole("head_dim", usual.head_size);
+  if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // what it is if nobody says
   own.rope_theta = read_theta(config);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
 }
@@ -88,7 +89,7 @@ void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& co
   config["hidden_size"] = settings.width;
   config["num_attention_heads"] = settings.heads;
   config["num_key_value_heads"] = key_value_heads(own, settings.heads);
-  config["head_dim"] = settings.width / settings.heads;
+  config["head_dim"] = head_size(own, settings.width, settings.heads);
   config["max_position_embeddings"] = settings.context;
   config["intermediate_size"] = settings.mlp_width;
   config["hidden_act"] = "silu";

@@ -10,9 +10,13 @@ namespace gyre {
 
 // Those of all of them: a model has what its options give it.
 std::vector<TensorPair> llama_tensors();
-// The sizes, the rotary positions and the norms; kind = "llama". `usual_key_value_heads`: what their class takes where
-// nothing is said; 0: as many as heads.
-void read_llama_parts(ConfigFields& config, int64_t usual_key_value_heads, ModelSettings& settings);
+// What their class takes where config.json says nothing.
+struct UsualHeads {
+  int64_t key_value_heads = 0;  // 0: as many as heads
+  int64_t head_size = 0;        // 0: width / heads
+};
+// The sizes, the rotary positions and the norms; kind = "llama".
+void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettings& settings);
 void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& config);
 
 }  // namespace gyre

@@ -5,18 +5,20 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kUsualKeyValueHeads = 32;
-
 void read(ConfigFields& config, ModelSettings& settings) {
-  read_llama_parts(config, kUsualKeyValueHeads, settings);
+  read_llama_parts(config, {.key_value_heads = 32}, settings);
+  if (settings.own.get<LlamaSettings>().head_size != 0)
+    config.fail("'head_dim' is not hidden_size / heads, as of a Qwen2");
   settings.own.get<LlamaSettings>().qkv_bias = true;
 }
 
 std::string misfit(const ModelSettings& settings) {
-  if (!settings.own.of_kind("llama").get<LlamaSettings>().qkv_bias) {
-    return "a Qwen2 has biases of queries, keys and values";
-  }
-  return "";
+  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
+  if (!own.qkv_bias) return "a Qwen2 has biases of queries, keys and values";
+  if (own.qk_norm) return "a Qwen2 has no norms of queries and keys";
+  return head_size(own, settings.width, settings.heads) * settings.heads == settings.width
+             ? ""
+             : "a Qwen2's heads are as wide together as the model";
 }
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
@@ -37,6 +39,7 @@ Family qwen2_family() {
           .buffers = {".rotary_emb.inv_freq"},
           .read = read,
           .read_names = nullptr,
+          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

@@ -1,0 +1,38 @@
+#include "gyre/exchange/hugging_face/special_tokens.h"
+
+#include <algorithm>
+
+#include "gyre/core/error.h"
+#include "gyre/core/json_fields.h"
+
+namespace gyre {
+
+TokenNumbers parse_added_tokens(std::string_view tokenizer_json) {
+  const auto json = parse_json(tokenizer_json);
+  if (!json) throw InputError("is not JSON");
+  JsonFields fields(*json, "its content");
+  const nlohmann::json* const added = fields.find("added_tokens");
+  TokenNumbers numbers;
+  if (added == nullptr) return numbers;
+  if (!added->is_array()) fields.fail("'added_tokens' must be a list");
+  for (const nlohmann::json& token : *added) {
+    JsonFields one(token, "a token of 'added_tokens'");
+    numbers[one.need<std::string>("content")] = one.need<int64_t>("id");
+  }
+  return numbers;
+}
+
+TokenNumbers parse_bracketed_tokens(std::string_view vocabulary) {
+  TokenNumbers numbers;
+  int64_t number = 0;
+  for (size_t begin = 0; begin < vocabulary.size(); ++number) {
+    const size_t end = std::min(vocabulary.find('\n', begin), vocabulary.size());
+    std::string_view token = vocabulary.substr(begin, end - begin);
+    if (token.ends_with('\r')) token.remove_suffix(1);
+    if (token.starts_with('[') && token.ends_with(']')) numbers.emplace(token, number);
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+}  // namespace gyre
