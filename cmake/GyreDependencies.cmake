@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd. Optional: sentencepiece, oneDNN.
+# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc. Optional: sentencepiece, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -12,6 +12,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
 find_package(Torch REQUIRED)
 

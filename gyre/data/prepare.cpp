@@ -213,7 +213,7 @@ TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
   for (const auto& input : texts.inputs()) {
     texts.read(*input, "sampling", [&](const TextChunk& chunk) {
       sampler.begin_chunk(chunk.text.size());
-      for_each_part(chunk, input->layout(), [&](std::string_view text, bool) { sampler.add(text); });
+      for_each_part(chunk, input->layout(), [&](const TextPart& part) { sampler.add(part.text); });
     });
   }
   model.content = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
@@ -233,10 +233,12 @@ struct EncodedChunk {
 
 EncodedChunk encode(const TextChunk& chunk, const TextLayout& layout, const Tokenizer& tokenizer) {
   EncodedChunk encoded;
-  for_each_part(chunk, layout, [&](std::string_view text, bool ends_document) {
+  for_each_part(chunk, layout, [&](const TextPart& part) {
     const size_t before = encoded.tokens.size();
-    tokenizer.encode(text, encoded.tokens);
-    encoded.parts.push_back({encoded.tokens.size() - before, static_cast<int64_t>(text.size()), ends_document});
+    part.begins_document ? tokenizer.encode(part.text, encoded.tokens)
+                         : tokenizer.encode_rest(part.text, encoded.tokens);
+    encoded.parts.push_back(
+        {encoded.tokens.size() - before, static_cast<int64_t>(part.text.size()), part.ends_document});
   });
   return encoded;
 }
@@ -288,6 +290,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   TokenSplits splits(directory.path(), meta.vocabulary,
                      {options.val_fraction, texts->have_many_documents(), options.seed}, *options.files);
   for (const auto& input : texts->inputs()) {
+    input->cut_by([&](std::string_view text) { return tokenizer->cut(text); });
     meta.text_bytes += add_documents(*texts, *input, *tokenizer, thread_count(options), splits);
   }
   texts.reset();  // with what was spooled

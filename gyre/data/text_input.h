@@ -6,6 +6,8 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "gyre/core/file_system.h"
 #include "gyre/data/text_reader.h"
@@ -26,6 +28,8 @@ class TextInput {
   TextInput& operator=(const TextInput&) = delete;
 
   const TextLayout& layout() const { return layout_; }
+  // Where its documents may be cut from now on (TextLayout::cut).
+  void cut_by(std::function<size_t(std::string_view)> cut) { layout_.cut = std::move(cut); }
   // Of the file; 0 where it is not known.
   int64_t bytes() const { return bytes_; }
   // The text once, from its beginning; `taken` are the bytes of the file up to there. InputError; RunError when

@@ -26,9 +26,10 @@ bool begins_blank(std::string_view text) {
          std::any_of(kWide.begin(), kWide.end(), [&](std::string_view blank) { return text.starts_with(blank); });
 }
 
-// Where `text` is cut: behind its last line end that no blank follows, since tokens of blanks may span line ends; else
-// behind its last line end, else behind its last whole character.
-size_t cut(std::string_view text) {
+// Where `text` is cut: where its layout says; else behind its last line end that no blank follows, since tokens of
+// blanks may span line ends; else behind its last line end, else behind its last whole character.
+size_t cut(std::string_view text, const TextLayout& layout) {
+  if (const size_t at = layout.cut ? layout.cut(text) : 0; at > 0) return at;
   for (size_t at = text.rfind('\n'); at != std::string_view::npos && at > 0; at = text.rfind('\n', at - 1)) {
     if (!begins_blank(text.substr(at + 1))) return at + 1;
   }
@@ -73,13 +74,16 @@ std::string document_of(std::string_view line, int64_t number, const TextLayout&
 }
 
 // In pieces as long as those of plain text.
-void visit_whole(std::string_view document, const std::function<void(std::string_view, bool)>& visit) {
+void visit_whole(std::string_view document, const TextLayout& layout,
+                 const std::function<void(const TextPart&)>& visit) {
+  bool begins = true;
   while (document.size() > kChunkBytes) {
-    const size_t end = cut(document.substr(0, kChunkBytes));
-    visit(document.substr(0, end), false);
+    const size_t end = cut(document.substr(0, kChunkBytes), layout);
+    visit({document.substr(0, end), begins, false});
     document.remove_prefix(end);
+    begins = false;
   }
-  visit(document, true);
+  visit({document, begins, true});
 }
 
 }  // namespace
@@ -94,7 +98,7 @@ void TextReader::fill(size_t bytes) {
 // Where the documents end is found from left to right, and no separator is cut.
 size_t TextReader::end_of_plain_chunk(std::vector<TextChunk::Part>& parts) const {
   const bool last = pending_.size() <= kChunkBytes;
-  size_t end = last ? pending_.size() : cut(std::string_view(pending_).substr(0, kChunkBytes));
+  size_t end = last ? pending_.size() : cut(std::string_view(pending_).substr(0, kChunkBytes), layout_);
   size_t begin = 0;
   while (!layout_.separator.empty()) {
     const size_t found = pending_.find(layout_.separator, begin);
@@ -126,6 +130,10 @@ std::optional<TextChunk> TextReader::next() {
   chunk.offset = offset_;
   chunk.first_line = line_;
   const size_t end = layout_.json_lines ? end_of_lines() : end_of_plain_chunk(chunk.parts);
+  for (TextChunk::Part& part : chunk.parts) {
+    part.begins_document = !within_document_;
+    within_document_ = !part.ends_document;
+  }
   chunk.text = pending_.substr(0, end);
   pending_.erase(0, end);
   offset_ += static_cast<int64_t>(end);
@@ -134,11 +142,12 @@ std::optional<TextChunk> TextReader::next() {
 }
 
 void for_each_part(const TextChunk& chunk, const TextLayout& layout,
-                   const std::function<void(std::string_view text, bool ends_document)>& visit) {
+                   const std::function<void(const TextPart&)>& visit) {
   if (!layout.json_lines) {
     check_utf8(chunk.text, chunk.offset, layout.name);
     for (const TextChunk::Part& part : chunk.parts) {
-      visit(std::string_view(chunk.text).substr(part.begin, part.end - part.begin), part.ends_document);
+      visit({std::string_view(chunk.text).substr(part.begin, part.end - part.begin), part.begins_document,
+             part.ends_document});
     }
     return;
   }
@@ -148,7 +157,7 @@ void for_each_part(const TextChunk& chunk, const TextLayout& layout,
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
-      visit_whole(document_of(line, number, layout), visit);
+      visit_whole(document_of(line, number, layout), layout, visit);
     }
   }
 }

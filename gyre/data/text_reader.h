@@ -19,17 +19,19 @@ struct TextLayout {
   bool json_lines = false;  // a document is the string `field` of the object on a line
   std::string field = "text";
   std::string separator;  // of plain text: what stands between documents; empty: all is one
+  // Where the beginning of a long text may be cut (Tokenizer::cut); 0: nowhere. Empty: where a line begins.
+  std::function<size_t(std::string_view)> cut = {};
 };
 
-// About a megabyte of a text: plain text cut between characters, where a line begins if there is one; JSON in whole
-// lines. It depends on the text alone where that is.
+// About a megabyte of a text: plain text cut where its layout says, else where a line begins, else between characters;
+// JSON in whole lines. It depends on the text alone where that is.
 struct TextChunk {
   std::string text;
   int64_t offset = 0;      // of its first byte in the whole text
   int64_t first_line = 1;  // of JSON: the number of its first line
   struct Part {            // of plain text: a document, or what of one lies in this chunk
     size_t begin = 0, end = 0;
-    bool ends_document = false;
+    bool ends_document = false, begins_document = false;
   };
   std::vector<Part> parts;
 };
@@ -50,11 +52,17 @@ class TextReader {
   const TextLayout& layout_;
   std::string pending_;
   int64_t offset_ = 0, line_ = 1;
+  bool within_document_ = false;
 };
 
-// Calls visit(text, ends_document) for the documents in a chunk, the long ones in several pieces. InputError: not UTF-8
-// (with the offset), no JSON, no such field, no string (with the number of the line).
-void for_each_part(const TextChunk& chunk, const TextLayout& layout,
-                   const std::function<void(std::string_view text, bool ends_document)>& visit);
+// A document, or a piece of a long one.
+struct TextPart {
+  std::string_view text;
+  bool begins_document = false, ends_document = false;
+};
+
+// Calls visit for the documents in a chunk, the long ones in several pieces. InputError: not UTF-8 (with the offset),
+// no JSON, no such field, no string (with the number of the line).
+void for_each_part(const TextChunk& chunk, const TextLayout& layout, const std::function<void(const TextPart&)>& visit);
 
 }  // namespace gyre

@@ -58,8 +58,10 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
 
   std::vector<int32_t> unread;
   model.tokenizer->encode(options.prompt, unread);
-  std::vector<int32_t> fresh;
-  size_t written = 0;
+  // What is new is decoded behind the end of the prompt: a tokenizer may write a text's first word in another way.
+  constexpr size_t kBehind = 8;
+  std::vector<int32_t> fresh(unread.end() - static_cast<ptrdiff_t>(std::min(kBehind, unread.size())), unread.end());
+  size_t written = model.tokenizer->decode(fresh).size();
   for (int64_t n = 0; n < options.tokens; ++n) {
     if (options.stop.stop_requested()) break;
     // A vocabulary may be padded behind the tokenizer's: that is no text.

@@ -14,6 +14,7 @@
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/byte_alphabet.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
+#include "gyre/tokenizers/token_text.h"
 
 namespace gyre {
 namespace {
@@ -178,13 +179,6 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
 
 std::string written(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-// The text of a token in tokenizer_config.json: a string, or an object with it.
-std::string token_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.contains("content") && value["content"].is_string()) return value["content"];
-  return "";
 }
 
 }  // namespace

@@ -27,7 +27,9 @@ struct TokenizerModel {
 // InputError; `origin` is what errors call the file.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin);
 
-// A user's tokenizer: a sentencepiece model, or a directory with one. InputError naming what is missing or unknown.
+// A user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of: tokenizer.json,
+// tokenizer.model, vocab.json and merges.txt (or encoder.json and vocab.bpe) as of GPT-2, vocab.txt as of BERT. The
+// last two are written as a tokenizer.json. InputError naming what is missing or unknown.
 TokenizerModel read_tokenizer(const std::filesystem::path& path, const std::string& end_of_document = "");
 
 }  // namespace gyre

@@ -23,6 +23,8 @@ constexpr auto kTargets = std::to_array<Target>({
     {"meta", meta},
     {"token_file", token_file},
     {"metrics", metrics},
+    {"tokenizer_json", tokenizer_json},
+    {"tokenizer_pattern", tokenizer_pattern},
 #ifdef GYRE_FUZZ_TOKENIZER
     {"tokenizer", tokenizer},
 #endif

@@ -57,5 +57,7 @@ void meta(std::string_view input);
 void token_file(std::string_view input);
 void metrics(std::string_view input);
 void tokenizer(std::string_view input);
+void tokenizer_json(std::string_view input);
+void tokenizer_pattern(std::string_view input);
 
 }  // namespace gyre::fuzz

@@ -1,0 +1,231 @@
+#include "gyre/tokenizers/json/pre_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/json_fields.h"
+#include "gyre/core/utf8.h"
+#include "gyre/tokenizers/json/pattern.h"
+#include "gyre/tokenizers/json/unicode.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+enum class Behavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
+
+// At the matches of a pattern.
+class Split final : public PreTokenizer {
+ public:
+  Split(Regex pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+
+  void split(std::string_view word, bool, Words& words, RegexScratch& scratch) const override {
+    size_t pending = 0;  // where what is not given away yet begins
+    bool last = false;   // whether what came before was a match
+    const auto take = [&](size_t begin, size_t end, bool match) {
+      if (begin == end) return;
+      const bool delimiter = match != invert_;
+      switch (behavior_) {
+        case Behavior::Isolated:
+          give(word, begin, end, words);
+          break;
+        case Behavior::Removed:
+          if (!delimiter) give(word, begin, end, words);
+          break;
+        case Behavior::MergedWithPrevious:
+          if (delimiter && !last) {
+            give(word, pending, end, words);
+            pending = end;
+          } else if (delimiter) {
+            give(word, begin, end, words);
+            pending = end;
+          } else {
+            give(word, pending, begin, words);
+            pending = begin;
+          }
+          break;
+        case Behavior::MergedWithNext:
+          if (delimiter) {
+            give(word, pending, begin, words);
+            pending = begin;
+          } else if (!last) {
+            give(word, pending, begin, words);
+            pending = begin;
+          }
+          break;
+        case Behavior::Contiguous:
+          if (delimiter != last) {
+            give(word, pending, begin, words);
+            pending = begin;
+          }
+          break;
+      }
+      last = delimiter;
+    };
+    for (size_t at = 0; at < word.size();) {
+      const auto [begin, end] = pattern_.find(word, at, scratch);
+      take(at, begin, false);
+      take(begin, end, true);
+      at = end;
+    }
+    if (behavior_ != Behavior::Isolated && behavior_ != Behavior::Removed) give(word, pending, word.size(), words);
+  }
+
+ private:
+  static void give(std::string_view word, size_t begin, size_t end, Words& words) {
+    if (begin < end) words.next.push_back(word.substr(begin, end - begin));
+  }
+  Regex pattern_;
+  Behavior behavior_;
+  bool invert_;
+};
+
+// A blank before a word that has none.
+class PrefixBlank final : public PreTokenizer {
+ public:
+  void split(std::string_view word, bool, Words& words, RegexScratch&) const override {
+    if (word.starts_with(' ')) return words.next.push_back(word);
+    words.next.emplace_back(words.made.emplace_back(fmt::format(" {}", word)));
+  }
+};
+
+// Blanks as a sign of their own, which begins words.
+class Metaspace final : public PreTokenizer {
+ public:
+  enum class Prepend { Always, First, Never };
+  Metaspace(std::string sign, Prepend prepend, bool split) : sign_(std::move(sign)), prepend_(prepend), split_(split) {}
+
+  void split(std::string_view word, bool first, Words& words, RegexScratch&) const override {
+    std::string text;
+    for (const char c : word) c == ' ' ? text.append(sign_) : text.append(1, c);
+    if ((prepend_ == Prepend::Always || (prepend_ == Prepend::First && first)) && !text.starts_with(sign_)) {
+      text.insert(0, sign_);
+    }
+    const std::string_view all = words.made.emplace_back(std::move(text));
+    size_t begin = 0;
+    while (split_) {
+      const size_t next = all.find(sign_, begin == 0 && !all.starts_with(sign_) ? 0 : begin + sign_.size());
+      if (next == std::string_view::npos) break;
+      if (next > begin) words.next.push_back(all.substr(begin, next - begin));
+      begin = next;
+    }
+    if (begin < all.size()) words.next.push_back(all.substr(begin));
+  }
+
+ private:
+  std::string sign_;
+  Prepend prepend_;
+  bool split_;
+};
+
+// Words between blanks, and every punctuation mark by itself.
+class BertPreTokenizer final : public PreTokenizer {
+ public:
+  void split(std::string_view word, bool, Words& words, RegexScratch&) const override {
+    size_t begin = 0;
+    const auto give = [&](size_t end) {
+      if (begin < end) words.next.push_back(word.substr(begin, end - begin));
+    };
+    for (size_t at = 0; at < word.size();) {
+      const Character c = character_at(word, at);
+      const size_t next = at + c.bytes;
+      if (unicode::is_white_space(c.code)) {
+        give(at);
+        begin = next;
+      } else if (unicode::is_punctuation(c.code)) {
+        give(at);
+        words.next.push_back(word.substr(at, c.bytes));
+        begin = next;
+      }
+      at = next;
+    }
+    give(word.size());
+  }
+};
+
+Behavior behavior_of(const JsonFields<Json>& fields, const std::string& name) {
+  static const std::pair<const char*, Behavior> kBehaviors[] = {{"Isolated", Behavior::Isolated},
+                                                                {"Removed", Behavior::Removed},
+                                                                {"MergedWithPrevious", Behavior::MergedWithPrevious},
+                                                                {"MergedWithNext", Behavior::MergedWithNext},
+                                                                {"Contiguous", Behavior::Contiguous}};
+  for (const auto& [known, behavior] : kBehaviors) {
+    if (name == known) return behavior;
+  }
+  fields.fail(fmt::format("the behavior '{}' is unknown to this gyre", printable(name)));
+}
+
+void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
+  if (json.is_null()) return;
+  JsonFields fields(json, where);
+  const auto type = fields.need<std::string>("type");
+  const auto add = [&]<typename Step>(std::unique_ptr<Step> step) {
+    if (all.byte_level) fields.fail(fmt::format("'{}' behind a ByteLevel is unknown to this gyre", printable(type)));
+    all.steps.push_back(std::move(step));
+  };
+  const auto split_at = [&](const char* pattern, Behavior behavior, bool invert) {
+    add(std::make_unique<Split>(Regex(pattern, where), behavior, invert));
+  };
+  if (type == "Sequence") {
+    const Json& list = fields.at("pretokenizers");
+    if (!list.is_array()) fields.fail("'pretokenizers' must be a list");
+    for (const Json& step : list) add_steps(step, where, all);
+  } else if (type == "Split") {
+    add(std::make_unique<Split>(parse_pattern(fields.at("pattern"), where),
+                                behavior_of(fields, fields.need<std::string>("behavior")),
+                                flag_of(json, "invert", false)));
+  } else if (type == "ByteLevel") {
+    if (flag_of(json, "add_prefix_space", true)) {
+      add(std::make_unique<PrefixBlank>());
+      all.prefixes = true;
+    }
+    if (flag_of(json, "use_regex", true)) split_at(kGpt2, Behavior::Isolated, false);
+    all.byte_level = true;
+  } else if (type == "BertPreTokenizer") {
+    add(std::make_unique<BertPreTokenizer>());
+  } else if (type == "Whitespace") {
+    split_at(R"([\p{L}\p{M}\p{N}\p{Pc}]+|[^\p{L}\p{M}\p{N}\p{Pc}\s]+)", Behavior::Removed, true);
+  } else if (type == "WhitespaceSplit") {
+    split_at(R"(\s)", Behavior::Removed, false);
+  } else if (type == "Digits") {
+    split_at(flag_of(json, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)", Behavior::Isolated, false);
+  } else if (type == "Punctuation") {
+    std::string behavior = "Isolated";
+    fields.read("behavior", behavior);
+    split_at(R"([\p{P}$+<=>^`|~])", behavior_of(fields, behavior), false);
+  } else if (type == "Metaspace") {
+    auto scheme = std::string(flag_of(json, "add_prefix_space", true) ? "always" : "never");
+    fields.read("prepend_scheme", scheme);
+    std::string sign = "\xe2\x96\x81";
+    fields.read("replacement", sign);
+    if (sign.empty()) fields.fail("'replacement' is empty");
+    if (scheme != "always" && scheme != "first" && scheme != "never") {
+      fields.fail(fmt::format("the prepend_scheme '{}' is unknown to this gyre", printable(scheme)));
+    }
+    all.prefixes = all.prefixes || scheme != "never";
+    add(std::make_unique<Metaspace>(sign,
+                                    scheme == "always"  ? Metaspace::Prepend::Always
+                                    : scheme == "first" ? Metaspace::Prepend::First
+                                                        : Metaspace::Prepend::Never,
+                                    flag_of(json, "split", true)));
+  } else {
+    fields.fail(fmt::format("the type '{}' is unknown to this gyre", printable(type)));
+  }
+}
+
+}  // namespace
+
+PreTokenizers PreTokenizers::parse(const Json& json, const std::string& origin) {
+  PreTokenizers all;
+  add_steps(json, origin + ": pre_tokenizer", all);
+  return all;
+}
+
+}  // namespace gyre

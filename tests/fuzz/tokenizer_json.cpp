@@ -1,0 +1,40 @@
+// tokenizer.json, and the patterns in it: what is accepted encodes, cuts and decodes.
+#include "fuzz/targets.h"
+#include "gyre/tokenizers/json/regex.h"
+#include "gyre/tokenizers/json/tokenizer_json.h"
+
+namespace gyre::fuzz {
+
+void tokenizer_json(std::string_view input) {
+  const auto tokenizer = accepted([&] { return parse_tokenizer_json(input, "", "input", ""); });
+  if (!tokenizer) return;
+  const std::string text = "a line of text\nand \xc3\xa9 more  <|endoftext|> 12 it's\n";
+  const auto tokens = accepted([&] {
+    std::vector<int32_t> list;
+    (*tokenizer)->encode(text, list);
+    return list;
+  });
+  require((*tokenizer)->cut(text) <= text.size(), "a cut is within the text");
+  if (!tokens) return;
+  for (const int32_t token : *tokens) {
+    require(token >= 0 && token < (*tokenizer)->vocabulary_size(), "tokens are of the vocabulary");
+  }
+  (*tokenizer)->decode(*tokens);
+}
+
+void tokenizer_pattern(std::string_view input) {
+  const auto pattern = accepted([&] { return Regex(std::string(input), "input"); });
+  if (!pattern) return;
+  RegexScratch scratch;
+  const std::string_view text = "aaaaaaaaaaaaaaaa It's \xc3\xa9\xe6\xbc\xa2 1234\n\n x!";
+  accepted([&] {
+    for (size_t at = 0; at < text.size();) {
+      const auto [begin, end] = pattern->find(text, at, scratch);
+      require(begin >= at && end <= text.size() && (begin < end || begin == text.size()), "a match lies ahead");
+      at = end;
+    }
+    return 0;
+  });
+}
+
+}  // namespace gyre::fuzz

@@ -1,0 +1,211 @@
+// tokenizer.json: what its parts do, that cuts, threads and caches do not show, and what is refused by name.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/random.h"
+#include "gyre/tokenizers/hugging_face_files.h"
+#include "gyre/tokenizers/json/merges.h"
+#include "gyre/tokenizers/json/tokenizer_json.h"
+#include "gyre/tokenizers/tokenizer_model.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json file(const std::string& name) {
+  return Json::parse(read_file(std::string(GYRE_SOURCE_DIR) + "/tests/fuzz/corpus/tokenizer_json/" + name));
+}
+std::unique_ptr<Tokenizer> parse(const Json& json, const std::string& config = "", const std::string& end = "") {
+  return parse_tokenizer_json(json.dump(), config, "t", end);
+}
+std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> tokens;
+  tokenizer.encode(text, tokens);
+  return tokens;
+}
+std::string complaint(const Json& json) {
+  try {
+    parse(json);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const std::string kHard =
+    "It'S  a text,\n\n  more texte\u0301 in\r\n 12345 \u00a0\u3000x <|endoftext|> 漢字 \xf0\x9f\x98\x80\xe2\x80\x8d tex\tt    end";
+
+TEST(TokenizerJson, MergesTheBestPairFirstAndTheLeftmost) {
+  Merges merges(4);
+  merges.add(1, 1, 1, 2);  // aa
+  merges.add(2, 1, 2, 3);  // aaa
+  merges.add(1, 9, 0, 4);  // a and 9
+  MergeScratch scratch;
+  std::vector<int32_t> ids = {1, 1, 1, 1, 9};
+  merges.apply(ids, scratch);
+  EXPECT_THAT(ids, ElementsAre(3, 4));
+}
+
+TEST(TokenizerJson, LongWordsMergeAsShortOnesDo) {
+  // Greedy merging by looking at all pairs each time, which is what both ways must give.
+  RandomStream stream(1, StreamPurpose::Test, 0);
+  std::map<std::pair<int32_t, int32_t>, std::pair<uint32_t, int32_t>> table;
+  Merges merges(40);
+  for (uint32_t rank = 0; rank < 40; ++rank) {
+    const auto left = static_cast<int32_t>(stream.below(4 + rank)), right = static_cast<int32_t>(stream.below(4 + rank));
+    if (!table.emplace(std::pair(left, right), std::pair(rank, static_cast<int32_t>(4 + rank))).second) continue;
+    merges.add(left, right, rank, static_cast<int32_t>(4 + rank));
+  }
+  MergeScratch scratch;
+  for (size_t length : {2, 5, 47, 48, 49, 120, 600}) {
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(stream.below(4)));
+    std::vector<int32_t> expected = ids;
+    for (;;) {
+      size_t best = expected.size();
+      for (size_t i = 0; i + 1 < expected.size(); ++i) {
+        const auto found = table.find({expected[i], expected[i + 1]});
+        if (found == table.end()) continue;
+        if (best == expected.size() || found->second.first < table.at({expected[best], expected[best + 1]}).first) best = i;
+      }
+      if (best == expected.size()) break;
+      expected[best] = table.at({expected[best], expected[best + 1]}).second;
+      expected.erase(expected.begin() + static_cast<ptrdiff_t>(best) + 1);
+    }
+    merges.apply(ids, scratch);
+    EXPECT_EQ(ids, expected) << length;
+  }
+}
+
+TEST(TokenizerJson, ByteLevelGivesTheTextBack) {
+  Json json = file("byte_level");
+  json["normalizer"] = nullptr;
+  const auto tokenizer = parse(json);
+  EXPECT_EQ(tokenizer->vocabulary_size(), 261);
+  EXPECT_THAT(encode(*tokenizer, " tex te"), ElementsAre(257, 258, 259));
+  EXPECT_THAT(encode(*tokenizer, "<|endoftext|>in"), ElementsAre(260, 256));
+  EXPECT_EQ(tokenizer->decode(encode(*tokenizer, kHard)), kHard);
+  EXPECT_EQ(tokenizer->end_of_document(), 260);
+}
+
+TEST(TokenizerJson, NormalizesWhereItSaysSo) {
+  const auto tokenizer = parse(file("byte_level"));
+  EXPECT_EQ(tokenizer->decode(encode(*tokenizer, "e\u0301")), "\u00e9");
+}
+
+TEST(TokenizerJson, WordPiece) {
+  const auto tokenizer = parse(file("word_piece"));
+  EXPECT_THAT(encode(*tokenizer, "A T\u00c9XTt, line"), ElementsAre(2, 3, 4, 0, 5, 6));
+  EXPECT_THAT(encode(*tokenizer, "textx"), ElementsAre(0));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{2, 3, 4}), "a textt");
+  EXPECT_EQ(tokenizer->end_of_document_text(), "[SEP]");
+}
+
+TEST(TokenizerJson, SentencePieceStyle) {
+  const auto tokenizer = parse(file("metaspace"));
+  EXPECT_THAT(encode(*tokenizer, "a a\u00e9\u6f22"), ElementsAre(4, 4, 5, 6, 0));
+  EXPECT_EQ(tokenizer->decode(std::vector<int32_t>{4, 4, 5, 6}), "a a\u00e9");
+  std::vector<int32_t> rest;
+  tokenizer->encode_rest(" a", rest);
+  EXPECT_THAT(rest, ElementsAre(4));
+}
+
+TEST(TokenizerJson, CutsAndThreadsDoNotShow) {
+  for (const char* name : {"byte_level", "word_piece", "metaspace"}) {
+    const auto tokenizer = parse(file(name));
+    std::string text;
+    for (int i = 0; i < 20; ++i) text += kHard + " text a line\nx ";
+    const auto whole = encode(*tokenizer, text);
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 3; ++i) threads.emplace_back([&] { EXPECT_EQ(encode(*tokenizer, text), whole); });
+    }
+    size_t cuts = 0;
+    for (size_t n = 1; n < 900; ++n) {
+      const size_t at = tokenizer->cut(std::string_view(text).substr(0, n));
+      if (at == 0) continue;
+      ++cuts;
+      auto parts = encode(*tokenizer, std::string_view(text).substr(0, at));
+      tokenizer->encode_rest(std::string_view(text).substr(at), parts);
+      ASSERT_EQ(parts, whole) << name << " cut at " << at;
+    }
+    EXPECT_GT(cuts, 100u) << name;
+  }
+}
+
+TEST(TokenizerJson, EndsDocumentsByConfigurationOrFlag) {
+  const Json json = file("byte_level");
+  EXPECT_EQ(parse(json, R"({"eos_token": "in"})")->end_of_document(), 256);
+  EXPECT_EQ(parse(json, R"({"eos_token": {"content": "ex"}})")->end_of_document(), 258);
+  EXPECT_EQ(parse(json, R"({"eos_token": "in"})", "ex")->end_of_document(), 258);
+  EXPECT_THROW(parse(json, "", "none"), InputError);
+  EXPECT_THROW(parse(json, "[]"), InputError);
+}
+
+TEST(TokenizerJson, RefusesByName) {
+  const auto changed = [](const char* pointer, const Json& value) {
+    Json json = file("byte_level");
+    json[Json::json_pointer(pointer)] = value;
+    return complaint(json);
+  };
+  EXPECT_THAT(changed("/model/type", "WordLevel"), HasSubstr("'WordLevel'"));
+  EXPECT_THAT(changed("/model/type", "Unigram"), HasSubstr("sentencepiece model"));
+  EXPECT_THAT(changed("/model/dropout", 0.1), HasSubstr("'dropout'"));
+  EXPECT_THAT(changed("/model/end_of_word_suffix", "</w>"), HasSubstr("'end_of_word_suffix'"));
+  EXPECT_THAT(changed("/model/merges/0", "i nothing"), HasSubstr("'nothing', which is not in the vocabulary"));
+  EXPECT_THAT(changed("/model/merges/0", "i n n"), HasSubstr("no pair of tokens"));
+  EXPECT_THAT(changed("/model/vocab/in", -1), HasSubstr("the token 'in' has no number"));
+  EXPECT_THAT(changed("/normalizer/type", "Nmt"), HasSubstr("normalizer: the type 'Nmt'"));
+  EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/type", "UnicodeScripts"), HasSubstr("'UnicodeScripts'"));
+  EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), HasSubstr("is not understood"));
+  EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "[a&&b]"), HasSubstr("'&&'"));
+  EXPECT_THAT(complaint(Json::object()), HasSubstr("no 'model'"));
+  EXPECT_THAT(changed("/added_tokens/0/id", 1e15), HasSubstr("has no number"));
+}
+
+TEST(TokenizerJson, IsFoundInDirectories) {
+  const testing_support::TemporaryDirectory temporary;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::filesystem::create_directories((temporary.path() / name).parent_path());
+    std::ofstream(temporary.path() / name) << text;
+  };
+  const Json json = file("byte_level");
+  std::string merges = "#version: 0.2\n";
+  merges += "i n\n\xc4\xa0 t\ne x\n\xc4\xa0t e\n";
+  write("gpt2/vocab.json", json["model"]["vocab"].dump());
+  write("gpt2/merges.txt", merges);
+  const auto gpt2 = make_tokenizer(read_tokenizer(temporary.path() / "gpt2"), "t");
+  EXPECT_THAT(encode(*gpt2, " tex<|endoftext|>"), ElementsAre(257, 258, 260));
+  write("bert/vocab.txt", "[PAD]\n[UNK]\n[SEP]\na\n##b\nA\n");
+  EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab[SEP]"), ElementsAre(3, 3, 4, 2));
+  write("bert/tokenizer_config.json", R"({"do_lower_case": false})");
+  EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab"), ElementsAre(5, 3, 4));
+  write("empty/other", "");
+  EXPECT_THROW(read_tokenizer(temporary.path() / "empty"), InputError);
+  write("text.txt", "plain text");
+  EXPECT_THROW(make_tokenizer(read_tokenizer(temporary.path() / "text.txt"), "t"), InputError);
+}
+
+TEST(HuggingFaceFiles, GivesAJsonBackAsItCame) {
+  const std::string json = file("byte_level").dump(), config = R"({"eos_token":"<|endoftext|>","chat_template":"x"})";
+  const HuggingFaceFiles same = hugging_face_files({"json", json, config, ""}, "t");
+  EXPECT_EQ(same.tokenizer, json);
+  EXPECT_EQ(same.tokenizer_config, config);
+  const Json other = Json::parse(hugging_face_files({"json", json, config, "in"}, "t").tokenizer_config);
+  EXPECT_EQ(other["eos_token"], "in");
+  EXPECT_EQ(other["chat_template"], "x");
+}
+
+}  // namespace
+}  // namespace gyre
