@@ -41,6 +41,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.threads_per_worker = threads_per_worker(config);
+  options.pin_workers = config.pipeline.pin_workers;
   options.stall_seconds = config.pipeline.stall_seconds;
   return options;
 }

@@ -41,6 +41,7 @@ struct PipelineSettings {
   bool recompute = false;
   std::string executor = "threads";
   int64_t threads_per_worker = 1;
+  bool pin_workers = false;
   double stall_seconds = 60;
   KindTables own = KindTables::of(schedule_kinds());
 
@@ -78,6 +79,9 @@ struct PipelineSettings {
           "what threads become there");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads inside each worker's operations; part of what fixes the bits");
+    visit("pin_workers", self.pin_workers, Range{},
+          "each worker's threads stay on cores of their own, as many as threads_per_worker, by turns where there are "
+          "too few; where other programs run, or several runs on one host, leave that to the system");
     visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),
           "all workers waiting for so long ends the run; a worker inside one action for so long is reported, and "
           "waited for. "

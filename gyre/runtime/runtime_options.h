@@ -33,6 +33,7 @@ struct RuntimeOptions {
   uint64_t seed = 1;
   int64_t reduction_part = kReductionPart;  // elements of a gradient that travel from replica to replica at once
   int threads_per_worker = 1;               // intra-op threads; part of what fixes the bits
+  bool pin_workers = false;                 // a worker's threads stay on cores of their own
   double stall_seconds = 1e6;  // all workers waiting for so long is a stall; one action for so long is reported
 
   at::Device device_of(int worker) const { return devices.empty() ? host() : devices[static_cast<size_t>(worker)]; }

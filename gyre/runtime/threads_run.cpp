@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/tensors/thread_count.h"
 
@@ -28,6 +29,7 @@ ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserv
       observer_(observer),
       elsewhere_(std::move(elsewhere)),
       setup_(pipeline, segment, observer, wrap),
+      cores_(options_.pin_workers ? usable_cores() : std::vector<int>()),
       pulses_(setup_.workers.size()),
       watched_(setup_.workers.size()) {}
 
@@ -75,8 +77,9 @@ void ThreadsRun::start_threads() {
 // The body of a worker's thread.
 void ThreadsRun::work(size_t index) {
   const c10::NoGradGuard no_grad;
-  use_threads(options_.threads_per_worker);
   Worker& worker = *setup_.workers[index];
+  stay_on(cores_of_worker(cores_, worker.number(), options_.threads_per_worker));  // before it has threads of its own
+  use_threads(options_.threads_per_worker);
   Doorbell& own_bell = setup_.bells.of(worker.number());
   Pulse& pulse = pulses_[index];
   try {

@@ -88,6 +88,7 @@ class ThreadsRun {
   SegmentObserver* observer_;
   Elsewhere elsewhere_;
   SegmentSetup setup_;
+  const std::vector<int> cores_;  // that workers are pinned to; none: they are not
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> steps_ = 0;  // actions finished, by all that are here
   std::vector<Pulse> pulses_;        // as setup_.workers

@@ -95,6 +95,7 @@ void draw_pipeline(Drawer& draw) {
   draw.word("pipeline.worker_order");
   draw.word("pipeline.executor");
   draw.of<int64_t>("pipeline.threads_per_worker", {1, 1, 1, 2});
+  draw.flag("pipeline.pin_workers", 0.2);
   draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
   draw.of<int64_t>("pipeline.replicas", {1, 1, 2, 3});
 }

@@ -7,8 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <mutex>
+#include <set>
 
 #include "fixture.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/optim/clipping.h"
 
@@ -40,6 +43,45 @@ INSTANTIATE_TEST_SUITE_P(All, BitEquality,
                          ::testing::Combine(::testing::Values(at::kFloat, at::kBFloat16),
                                             ::testing::Values(WeightPolicy::Stash, WeightPolicy::Latest),
                                             ::testing::Values("adamw", "basis-rotation")));
+
+// Notes what the thread that asks for a batch may run on: that of the first and of the last stage's worker.
+class NotesCores final : public BatchSource {
+ public:
+  Batch batch(int64_t index) const override {
+    const std::lock_guard lock(mutex_);
+    seen.insert(usable_cores());
+    return batches_.batch(index);
+  }
+  int64_t tokens_per_batch() const override { return batches_.tokens_per_batch(); }
+  mutable std::set<std::vector<int>> seen;
+
+ private:
+  mutable std::mutex mutex_;
+  SyntheticBatches batches_ = tiny_batches();
+};
+
+TEST(PinnedWorkers, StayOnCoresOfTheirOwnAndChangeNoBit) {
+  const std::vector<int> all = usable_cores();
+  Experiment e;
+  e.stages = 2;
+  e.executor = "threads";
+  std::vector<Recorder> recorders(2);
+  for (const bool pinned : {false, true}) {
+    e.pin_workers = pinned;
+    Pipeline pipeline = make_pipeline(e);
+    const NotesCores batches;
+    Segment segment;
+    segment.schedule = &pipeline.schedule();
+    segment.batches = &batches;
+    segment.microbatches = 8;
+    make_executor(e.executor)->run(pipeline, segment, recorders[pinned ? 1 : 0]);
+    std::set<std::vector<int>> expected = {all};
+    if (pinned) expected = {{all[0]}, {all[1 % all.size()]}};
+    EXPECT_EQ(batches.seen, expected);
+  }
+  EXPECT_EQ(recorders[0].losses, recorders[1].losses);
+  EXPECT_EQ(usable_cores(), all);
+}
 
 // Training written down directly: forward, backward, clip, step.
 Outcome plain_training(const Experiment& e, int64_t updates) {

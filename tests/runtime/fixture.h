@@ -61,6 +61,7 @@ struct Experiment {
   double stall_seconds = 60;
   double learning_rate = 3e-3;
   int64_t reduction_part = kReductionPart;
+  bool pin_workers = false;
   bool tie = false;  // the output matrix is the table of embeddings
 };
 
@@ -95,6 +96,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;
   options.stall_seconds = e.stall_seconds;
+  options.pin_workers = e.pin_workers;
   options.reduction_part = e.reduction_part;
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
