@@ -176,6 +176,36 @@ def test_a_type_can_be_asked_for(word, dtype, tmp_path):
         assert stored.dtype == dtype and stored.equal(value), name
 
 
+def test_an_imported_tokenizer_writes_text_and_goes_back(tmp_path):
+    from tokenizers import ByteLevelBPETokenizer
+
+    torch.manual_seed(3)
+    words = ByteLevelBPETokenizer()
+    words.train_from_iterator(["and the waters were upon the hills"] * 9, vocab_size=290, special_tokens=["<|endoftext|>"])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words._tokenizer, eos_token="<|endoftext|>")
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**dict(GPT2, vocab_size=320))).eval()  # padded
+    model.save_pretrained(tmp_path / "theirs")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    assert gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "run")["tokenizer"] == "json"
+
+    prompt = "and the waters"
+    written = gyre_json("generate", tmp_path / "run", "--prompt", prompt, "--tokens", 20, "--temperature", 0)["text"]
+    tokens = tokenizer(prompt)["input_ids"]
+    expected = []
+    for _ in range(20):
+        with torch.no_grad():
+            logits = model(torch.tensor([tokens + expected])).logits[0, -1, :290]
+        if int(logits.argmax()) == tokenizer.eos_token_id:
+            break
+        expected.append(int(logits.argmax()))
+    assert expected and written in (tokenizer.decode(expected), prompt + tokenizer.decode(expected))
+
+    gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json"):
+        assert (tmp_path / "ours" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")(prompt)["input_ids"] == tokens
+
+
 def test_a_bare_models_names_and_buffers_are_understood(tmp_path):
     """As in the first GPT-2 of all: without the prefix, and with the causal mask among the tensors."""
     model = random_model("gpt2")
