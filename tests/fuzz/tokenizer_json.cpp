@@ -1,7 +1,7 @@
 // tokenizer.json, and the patterns in it: what is accepted encodes, cuts and decodes.
+#include "gyre/tokenizers/json/tokenizer_json.h"
 #include "fuzz/targets.h"
 #include "gyre/tokenizers/json/regex.h"
-#include "gyre/tokenizers/json/tokenizer_json.h"
 
 namespace gyre::fuzz {
 

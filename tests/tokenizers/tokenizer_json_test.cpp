@@ -44,7 +44,8 @@ std::string complaint(const Json& json) {
 }
 
 const std::string kHard =
-    "It'S  a text,\n\n  more texte\u0301 in\r\n 12345 \u00a0\u3000x <|endoftext|> 漢字 \xf0\x9f\x98\x80\xe2\x80\x8d tex\tt    end";
+    "It'S  a text,\n\n  more texte\u0301 in\r\n 12345 \u00a0\u3000x <|endoftext|> 漢字 \xf0\x9f\x98\x80\xe2\x80\x8d "
+    "tex\tt    end";
 
 TEST(TokenizerJson, MergesTheBestPairFirstAndTheLeftmost) {
   Merges merges(4);
@@ -63,7 +64,8 @@ TEST(TokenizerJson, LongWordsMergeAsShortOnesDo) {
   std::map<std::pair<int32_t, int32_t>, std::pair<uint32_t, int32_t>> table;
   Merges merges(40);
   for (uint32_t rank = 0; rank < 40; ++rank) {
-    const auto left = static_cast<int32_t>(stream.below(4 + rank)), right = static_cast<int32_t>(stream.below(4 + rank));
+    const auto left = static_cast<int32_t>(stream.below(4 + rank)),
+               right = static_cast<int32_t>(stream.below(4 + rank));
     if (!table.emplace(std::pair(left, right), std::pair(rank, static_cast<int32_t>(4 + rank))).second) continue;
     merges.add(left, right, rank, static_cast<int32_t>(4 + rank));
   }
@@ -77,7 +79,8 @@ TEST(TokenizerJson, LongWordsMergeAsShortOnesDo) {
       for (size_t i = 0; i + 1 < expected.size(); ++i) {
         const auto found = table.find({expected[i], expected[i + 1]});
         if (found == table.end()) continue;
-        if (best == expected.size() || found->second.first < table.at({expected[best], expected[best + 1]}).first) best = i;
+        if (best == expected.size() || found->second.first < table.at({expected[best], expected[best + 1]}).first)
+          best = i;
       }
       if (best == expected.size()) break;
       expected[best] = table.at({expected[best], expected[best + 1]}).second;
@@ -188,7 +191,8 @@ TEST(TokenizerJson, IsFoundInDirectories) {
   const auto gpt2 = make_tokenizer(read_tokenizer(temporary.path() / "gpt2"), "t");
   EXPECT_THAT(encode(*gpt2, " tex<|endoftext|>"), ElementsAre(257, 258, 260));
   write("bert/vocab.txt", "[PAD]\n[UNK]\n[SEP]\na\n##b\nA\n");
-  EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab[SEP]"), ElementsAre(3, 3, 4, 2));
+  EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab[SEP]"),
+              ElementsAre(3, 3, 4, 2));
   write("bert/tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab"), ElementsAre(5, 3, 4));
   write("empty/other", "");

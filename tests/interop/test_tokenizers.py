@@ -1,0 +1,89 @@
+"""Tokens equal those of Hugging Face's tokenizers, over the King James Bible and a text of hard Unicode."""
+
+import pathlib
+import subprocess
+
+import numpy
+import pytest
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+GYRE = pathlib.Path(__file__).resolve().parents[2] / "build/release/apps/gyre/gyre"
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+          r"\s*[\r\n]+|\s+(?!\S)|\s+")
+HARD = (
+    "Hello  WORLD, I'M we'LL they\u2019re DON'T 'S it's\tx\n\n\n  a   b \u00a0 \u3000\u5168\u89d2\u3000\u7a7a \u180e x\u200b\u2028y\u0085z\n"
+    "e\u0301 \u00e9 a\u0308\u0323 \u1e69 s\u0323\u0307 \u00c5 \u212b \ufb01 \u00bd \u0130stanbul \u0131 \u00df \u1e9e \u03a3\u0391\u03a3\n"
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 "
+    "\u0661\u0662\u0663 \u0967\u0968 \u2167 \U0001d7d8 \u6f22\u5b57\u304b\u306a\ud55c\uad6d\uc5b4 \u1112\u1161\u11ab \u4e2d\u6587\uff0c\u6d4b\u8bd5\u3002\n"
+    "\x01\x02\x7f\x1b[0m \ufffd \ufeff 1234567890 12,345.678 3.14e-10 ----- !!!??? \u2026 \u201cquotes\u201d $100 \u20ac50 `code`\n"
+    "<|endoftext|>mid</s> [SEP] [MASK] http://example.com/?q=1&b=2#frag\n" + " " * 300 + "x" + "\n" * 50 + "\r\n\r\n"
+    + "a" * 5000 + " " + "\u00e9" * 700 + "!" * 999 + "1" * 777 + "\t" * 99 + "end  ")
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("texts")
+    bible = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], check=True, capture_output=True, text=True).stdout
+    bible = "".join(line.split(" ", 1)[1] for line in bible.splitlines(keepends=True))
+    paths = [directory / "bible.txt", directory / "hard.txt"]
+    for path, text in zip(paths, (bible, HARD)):
+        path.write_text(text, encoding="utf-8", newline="")
+    return paths
+
+
+def byte_level(pre_tokenizer, normalizer=None):
+    tokenizer = Tokenizer(models.BPE())
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer, trainers.BpeTrainer(vocab_size=3000, special_tokens=["<|endoftext|>"], show_progress=False,
+                                          initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+
+
+def split(pattern):
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"),
+                                    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def word_piece(**normalizer):
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(**normalizer)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer, trainers.WordPieceTrainer(vocab_size=3000, show_progress=False,
+                                                special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
+
+
+KINDS = {
+    "gpt2": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False)),
+    "llama3": lambda: byte_level(split(LLAMA3)),
+    "qwen": lambda: byte_level(split(LLAMA3.replace("{1,3}", "")), normalizers.NFC()),
+    "bert": word_piece,
+    "bert-cased": lambda: word_piece(lowercase=False),
+}
+
+
+def prepared(tokenizer, text, out):
+    """The tokens that gyre prepare writes, without the one that ends the document."""
+    subprocess.run([GYRE, "prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0"], check=True)
+    raw = (out / "train.bin").read_bytes()
+    wide = int.from_bytes(raw[:4], "little") == 20240801
+    return numpy.frombuffer(raw[1024:], "<u4" if wide else "<u2")[:-1]
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_are_those_of_tokenizers(kind, texts, tmp_path):
+    tokenizer, trainer = KINDS[kind]()
+    tokenizer.train([str(path) for path in texts], trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for text in texts:
+        ours = prepared(tmp_path / "tokenizer.json", text, tmp_path / text.stem)
+        theirs = tokenizer.encode(read(text), add_special_tokens=False).ids
+        assert ours.tolist() == theirs, f"{kind} over {text.name}"
