@@ -11,7 +11,7 @@
 #include "gyre/core/bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
 #include "number_flag.h"
@@ -116,7 +116,7 @@ void run(const Flags& flags) {
   PlanOptions options = plan_options(config, flags);
   std::optional<Cluster> cluster;
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
-  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data.tokens).vocabulary());
+  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data).vocabulary());
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {

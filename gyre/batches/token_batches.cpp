@@ -4,64 +4,103 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "gyre/batches/shuffle.h"
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
 
 namespace gyre {
 namespace {
 
-void check_length(const TokenFile& file, int64_t context) {
-  if (file.size() > context) return;
-  throw InputError(
-      fmt::format("{}: has {} tokens, and a sequence of [model] context {} needs {}; prepare more text (or a "
-                  "larger --val-fraction), or shorten the context",
-                  file.path().string(), file.size(), context, context + 1));
+void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context) {
+  for (const WeightedTokens& source : sources) {
+    if (source.tokens.size() > context) continue;
+    throw InputError(
+        fmt::format("{}: has {} tokens, and a sequence of [model] context {} needs {}; prepare more text (or a "
+                    "larger --val-fraction, or [data] val_fraction), or shorten the context",
+                    source.tokens.name(), source.tokens.size(), context, context + 1));
+  }
 }
 
-// Sequence s begins at begin_of(s); targets are the inputs one token on.
-template <typename BeginOf>
-Batch read_batch(const TokenFile& file, int64_t sequences, int64_t context, int64_t vocabulary, BeginOf begin_of) {
+std::vector<double> weights_of(const std::vector<WeightedTokens>& sources) {
+  std::vector<double> weights;
+  for (const WeightedTokens& source : sources) weights.push_back(source.weight);
+  return weights;
+}
+
+// read(s, tokens) fills sequence s and its last target; targets are the inputs one token on.
+template <typename Read>
+Batch read_batch(int64_t sequences, int64_t context, Read read) {
   const at::Tensor tokens = at::empty({sequences, context + 1}, at::kLong);
   auto* data = tokens.data_ptr<int64_t>();
   for (int64_t s = 0; s < sequences; ++s) {
-    file.read(begin_of(s), {data + s * (context + 1), static_cast<size_t>(context + 1)}, vocabulary);
+    read(s, std::span<int64_t>(data + s * (context + 1), static_cast<size_t>(context + 1)));
   }
   return {tokens.narrow(1, 0, context).contiguous(), tokens.narrow(1, 1, context).contiguous()};
 }
 
 }  // namespace
 
-RandomTokenBatches::RandomTokenBatches(const TokenFile& file, int64_t sequences, int64_t context, int64_t seed,
-                                       int64_t vocabulary)
-    : file_(file),
+DrawnTokenBatches::DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
+                                     int64_t seed, int64_t vocabulary, SequenceOrder order)
+    : sources_(std::move(sources)),
       sequences_(sequences),
       context_(context),
       seed_(static_cast<uint64_t>(seed)),
-      vocabulary_(vocabulary) {
-  check_length(file, context);
+      vocabulary_(vocabulary),
+      order_(order),
+      mixture_(weights_of(sources_), seed) {
+  check_lengths(sources_, context);
 }
 
-Batch RandomTokenBatches::batch(int64_t index) const {
-  const auto beginnings = static_cast<uint64_t>(file_.size() - context_);
-  return read_batch(file_, sequences_, context_, vocabulary_, [&](int64_t s) {
+int64_t DrawnTokenBatches::begin_of(const Mixture::Draw& draw, int64_t index, int64_t s) const {
+  const int64_t size = sources_[draw.source].tokens.size();
+  if (order_ == SequenceOrder::Random) {
     RandomStream stream(seed_, StreamPurpose::Batches, static_cast<uint64_t>(index), static_cast<uint32_t>(s));
-    return static_cast<int64_t>(stream.below(beginnings));
+    return static_cast<int64_t>(stream.below(static_cast<uint64_t>(size - context_)));
+  }
+  const auto stretches = static_cast<uint64_t>((size - 1) / context_);
+  const uint64_t stretch =
+      shuffled(draw.number % stretches, stretches, seed_, draw.number / stretches, static_cast<uint32_t>(draw.source));
+  return static_cast<int64_t>(stretch) * context_;
+}
+
+Batch DrawnTokenBatches::batch(int64_t index) const {
+  return read_batch(sequences_, context_, [&](int64_t s, std::span<int64_t> tokens) {
+    const Mixture::Draw draw = mixture_.at(static_cast<uint64_t>(index * sequences_ + s));
+    sources_[draw.source].tokens.read(begin_of(draw, index, s), tokens, vocabulary_);
   });
 }
 
-SequentialTokenBatches::SequentialTokenBatches(const TokenFile& file, int64_t sequences, int64_t context,
+SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
                                                int64_t vocabulary)
-    : file_(file), context_(context), vocabulary_(vocabulary) {
-  check_length(file, context);
-  const int64_t stretches = (file.size() - 1) / context;
-  sequences_ = std::min(sequences, stretches);
-  count_ = stretches / sequences_;
+    : sources_(std::move(sources)), sequences_(sequences), context_(context), vocabulary_(vocabulary) {
+  check_lengths(sources_, context);
+  std::vector<int64_t> left;  // stretches of each source
+  for (const WeightedTokens& source : sources_) left.push_back((source.tokens.size() - 1) / context);
+  sequences_ = std::min(sequences, *std::min_element(left.begin(), left.end()));
+  std::vector<double> due(sources_.size(), 0);
+  std::vector<int64_t> next(sources_.size(), 0);
+  const std::vector<double> weights = weights_of(sources_);
+  double all = 0;
+  for (const double weight : weights) all += weight;
+  for (;;) {
+    for (size_t i = 0; i < due.size(); ++i) due[i] += weights[i];
+    const auto source = static_cast<size_t>(std::max_element(due.begin(), due.end()) - due.begin());
+    due[source] -= all;
+    if (left[source] < sequences_) break;
+    left[source] -= sequences_;
+    plan_.push_back({source, next[source]});
+    next[source] += sequences_ * context_;
+  }
 }
 
 Batch SequentialTokenBatches::batch(int64_t index) const {
-  return read_batch(file_, sequences_, context_, vocabulary_,
-                    [&](int64_t s) { return (index * sequences_ + s) * context_; });
+  const Stretch& stretch = plan_[static_cast<size_t>(index)];
+  return read_batch(sequences_, context_, [&](int64_t s, std::span<int64_t> tokens) {
+    sources_[stretch.source].tokens.read(stretch.begin + s * context_, tokens, vocabulary_);
+  });
 }
 
 }  // namespace gyre

@@ -7,8 +7,10 @@
 
 namespace gyre {
 std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset) {
-  auto text = std::make_unique<RandomTokenBatches>(dataset.train(), config.pipeline.microbatch,
-                                                   text_context(config.model), config.run.seed, dataset.vocabulary());
+  const auto order = config.data.order == "epochs" ? SequenceOrder::Epochs : SequenceOrder::Random;
+  auto text =
+      std::make_unique<DrawnTokenBatches>(dataset.train(), config.pipeline.microbatch, text_context(config.model),
+                                          config.run.seed, dataset.vocabulary(), order);
   return model_batches(config.model, std::move(text), config.run.seed);
 }
 

@@ -6,7 +6,7 @@
 
 #include "gyre/batches/batch.h"
 #include "gyre/config/config.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 
 namespace gyre {
 

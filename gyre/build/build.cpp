@@ -81,8 +81,8 @@ void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
     throw InputError(
         fmt::format("[model] vocabulary is {}, but the tokens in {} have a vocabulary of {}{}; leave it out to "
                     "take the data's, or prepare the text again",
-                    config.model.vocabulary, config.data.tokens, data_vocabulary,
-                    special > 0 ? fmt::format(", and {} special tokens", special) : ""));
+                    config.model.vocabulary, config.data.tokens.empty() ? "[[data.source]]" : config.data.tokens,
+                    data_vocabulary, special > 0 ? fmt::format(", and {} special tokens", special) : ""));
   }
 }
 

@@ -32,8 +32,16 @@ void make_paths_absolute(Config& config) {
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
-  if (!config.data.tokens.empty()) config.data.tokens = absolute(config.data.tokens);
-  if (!config.run.init_from.empty()) config.run.init_from = absolute(config.run.init_from);
+  const auto make_absolute = [&](std::string& path) {
+    if (!path.empty()) path = absolute(path);
+  };
+  make_absolute(config.data.tokens);
+  make_absolute(config.data.val_tokens);
+  make_absolute(config.run.init_from);
+  for (DataSource& source : config.data.source) {
+    make_absolute(source.tokens);
+    make_absolute(source.val_tokens);
+  }
   std::error_code none;
   if (std::filesystem::is_regular_file(config.pipeline.schedule, none)) {
     config.pipeline.schedule = absolute(config.pipeline.schedule);
@@ -47,7 +55,13 @@ std::string to_toml(const Config& config) {
   for_each_field(config, [&](const std::string& table, const char* key, const auto& field, auto&&...) {
     if (silent.count(table) > 0) return;
     if (open_table != table) {
-      text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", table);
+      text += text.empty() ? "" : "\n";
+      if (table.starts_with(kSourceTable)) {
+        const std::string name = table.substr(std::string_view(kSourceTable).size());
+        text += fmt::format("[[data.source]]\nname = {}\n", toml_value(name));
+      } else {
+        text += fmt::format("[{}]\n", table);
+      }
       open_table = table;
     }
     text += fmt::format("{} = {}\n", key, toml_value(field));

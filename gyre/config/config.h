@@ -1,7 +1,8 @@
 // The configuration of a run: tables [model] [data] [pipeline] [optimizer] [run] of a TOML file. Every option is
 // declared once, by the component that it belongs to (core/options.h); reading, writing, overriding and the reference
 // in docs/configuration.md come from that declaration. What one kind of model, schedule or optimizer alone understands
-// stands in a table of its own, such as [optimizer.muon].
+// stands in a table of its own, such as [optimizer.muon]. [[data.source]] may come several times; what stands in one is
+// called data.source.NAME.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "gyre/config/settings.h"
+#include "gyre/data/settings/data_settings.h"
 #include "gyre/model/settings/model_settings.h"
 #include "gyre/optim/settings/optimizer_settings.h"
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 
@@ -26,6 +27,12 @@ class Names {
       if (tables_.empty() || tables_.back() != table) tables_.push_back(table);
       keys_[table].emplace_back(key);
     });
+  }
+
+  void add_source(const std::string& name) {
+    tables_.push_back(source_table(name));
+    DataSource source;
+    DataSource::each_option(source, [&](const char* key, auto&&...) { keys_[tables_.back()].emplace_back(key); });
   }
 
   bool has_table(const std::string& table) const { return contains(tables_, table); }
@@ -104,9 +111,7 @@ class Reader {
       const std::string table = fmt::format("optimizer.{}", kind.name);
       faults_in(table, "optimizer", kind.faults(config_.optimizer.own.of_kind(kind.name)));
     }
-    if (config_.data.tokens.empty() && tokens_ == Tokens::Needed) {
-      faults_in("data", "data", {{{"tokens"}, "is missing; give the directory that gyre prepare made"}});
-    }
+    check_data();
   }
 
   Config finish(const std::string& origin) {
@@ -131,11 +136,71 @@ class Reader {
                 is_override(origin) ? Faults::kNoLine : line_of(node));
   }
 
+  void check_data() {
+    const DataSettings& data = config_.data;
+    if (data.tokens.empty() && data.source.empty() && tokens_ == Tokens::Needed) {
+      faults_in("data", "data", {{{"tokens"}, "is missing; give the directory that gyre prepare made"}});
+    }
+    if (!data.tokens.empty() && !data.source.empty()) {
+      faults_in("data", "data", {{{"tokens"}, "and [[data.source]] are both given; give it as one more source"}});
+    }
+    for (const DataSource& source : data.source) {
+      const std::string table = source_table(source.name);
+      if (source.tokens.empty()) faults_in(table, table, {{{"tokens"}, "is missing; give token files"}});
+    }
+  }
+
+  // [[data.source]], or of an override the table of one that is there.
+  void read_sources(const toml::node& node, const std::string& origin) {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) {
+      const toml::table* table = node.as_table();
+      for (const auto& [name, inner] : table != nullptr ? *table : toml::table{}) {
+        const std::string known = source_table(std::string(name.str()));
+        if (!is_override(origin) || !inner.is_table() || !names_.has_table(known)) continue;
+        read_keys(*inner.as_table(), known, origin);
+        return;
+      }
+      add(origin, node, "[data.source] is a list; write [[data.source]], once for each source");
+      return;
+    }
+    for (const toml::node& item : *list) {
+      const toml::table* keys = item.as_table();
+      if (keys == nullptr) {
+        add(origin, item, "[[data.source]] must be a table");
+        continue;
+      }
+      const toml::node* named = keys->get("name");
+      const std::string name =
+          named == nullptr ? std::to_string(config_.data.source.size() + 1) : named->value_or(std::string());
+      if (!is_source_name(name)) {
+        add(origin, named != nullptr ? *named : item,
+            "[[data.source]] name must be of letters, digits, _ and -, 64 at most");
+      } else if (names_.has_table(source_table(name))) {
+        add(origin, named != nullptr ? *named : item, fmt::format("[[data.source]] name '{}' is another's too", name));
+      } else {
+        config_.data.source.emplace_back().name = name;
+        names_.add_source(name);
+        read_keys(*keys, source_table(name), origin);
+      }
+    }
+  }
+  static bool is_source_name(const std::string& name) {
+    constexpr size_t kLongestName = 64;
+    return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+    });
+  }
+  static bool is_source_list(const std::string& table, const std::string& key) {
+    return table == "data" && key == "source";
+  }
+
   // A table with those of its kinds.
   void read_sort(const toml::table& keys, const std::string& sort, const std::string& origin) {
     for (const auto& [name, node] : keys) {
       const std::string kind(name.str());
-      if (!is_inner(sort, kind, node)) continue;
+      if (is_source_list(sort, kind)) read_sources(node, origin);
+      if (!is_inner(sort, kind, node) || is_source_list(sort, kind)) continue;
       const std::string table = fmt::format("{}.{}", sort, kind);
       if (names_.has_table(table)) {
         read_keys(*node.as_table(), table, origin);
@@ -156,7 +221,8 @@ class Reader {
     for (const auto& [name, node] : keys) {
       const std::string key(name.str());
       if (names_.has_key(table, key)) continue;
-      if (!is_inner(table, key, node)) add(origin, node, names_.no_key(table, key));
+      const bool is_read = is_source_list(table, key) || (table.starts_with(kSourceTable) && key == "name");
+      if (!is_read && !is_inner(table, key, node)) add(origin, node, names_.no_key(table, key));
       others.push_back(key);
     }
     const auto fields = [&](auto&& visit) {
@@ -186,7 +252,7 @@ class Reader {
     if (!names_.has_key(table, key)) throw InputError(fmt::format("{}: {}", origin, names_.no_key(table, key)));
     bool is_string = false;
     const char* wanted = "";
-    Config described;
+    const Config described = config_;
     for_each_field(described, [&](const std::string& t, const char* k, auto& field, auto&&...) {
       if (table != t || key != k) return;
       using T = std::remove_cvref_t<decltype(field)>;

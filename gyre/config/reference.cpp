@@ -47,6 +47,10 @@ std::string kinds_in(const std::string& table) {
   return "";
 }
 
+constexpr const char* kSources =
+    "\nA mixture is a list of tables `[[data.source]]`, each with the keys below and a `name` (its number where it has "
+    "none), by which\n`--set data.source.NAME.weight=2` calls it.\n";
+
 }  // namespace
 
 std::string describe_config() {
@@ -56,10 +60,12 @@ std::string describe_config() {
       "overrides one on\nthe command line.\n";
   std::string open_table;
   Config config;
+  config.data.source.emplace_back().name = "NAME";
   for_each_field(config, [&](const std::string& table, const char* key, const auto& field, const Range& range,
                              const char* meaning) {
     if (open_table != table) {
       text += kinds_in(open_table);
+      if (table.starts_with(kSourceTable)) text += kSources;
       text += fmt::format("\n## [{}]\n\n| key | default | meaning |\n|---|---|---|\n", table);
       open_table = table;
     }

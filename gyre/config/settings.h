@@ -1,4 +1,4 @@
-// The tables [data], [pipeline] and [run]; [model] and [optimizer] are declared where models and optimizers are.
+// The tables [pipeline] and [run]; [model], [data] and [optimizer] are declared where models, data and optimizers are.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,16 +17,6 @@ namespace gyre {
 
 // Times the longest window it is still an int64.
 inline constexpr double kMostUpdates = 1e10;
-
-struct DataSettings {
-  std::string tokens;
-
-  template <typename Self, typename Visit>
-  static void each_option(Self& self, Visit&& visit) {
-    visit("tokens", self.tokens, Range{}, "directory made by gyre prepare; a relative path is kept as an absolute one");
-  }
-  bool operator==(const DataSettings&) const = default;
-};
 
 struct PipelineSettings {
   std::string schedule = ScheduleOptions().name;

@@ -10,6 +10,12 @@
 
 namespace gyre {
 
+// What a [[data.source]] is called: "data.source.web".
+inline constexpr const char* kSourceTable = "data.source.";
+inline std::string source_table(const std::string& name) {
+  return kSourceTable + name;
+}
+
 // Calls visit(table, kinds, chosen) for the tables that have kinds with tables of their own: "optimizer", those tables,
 // and the kind that the configuration names.
 template <typename SomeConfig, typename Visit>
@@ -19,7 +25,8 @@ void for_each_sort(SomeConfig& c, Visit&& visit) {
   visit("optimizer", c.optimizer.own, c.optimizer.kind);
 }
 
-// Calls visit(table, key, field, range, meaning) for every option; the tables of single kinds are "optimizer.muon".
+// Calls visit(table, key, field, range, meaning) for every option; the tables of single kinds are "optimizer.muon",
+// those of sources "data.source.web".
 template <typename SomeConfig, typename Visit>
 void for_each_field(SomeConfig& c, Visit&& visit) {
   const auto common = [&](const std::string& table, auto& settings) {
@@ -39,6 +46,7 @@ void for_each_field(SomeConfig& c, Visit&& visit) {
   };
   with_kinds("model", c.model);
   common("data", c.data);
+  for (auto& source : c.data.source) common(source_table(source.name), source);
   with_kinds("pipeline", c.pipeline);
   with_kinds("optimizer", c.optimizer);
   common("run", c.run);

@@ -19,6 +19,8 @@ enum class StreamPurpose : uint32_t {
   Sketch = 6,
   Diagnostics = 7,
   Split = 8,
+  Mixture = 9,
+  Epochs = 10,
   Test = 99
 };
 

@@ -17,17 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 2;
 
-void check_count(const TokenFile& file, int64_t expected) {
-  if (file.size() == expected) return;
-  throw InputError(fmt::format("{}: has {} tokens, meta.json says {}; run gyre prepare again", file.path().string(),
-                               file.size(), expected));
-}
-
-std::string known_checksum(const DataIdentity& identity, const std::string& file) {
-  const auto found = identity.find(file);
-  return found == identity.end() ? "none" : found->second;
-}
-
 std::string checksum_of(std::string_view content) {
   Checksum checksum;
   checksum.update(content.data(), content.size());
@@ -77,12 +66,7 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
   fields.need("text_bytes", meta.text_bytes);
   fields.need("checksums", meta.checksums);
   fields.read("end_of_document", meta.end_of_document);
-  for (const char* file : {kTrainFile, kValFile}) {
-    if (meta.checksums.count(file) == 0 && (meta.train_tokens > 0 || meta.val_tokens > 0)) {
-      fields.fail(fmt::format("it has no checksum of {}", file));
-    }
-  }
-  const char* own = TokenizerModel::file_of(meta.tokenizer);
+  const char* own = meta.tokenizer == kNoTokenizer ? "" : TokenizerModel::file_of(meta.tokenizer);
   for (const std::string& file : tokenizer_files()) {
     if (own == nullptr || (file == own) != (meta.checksums.count(file) > 0)) {
       fields.fail(fmt::format("its checksums do not suit the tokenizer '{}'", printable(meta.tokenizer)));
@@ -104,81 +88,13 @@ DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   return parse(read_file(path), path.string());
 }
 
-Dataset::Dataset(std::filesystem::path directory, DatasetMeta meta, TokenFile train, TokenFile val)
-    : directory_(std::move(directory)), meta_(std::move(meta)), train_{std::move(train)}, val_{std::move(val)} {}
-
-Dataset Dataset::open(const std::filesystem::path& directory) {
-  DatasetMeta meta = DatasetMeta::load(directory);
-  if (meta.checksums.count(kTrainFile) == 0 || meta.checksums.count(kValFile) == 0) {
-    throw InputError(
-        fmt::format("{}: has a tokenizer and no tokens; make those with gyre prepare", directory.string()));
-  }
-  Dataset dataset(directory, std::move(meta), TokenFile(directory / kTrainFile), TokenFile(directory / kValFile));
-  check_count(dataset.train_.file, dataset.meta_.train_tokens);
-  check_count(dataset.val_.file, dataset.meta_.val_tokens);
-  return dataset;
-}
-
-const TokenFile& Dataset::verified(const Split& split) const {
-  if (split.verified) return split.file;
-  const auto& path = split.file.path();
-  const InputFile::Stamp before = split.file.stamp();
-  const TokenFile::Content content = split.file.scan();
-  if (content.largest >= meta_.vocabulary) {
-    throw InputError(fmt::format("{}: has the token {}, outside the vocabulary of {}; run gyre prepare again",
-                                 path.string(), content.largest, meta_.vocabulary));
-  }
-  if (content.checksum != meta_.checksums.at(path.filename().string())) {
-    throw InputError(
-        fmt::format("{}: is damaged, or from another gyre prepare: its checksum is not the one in "
-                    "meta.json; bring it back, or run gyre prepare again",
-                    path.string()));
-  }
-  split.verified = before;
-  return split.file;
-}
-
-void Dataset::check_unchanged() const {
-  for (const Split* split : {&train_, &val_}) {
-    if (!split->verified) continue;
-    const InputFile::Stamp now = split->file.stamp();
-    if (now == *split->verified) continue;
-    const auto& path = split->file.path();
-    if (now.bytes != split->verified->bytes ||
-        split->file.scan().checksum != meta_.checksums.at(path.filename().string())) {
-      throw RunError(
-          fmt::format("{}: was changed while in use, and updates since the last save may have read what is "
-                      "there now; bring back what was there",
-                      path.string()));
-    }
-    split->verified = now;
-  }
-}
-
-void check_identity(const DataIdentity& run, const DataIdentity& found, const std::filesystem::path& directory,
-                    const std::vector<std::string>& files) {
-  for (const std::string& file : files) {
-    const std::string wanted = known_checksum(run, file), is = known_checksum(found, file);
-    if (wanted == is) continue;
-    throw InputError(
-        fmt::format("{}: is not what this run was begun with (checksum {}, the run's {}); bring back the "
-                    "old data, or begin another run",
-                    (directory / file).string(), is, wanted));
-  }
-}
-
 std::vector<std::string> tokenizer_files() {
   return {kTokenizerModelFile, kTokenizerJsonFile};
 }
 
-std::vector<std::string> data_files() {
-  std::vector<std::string> files = tokenizer_files();
-  files.insert(files.end(), {kTrainFile, kValFile});
-  return files;
-}
-
 TokenizerModel load_tokenizer_model(const std::filesystem::path& directory) {
   const DatasetMeta meta = DatasetMeta::load(directory);
+  if (meta.tokenizer == kNoTokenizer) throw InputError(fmt::format("{}: has no tokenizer", directory.string()));
   TokenizerModel model;
   model.kind = meta.tokenizer;
   model.end_of_document = meta.end_of_document;
@@ -189,6 +105,7 @@ TokenizerModel load_tokenizer_model(const std::filesystem::path& directory) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory) {
   const DatasetMeta meta = DatasetMeta::load(directory);
+  if (meta.tokenizer == kNoTokenizer) return nullptr;
   auto tokenizer =
       make_tokenizer(load_tokenizer_model(directory), (directory / TokenizerModel::file_of(meta.tokenizer)).string());
   if (tokenizer->vocabulary_size() != meta.vocabulary) {

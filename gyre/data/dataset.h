@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "gyre/data/token_file.h"
+#include "gyre/core/file_system.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 
 namespace gyre {
@@ -36,48 +35,17 @@ struct DatasetMeta {
   static DatasetMeta load(const std::filesystem::path& directory);
 };
 
-class Dataset {
- public:
-  // Looks at meta.json and the files' headers. InputError: no such directory, not made by gyre prepare, files that do
-  // not fit each other.
-  static Dataset open(const std::filesystem::path& directory);
-  int64_t vocabulary() const { return meta_.vocabulary; }
-  const DatasetMeta& meta() const { return meta_; }
-  const std::filesystem::path& directory() const { return directory_; }
-  // The first call reads the whole file. InputError when it is not what meta.json says, or has a token outside the
-  // vocabulary.
-  const TokenFile& train() const { return verified(train_); }
-  const TokenFile& val() const { return verified(val_); }
-  // RunError when one of those files has another content than when it was first asked for: it was edited in place.
-  void check_unchanged() const;
-
- private:
-  struct Split {
-    TokenFile file;
-    mutable std::optional<InputFile::Stamp> verified = {};  // as it was then
-  };
-  Dataset(std::filesystem::path directory, DatasetMeta meta, TokenFile train, TokenFile val);
-  const TokenFile& verified(const Split& split) const;
-
-  std::filesystem::path directory_;
-  DatasetMeta meta_;
-  Split train_, val_;
-};
-
-// InputError naming the first of `files` that differs between what a run was begun with and what is in `directory` now.
-void check_identity(const DataIdentity& run, const DataIdentity& found, const std::filesystem::path& directory,
-                    const std::vector<std::string>& files);
-
 inline constexpr const char* kTrainFile = "train.bin";
 inline constexpr const char* kValFile = "val.bin";
 inline constexpr const char* kMetaFile = "meta.json";
-// The files that a tokenizer may have, for check_identity: which of them there are is part of what data is.
+inline constexpr const char* kNoTokenizer = "none";  // the kind of tokens that others made
+// The files that a tokenizer may have and that are part of what data is.
 std::vector<std::string> tokenizer_files();
-// Both, a tokenizer's and the tokens'.
-std::vector<std::string> data_files();
 
-// From a directory with meta.json and the tokenizer's file, if it has one. InputError when they do not belong together.
+// From a directory with meta.json and the tokenizer's file, if it has one. InputError when they do not belong together,
+// or there is none.
 TokenizerModel load_tokenizer_model(const std::filesystem::path& directory);
+// Null for kNoTokenizer.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory);
 // Writes the tokenizer's files to an existing directory, and their checksums, and what it is called, to `meta`.
 void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,

@@ -27,18 +27,63 @@ void for_each_token(std::span<const char> bytes, Visit&& visit) {
   }
 }
 template <typename Visit>
-void for_each_token(std::span<const char> bytes, bool wide, Visit&& visit) {
-  if (wide) {
-    for_each_token<uint32_t>(bytes, visit);
-  } else {
-    for_each_token<uint16_t>(bytes, visit);
+void for_each_token(std::span<const char> bytes, TokenType type, Visit&& visit) {
+  switch (type) {
+    case TokenType::U8:
+      return for_each_token<uint8_t>(bytes, visit);
+    case TokenType::I8:
+      return for_each_token<int8_t>(bytes, visit);
+    case TokenType::I16:
+      return for_each_token<int16_t>(bytes, visit);
+    case TokenType::U16:
+      return for_each_token<uint16_t>(bytes, visit);
+    case TokenType::I32:
+      return for_each_token<int32_t>(bytes, visit);
+    case TokenType::U32:
+      return for_each_token<uint32_t>(bytes, visit);
+    case TokenType::I64:
+      return for_each_token<int64_t>(bytes, visit);
   }
+}
+
+bool is_outside(int64_t token, int64_t vocabulary) {
+  return token < 0 || token >= vocabulary;
+}
+
+TokenLayout read_layout(const InputFile& file, const std::filesystem::path& path) {
+  std::array<std::byte, kHeaderBytes> first{};
+  const size_t there = std::min<uint64_t>(kHeaderBytes, file.size());
+  file.read_at(0, first.data(), there);
+  return parse_token_file_header(std::span(first).first(there), file.size(), path.string());
 }
 
 }  // namespace
 
-TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes,
-                                        const std::string& origin) {
+size_t width_of(TokenType type) {
+  switch (type) {
+    case TokenType::U8:
+    case TokenType::I8:
+      return 1;
+    case TokenType::I16:
+    case TokenType::U16:
+      return 2;
+    case TokenType::I32:
+    case TokenType::U32:
+      return 4;
+    case TokenType::I64:
+      return 8;
+  }
+  return 0;
+}
+
+bool has_token_file_header(std::span<const std::byte> first) {
+  int32_t magic = 0;
+  if (first.size() < sizeof(magic)) return false;
+  std::memcpy(&magic, first.data(), sizeof(magic));
+  return magic == kNarrowMagic || magic == kWideMagic;
+}
+
+TokenLayout parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes, const std::string& origin) {
   std::array<int32_t, 3> fields{};
   if (first.size() < sizeof(fields)) {
     throw InputError(
@@ -56,22 +101,25 @@ TokenFileHeader parse_token_file_header(std::span<const std::byte> first, uint64
     throw InputError(fmt::format("{}: is {}: {} tokens need {} bytes, the file has {}; run gyre prepare again", origin,
                                  file_bytes < expected ? "truncated" : "too long", size, expected, file_bytes));
   }
-  return {size, wide};
+  return {size, wide ? TokenType::U32 : TokenType::U16, kHeaderBytes};
 }
 
-TokenFile::TokenFile(const std::filesystem::path& path) : path_(path), file_(path) {
-  std::array<std::byte, kHeaderBytes> first{};
-  const size_t there = std::min<uint64_t>(kHeaderBytes, file_.size());
-  file_.read_at(0, first.data(), there);
-  header_ = parse_token_file_header(std::span(first).first(there), file_.size(), path.string());
+TokenFile::TokenFile(const std::filesystem::path& path) : path_(path), file_(path), layout_(read_layout(file_, path)) {}
+
+TokenFile::TokenFile(const std::filesystem::path& path, const TokenLayout& layout)
+    : path_(path), file_(path), layout_(layout) {
+  const uint64_t needed = layout.offset + static_cast<uint64_t>(layout.size) * width_of(layout.type);
+  if (file_.size() >= needed) return;
+  throw InputError(fmt::format("{}: is truncated: {} tokens need {} bytes, the file has {}", path.string(), layout.size,
+                               needed, file_.size()));
 }
 
 void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const {
-  const size_t width = header_.wide ? 4 : 2;
+  const size_t width = width_of(layout_.type);
   std::vector<char> bytes(out.size() * width);
-  file_.read_at(kHeaderBytes + static_cast<uint64_t>(begin) * width, bytes.data(), bytes.size());
-  for_each_token(bytes, header_.wide, [&](size_t i, int64_t token) {
-    if (token >= vocabulary) {
+  file_.read_at(layout_.offset + static_cast<uint64_t>(begin) * width, bytes.data(), bytes.size());
+  for_each_token(bytes, layout_.type, [&](size_t i, int64_t token) {
+    if (is_outside(token, vocabulary)) {
       throw RunError(
           fmt::format("{}: token {} at {} is outside the vocabulary of {}: the file was changed while in use",
                       path_.string(), token, begin + static_cast<int64_t>(i), vocabulary));
@@ -80,17 +128,22 @@ void TokenFile::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) 
   });
 }
 
-TokenFile::Content TokenFile::scan() const {
+TokenFile::Content TokenFile::scan(int64_t vocabulary) const {
   Content content;
   Checksum checksum;
+  int64_t number = 0;
   std::vector<char> bytes(kBufferBytes);
   for (uint64_t at = 0; at < file_.size(); at += bytes.size()) {
     bytes.resize(std::min<uint64_t>(kBufferBytes, file_.size() - at));
     file_.read_at(at, bytes.data(), bytes.size());
     checksum.update(bytes.data(), bytes.size());
-    const size_t header = at == 0 ? kHeaderBytes : 0;
-    for_each_token(std::span(bytes).subspan(header), header_.wide,
-                   [&](size_t, int64_t token) { content.largest = std::max(content.largest, token); });
+    const size_t before = at == 0 ? std::min<size_t>(layout_.offset, bytes.size()) : 0;
+    for_each_token(std::span(bytes).subspan(before), layout_.type, [&](size_t i, int64_t token) {
+      if (content.outside_at >= 0 || !is_outside(token, vocabulary)) return;
+      content.outside = token;
+      content.outside_at = number + static_cast<int64_t>(i);
+    });
+    number += static_cast<int64_t>((bytes.size() - before) / width_of(layout_.type));
   }
   content.checksum = checksum.hex();
   return content;
@@ -136,7 +189,8 @@ void TokenFileWriter::move_tail(int64_t count, TokenFileWriter& other) {
     bytes.resize(static_cast<size_t>(std::min(kAtOnce, size_ - at)) * width());
     written.read_at(kHeaderBytes + static_cast<uint64_t>(at) * width(), bytes.data(), bytes.size());
     tokens.resize(bytes.size() / width());
-    for_each_token(bytes, wide_, [&](size_t i, int64_t token) { tokens[i] = static_cast<int32_t>(token); });
+    for_each_token(bytes, wide_ ? TokenType::U32 : TokenType::U16,
+                   [&](size_t i, int64_t token) { tokens[i] = static_cast<int32_t>(token); });
     other.append(tokens);
   }
   file_.truncate(kHeaderBytes + static_cast<uint64_t>(begin) * width());

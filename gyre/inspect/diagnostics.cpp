@@ -6,7 +6,7 @@
 #include "gyre/build/build.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 #include "gyre/inspect/hessian.h"
 #include "gyre/inspect/late_updates.h"
 #include "gyre/schedule/delay.h"
@@ -17,7 +17,7 @@ namespace {
 // The run's configuration over its own tokens.
 Config resolved(const TrainedModel& model, const Dataset& dataset) {
   Config config = model.config;
-  check_identity(model.data, dataset.meta().checksums, dataset.directory(), {kTrainFile});
+  dataset.check_identity(model.data, {DataPart::Train});
   resolve_vocabulary(config, dataset.vocabulary());
   return config;
 }
@@ -25,10 +25,10 @@ Config resolved(const TrainedModel& model, const Dataset& dataset) {
 }  // namespace
 
 Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options) {
-  if (model.config.data.tokens.empty()) {
+  if (!model.config.data.is_given()) {
     throw InputError("the run has no tokens of its own: its model was imported; train from it, and diagnose that run");
   }
-  const Dataset dataset = Dataset::open(model.config.data.tokens);
+  const Dataset dataset = Dataset::open(model.config.data);
   const Config config = resolved(model, dataset);
   const Schedule schedule = build_schedule(config);
   const auto batches = train_batches(config, dataset);

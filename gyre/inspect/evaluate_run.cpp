@@ -14,14 +14,18 @@ namespace gyre {
 
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
   Config config = model.config;
-  if (!data.empty()) config.data.tokens = data;
-  if (config.data.tokens.empty()) {
+  if (!data.empty()) {
+    config.data.tokens = data;
+    config.data.val_tokens.clear();
+    config.data.source.clear();
+  }
+  if (!config.data.is_given()) {
     throw InputError("the run has no tokens of its own: its model was imported; give --data");
   }
-  const Dataset dataset = Dataset::open(config.data.tokens);
-  std::vector<std::string> same = tokenizer_files();
-  if (data.empty()) same.emplace_back(kValFile);
-  if (!model.data.empty()) check_identity(model.data, dataset.meta().checksums, dataset.directory(), same);
+  const Dataset dataset = Dataset::open(config.data);
+  std::vector<DataPart> same = {DataPart::Tokenizer};
+  if (data.empty()) same.push_back(DataPart::Val);
+  if (!model.data.empty()) dataset.check_identity(model.data, same);
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows

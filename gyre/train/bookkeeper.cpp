@@ -76,7 +76,7 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   if (options_.resume && is_there(run_.metrics())) {
     continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
   }
-  run_.create(config_);
+  run_.create(config_, &*checked_.dataset);
   // The end of a save that was killed, should no other save follow.
   if (options_.resume) remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
   metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
@@ -157,7 +157,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
   const auto begun = Clock::now();
   record.seed = static_cast<uint64_t>(config_.run.seed);
   record.model = model_identity(config_);
-  record.data = checked_.dataset->meta().checksums;
+  record.data = checked_.dataset->identity();
   record.drains = drains_;
   record.delay = delay_;
   record.skipped = skipped_;

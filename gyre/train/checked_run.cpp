@@ -13,7 +13,7 @@ namespace gyre {
 CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   Faults faults;
   faults.collect([&] {
-    dataset.emplace(Dataset::open(config.data.tokens));
+    dataset.emplace(Dataset::open(config.data));
     resolve_vocabulary(config, dataset->vocabulary());
   });
   faults.collect([&] { check_stages(config); });

@@ -7,7 +7,7 @@
 
 #include "gyre/build/batches.h"
 #include "gyre/config/config.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 #include "gyre/schedule/schedule.h"
 
 namespace gyre {

@@ -11,11 +11,19 @@ using Json = nlohmann::ordered_json;
 std::vector<ConfigChange> config_changes(const Config& before, const Config& after) {
   const Json old_tables = to_json(before), new_tables = to_json(after);
   std::vector<ConfigChange> changes;
+  // A source of data may be in one of the two alone.
+  const auto value_in = [](const Json& tables, const std::string& table, const std::string& key) {
+    return tables.contains(table) ? tables.at(table).at(key) : Json();
+  };
   for (const auto& [table, keys] : new_tables.items()) {
     for (const auto& [key, value] : keys.items()) {
-      const Json& then = old_tables.at(table).at(key);
+      const Json then = value_in(old_tables, table, key);
       if (then != value) changes.push_back({table, key, then, value});
     }
+  }
+  for (const auto& [table, keys] : old_tables.items()) {
+    if (new_tables.contains(table)) continue;
+    for (const auto& [key, value] : keys.items()) changes.push_back({table, key, value, Json()});
   }
   return changes;
 }

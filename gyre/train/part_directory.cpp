@@ -43,7 +43,8 @@ void PartDirectory::check_room(int64_t bytes) {
 }
 
 void PartDirectory::begin(const std::vector<int64_t>& damaged, const std::vector<int64_t>& steps) {
-  run_.create(config_);
+  const Dataset data = Dataset::open(config_.data);
+  run_.create(config_, &data);
   run_.write_parts_mark(mark_);
   const auto here = list_checkpoints(run_.checkpoints());
   for (const int64_t step : damaged) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gyre/build/model_identity.h"
@@ -98,9 +99,11 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
   const auto check = [&](const DataIdentity& begun_with) {
     // A run that begins with somebody's weights has their tokenizer, and no tokens yet.
-    const bool has_tokens = begun_with.count(kTrainFile) > 0;
-    check_identity(begun_with, dataset.meta().checksums, dataset.directory(),
-                   has_tokens ? data_files() : tokenizer_files());
+    const bool has_tokens = std::any_of(begun_with.begin(), begun_with.end(),
+                                        [](const auto& file) { return part_of(file.first) == DataPart::Train; });
+    std::vector<DataPart> same = {DataPart::Tokenizer};
+    if (has_tokens) same.insert(same.end(), {DataPart::Train, DataPart::Val});
+    dataset.check_identity(begun_with, same);
   };
   if (is_there(run.tokenizer() / kMetaFile)) check(DatasetMeta::load(run.tokenizer()).checksums);
   if (point.checkpoint && !point.checkpoint->record().data.empty()) check(point.checkpoint->record().data);

@@ -66,14 +66,14 @@ void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
   copy.complete(hugging_face());
 }
 
-void RunDirectory::create(const Config& config_to_save) const {
+void RunDirectory::create(const Config& config_to_save, const Dataset* data) const {
   make_directories(checkpoints(), files_);
   if (!is_there(checkpoints_marker())) {
     write_file_atomic(checkpoints_marker(), "This directory is where a run of gyre keeps its checkpoints.\n", files_);
   }
-  if (!config_to_save.data.tokens.empty() && !is_there(tokenizer() / kMetaFile)) {
+  if (data != nullptr && !is_there(tokenizer() / kMetaFile)) {
     make_directories(tokenizer(), files_);
-    copy_tokenizer(config_to_save.data.tokens, tokenizer(), files_);
+    data->write_tokenizer(tokenizer(), files_);
   }
   if (!config_to_save.run.init_from.empty() && !is_there(hugging_face())) copy_hugging_face(config_to_save);
   write_file_atomic(config(), to_toml(config_to_save), files_);

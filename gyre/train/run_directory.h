@@ -3,7 +3,7 @@
 //   config.toml      the resolved configuration
 //   metrics.jsonl    one JSON object a line
 //   checkpoints/     step-00000100/ ...
-//   tokenizer/       meta.json, and the tokenizer's model if it has one
+//   tokenizer/       meta.json, which says what the data is, and the tokenizer's model if there is one
 //   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
 #pragma once
 
@@ -13,6 +13,7 @@
 #include "gyre/checkpoint/format/parts_mark.h"
 #include "gyre/config/config.h"
 #include "gyre/core/files.h"
+#include "gyre/data/sources.h"
 
 namespace gyre {
 
@@ -38,9 +39,9 @@ class RunDirectory {
   // InputError unless a run is here.
   Config load_config() const;
   // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
-  // that is here already stays: it is what its text was made with. What the model came with from transformers comes
-  // from the run that [run] init_from names.
-  void create(const Config& config) const;
+  // that is here already stays: it is what its text was made with; that of a run without `data` is written otherwise.
+  // What the model came with from transformers comes from the run that [run] init_from names.
+  void create(const Config& config, const Dataset* data = nullptr) const;
   // Nothing where there is no mark. InputError.
   std::optional<PartsMark> read_parts_mark() const;
   void write_parts_mark(const PartsMark& mark) const;

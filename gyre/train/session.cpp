@@ -41,7 +41,7 @@ RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline) {
   RankFacts facts = {{"build", file_checksum("/proc/self/exe")},
                      {"configuration", checksum_of(to_toml(checked.config))},
                      {"schedule", checksum_of(to_text(pipeline.schedule()))}};
-  for (const auto& [file, checksum] : checked.dataset->meta().checksums) facts.emplace_back(file, checksum);
+  for (const auto& [file, checksum] : checked.dataset->identity()) facts.emplace_back(file, checksum);
   return facts;
 }
 

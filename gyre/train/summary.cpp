@@ -86,6 +86,24 @@ std::string model_line(const Config& config, const std::vector<StageRow>& rows) 
                                    model.layers == 1 ? "" : "s", model.width, model.context, model.vocabulary));
 }
 
+std::string tokens_text(int64_t tokens) {
+  return human_count(static_cast<double>(tokens));
+}
+
+std::string data_lines(const Config& config, const Dataset& dataset) {
+  std::string lines = line("data", fmt::format("{}: {} tokens to train on, {} to validate{}", dataset.description(),
+                                               tokens_text(dataset.train_tokens()), tokens_text(dataset.val_tokens()),
+                                               config.data.order == "epochs" ? ", in shuffled epochs" : ""));
+  if (config.data.source.empty()) return lines;
+  double all = 0;
+  for (const WeightedTokens& source : dataset.train()) all += source.weight;
+  for (const WeightedTokens& source : dataset.train()) {
+    lines += line("", fmt::format("{}: {:.3g}% of the sequences, from {} tokens", source.name,
+                                  100 * source.weight / all, tokens_text(source.tokens.size())));
+  }
+  return lines;
+}
+
 std::string updates_line(const Config& config, const Dataset& dataset) {
   const double tokens = static_cast<double>(config.pipeline.replicas) *
                         static_cast<double>(config.pipeline.accumulate) *
@@ -97,7 +115,7 @@ std::string updates_line(const Config& config, const Dataset& dataset) {
                           config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
                           config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es",
                           config.pipeline.microbatch, config.model.context, human_count(all),
-                          all / static_cast<double>(std::max<int64_t>(1, dataset.train().size()))));
+                          all / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
 std::string schedule_line(const Config& config, const Schedule& schedule) {
@@ -135,9 +153,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
                       const MemoryLimit& limit) {
   const auto rows = rows_of(schedule, layers, ranges);
   std::string text = model_line(config, rows);
-  text += line("data", fmt::format("{}: {} tokens to train on, {} to validate", config.data.tokens,
-                                   human_count(static_cast<double>(dataset.train().size())),
-                                   human_count(static_cast<double>(dataset.val().size()))));
+  text += data_lines(config, dataset);
   text += updates_line(config, dataset);
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));

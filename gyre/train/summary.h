@@ -6,7 +6,7 @@
 
 #include "gyre/config/config.h"
 #include "gyre/core/memory_limit.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 #include "gyre/model/layer.h"
 #include "gyre/plan/partition.h"
 #include "gyre/schedule/schedule.h"

@@ -189,6 +189,10 @@ DrawnConfiguration draw_configuration(RandomStream& random) {
   Drawer draw(random);
   draw_model(draw);
   draw.of<std::string>("data.tokens", {kTokens[0], kTokens[1]});
+  draw.of<std::string>("data.val_tokens", {"", "", "", kTokens[0], kTokens[1]});
+  draw.of<double>("data.val_fraction", {0.01, 0.1});
+  draw.of<int64_t>("data.vocabulary", {0, 0, 0, 256});
+  draw.word("data.order");
   draw_pipeline(draw);
   draw_optimizer(draw);
   draw_run(draw);

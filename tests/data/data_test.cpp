@@ -16,7 +16,6 @@
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
 #include "gyre/core/utf8.h"
-#include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
 #include "support/faulty_files.h"
 
@@ -76,15 +75,14 @@ TEST_F(DataTest, SplitsEachDocumentByPosition) {
   const PrepareResult result = prepare(o);
   EXPECT_EQ(result.documents, 2);
   EXPECT_EQ(result.text_bytes, 30);
-  const Dataset dataset = Dataset::open(o.out);
-  const auto text_of = [&](const TokenFile& file) {
+  const auto text_of = [&](const TokenSequence& file) {
     std::string text;
     for (const int64_t token : tokens(file)) text += token == 0 ? '|' : static_cast<char>(token);
     return text;
   };
-  EXPECT_EQ(text_of(dataset.train()), "abcdefghABCDEFGHIJKLMNO");
-  EXPECT_EQ(text_of(dataset.val()), "ij|PQRST|");
-  EXPECT_EQ(dataset.vocabulary(), 256);
+  EXPECT_EQ(text_of(train_of(o.out)), "abcdefghABCDEFGHIJKLMNO");
+  EXPECT_EQ(text_of(val_of(o.out)), "ij|PQRST|");
+  EXPECT_EQ(Dataset::open(o.out).vocabulary(), 256);
 }
 
 TEST_F(DataTest, StreamingDoesNotShow) {
@@ -95,7 +93,7 @@ TEST_F(DataTest, StreamingDoesNotShow) {
   o.val_fraction = 0;
   prepare(o);
   std::string back;
-  for (const int64_t token : tokens(Dataset::open(o.out).train())) back += static_cast<char>(token);
+  for (const int64_t token : tokens(train_of(o.out))) back += static_cast<char>(token);
   back.pop_back();  // the end of the document
   EXPECT_TRUE(back == text);
 }
@@ -227,8 +225,7 @@ TEST_F(DataTest, WideVocabulariesUseFourBytes) {
 TEST_F(DataTest, AFileThatIsCutShortInUseIsAnError) {
   PrepareOptions o = options({write("text", plain_text(3000))});
   prepare(o);
-  const Dataset dataset = Dataset::open(o.out);
-  const TokenFile& train = dataset.train();
+  const TokenSequence train = train_of(o.out);
   fs::resize_file(o.out / "train.bin", 1024);
   std::vector<int64_t> out(10);
   EXPECT_THROW(train.read(4000, out, 256), RunError);
@@ -366,7 +363,7 @@ TEST_F(DataTest, BatchesDependOnSeedAndIndexAlone) {
   PrepareOptions o = options({write("text", plain_text(2000))});
   prepare(o);
   const Dataset dataset = Dataset::open(o.out);
-  const RandomTokenBatches batches(dataset.train(), 3, 16, 5, 256), other(dataset.train(), 3, 16, 6, 256);
+  const DrawnTokenBatches batches(dataset.train(), 3, 16, 5, 256), other(dataset.train(), 3, 16, 6, 256);
   std::vector<Batch> forward;
   for (int64_t m = 0; m < 20; ++m) forward.push_back(batches.batch(m));
   std::vector<std::jthread> threads;
@@ -390,15 +387,15 @@ TEST_F(DataTest, BatchesReachEveryTokenAndNoFurther) {
   const std::vector<int32_t> few = {10, 11, 12, 13, 14, 15};
   writer.append(few);
   writer.finish();
-  const TokenFile file(directory_ / "few.bin");
+  const std::vector<WeightedTokens> file = {{"", 1, TokenSequence(TokenFile(directory_ / "few.bin"))}};
   std::set<int64_t> beginnings;
-  const RandomTokenBatches batches(file, 4, 3, 1, 256);
+  const DrawnTokenBatches batches(file, 4, 3, 1, 256);
   for (int64_t m = 0; m < 50; ++m) {
     const Batch batch = batches.batch(m);
     for (int64_t s = 0; s < 4; ++s) beginnings.insert(batch.inputs[s][0].item<int64_t>());
   }
   EXPECT_EQ(beginnings, (std::set<int64_t>{10, 11, 12}));
-  EXPECT_THROW(RandomTokenBatches(file, 4, 6, 1, 256), InputError);
+  EXPECT_THROW(DrawnTokenBatches(file, 4, 6, 1, 256), InputError);
 
   const SequentialTokenBatches windows(file, 8, 2, 256);
   EXPECT_EQ(windows.count(), 1);

@@ -12,7 +12,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/random.h"
 #include "gyre/data/prepare.h"
-#include "gyre/data/token_file.h"
+#include "gyre/data/sources.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -42,11 +42,15 @@ class DataTest : public ::testing::Test {
     }
     return "accepted";
   }
-  std::vector<int64_t> tokens(const TokenFile& file) {
+  template <typename File>
+  std::vector<int64_t> tokens(const File& file) {
     std::vector<int64_t> tokens(static_cast<size_t>(file.size()));
     file.read(0, tokens, int64_t{1} << 32);
     return tokens;
   }
+  // Of the one source.
+  static TokenSequence train_of(const fs::path& data) { return Dataset::open(data).train().at(0).tokens; }
+  static TokenSequence val_of(const fs::path& data) { return Dataset::open(data).val().at(0).tokens; }
 
   const testing_support::TemporaryDirectory temporary_;
   const fs::path directory_ = temporary_.path();

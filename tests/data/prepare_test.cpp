@@ -13,7 +13,6 @@
 
 #include "data/fixture.h"
 #include "gyre/core/files.h"
-#include "gyre/data/dataset.h"
 #include "gyre/data/text_reader.h"
 
 namespace gyre {
@@ -24,14 +23,14 @@ using ::testing::HasSubstr;
 class PrepareTest : public DataTest {
  protected:
   // Both splits' tokens of the byte tokenizer as text, "|" for the end of a document.
-  std::string text_of(const TokenFile& file) {
+  std::string text_of(const TokenSequence& file) {
     std::string text;
     for (const int64_t token : tokens(file)) text += token == 0 ? '|' : static_cast<char>(token);
     return text;
   }
   std::string train_text(const PrepareOptions& options) {
     prepare(options);
-    return text_of(Dataset::open(options.out).train());
+    return text_of(train_of(options.out));
   }
   // All of what prepare makes.
   std::string all(const PrepareOptions& options) {
@@ -180,8 +179,7 @@ TEST_F(PrepareTest, WholeDocumentsAreKeptForValidationWhereThereAreMany) {
   for (const int64_t seed : {1, 1, 2}) {
     o.seed = seed;
     prepare(o);
-    const Dataset dataset = Dataset::open(o.out);
-    const std::string train = text_of(dataset.train()), val = text_of(dataset.val());
+    const std::string train = text_of(train_of(o.out)), val = text_of(val_of(o.out));
     EXPECT_EQ(std::count(val.begin(), val.end(), '|'), 100);
     for (const std::string& document : many) {
       const bool in_train = ("|" + train).find("|" + document + "|") != std::string::npos;
@@ -195,15 +193,14 @@ TEST_F(PrepareTest, WholeDocumentsAreKeptForValidationWhereThereAreMany) {
   std::vector<std::string> files;
   for (int i = 0; i < 20; ++i) files.push_back(write(fmt::format("file{}", i), fmt::format("text {}", i)));
   prepare(o = options(files));
-  const std::string val = text_of(Dataset::open(o.out).val());
+  const std::string val = text_of(val_of(o.out));
   EXPECT_EQ(std::count(val.begin(), val.end(), '|'), 2);
   // Of too few the end is kept, and never a large one whole.
   prepare(o = options({write("few.jsonl", json_lines({"abcdefghij", "0123456789"}))}));
-  EXPECT_EQ(text_of(Dataset::open(o.out).train()) + "/" + text_of(Dataset::open(o.out).val()),
-            "abcdefghij|012345678/9|");
+  EXPECT_EQ(text_of(train_of(o.out)) + "/" + text_of(val_of(o.out)), "abcdefghij|012345678/9|");
   o.val_fraction = 0;
   prepare(o);
-  EXPECT_EQ(Dataset::open(o.out).val().size(), 0);
+  EXPECT_EQ(val_of(o.out).size(), 0);
 }
 
 TEST_F(PrepareTest, BadLinesAreNamed) {

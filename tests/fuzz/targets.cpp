@@ -22,6 +22,8 @@ constexpr auto kTargets = std::to_array<Target>({
     {"parts_mark", parts_mark},
     {"meta", meta},
     {"token_file", token_file},
+    {"megatron_index", megatron_index},
+    {"text", text},
     {"metrics", metrics},
     {"tokenizer_json", tokenizer_json},
     {"tokenizer_pattern", tokenizer_pattern},

@@ -55,6 +55,8 @@ void provenance(std::string_view input);
 void parts_mark(std::string_view input);
 void meta(std::string_view input);
 void token_file(std::string_view input);
+void megatron_index(std::string_view input);
+void text(std::string_view input);
 void metrics(std::string_view input);
 void tokenizer(std::string_view input);
 void tokenizer_json(std::string_view input);

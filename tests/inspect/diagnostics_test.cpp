@@ -53,7 +53,7 @@ class DiagnosticsTest : public ::testing::Test {
     config.optimizer.clip_scope = clip_scope;
     config.run.precision = "fp32";
     Config resolved = config;
-    resolve_vocabulary(resolved, Dataset::open(config.data.tokens).vocabulary());
+    resolve_vocabulary(resolved, Dataset::open(config.data).vocabulary());
     return resolved;
   }
 
@@ -64,7 +64,7 @@ class DiagnosticsTest : public ::testing::Test {
 std::vector<double> oscillations(const Config& config, int64_t updates) {
   const c10::NoGradGuard no_grad;
   const auto pipeline = build_pipeline(config);
-  const Dataset dataset = Dataset::open(config.data.tokens);
+  const Dataset dataset = Dataset::open(config.data);
   const auto batches = train_batches(config, dataset);
   const auto weights = [&](int stage) {
     std::vector<at::Tensor> flat;
@@ -104,7 +104,7 @@ std::vector<double> oscillations(const Config& config, int64_t updates) {
 TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
   for (const char* scope : {"global", "stage", "none"}) {
     TrainedModel model;
-    model.data = Dataset::open(directory_ / "tokens").meta().checksums;
+    model.data = Dataset::open(directory_ / "tokens").identity();
     model.config = config(scope);
     model.checkpoint.weights = build_pipeline(model.config)->weights();
     DiagnosticsOptions options;
@@ -156,7 +156,7 @@ class UpdateSum final : public Optimizer {
 // The delays that a diagnosis puts in are those that the schedule has: an asynchronous run makes the same updates.
 TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
   TrainedModel model;
-  model.data = Dataset::open(directory_ / "tokens").meta().checksums;
+  model.data = Dataset::open(directory_ / "tokens").identity();
   model.config = config("stage");
   model.config.pipeline.schedule = "pipedream";
   model.config.pipeline.accumulate = 1;
@@ -169,7 +169,7 @@ TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
   const Diagnostics found = diagnose(model, options);
 
   const auto pipeline = build_pipeline(model.config);
-  const Dataset dataset = Dataset::open(model.config.data.tokens);
+  const Dataset dataset = Dataset::open(model.config.data);
   const auto batches = train_batches(model.config, dataset);
   const int64_t filling = 2;  // of three stages
   std::vector<UpdateSum*> sums;

@@ -1,0 +1,121 @@
+#include "gyre/data/megatron_index.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+constexpr uint64_t kVersion = 1;
+constexpr size_t kHeaderBytes = 34;
+constexpr size_t kBytesPerSequence = 4 + 8, kBytesPerDocument = 8;
+
+// By the format's number; nothing for what is no whole number.
+std::optional<TokenType> type_of(uint8_t code) {
+  switch (code) {
+    case 1:
+      return TokenType::U8;
+    case 2:
+      return TokenType::I8;
+    case 3:
+      return TokenType::I16;
+    case 4:
+      return TokenType::I32;
+    case 5:
+      return TokenType::I64;
+    case 8:
+      return TokenType::U16;
+    default:
+      return std::nullopt;
+  }
+}
+
+template <typename Number>
+Number number_at(const char* bytes) {
+  Number number;
+  std::memcpy(&number, bytes, sizeof(number));
+  return number;
+}
+
+// Numbers that stand in a file one after the other.
+template <typename Number>
+class Numbers {
+ public:
+  Numbers(const InputFile& file, uint64_t offset, uint64_t count) : file_(file), offset_(offset), left_(count) {}
+  Number next() {
+    if (at_ == buffer_.size()) {
+      constexpr uint64_t kAtOnce = 1 << 16;
+      buffer_.resize(std::min(kAtOnce, left_));
+      file_.read_at(offset_, buffer_.data(), buffer_.size() * sizeof(Number));
+      offset_ += buffer_.size() * sizeof(Number);
+      left_ -= buffer_.size();
+      at_ = 0;
+    }
+    return buffer_[at_++];
+  }
+
+ private:
+  const InputFile& file_;
+  uint64_t offset_, left_;
+  std::vector<Number> buffer_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+TokenLayout read_megatron_index(const InputFile& index, const std::string& origin, uint64_t token_bytes) {
+  const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: {}", origin, what)); };
+  std::array<char, kHeaderBytes> header{};
+  if (index.size() < kHeaderBytes) {
+    fail(fmt::format("is truncated or no index of Megatron: it has {} bytes, and the header of one alone has {}",
+                     index.size(), kHeaderBytes));
+  }
+  index.read_at(0, header.data(), header.size());
+  if (std::string_view(header.data(), kMagic.size()) != kMagic) fail("is no index of Megatron");
+  const auto version = number_at<uint64_t>(header.data() + 9);
+  if (version != kVersion) fail(fmt::format("is an index of version {}; gyre reads version 1", version));
+  const auto code = static_cast<uint8_t>(header[17]);
+  const auto type = type_of(code);
+  if (!type) fail(fmt::format("says type {} of its numbers, which is none of whole numbers; tokens are", code));
+  const auto sequences = number_at<uint64_t>(header.data() + 18), documents = number_at<uint64_t>(header.data() + 26);
+  const uint64_t room = index.size() - kHeaderBytes;
+  const bool fits =
+      sequences <= room / kBytesPerSequence && documents <= (room - sequences * kBytesPerSequence) / kBytesPerDocument;
+  if (!fits) fail(fmt::format("is truncated: it has {} bytes, too few for {} sequences", index.size(), sequences));
+  const uint64_t rest = room - sequences * kBytesPerSequence - documents * kBytesPerDocument;
+  if (rest == sequences && rest > 0)
+    fail("is of a multimodal dataset, whose sequences have modes; gyre reads text alone");
+  if (rest > 0) fail(fmt::format("is too long: {} bytes follow its last document", rest));
+
+  const uint64_t width = width_of(*type);
+  Numbers<int32_t> lengths(index, kHeaderBytes, sequences);
+  Numbers<int64_t> offsets(index, kHeaderBytes + 4 * sequences, sequences);
+  uint64_t bytes = 0;  // no more than 2^31 * 8 for each of fewer than 2^60 sequences; looked at in each
+  for (uint64_t i = 0; i < sequences; ++i) {
+    const int32_t length = lengths.next();
+    const int64_t offset = offsets.next();
+    if (length < 0 || offset < 0 || static_cast<uint64_t>(offset) != bytes) {
+      fail(fmt::format("sequence {} of {} tokens begins at byte {}, not where the one before it ends, at {}", i, length,
+                       offset, bytes));
+    }
+    bytes += static_cast<uint64_t>(length) * width;
+    if (bytes > token_bytes) break;
+  }
+  if (bytes != token_bytes) {
+    fail(fmt::format(
+        "has sequences of {}{} bytes, and the .bin beside it has {}: one of the two is truncated, or another's",
+        bytes > token_bytes ? "at least " : "", bytes, token_bytes));
+  }
+  return {static_cast<int64_t>(bytes / width), *type, 0};
+}
+
+}  // namespace gyre

@@ -1,0 +1,308 @@
+#include "gyre/data/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/data/found_tokens.h"
+
+namespace gyre {
+namespace {
+
+constexpr const char* kTrainPart = "train";
+constexpr const char* kValPart = "val";
+
+bool is_prepared(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_directory(path, none) && is_there(std::filesystem::path(path) / kMetaFile);
+}
+
+void check_count(const TokenFile& file, int64_t expected) {
+  if (file.size() == expected) return;
+  throw InputError(fmt::format("{}: has {} tokens, meta.json says {}; run gyre prepare again", file.path().string(),
+                               file.size(), expected));
+}
+
+DataIdentity tokenizer_of(const DatasetMeta& meta) {
+  DataIdentity files;
+  for (const auto& [name, checksum] : meta.checksums) {
+    if (part_of(name) == DataPart::Tokenizer) files[name] = checksum;
+  }
+  return files;
+}
+
+std::string known_checksum(const DataIdentity& identity, const std::string& file) {
+  const auto found = identity.find(file);
+  return found == identity.end() ? "none" : found->second;
+}
+
+}  // namespace
+
+std::optional<DataPart> part_of(const std::string& name) {
+  const auto tokenizer = tokenizer_files();
+  if (std::find(tokenizer.begin(), tokenizer.end(), name) != tokenizer.end()) return DataPart::Tokenizer;
+  const std::string part = std::filesystem::path(name).parent_path().filename();
+  if (name == kTrainFile || part == kTrainPart) return DataPart::Train;
+  if (name == kValFile || part == kValPart) return DataPart::Val;
+  return std::nullopt;
+}
+
+// Takes one source after the other into a dataset.
+struct Dataset::Opener {
+  Dataset data;
+  int64_t vocabulary;  // as the settings say it; 0: not
+  double val_fraction;
+  std::string said_by;  // the prepared directory whose vocabulary and tokenizer it is
+
+  std::vector<size_t> add_files(std::vector<TokenFile> files) {
+    std::vector<size_t> places;
+    for (TokenFile& file : files) {
+      places.push_back(data.files_.size());
+      data.files_.push_back({std::make_shared<const TokenFile>(std::move(file)), ""});
+    }
+    return places;
+  }
+
+  TokenSequence sequence(const std::vector<size_t>& files, const std::string& name) const {
+    std::vector<std::shared_ptr<const TokenFile>> parts;
+    for (const size_t file : files) parts.push_back(data.files_[file].tokens);
+    std::string own = files.size() == 1 ? parts.front()->path().string() : name;
+    return {std::move(parts), std::move(own)};
+  }
+
+  // `name` of the source is a part of its files' names where there are several.
+  void add(Split& split, const DataSource& source, const char* part, const std::vector<size_t>& files,
+           TokenSequence tokens) const {
+    const auto taken = [&](const std::string& name) {
+      return std::any_of(split.files.begin(), split.files.end(),
+                         [&](const Named& other) { return other.name == name; });
+    };
+    for (const size_t file : files) {
+      const auto place = std::filesystem::path(source.name) / part / data.files_[file].tokens->path().filename();
+      std::string name = place;
+      // A pattern may have files of one name in several directories.
+      for (int number = 2; taken(name); ++number) name = fmt::format("{}#{}", place.string(), number);
+      split.files.push_back({name, file});
+    }
+    split.sources.push_back({source.name, source.weight, std::move(tokens)});
+  }
+
+  void take_meta(const std::string& directory, const DatasetMeta& meta) {
+    if (said_by.empty()) {
+      said_by = directory;
+      data.prepared_ = directory;
+      data.meta_ = meta;
+    } else if (meta.vocabulary != data.meta_.vocabulary || meta.tokenizer != data.meta_.tokenizer ||
+               meta.end_of_document != data.meta_.end_of_document || tokenizer_of(meta) != tokenizer_of(data.meta_)) {
+      throw InputError(
+          fmt::format("{} and {}: were made with different tokenizers; prepare both with one", said_by, directory));
+    }
+  }
+
+  // What gyre prepare made: training tokens and validation tokens.
+  std::pair<std::vector<size_t>, std::vector<size_t>> add_prepared(const std::string& path) {
+    const std::filesystem::path directory = path;
+    const DatasetMeta meta = DatasetMeta::load(directory);
+    for (const char* file : {kTrainFile, kValFile}) {
+      if (meta.checksums.count(file) > 0) continue;
+      throw InputError(
+          fmt::format("{}: has no tokens, meta.json says no checksum of {}; make them with gyre prepare", path, file));
+    }
+    TokenFile train(directory / kTrainFile), val(directory / kValFile);
+    check_count(train, meta.train_tokens);
+    check_count(val, meta.val_tokens);
+    take_meta(path, meta);
+    std::vector<TokenFile> both;
+    both.push_back(std::move(train));
+    both.push_back(std::move(val));
+    const auto places = add_files(std::move(both));
+    data.files_[places[0]].expected = meta.checksums.at(kTrainFile);
+    data.files_[places[1]].expected = meta.checksums.at(kValFile);
+    return {{places[0]}, {places[1]}};
+  }
+
+  void add_val(const DataSource& source, const std::string& path) {
+    std::vector<size_t> files;
+    if (is_prepared(path)) {
+      files = add_prepared(path).second;
+    } else {
+      FoundTokens found = find_tokens(path);
+      files = add_files(std::move(found.val.empty() ? found.train : found.val));
+    }
+    add(data.val_, source, kValPart, files, sequence(files, path));
+  }
+
+  // The source's training tokens and, where `validates`, those that it is validated on.
+  void add_source(const DataSource& source, bool validates) {
+    std::vector<size_t> train, val;
+    if (is_prepared(source.tokens)) {
+      std::tie(train, val) = add_prepared(source.tokens);
+    } else {
+      FoundTokens found = find_tokens(source.tokens);
+      if (found.train.empty()) {
+        throw InputError(
+            fmt::format("{}: all names say that they are to validate on; give tokens to train on", source.tokens));
+      }
+      train = add_files(std::move(found.train));
+      val = add_files(std::move(found.val));
+    }
+    TokenSequence all = sequence(train, source.tokens);
+    const bool own_val = !val.empty() || !source.val_tokens.empty() || !validates;
+    const auto kept = own_val ? 0 : static_cast<int64_t>(std::floor(static_cast<double>(all.size()) * val_fraction));
+    add(data.train_, source, kTrainPart, train, all.part(0, all.size() - kept));
+    if (!validates) return;
+    if (!source.val_tokens.empty()) {
+      add_val(source, source.val_tokens);
+    } else if (!val.empty()) {
+      add(data.val_, source, kValPart, val, sequence(val, source.tokens));
+    } else {
+      add(data.val_, source, kValPart, train, all.part(all.size() - kept, kept));
+    }
+  }
+
+  void settle_vocabulary() {
+    if (!said_by.empty() && vocabulary > 0 && vocabulary != data.meta_.vocabulary) {
+      throw InputError(fmt::format("[data] vocabulary is {}, and {} has one of {}; leave it out", vocabulary, said_by,
+                                   data.meta_.vocabulary));
+    }
+    data.vocabulary_ = said_by.empty() ? vocabulary : data.meta_.vocabulary;
+    if (data.vocabulary_ > 0) return;
+    throw InputError(
+        fmt::format("{}: token files do not say their vocabulary; set [data] vocabulary (GPT-2's tokens: 50257)",
+                    data.description_));
+  }
+};
+
+Dataset Dataset::open(const DataSettings& settings) {
+  Opener opener{{}, settings.vocabulary, settings.val_fraction, ""};
+  Dataset& data = opener.data;
+  std::vector<DataSource> sources = settings.source;
+  // The order in which they stand decides nothing.
+  std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.name < b.name; });
+  if (sources.empty()) {
+    data.description_ = settings.tokens;
+    if (settings.tokens.empty()) throw InputError("[data] tokens is empty; give the directory that gyre prepare made");
+    sources.push_back({"", settings.tokens, 1, settings.val_tokens});
+  } else {
+    data.description_ = fmt::format("{} source{}", sources.size(), sources.size() == 1 ? "" : "s");
+  }
+  const bool one_val = !settings.source.empty() && !settings.val_tokens.empty();
+  for (const DataSource& source : sources) opener.add_source(source, !one_val);
+  if (one_val) opener.add_val({"", "", 1, ""}, settings.val_tokens);
+  opener.settle_vocabulary();
+  data.is_prepared_ = settings.source.empty() && settings.val_tokens.empty() && data.prepared_.has_value();
+  if (data.is_prepared_) {
+    data.train_.files.front().name = kTrainFile;
+    data.val_.files.front().name = kValFile;
+  }
+  return std::move(opener.data);
+}
+
+Dataset Dataset::open(const std::filesystem::path& directory) {
+  DataSettings settings;
+  settings.tokens = directory;
+  return open(settings);
+}
+
+int64_t Dataset::tokens_in(const Split& split) {
+  int64_t tokens = 0;
+  for (const WeightedTokens& source : split.sources) tokens += source.tokens.size();
+  return tokens;
+}
+
+void Dataset::verify(const File& file) const {
+  if (file.verified) return;
+  const std::string path = file.tokens->path().string();
+  const InputFile::Stamp before = file.tokens->stamp();
+  const TokenFile::Content content = file.tokens->scan(vocabulary_);
+  if (content.outside_at >= 0) {
+    throw InputError(fmt::format(
+        "{}: token {} at {} is outside the vocabulary of {}; {}", path, content.outside, content.outside_at,
+        vocabulary_,
+        file.expected.empty() ? "is [data] vocabulary right, and is this a token file?" : "run gyre prepare again"));
+  }
+  if (!file.expected.empty() && content.checksum != file.expected) {
+    throw InputError(
+        fmt::format("{}: is damaged, or from another gyre prepare: its checksum is not the one in "
+                    "meta.json; bring it back, or run gyre prepare again",
+                    path));
+  }
+  file.checksum = content.checksum;
+  file.verified = before;
+}
+
+const std::vector<WeightedTokens>& Dataset::verified(const Split& split) const {
+  for (const Named& named : split.files) verify(files_[named.file]);
+  return split.sources;
+}
+
+DataIdentity Dataset::identity(const std::vector<DataPart>& parts) const {
+  const auto wanted = [&](DataPart part) { return std::find(parts.begin(), parts.end(), part) != parts.end(); };
+  DataIdentity identity;
+  if (wanted(DataPart::Tokenizer)) identity = tokenizer_of(meta_);
+  const auto add = [&](const Split& split) {
+    for (const Named& named : split.files) {
+      const File& file = files_[named.file];
+      if (file.expected.empty()) verify(file);
+      identity[named.name] = file.expected.empty() ? file.checksum : file.expected;
+    }
+  };
+  if (wanted(DataPart::Train)) add(train_);
+  if (wanted(DataPart::Val)) add(val_);
+  return identity;
+}
+
+void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart>& parts) const {
+  const DataIdentity found = identity(parts);
+  const auto compare = [&](const std::string& name) {
+    const std::string was = known_checksum(run, name), is = known_checksum(found, name);
+    if (was == is) return;
+    throw InputError(
+        fmt::format("{}: is not what this run was begun with (checksum {}, the run's {}); bring back the "
+                    "old data, or begin another run",
+                    is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), is, was));
+  };
+  for (const auto& [name, checksum] : found) compare(name);
+  for (const auto& [name, checksum] : run) {
+    const auto part = part_of(name);
+    if (part && std::find(parts.begin(), parts.end(), *part) != parts.end()) compare(name);
+  }
+}
+
+void Dataset::check_unchanged() const {
+  for (const File& file : files_) {
+    if (!file.verified) continue;
+    const InputFile::Stamp now = file.tokens->stamp();
+    if (now == *file.verified) continue;
+    if (now.bytes != file.verified->bytes || file.tokens->scan(vocabulary_).checksum != file.checksum) {
+      throw RunError(
+          fmt::format("{}: was changed while in use, and updates since the last save may have read what is "
+                      "there now; bring back what was there",
+                      file.tokens->path().string()));
+    }
+    file.verified = now;
+  }
+}
+
+void Dataset::write_tokenizer(const std::filesystem::path& directory, FileSystem& files) const {
+  DatasetMeta meta = meta_;
+  if (prepared_) {
+    copy_tokenizer(*prepared_, directory, files);
+    if (is_prepared_) return;
+  } else {
+    meta.tokenizer = kNoTokenizer;
+  }
+  std::erase_if(meta.checksums, [](const auto& file) { return file.first == kTrainFile || file.first == kValFile; });
+  meta.vocabulary = vocabulary_;
+  meta.train_tokens = train_tokens();
+  meta.val_tokens = val_tokens();
+  meta.checksums.merge(identity());
+  write_file_atomic(directory / kMetaFile, meta.to_json(), files);
+}
+
+}  // namespace gyre

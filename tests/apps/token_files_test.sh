@@ -1,0 +1,66 @@
+# The same tokens as gyre's, llm.c's, nanoGPT's and Megatron's files give the same losses, to the bit; mixtures resume.
+source "$(dirname "$0")/common.sh"
+
+# Writes what the other programs would have, from gyre's own files.
+python3 - <<'PY'
+import array, os, struct
+def tokens(name):
+    data = open(f"tokens/{name}.bin", "rb").read()
+    return array.array("H", data[1024:])
+def llmc(path, part, magic=20240520, version=1, code="H"):
+    open(path, "wb").write(struct.pack("<256i", magic, version, len(part), *[0] * 253) + array.array(code, part).tobytes())
+for name in "llmc", "nano", "megatron":
+    os.makedirs(name)
+for split in "train", "val":
+    all = tokens(split)
+    half = len(all) // 3
+    llmc(f"llmc/bible_{split}_000001.bin", all[:half])
+    llmc(f"llmc/bible_{split}_000002.bin", all[half:], 20240801, 7, "I")
+    open(f"nano/{split}.bin", "wb").write(all.tobytes())
+    open(f"megatron/text_{split}.bin", "wb").write(array.array("i", all).tobytes())
+    lengths = [half, len(all) - half]
+    open(f"megatron/text_{split}.idx", "wb").write(
+        b"MMIDIDX\0\0" + struct.pack("<QBQQ2i2q3q", 1, 4, 2, 3, *lengths, 0, 4 * half, 0, 1, 2))
+PY
+short=(--set run.updates=40 --set run.checkpoint_every=0)
+"$gyre" train run.toml --out own "${short[@]}" >/dev/null 2>&1
+for format in llmc nano megatron; do
+  "$gyre" train run.toml --out $format-run "${short[@]}" --set data.tokens=$format --set data.vocabulary=256 >/dev/null 2>err.txt ||
+    fail "$format: $(cat err.txt)"
+  diff <(losses own) <(losses $format-run) >difference || fail "$format: losses differ: $(head -n 3 difference)"
+done
+# A mixture of one source is that source.
+sed 's/^\[data\]/[[data.source]]\nname = "bible"/' run.toml >one.toml
+"$gyre" train one.toml --out one "${short[@]}" >/dev/null 2>err.txt || fail "$(cat err.txt)"
+diff <(losses own) <(losses one) >difference || fail "one source: losses differ: $(head -n 3 difference)"
+loss_of() { "$gyre" eval "$1" --json | sed 's/.*"step"//'; }
+[ "$(loss_of own)" = "$(loss_of nano-run)" ] || fail "eval differs: $(loss_of own) $(loss_of nano-run)"
+refuses "the run has no tokenizer" "$gyre" generate nano-run --prompt a
+
+# A mixture goes on to the bit, by threads, in two processes; its sources must be those that it was begun with.
+"$gyre" prepare text.txt --out other --val-fraction 0.2 >/dev/null
+{ sed '/^\[data\]/,/^tokens/d' run.toml; printf '[data]\norder = "epochs"\nvocabulary = 256\n[[data.source]]\nname = "bible"\ntokens = "nano"\nweight = 3\n[[data.source]]\ntokens = "other"\n'; } >mixture.toml
+"$gyre" train mixture.toml --out whole >/dev/null 2>err.txt || fail "$(cat err.txt)"
+grep -q "bible: 75% of the sequences" err.txt || fail "the mixture is not told: $(cat err.txt)"
+cp -r whole parts
+rm -r parts/checkpoints/step-00000100 parts/checkpoints/step-00000120
+"$gyre" launch -n 2 -- train --resume parts >/dev/null 2>err.txt || fail "$(cat err.txt)"
+same_run whole parts "a mixture that goes on in two processes"
+"$gyre" train mixture.toml --out heavier --set data.source.bible.weight=1 --set run.updates=20 >/dev/null 2>err.txt || fail "$(cat err.txt)"
+grep -q "bible: 50% of the sequences" err.txt || fail "an override of a source is not heeded"
+cp nano/train.bin kept.bin
+printf 'xy' | dd of=nano/train.bin bs=1 seek=100 conv=notrunc status=none
+refuses "bible/train/train.bin" "$gyre" train --resume parts --set run.updates=130
+cp kept.bin nano/train.bin
+
+# A BERT takes them too.
+"$gyre" train run.toml --out bert --set model.kind=bert "${short[@]}" --set run.updates=4 --set data.tokens=megatron --set data.vocabulary=256 >/dev/null 2>err.txt || fail "$(cat err.txt)"
+
+refuses "token files do not say their vocabulary; set [data] vocabulary" "$gyre" train run.toml --out x --set data.tokens=nano
+refuses "is outside the vocabulary of 100" "$gyre" train run.toml --out x --set data.tokens=nano --set data.vocabulary=100
+cp llmc/bible_train_000001.bin megatron/
+refuses "megatron: has token files of llm.c (bible_train_000001.bin) and of Megatron (text_train.bin)" \
+  "$gyre" train run.toml --out x --set data.tokens=megatron --set data.vocabulary=256
+printf '\n[[data.source]]\ntokens = "nano"\n' >>run.toml
+refuses "tokens and [[data.source]] are both given" "$gyre" train run.toml --out x
+[ ! -e x ] || fail "a refused run left something behind"
