@@ -49,7 +49,7 @@ same_run whole parts "a mixture that goes on in two processes"
 "$gyre" train mixture.toml --out heavier --set data.source.bible.weight=1 --set run.updates=20 >/dev/null 2>err.txt || fail "$(cat err.txt)"
 grep -q "bible: 50% of the sequences" err.txt || fail "an override of a source is not heeded"
 cp nano/train.bin kept.bin
-printf 'xy' | dd of=nano/train.bin bs=1 seek=100 conv=notrunc status=none
+printf '\001\000' | dd of=nano/train.bin bs=1 seek=100 conv=notrunc status=none
 refuses "bible/train/train.bin" "$gyre" train --resume parts --set run.updates=130
 cp kept.bin nano/train.bin
 
