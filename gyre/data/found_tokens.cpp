@@ -124,6 +124,10 @@ TokenFile open(const fs::path& path, Format format) {
 FoundTokens find_tokens(const std::string& path) {
   const std::vector<fs::path> files = files_of(path);
   if (files.empty()) {
+    std::error_code error;
+    if (!fs::exists(path, error) && error) {
+      throw InputError(fmt::format("{}: cannot be read: {}", path, error.message()));
+    }
     throw InputError(
         fmt::format("{}: no prepared text is here (no meta.json), and no token files (.bin); make it with gyre prepare "
                     "TEXT --out {}",

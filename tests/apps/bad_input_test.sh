@@ -12,7 +12,7 @@ refuses "did you mean 'pipedream'?" "$gyre" train run.toml --out x --set pipelin
 refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.kind=adam
 refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set optimizer.clip_scope=global
 refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
-refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=300
+refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=200
 refuses "prepare more text" "$gyre" train run.toml --out x --set model.context=5000
 refuses "cannot be opened" "$gyre" train missing.toml --out x
 refuses "no run to resume" "$gyre" train --resume --out x

@@ -23,9 +23,9 @@ void text(std::string_view input) {
     for (int chunks = 0; chunks < kMostChunks; ++chunks) {
       const auto chunk = reader.next();
       if (!chunk) break;
-      for_each_part(*chunk, layout, [](std::string_view part, bool) {
+      for_each_part(*chunk, layout, [](const TextPart& part) {
         Utf8Checker checker;
-        require(!checker.check(part), "documents are UTF-8");
+        require(!checker.check(part.text), "documents are UTF-8");
       });
     }
     return true;
