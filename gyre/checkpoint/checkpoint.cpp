@@ -123,12 +123,10 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
                                          const std::string& host) {
   Manifest manifest{record, {}, {}};
   const auto add = [&](const std::string& name, const std::string& text) {
-    FileWriter writer(directory() / name, files_);
-    writer.write(text);
-    writer.close();
+    write_new_file(directory() / name, text, files_);
     Checksum checksum;
     checksum.update(text.data(), text.size());
-    manifest.files[name] = {writer.bytes_written(), checksum.hex()};
+    manifest.files[name] = {text.size(), checksum.hex()};
   };
   for (const WrittenShard& shard : shards) manifest.files[shard.name] = shard.file;
   for (const Part part : kParts) {
@@ -165,9 +163,7 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
                     "run, or somebody changed it",
                     (directory() / name).string()));
   }
-  FileWriter writer(directory() / kManifest, files_);
-  writer.write(to_text(manifest));
-  writer.close();
+  write_new_file(directory() / kManifest, to_text(manifest), files_);
   directory_.complete(target_);
 }
 

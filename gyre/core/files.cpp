@@ -212,12 +212,16 @@ void FileWriter::close() {
   complete_ = true;
 }
 
+void write_new_file(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
+  FileWriter writer(path, files);
+  writer.write(content);
+  writer.close();
+}
+
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
   std::filesystem::path temporary = path;
   temporary += ".tmp";
-  FileWriter writer(temporary, files);
-  writer.write(content);
-  writer.close();
+  write_new_file(temporary, content, files);
   try {
     rename_path(temporary, path, files);
   } catch (const RunError&) {

@@ -95,6 +95,8 @@ class FileWriter {
   uint64_t written_ = 0;
 };
 
+// Writes and syncs a file in a directory that is under construction.
+void write_new_file(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 // Replaces `path` atomically: writes `path.tmp`, syncs, renames, syncs the parent directory.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 

@@ -300,9 +300,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   meta.documents = splits.documents();
   meta.checksums[kTrainFile] = splits.close_train();
   meta.checksums[kValFile] = splits.close_val();
-  FileWriter writer(directory.path() / kMetaFile, *options.files);
-  writer.write(meta.to_json());
-  writer.close();
+  write_new_file(directory.path() / kMetaFile, meta.to_json(), *options.files);
   directory.complete(out);
   const std::string end =
       fmt::format("{} ({})", printable(tokenizer->end_of_document_text()), tokenizer->end_of_document());

@@ -262,10 +262,12 @@ void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart
   const auto compare = [&](const std::string& name) {
     const std::string was = known_checksum(run, name), is = known_checksum(found, name);
     if (was == is) return;
-    throw InputError(
-        fmt::format("{}: is not what this run was begun with (checksum {}, the run's {}); bring back the "
-                    "old data, or begin another run",
-                    is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), is, was));
+    const bool other_tokenizer = part_of(name) == DataPart::Tokenizer;
+    throw InputError(fmt::format(
+        "{}: is not what this run was begun with (checksum {}, the run's {}); bring back the old data, or {}",
+        is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), is, was,
+        other_tokenizer ? "prepare the text with the run's tokenizer (gyre prepare --tokenizer RUN/tokenizer)"
+                        : "begin another run"));
   };
   for (const auto& [name, checksum] : found) compare(name);
   for (const auto& [name, checksum] : run) {

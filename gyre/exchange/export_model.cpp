@@ -114,12 +114,6 @@ at::Tensor value_of(const Counterpart& one, const NamedTensors& weights, at::Sca
   return (one.transposed ? ours.t() : ours).to(type);
 }
 
-void write_text(const fs::path& path, const std::string& text, FileSystem& files) {
-  FileWriter writer(path, files);
-  writer.write(text);
-  writer.close();
-}
-
 void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
                    const Types& types, FileSystem& files) {
   ShardIndex index;
@@ -138,7 +132,7 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
     }
     writer.close();
   }
-  if (groups.size() > 1) write_text(directory / index_name(Part::Model), to_text(index), files);
+  if (groups.size() > 1) write_new_file(directory / index_name(Part::Model), to_text(index), files);
 }
 
 int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
@@ -162,7 +156,7 @@ std::vector<std::string> write_side_files(const RunDirectory& run, const fs::pat
   if (has_own) write_hugging_face_tokenizer(run.root(), out, files);
   for (const std::string& name : side_files()) {
     if ((has_own && name != kGenerationFile) || !is_there(run.hugging_face() / name)) continue;
-    write_text(out / name, read_file(run.hugging_face() / name), files);
+    write_new_file(out / name, read_file(run.hugging_face() / name), files);
   }
   std::vector<std::string> written;
   for (const std::string& name : side_files()) {
@@ -211,8 +205,8 @@ ExportResult export_model(const ExportOptions& options) {
       .model_type = family.model_type, .step = step, .files = static_cast<int64_t>(groups.size()), .side_files = {}};
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
-  write_text(out.path() / "config.json",
-             to_config_json(family, with_all_sizes(config.model, own), types.all().in_config, earlier), files);
+  write_new_file(out.path() / "config.json",
+                 to_config_json(family, with_all_sizes(config.model, own), types.all().in_config, earlier), files);
   result.side_files = write_side_files(run, out.path(), files);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();

@@ -190,12 +190,6 @@ Config run_config(const ModelSettings& settings, const std::string& dtype) {
   return config;
 }
 
-void write_text(const fs::path& path, const std::string& text, FileSystem& files) {
-  FileWriter writer(path, files);
-  writer.write(text);
-  writer.close();
-}
-
 }  // namespace
 
 ImportResult import_model(const ImportOptions& options) {
@@ -235,15 +229,15 @@ ImportResult import_model(const ImportOptions& options) {
   checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files));
 
   make_directories(run.hugging_face(), files);
-  write_text(run.hugging_face() / "config.json", config_json, files);
-  write_text(run.hugging_face() / kProvenanceFile, to_text(Provenance{plan.dtypes()}), files);
+  write_new_file(run.hugging_face() / "config.json", config_json, files);
+  write_new_file(run.hugging_face() / kProvenanceFile, to_text(Provenance{plan.dtypes()}), files);
   for (const std::string& name : side_files()) {
-    if (is_there(options.from / name)) write_text(run.hugging_face() / name, read_file(options.from / name), files);
+    if (is_there(options.from / name)) write_new_file(run.hugging_face() / name, read_file(options.from / name), files);
   }
   sync_directory(run.hugging_face(), files);
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();
-  write_text(out.path() / "train.toml", to_toml(next), files);
+  write_new_file(out.path() / "train.toml", to_toml(next), files);
   ImportResult result;
   bring_tokenizer(options, run, result);
   out.complete();

@@ -13,6 +13,7 @@
 #include "gyre/core/json_fields.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/byte_alphabet.h"
+#include "gyre/tokenizers/json_parts.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
 #include "gyre/tokenizers/token_text.h"
 
@@ -20,6 +21,9 @@ namespace gyre {
 namespace {
 
 using Json = nlohmann::json;
+using json_parts::added_token;
+using json_parts::bpe;
+using json_parts::whole;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
@@ -35,35 +39,10 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-Json added_token(size_t id, const std::string& content, bool special) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", special}};
-}
-
-Json parts(const Json& added, const Json& normalizer, const Json& pre_tokenizer, const Json& decoder,
-           const Json& model) {
-  return {{"version", "1.0"},          {"truncation", nullptr},    {"padding", nullptr},
-          {"added_tokens", added},     {"normalizer", normalizer}, {"pre_tokenizer", pre_tokenizer},
-          {"post_processor", nullptr}, {"decoder", decoder},       {"model", model}};
-}
-
 Json sequence_of(const char* name, const std::vector<Json>& steps) {
   if (steps.empty()) return nullptr;
   if (steps.size() == 1) return steps.front();
   return {{"type", "Sequence"}, {name, steps}};
-}
-
-Json bpe(const Json& vocabulary, const Json& merges) {
-  return {{"type", "BPE"},
-          {"dropout", nullptr},
-          {"unk_token", nullptr},
-          {"continuing_subword_prefix", nullptr},
-          {"end_of_word_suffix", nullptr},
-          {"fuse_unk", false},
-          {"byte_fallback", false},
-          {"ignore_merges", false},
-          {"vocab", vocabulary},
-          {"merges", merges}};
 }
 
 // Bytes, as byte-level BPE that merges nothing. NUL ends documents and has a name that no text has by chance.
@@ -77,7 +56,7 @@ Json of_bytes() {
   }
   const Json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  return parts(Json::array({added_token(0, kEndOfText, true)}), nullptr, byte_level, byte_level,
+  return whole(Json::array({added_token(0, kEndOfText, true)}), nullptr, byte_level, byte_level,
                bpe(vocabulary, Json::array()));
 }
 
@@ -127,7 +106,7 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
     has_symbols = has_symbols || symbol;
     if (piece.type == SentencePiece::Unknown) unknown = piece.text, unknown_id = id;
     if (symbol || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
-      added.push_back(added_token(id, piece.text, !symbol));
+      added.push_back(added_token(static_cast<int64_t>(id), piece.text, !symbol));
     }
   }
 
@@ -174,7 +153,7 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
              {"vocab", std::move(vocabulary)},
              {"byte_fallback", model.byte_fallback}};
   }
-  return parts(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders), coded);
+  return whole(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders), coded);
 }
 
 std::string written(const Json& json) {

@@ -59,9 +59,7 @@ void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
   DirectoryUnderConstruction copy(hugging_face().string() + ".tmp", files_);
   for (const auto& entry : fs::directory_iterator(from)) {
     if (!entry.is_regular_file()) continue;
-    FileWriter writer(copy.path() / entry.path().filename(), files_);
-    writer.write(read_file(entry.path()));
-    writer.close();
+    write_new_file(copy.path() / entry.path().filename(), read_file(entry.path()), files_);
   }
   copy.complete(hugging_face());
 }

@@ -30,6 +30,10 @@ if "$gyre" info --json | grep -q '"bpe"'; then
   refuses "tokenizer.model" "$gyre" train --resume --out bpe-run --set run.updates=9
   cmp kept.model bpe-run/tokenizer/tokenizer.model || fail "the run's tokenizer was overwritten"
   refuses "tokenizer.model" "$gyre" eval bpe-run --data bpe-other
+  refuses "gyre prepare --tokenizer RUN/tokenizer" "$gyre" eval bpe-run --data bpe-other
+  # Which helps.
+  "$gyre" prepare text.txt --out bpe-again --tokenizer bpe-run/tokenizer >/dev/null
+  "$gyre" eval bpe-run --data bpe-again >/dev/null || fail "text that was prepared with the run's tokenizer"
   refuses "tokenizer.model" "$gyre" eval run --data bpe-other
   cp bpe-other/tokenizer.model bpe-run/tokenizer/
   refuses "tokenizer.model" "$gyre" generate bpe-run --prompt verse

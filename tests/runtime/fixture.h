@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ struct Experiment {
   double learning_rate = 3e-3;
   int64_t reduction_part = kReductionPart;
   bool pin_workers = false;
-  bool tie = false;  // the output matrix is the table of embeddings
+  std::optional<Schedule> own_schedule = {};  // instead of one by name
+  bool tie = false;                           // the output matrix is the table of embeddings
 };
 
 inline ModelSettings tiny_gpt(double dropout = 0) {
@@ -103,11 +105,12 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   if (e.optimizer == "basis-rotation") {
     optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }
-  Schedule schedule = make_schedule({.name = e.schedule,
-                                     .stages = e.stages,
-                                     .window = e.window,
-                                     .replicas = e.replicas,
-                                     .shard_optimizer = e.shard_optimizer});
+  Schedule schedule = e.own_schedule ? *e.own_schedule
+                                     : make_schedule({.name = e.schedule,
+                                                      .stages = e.stages,
+                                                      .window = e.window,
+                                                      .replicas = e.replicas,
+                                                      .shard_optimizer = e.shard_optimizer});
   return Pipeline(std::move(schedule), layers, partition_by_cost(costs, e.stages), options, optimizer, here);
 }
 

@@ -54,7 +54,7 @@ TEST(Tied, EveryBuiltinScheduleIsValid) {
     }
     ++valid;
     EXPECT_EQ(refusal_of(schedule), "no error") << options.name << " " << options.stages << " " << options.window;
-    EXPECT_EQ(makespan(schedule, 4 * schedule.shift, ComputeCosts()) > 0, true);
+    EXPECT_GT(makespan(schedule, 4 * schedule.shift, ComputeCosts()), 0);  // no deadlock in time either
     options.tied = false;
     EXPECT_EQ(longest_delays(schedule).delay, longest_delays(make_schedule(options)).delay);
   }
@@ -124,7 +124,8 @@ TEST(Tied, MessagesAreCountedAndTimed) {
     // The first forward of the last stage waits for the weight, and the first update of the first stage for the sum.
     const auto slow_weight = run(1000, 0).second, slow_sum = run(0, 1000).second;
     EXPECT_GE(slow_weight.at({'F', 0, schedule.stages - 1, 0}), 1000) << options.name;
-    EXPECT_EQ(free.at({'U', 0, 0, 0}) + 1000 <= slow_sum.at({'U', 0, 0, 0}) + 50, true) << options.name;
+    EXPECT_GE(slow_sum.at({'U', 0, 0, 0}), 1000) << options.name;
+    EXPECT_LT(free.at({'U', 0, 0, 0}), 100) << options.name;
     EXPECT_LT(free.at({'F', 0, schedule.stages - 1, 0}), 100) << options.name;
   }
 }

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/json/pattern.h"
+#include "gyre/tokenizers/json_parts.h"
 
 namespace gyre {
 namespace {
@@ -36,22 +38,11 @@ Json special_tokens(const Json& vocabulary, const std::vector<std::string>& name
   for (const std::string& name : names) {
     const auto found = vocabulary.find(name);
     if (found == vocabulary.end()) continue;
-    list.push_back({{"id", *found},
-                    {"content", name},
-                    {"single_word", false},
-                    {"lstrip", false},
-                    {"rstrip", false},
-                    {"normalized", false},
-                    {"special", true}});
+    Json token = json_parts::added_token(0, name, true);
+    token["id"] = *found;  // as it is: whoever reads the tokens checks them
+    list.push_back(std::move(token));
   }
   return list;
-}
-
-Json file_of(const Json& added, const Json& normalizer, const Json& pre_tokenizer, const Json& decoder,
-             const Json& model) {
-  return {{"version", "1.0"},          {"truncation", nullptr},    {"padding", nullptr},
-          {"added_tokens", added},     {"normalizer", normalizer}, {"pre_tokenizer", pre_tokenizer},
-          {"post_processor", nullptr}, {"decoder", decoder},       {"model", model}};
 }
 
 Json settings_of(std::string_view config, const std::string& origin) {
@@ -78,16 +69,10 @@ std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, s
                            {"add_prefix_space", flag_of(settings_of(config, origin), "add_prefix_space", false)},
                            {"trim_offsets", true},
                            {"use_regex", true}};
-  const Json model = {{"type", "BPE"},
-                      {"dropout", nullptr},
-                      {"unk_token", nullptr},
-                      {"continuing_subword_prefix", nullptr},
-                      {"end_of_word_suffix", nullptr},
-                      {"fuse_unk", false},
-                      {"byte_fallback", false},
-                      {"vocab", *tokens},
-                      {"merges", list}};
-  return file_of(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level, model).dump() + "\n";
+  return json_parts::whole(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
+                           json_parts::bpe(*tokens, list))
+             .dump() +
+         "\n";
 }
 
 std::string json_of_bert(std::string_view vocabulary, std::string_view config, const std::string& origin) {
@@ -107,8 +92,9 @@ std::string json_of_bert(std::string_view vocabulary, std::string_view config, c
                       {"continuing_subword_prefix", "##"},
                       {"max_input_chars_per_word", 100},
                       {"vocab", tokens}};
-  return file_of(special_tokens(tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}), normalizer,
-                 {{"type", "BertPreTokenizer"}}, {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}, model)
+  return json_parts::whole(special_tokens(tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}), normalizer,
+                           {{"type", "BertPreTokenizer"}}, {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}},
+                           model)
              .dump() +
          "\n";
 }
