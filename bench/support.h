@@ -1,17 +1,15 @@
-// What the benchmarks share: microbatches of random tokens, an observer that hears nothing, a thread's time, the
-// median.
+// What the benchmarks of training share: microbatches of random tokens, an observer that hears nothing.
 #pragma once
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <vector>
 
 #include "gyre/batches/batch.h"
 #include "gyre/core/random.h"
 #include "gyre/runtime/segment.h"
+#include "timing.h"
 
 namespace gyre::bench {
 
@@ -38,17 +36,5 @@ struct Silent final : SegmentObserver {
   void on_loss(int64_t, double) override {}
   void on_update(int, int64_t, const std::vector<double>&) override {}
 };
-
-// Processor time of the calling thread, which other programs take less part in than in the clock's.
-inline double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 }  // namespace gyre::bench

@@ -41,7 +41,7 @@ Kind kind_of_scope(std::string_view name) {
   if (name == "gyre::update") return Optimizer;
   if (name == "gyre::linear" || name == "gyre::attention_product") return Products;
   if (name == "gyre::bias_gradient") return Biases;
-  if (name == "gyre::attention") return Attention;
+  if (name == "gyre::attention" || name == "gyre::rotary") return Attention;
   if (name == "gyre::norm") return Norms;
   if (name == "gyre::activation") return Activation;
   if (name == "gyre::cross_entropy") return Loss;

@@ -22,9 +22,9 @@
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/tensors/host_memory.h"
+#include "process.h"
 #include "support.h"
 #include "tiny20/breakdown.h"
-#include "tiny20/process.h"
 #include "tiny20/roofline.h"
 
 namespace gyre::bench {

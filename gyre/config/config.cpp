@@ -37,6 +37,7 @@ void make_paths_absolute(Config& config) {
   };
   make_absolute(config.data.tokens);
   make_absolute(config.data.val_tokens);
+  make_absolute(config.data.tokenizer);
   make_absolute(config.run.init_from);
   for (DataSource& source : config.data.source) {
     make_absolute(source.tokens);

@@ -35,6 +35,14 @@ std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& 
   return content;
 }
 
+// By name.
+std::map<std::string, std::string> files_of(const TokenizerModel& model) {
+  std::map<std::string, std::string> files;
+  if (!model.content.empty()) files[TokenizerModel::file_of(model.kind)] = model.content;
+  if (!model.config.empty()) files[kTokenizerConfigFile] = model.config;
+  return files;
+}
+
 }  // namespace
 
 std::string DatasetMeta::to_json() const {
@@ -115,17 +123,16 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory
   return tokenizer;
 }
 
-void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
-                     FileSystem& files) {
+void describe_tokenizer(const TokenizerModel& model, DatasetMeta& meta) {
   meta.tokenizer = model.kind;
   meta.end_of_document = model.end_of_document;
-  const auto write = [&](const std::string& name, const std::string& content) {
-    if (content.empty()) return;
-    write_file_atomic(directory / name, content, files);
-    meta.checksums[name] = checksum_of(content);
-  };
-  write(TokenizerModel::file_of(model.kind), model.content);
-  write(kTokenizerConfigFile, model.config);
+  for (const auto& [name, content] : files_of(model)) meta.checksums[name] = checksum_of(content);
+}
+
+void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
+                     FileSystem& files) {
+  describe_tokenizer(model, meta);
+  for (const auto& [name, content] : files_of(model)) write_file_atomic(directory / name, content, files);
 }
 
 void import_tokenizer(const TokenizerModel& model, const std::filesystem::path& to, FileSystem& files) {

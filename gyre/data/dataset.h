@@ -47,7 +47,9 @@ std::vector<std::string> tokenizer_files();
 TokenizerModel load_tokenizer_model(const std::filesystem::path& directory);
 // Null for kNoTokenizer.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory);
-// Writes the tokenizer's files to an existing directory, and their checksums, and what it is called, to `meta`.
+// Says in `meta` what the tokenizer is called and its files' checksums.
+void describe_tokenizer(const TokenizerModel& model, DatasetMeta& meta);
+// That, and writes its files to an existing directory.
 void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
                      FileSystem& files = system_files());
 // A directory with a tokenizer and no tokens, for a run that begins with somebody's weights: `to` exists.

@@ -57,7 +57,7 @@ struct Dataset::Opener {
   Dataset data;
   int64_t vocabulary;  // as the settings say it; 0: not
   double val_fraction;
-  std::string said_by;  // the prepared directory whose vocabulary and tokenizer it is
+  std::string said_by;  // the prepared directory whose vocabulary and tokenizer it is, or a tokenizer's path
 
   std::vector<size_t> add_files(std::vector<TokenFile> files) {
     std::vector<size_t> places;
@@ -92,7 +92,20 @@ struct Dataset::Opener {
     split.sources.push_back({source.name, source.weight, std::move(tokens)});
   }
 
+  void take_tokenizer(const std::string& path) {
+    said_by = path;
+    data.tokenizer_ = read_tokenizer(path);
+    describe_tokenizer(*data.tokenizer_, data.meta_);
+    data.meta_.vocabulary = make_tokenizer(*data.tokenizer_, path)->vocabulary_size();
+  }
+
   void take_meta(const std::string& directory, const DatasetMeta& meta) {
+    if (data.tokenizer_) {
+      throw InputError(
+          fmt::format("[data] tokenizer is for token files of other programs, and {} has its own; leave "
+                      "it out",
+                      directory));
+    }
     if (said_by.empty()) {
       said_by = directory;
       data.prepared_ = directory;
@@ -173,7 +186,8 @@ struct Dataset::Opener {
     data.vocabulary_ = said_by.empty() ? vocabulary : data.meta_.vocabulary;
     if (data.vocabulary_ > 0) return;
     throw InputError(
-        fmt::format("{}: token files do not say their vocabulary; set [data] vocabulary (GPT-2's tokens: 50257)",
+        fmt::format("{}: token files do not say their vocabulary; set [data] tokenizer, or [data] vocabulary (GPT-2's "
+                    "tokens: 50257)",
                     data.description_));
   }
 };
@@ -191,6 +205,7 @@ Dataset Dataset::open(const DataSettings& settings) {
   } else {
     data.description_ = fmt::format("{} source{}", sources.size(), sources.size() == 1 ? "" : "s");
   }
+  if (!settings.tokenizer.empty()) opener.take_tokenizer(settings.tokenizer);
   const bool one_val = !settings.source.empty() && !settings.val_tokens.empty();
   for (const DataSource& source : sources) opener.add_source(source, !one_val);
   if (one_val) opener.add_val({"", "", 1, ""}, settings.val_tokens);
@@ -266,7 +281,8 @@ void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart
     throw InputError(fmt::format(
         "{}: is not what this run was begun with (checksum {}, the run's {}); bring back the old data, or {}",
         is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), is, was,
-        other_tokenizer ? "prepare the text with the run's tokenizer (gyre prepare --tokenizer RUN/tokenizer)"
+        other_tokenizer ? "use the run's tokenizer (gyre prepare --tokenizer RUN/tokenizer; of token files, [data] "
+                          "tokenizer)"
                         : "begin another run"));
   };
   for (const auto& [name, checksum] : found) compare(name);
@@ -296,6 +312,8 @@ void Dataset::write_tokenizer(const std::filesystem::path& directory, FileSystem
   if (prepared_) {
     copy_tokenizer(*prepared_, directory, files);
     if (is_prepared_) return;
+  } else if (tokenizer_) {
+    gyre::write_tokenizer(*tokenizer_, directory, meta, files);
   } else {
     meta.tokenizer = kNoTokenizer;
   }

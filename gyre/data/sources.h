@@ -76,8 +76,9 @@ class Dataset {
   std::string description_;
   std::vector<File> files_;
   Split train_, val_;
-  // Of the prepared directory that the tokenizer is from; those that are its own.
+  // Of the prepared directory that the tokenizer is from; or, of others' token files, the tokenizer that settings name.
   std::optional<std::filesystem::path> prepared_;
+  std::optional<TokenizerModel> tokenizer_;
   DatasetMeta meta_;
   bool is_prepared_ = false;  // that directory is all there is
 };

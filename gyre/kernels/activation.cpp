@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -73,12 +75,49 @@ GYRE_INLINE void backward_loop(const T* __restrict grad, const T* __restrict x, 
   }
 }
 
-#define GYRE_ACTIVATION(Function, T)                                                                      \
-  GYRE_CPU_KERNEL void forward_kernel(Function, const T* x, T* y, int64_t count) {                        \
-    forward_loop<Function>(x, y, count);                                                                  \
-  }                                                                                                       \
-  GYRE_CPU_KERNEL void backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t n) { \
-    backward_loop<Function>(grad, x, grad_x, y, n);                                                       \
+// What the portable path rounds on its way to memory, so that both give the same bits.
+template <typename T>
+GYRE_INLINE float rounded(float x) {
+  T narrow;
+  store(&narrow, x);
+  return load(&narrow);
+}
+
+// Rows of 2 n: the gate, then what it gates.
+template <typename Function, typename T>
+GYRE_INLINE void gated_forward_loop(const T* __restrict x, T* __restrict y, int64_t rows, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row, x += 2 * n, y += n) {
+    for (int64_t i = 0; i < n; ++i) store(y + i, rounded<T>(Function::at(load(x + i)).value) * load(x + n + i));
+  }
+}
+
+template <typename Function, typename T>
+GYRE_INLINE void gated_backward_loop(const T* __restrict grad, const T* __restrict x, T* __restrict grad_x,
+                                     T* __restrict y, int64_t rows, int64_t n) {
+  for (int64_t row = 0; row < rows; ++row, grad += n, x += 2 * n, grad_x += 2 * n, y += n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const Point point = Function::at(load(x + i));
+      const float up = load(x + n + i), value = rounded<T>(point.value);
+      store(y + i, value * up);
+      store(grad_x + i, rounded<T>(load(grad + i) * up) * point.slope);
+      store(grad_x + n + i, value * load(grad + i));
+    }
+  }
+}
+
+#define GYRE_ACTIVATION(Function, T)                                                                             \
+  GYRE_CPU_KERNEL void forward_kernel(Function, const T* x, T* y, int64_t count) {                               \
+    forward_loop<Function>(x, y, count);                                                                         \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t n) {        \
+    backward_loop<Function>(grad, x, grad_x, y, n);                                                              \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void gated_forward_kernel(Function, const T* x, T* y, int64_t rows, int64_t n) {               \
+    gated_forward_loop<Function>(x, y, rows, n);                                                                 \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void gated_backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t rows, \
+                                             int64_t n) {                                                        \
+    gated_backward_loop<Function>(grad, x, grad_x, y, rows, n);                                                  \
   }
 GYRE_ACTIVATION(Gelu, c10::BFloat16)
 GYRE_ACTIVATION(GeluTanh, c10::BFloat16)
@@ -103,6 +142,13 @@ bool with_kernel(const at::Tensor& x, Activation activation, Then then) {
       return false;
   }
   return false;
+}
+
+// (..., 2 n) -> (..., n)
+std::vector<int64_t> half_of(const at::Tensor& x) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() /= 2;
+  return sizes;
 }
 
 }  // namespace
@@ -131,19 +177,27 @@ ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x
 
 at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
   const ProfileScope scope("gyre::activation");
-  const int64_t size = x.size(-1) / 2;
-  return activate(x.narrow(-1, 0, size).contiguous(), activation).mul_(x.narrow(-1, size, size));
+  at::Tensor y;
+  const bool done = with_kernel(x, activation, [&](auto function) {
+    const int64_t size = x.size(-1) / 2;
+    y = at::empty(half_of(x), x.options());
+    gated_forward_kernel(function, x.data_ptr<c10::BFloat16>(), y.data_ptr<c10::BFloat16>(), x.numel() / (2 * size),
+                         size);
+  });
+  return done ? y : portable::gated_activate(x, activation);
 }
 
 ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
   const ProfileScope scope("gyre::activation");
-  const int64_t size = x.size(-1) / 2;
-  const at::Tensor up = x.narrow(-1, size, size);
-  const ActivationBackward gate = activate_backward(grad * up, x.narrow(-1, 0, size).contiguous(), activation);
-  at::Tensor grad_x = at::empty(x.sizes(), x.options());
-  grad_x.narrow(-1, 0, size).copy_(gate.grad);
-  grad_x.narrow(-1, size, size).copy_(gate.output * grad);
-  return {grad_x, gate.output * up};
+  ActivationBackward result;
+  const bool done = cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
+                      const int64_t size = x.size(-1) / 2;
+                      result = {at::empty(x.sizes(), x.options()), at::empty(half_of(x), x.options())};
+                      gated_backward_kernel(function, grad.data_ptr<c10::BFloat16>(), x.data_ptr<c10::BFloat16>(),
+                                            result.grad.data_ptr<c10::BFloat16>(),
+                                            result.output.data_ptr<c10::BFloat16>(), x.numel() / (2 * size), size);
+                    });
+  return done ? result : portable::gated_activate_backward(grad, x, activation);
 }
 
 namespace portable {
@@ -174,6 +228,18 @@ ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x
       return {at::silu_backward(grad, x), portable::activate(x, activation)};
   }
   return {};
+}
+
+at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
+  const int64_t size = x.size(-1) / 2;
+  return portable::activate(x.narrow(-1, 0, size).contiguous(), activation).mul_(x.narrow(-1, size, size));
+}
+
+ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
+  const int64_t size = x.size(-1) / 2;
+  const at::Tensor gate = x.narrow(-1, 0, size).contiguous(), up = x.narrow(-1, size, size);
+  const ActivationBackward of_gate = portable::activate_backward(grad * up, gate, activation);
+  return {at::cat({of_gate.grad, of_gate.output * grad}, -1), of_gate.output * up};
 }
 
 }  // namespace portable

@@ -27,6 +27,8 @@ ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Ten
 namespace portable {
 at::Tensor activate(const at::Tensor& x, Activation activation);
 ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation);
+at::Tensor gated_activate(const at::Tensor& x, Activation activation);
+ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation);
 }  // namespace portable
 
 }  // namespace gyre

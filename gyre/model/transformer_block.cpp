@@ -26,7 +26,7 @@ AttentionOptions attention_options(const BlockConfig& config) {
   attention.head_size = config.head_size;
   attention.norms = config.qk_norm;
   attention.epsilon = config.epsilon;
-  attention.rotary_base = config.rotary_base;
+  attention.rotary = config.rotary;
   attention.context = config.context;
   attention.causal = config.causal;
   attention.bias = config.bias;

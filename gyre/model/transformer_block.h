@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
+#include "gyre/kernels/rotary.h"
 #include "gyre/model/layer.h"
 #include "gyre/model/settings/model_settings.h"
 #include "gyre/model/sublayers/norm.h"
@@ -16,9 +17,9 @@ struct BlockConfig {
   int layers = 1;  // blocks of the whole model: the residual matrices start smaller the more there are
   int64_t width = 0;
   AttentionHeads heads;
-  int64_t head_size = 0;   // 0: width / heads.query
-  bool qk_norm = false;    // RMSNorms of each head's queries and keys
-  double rotary_base = 0;  // of rotary positions; 0: there are none
+  int64_t head_size = 0;                          // 0: width / heads.query
+  bool qk_norm = false;                           // RMSNorms of each head's queries and keys
+  std::shared_ptr<const RotaryPositions> rotary;  // null: positions turn nothing
   int64_t context = 0;
   int64_t mlp_width = 0;
   Activation activation = Activation::Gelu;

@@ -37,6 +37,25 @@ loss_of() { "$gyre" eval "$1" --json | sed 's/.*"step"//'; }
 [ "$(loss_of own)" = "$(loss_of nano-run)" ] || fail "eval differs: $(loss_of own) $(loss_of nano-run)"
 refuses "the run has no tokenizer" "$gyre" generate nano-run --prompt a
 
+# With a tokenizer named beside them they are what gyre prepare makes: losses, what is written, what is exported.
+mkdir letters letters-nano
+{ printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; printf '%s\n' {a..z} '##'{a..z} , . ';' :; } >letters/vocab.txt
+"$gyre" prepare text.txt --out pieces --tokenizer letters >/dev/null
+for split in train val; do tail -c +1025 pieces/$split.bin >letters-nano/$split.bin; done
+"$gyre" train run.toml --out pieces-run "${short[@]}" --set data.tokens=pieces >/dev/null 2>err.txt || fail "$(cat err.txt)"
+"$gyre" train run.toml --out letters-run "${short[@]}" --set data.tokens=letters-nano --set data.tokenizer=letters >/dev/null 2>err.txt || fail "$(cat err.txt)"
+diff <(losses pieces-run) <(losses letters-run) >difference || fail "with a tokenizer: losses differ: $(head -n 3 difference)"
+for run in pieces letters; do
+  "$gyre" generate $run-run --prompt "and the" --tokens 20 --temperature 0 >$run.txt
+  "$gyre" export $run-run --out $run-exported >/dev/null
+done
+cmp pieces.txt letters.txt && cmp pieces-exported/tokenizer.json letters-exported/tokenizer.json || fail "not the same tokenizer"
+sed -i 's/^q$/zz/' letters/vocab.txt
+refuses "tokenizer.json ($PWD/letters-nano): is not what this run was begun with" "$gyre" train --resume letters-run --set run.updates=130
+refuses "[data] tokenizer is for token files of other programs, and $PWD/pieces has its own; leave it out" \
+  "$gyre" train run.toml --out x --set data.tokens=pieces --set data.tokenizer=letters
+refuses "letters-nano: has no tokenizer; looked for" "$gyre" train run.toml --out x --set data.tokens=nano --set data.tokenizer=letters-nano
+
 # A mixture goes on to the bit, by threads, in two processes; its sources must be those that it was begun with.
 "$gyre" prepare text.txt --out other --val-fraction 0.2 >/dev/null
 { sed '/^\[data\]/,/^tokens/d' run.toml; printf '[data]\norder = "epochs"\nvocabulary = 256\n[[data.source]]\nname = "bible"\ntokens = "nano"\nweight = 3\n[[data.source]]\ntokens = "other"\n'; } >mixture.toml
@@ -56,7 +75,7 @@ cp kept.bin nano/train.bin
 # A BERT takes them too.
 "$gyre" train run.toml --out bert --set model.kind=bert "${short[@]}" --set run.updates=4 --set data.tokens=megatron --set data.vocabulary=256 >/dev/null 2>err.txt || fail "$(cat err.txt)"
 
-refuses "token files do not say their vocabulary; set [data] vocabulary" "$gyre" train run.toml --out x --set data.tokens=nano
+refuses "token files do not say their vocabulary; set [data] tokenizer, or [data] vocabulary" "$gyre" train run.toml --out x --set data.tokens=nano
 refuses "is outside the vocabulary of 100" "$gyre" train run.toml --out x --set data.tokens=nano --set data.vocabulary=100
 cp llmc/bible_train_000001.bin megatron/
 refuses "megatron: has token files of llm.c (bible_train_000001.bin) and of Megatron (text_train.bin)" \

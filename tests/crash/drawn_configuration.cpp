@@ -192,6 +192,7 @@ DrawnConfiguration draw_configuration(RandomStream& random) {
   draw.of<std::string>("data.val_tokens", {"", "", "", kTokens[0], kTokens[1]});
   draw.of<double>("data.val_fraction", {0.01, 0.1});
   draw.of<int64_t>("data.vocabulary", {0, 0, 0, 256});
+  draw.of<std::string>("data.tokenizer", {"", "", "", "", "/nowhere"});
   draw.word("data.order");
   draw_pipeline(draw);
   draw_optimizer(draw);

@@ -126,7 +126,7 @@ TEST_F(SourcesTest, TokensOutsideTheVocabularyAreNamedWithTheirPlace) {
   tokens[3] = -1;
   write_megatron<int32_t>(place("c/all"), tokens, {600'000});
   EXPECT_THAT(refused(of(directory_ / "c/all")), HasSubstr("c/all.bin: token -1 at 3 is outside"));
-  EXPECT_THAT(refused(of(directory_ / "c/all", 0)), HasSubstr("set [data] vocabulary"));
+  EXPECT_THAT(refused(of(directory_ / "c/all", 0)), HasSubstr("set [data] tokenizer, or [data] vocabulary"));
   tokens[3] = 0;
   write_megatron<int32_t>(place("c/all"), tokens, {600'000});
   EXPECT_EQ(refused(of(directory_ / "c/all", 1000)), "accepted");

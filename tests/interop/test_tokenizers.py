@@ -1,13 +1,29 @@
 """Tokens equal those of Hugging Face's tokenizers, over the King James Bible and a text of hard Unicode."""
 
-import pathlib
 import subprocess
 
 import numpy
 import pytest
+import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-GYRE = pathlib.Path(__file__).resolve().parents[2] / "build/release/apps/gyre/gyre"
+from gyre_programs import BUILD, gyre
+
+GYRE = BUILD / "apps/gyre/gyre"
+RUN = """
+[model]
+layers = 1
+width = 16
+heads = 2
+context = 16
+[data]
+tokens = "{tokens}"
+[pipeline]
+stages = 1
+microbatch = 2
+[run]
+updates = 1
+"""
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
           r"\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -87,3 +103,20 @@ def test_tokens_are_those_of_tokenizers(kind, texts, tmp_path):
         ours = prepared(tmp_path / "tokenizer.json", text, tmp_path / text.stem)
         theirs = tokenizer.encode(read(text), add_special_tokens=False).ids
         assert ours.tolist() == theirs, f"{kind} over {text.name}"
+
+
+@pytest.mark.parametrize("words", [["byte"], ["bpe", "--vocab-size", "2000"]], ids=["byte", "bpe"])
+def test_our_own_tokenizers_are_read_by_auto_tokenizer(words, texts, tmp_path):
+    gyre("prepare", texts[0], "--out", tmp_path / "tokens", "--tokenizer", *words)
+    (tmp_path / "run.toml").write_text(RUN.format(tokens=tmp_path / "tokens"))
+    gyre("train", tmp_path / "run.toml", "--out", tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "exported")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "exported")
+    trained = words[0] if words == ["byte"] else tmp_path / "run/tokenizer"
+    for name, text in ((text.stem, read(text)) for text in texts):
+        text = text.replace(theirs.eos_token, "")  # they would read it as the end of a document; gyre, as its letters
+        file = tmp_path / f"{name}.txt"
+        file.write_text(text, encoding="utf-8", newline="")
+        ours = prepared(trained, file, tmp_path / name).tolist()
+        assert ours == theirs.encode(text, add_special_tokens=False), name
+        assert text == theirs.decode(ours, clean_up_tokenization_spaces=False), name

@@ -271,6 +271,52 @@ TEST(Portable, Activations) {
   }
 }
 
+TEST(Portable, GatedActivations) {
+  at::manual_seed(7);
+  for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+    const auto kernel = [activation](auto&& forward, auto&& backward) {
+      return [=](const Tensors& in) {
+        const ActivationBackward both = backward(in[1], in[0], activation);
+        return Tensors{forward(in[0], activation), both.grad, both.output};
+      };
+    };
+    expect_both({at::randn({3, 2 * 37}) * 4, at::randn({3, 37})}, kernel(gated_activate, gated_activate_backward),
+                kernel(portable::gated_activate, portable::gated_activate_backward));
+  }
+}
+
+// Whichever path: results do not depend on which instructions a machine has.
+TEST(Portable, RotaryPositionsToTheBit) {
+  at::manual_seed(7);
+  for (const int64_t size : {6, 64}) {
+    const RotaryPositions positions(9, size, 1e4);
+    for (const auto type : {at::kFloat, at::kBFloat16}) {
+      const at::Tensor x = at::randn({3, 5, size}).to(type);
+      const RotaryAngles angles = positions.angles(2, 5, x);
+      at::Tensor fast = x.clone(), portable = x.clone();
+      rotate_in_place(fast, angles);
+      portable::rotate_in_place(portable, angles);
+      EXPECT_TRUE(fast.equal(portable)) << size;
+      EXPECT_FALSE(fast.equal(x));
+      rotate_back_in_place(fast, angles);
+      portable::rotate_back_in_place(portable, angles);
+      EXPECT_TRUE(fast.equal(portable)) << size;
+      EXPECT_TRUE(fast.to(at::kFloat).allclose(x.to(at::kFloat), 0.02, 0.02));
+    }
+  }
+}
+
+// What is kept, what is computed anew (fp64, beyond the context) and a later start agree.
+TEST(Rotary, AnglesOfPositions) {
+  const RotaryPositions positions(8, 6, 1e4);
+  const at::Tensor single = at::zeros({1}), exact = at::zeros({1}, at::kDouble);
+  const RotaryAngles all = positions.angles(0, 8, single), beyond = positions.angles(0, 11, single);
+  EXPECT_TRUE(all.cos.equal(beyond.cos.narrow(0, 0, 8)) && all.sin.equal(beyond.sin.narrow(0, 0, 8)));
+  EXPECT_TRUE(positions.angles(3, 5, single).sin.equal(all.sin.narrow(0, 3, 5)));
+  EXPECT_TRUE(positions.angles(0, 8, exact).cos.to(at::kFloat).equal(all.cos));
+  EXPECT_NEAR(all.cos[5][1].item<double>(), std::cos(5 / std::pow(1e4, 2.0 / 6)), 1e-7);
+}
+
 // What is kept of an MLP is made anew for the gradient of its second matrix.
 TEST(Activation, TheBackwardGivesTheForwardsBits) {
   const at::Tensor x = at::arange(-20, 20, 1.0 / 64), grad = at::randn(x.sizes());
@@ -391,7 +437,7 @@ TEST(Meta, Attention) {
   for (const int64_t context : {5, 200}) {  // one block of queries, and two
     expect_same_on_meta({at::randn({3, context, 8 * 6}), at::randn({3, context, 4 * 6})}, [=](const Tensors& in) {
       HeadTensors of = split_heads(in[0], heads);
-      const RotaryAngles angles = rotary_angles(context, 6, 1e4, in[0]);
+      const RotaryAngles angles = RotaryPositions(context, 6, 1e4).angles(0, context, in[0]);
       rotate_in_place(of.query, angles);
       rotate_back_in_place(of.key, angles);
       const at::Tensor attended = attention(of, heads, true);

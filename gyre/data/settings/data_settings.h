@@ -30,6 +30,7 @@ struct DataSettings {
   std::string val_tokens;
   double val_fraction = 0.01;
   int64_t vocabulary = 0;
+  std::string tokenizer;
   std::string order = "random";
   std::vector<DataSource> source;
 
@@ -49,6 +50,9 @@ struct DataSettings {
     visit(
         "vocabulary", self.vocabulary, between(0, 1 << 30),
         "tokens are below it; 0: what the data says, which llm.c's, nanoGPT's and Megatron's do not (GPT-2's: 50257)");
+    visit("tokenizer", self.tokenizer, Range{},
+          "of token files of other programs: what gyre prepare --tokenizer takes, a file or a directory. It says the "
+          "vocabulary, and gyre generate writes with it");
     visit("order", self.order, one_of({"random", "epochs"}),
           "random: sequences begin anywhere, drawn each by itself; epochs: the data is cut into sequences, and all of "
           "them are gone through in an order drawn anew each time");

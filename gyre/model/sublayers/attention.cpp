@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "gyre/kernels/attention_of_one.h"
-#include "gyre/kernels/rotary.h"
 #include "gyre/model/sublayers/decoding.h"
 
 namespace gyre {
@@ -56,9 +55,9 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
     kept.heads.query = query_norm_->forward(weights, kept.heads.query, context, kept.query_norm);
     kept.heads.key = key_norm_->forward(weights, kept.heads.key, context, kept.key_norm);
   }
-  if (options_.rotary_base > 0) {
+  if (options_.rotary) {
     const int64_t first = context.decoding == nullptr ? 0 : context.decoding->position;
-    const RotaryAngles angles = rotary_angles(x.size(1), options_.head_size, options_.rotary_base, x, first);
+    const RotaryAngles angles = options_.rotary->angles(first, x.size(1), x);
     rotate_in_place(kept.heads.query, angles);
     rotate_in_place(kept.heads.key, angles);
   }
@@ -86,8 +85,8 @@ at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
   HeadTensors grad_heads =
       attention_backward(grad_attended, std::exchange(kept.heads, {}), options_.heads, options_.causal);
-  if (options_.rotary_base > 0) {
-    const RotaryAngles angles = rotary_angles(grad.size(1), options_.head_size, options_.rotary_base, grad);
+  if (options_.rotary) {
+    const RotaryAngles angles = options_.rotary->angles(0, grad.size(1), grad);
     rotate_back_in_place(grad_heads.query, angles);
     rotate_back_in_place(grad_heads.key, angles);
   }

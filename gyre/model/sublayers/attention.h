@@ -3,11 +3,13 @@
 // queries may share keys and values.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 
 #include "gyre/kernels/attention.h"
+#include "gyre/kernels/rotary.h"
 #include "gyre/model/sublayers/linear.h"
 #include "gyre/model/sublayers/norm.h"
 
@@ -16,11 +18,11 @@ namespace gyre {
 struct AttentionOptions {
   int64_t width = 0;
   AttentionHeads heads;
-  int64_t head_size = 0;   // 0: width / heads.query
-  bool norms = false;      // RMSNorms of queries and keys, each with one weight for all heads
-  double epsilon = 1e-5;   // of those
-  double rotary_base = 0;  // of rotary positions; 0: there are none
-  int64_t context = 0;     // the longest, for the cost
+  int64_t head_size = 0;                          // 0: width / heads.query
+  bool norms = false;                             // RMSNorms of queries and keys, each with one weight for all heads
+  double epsilon = 1e-5;                          // of those
+  std::shared_ptr<const RotaryPositions> rotary;  // null: positions turn nothing
+  int64_t context = 0;                            // the longest, for the cost
   bool causal = true;
   bool bias = true;  // of the projection back
   bool qkv_bias = true;

@@ -31,11 +31,10 @@ std::string byte_name(size_t byte) {
 class Bpe final : public WordModel {
  public:
   Bpe(BpeSettings settings, Merges merges) : settings_(std::move(settings)), merges_(std::move(merges)) {
-    texts_.resize(static_cast<size_t>(
-        1 +
-        std::max_element(settings_.vocabulary.begin(), settings_.vocabulary.end(), [](const auto& a, const auto& b) {
-          return a.second < b.second;
-        })->second));
+    texts_.resize(1 +
+                  static_cast<size_t>(std::max_element(settings_.vocabulary.begin(), settings_.vocabulary.end(),
+                                                       [](const auto& a, const auto& b) { return a.second < b.second; })
+                                          ->second));
     bytes_.fill(-1);
     std::unordered_map<char32_t, size_t> alphabet;
     if (settings_.byte_level) {

@@ -52,10 +52,7 @@ class Split final : public PreTokenizer {
           }
           break;
         case Behavior::MergedWithNext:
-          if (delimiter) {
-            give(word, pending, begin, words);
-            pending = begin;
-          } else if (!last) {
+          if (delimiter || !last) {
             give(word, pending, begin, words);
             pending = begin;
           }

@@ -1,4 +1,4 @@
-#include "tiny20/process.h"
+#include "process.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,0 +1,22 @@
+// A thread's time and the median, for benchmarks with torch and without.
+#pragma once
+
+#include <algorithm>
+#include <ctime>
+#include <vector>
+
+namespace gyre::bench {
+
+// Processor time of the calling thread, which other programs take less part in than in the clock's.
+inline double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace gyre::bench
