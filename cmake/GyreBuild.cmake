@@ -8,6 +8,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 # Everything, executables too, is compiled alike, so that one precompiled header serves all.
 add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the latter two let square roots be vectorised
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # what was built is installed; tests need not have been
+include(GNUInstallDirs)
 
 find_program(GYRE_CCACHE ccache)
 if(GYRE_CCACHE)
@@ -31,30 +33,60 @@ if(GYRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(gyre_warnings INTERFACE -Wno-maybe-uninitialized)  # misled by the sanitizers' own code
 endif()
 
-# gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...]) declares the library gyre_NAME from this folder's sources.
-# ROOMS are the rooms below it that it may include; TORCH says that it touches tensors (and uses the precompiled header).
+# gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...] [PRIVATE h ...]) declares the library gyre_NAME from this
+# folder's sources. ROOMS are the rooms below it that it may include; TORCH says that it touches tensors (and uses the
+# precompiled header). PRIVATE are the headers, and folders of them, that are not installed: nobody outside the room
+# includes them (scripts/check-rooms).
 function(gyre_room name)
-  cmake_parse_arguments(ARG "TORCH" "" "ROOMS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "ROOMS;LIBRARIES;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gyre_room(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
   if(sources)
     add_library(gyre_${name} STATIC ${sources})
-    target_link_libraries(gyre_${name} PRIVATE gyre_warnings)
+    target_link_libraries(gyre_${name} PRIVATE $<BUILD_INTERFACE:gyre_warnings>)
     set(scope PUBLIC)
   else()
     add_library(gyre_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(gyre_${name} ${scope} ${PROJECT_SOURCE_DIR})
+  target_include_directories(gyre_${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   foreach(room ${ARG_ROOMS})
     target_link_libraries(gyre_${name} ${scope} gyre_${room})
   endforeach()
   target_link_libraries(gyre_${name} ${scope} ${ARG_LIBRARIES})
   if(ARG_TORCH)
     gyre_use_torch(gyre_${name} ${scope})
+    gyre_install_library(${name} engine "${ARG_PRIVATE}")
+  else()
+    gyre_install_library(${name} core "${ARG_PRIVATE}")
   endif()
+endfunction()
+
+# gyre_install_library(NAME PART PRIVATE) installs gyre_NAME as gyre::NAME, with this folder's headers but the private
+# ones, * for all. PART is core (no libtorch) or engine; GyreInstall.cmake has what is made of the parts.
+function(gyre_install_library name part private)
+  set_property(GLOBAL APPEND PROPERTY GYRE_LIBRARIES_${part} gyre_${name})
+  set_target_properties(gyre_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(gyre_${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(gyre_${name} INTERFACE cxx_std_20)
+  install(TARGETS gyre_${name} EXPORT gyre-${part} ARCHIVE COMPONENT ${part}-dev)
+  if(private STREQUAL "*")
+    return()
+  endif()
+  file(GLOB_RECURSE headers RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS *.h)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(header ${headers})
+    get_filename_component(within ${header} DIRECTORY)
+    if(header IN_LIST private OR "${within}/" IN_LIST private)
+      continue()
+    endif()
+    if(within AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${within}/CMakeLists.txt)
+      continue()  # a room of its own
+    endif()
+    install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder}/${within} COMPONENT ${part}-dev)
+  endforeach()
 endfunction()
 
 # Links libtorch and takes the one precompiled header. Torch's headers are system headers: our warnings are for our code.

@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch, fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc. Optional: sentencepiece, oneDNN.
+# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc. Optional: sentencepiece, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -15,20 +15,22 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
-find_package(Torch REQUIRED)
+if(GYRE_TORCH)
+  find_package(Torch REQUIRED)
+  # Imported, so that installed libraries name it and gyreConfig.cmake makes it anew for whoever links them.
+  add_library(gyre_torch INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(gyre_torch INTERFACE ${TORCH_LIBRARIES})
+  target_include_directories(gyre_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 
-add_library(gyre_torch INTERFACE)
-target_link_libraries(gyre_torch INTERFACE ${TORCH_LIBRARIES})
-target_include_directories(gyre_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-
-# The one precompiled header: ATen and the standard headers that tensor code uses. Not torch/torch.h, which is six times
-# as dear; the few units that need torch::nn include it themselves.
-file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header.\n")
-add_library(gyre_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
-target_link_libraries(gyre_precompiled PRIVATE gyre_torch gyre_warnings fmt::fmt)
-target_precompile_headers(gyre_precompiled PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional>
-                          <span> <string> <vector>)
-include(GyreOneDnn)
+  # The one precompiled header: ATen and the standard headers that tensor code uses. Not torch/torch.h, which is six times
+  # as dear; the few units that need torch::nn include it themselves.
+  file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header.\n")
+  add_library(gyre_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(gyre_precompiled PRIVATE gyre_torch gyre_warnings fmt::fmt)
+  target_precompile_headers(gyre_precompiled PRIVATE <ATen/ATen.h> <fmt/format.h> <functional> <map> <memory> <optional>
+                            <span> <string> <vector>)
+  include(GyreOneDnn)
+endif()
 
 if(GYRE_TESTS)
   find_package(GTest REQUIRED)

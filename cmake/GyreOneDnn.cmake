@@ -1,7 +1,7 @@
 # oneDNN, where it is: GYRE_ONEDNN_FOUND, and the target gyre_onednn, which is empty where it is not. Debian's package
 # configuration asks for OpenCL's headers, which nothing here needs, so header and library are looked for by themselves.
 option(GYRE_ONEDNN "Products by oneDNN, where it is there" ON)
-add_library(gyre_onednn INTERFACE)
+add_library(gyre_onednn INTERFACE IMPORTED GLOBAL)  # imported, as gyre_torch is
 set(GYRE_ONEDNN_FOUND OFF)
 if(GYRE_ONEDNN)
   find_path(GYRE_ONEDNN_INCLUDE dnnl.hpp)

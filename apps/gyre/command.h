@@ -8,15 +8,15 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "programs.h"
 
 namespace gyre::app {
 
-// The two programs. One of your own that calls them after it has added to the registries (core/registry.h) is gyre with
-// your schedules, optimizers and models. It may be one program for both, if it is found under both names: it runs the
-// engine where is_engine_command says so, and what it adds needs no part without torch.
-int run_gyre(int argc, char** argv);    // gyre.cpp
-int run_engine(int argc, char** argv);  // engine.cpp
-bool is_engine_command(int argc, char** argv);
+// All of a program's subcommands. Those of the engine are gyre's to list by name alone.
+void add_gyre_commands(CLI::App& app);    // gyre.cpp
+void add_engine_commands(CLI::App& app);  // engine.cpp
 
 // Of gyre itself.
 void add_init(CLI::App& app);      // init.cpp
@@ -53,6 +53,8 @@ inline constexpr CommandName kMeasureLinks{"measure-links", "What messages betwe
 inline constexpr CommandName kEngineCommands[] = {kTrain,  kEval,   kGenerate, kPlan,        kDiagnose,
                                                   kImport, kExport, kInfo,     kMeasureLinks};
 
+// What both programs say of themselves. command_line.cpp
+void describe_program(CLI::App& app);
 // Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
 // exception of a library's is about. command_line.cpp
 std::string explain_exception(const std::exception& error);
@@ -65,6 +67,9 @@ std::string explain(const CLI::App& app, const CLI::Error& error);
 CLI::Validator some_path();
 CLI::Validator file_to_write();
 CLI::Validator directory_to_make();
+// Words to offer to whoever completes the value; checks nothing.
+CLI::Validator offers(const std::vector<std::string>& words);
+inline constexpr const char* kOffers = "words ";  // begins such a validator's name
 // A path that cannot be looked at: permissions, a name too long, a circle of links.
 std::string explain(const std::filesystem::filesystem_error& error);
 // Where gyre-engine is: beside gyre. Errors: RunError where it could not be loaded. engine_program.cpp

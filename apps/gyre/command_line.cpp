@@ -77,14 +77,19 @@ std::string explain_exception(const std::exception& error) {
   return fmt::format("unexpected failure: {}", error.what());
 }
 
-int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
-                     std::string (*explain)(const std::exception&)) {
-  CLI::App app{"gyre trains transformer language models through asynchronous pipelines"};
+void describe_program(CLI::App& app) {
+  app.description("gyre trains transformer language models through asynchronous pipelines");
   app.name("gyre");
   app.require_subcommand(1);
   app.set_version_flag("--version", GYRE_VERSION);
   app.get_formatter()->column_width(34);
   app.option_defaults()->always_capture_default();
+}
+
+int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
+                     std::string (*explain)(const std::exception&)) {
+  CLI::App app;
+  describe_program(app);
   add_commands(app);
   try {
     check_files_and_stack();

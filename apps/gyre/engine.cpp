@@ -39,28 +39,28 @@ std::string explain(const std::exception& error) {
   return fmt::format("unexpected failure: {}", what.substr(0, what.find('\n')));
 }
 
-void add_commands(CLI::App& app) {
-  app.parse_complete_callback(check_room_for_pool);
-  gyre::app::add_train(app);
-  gyre::app::add_eval(app);
-  gyre::app::add_generate(app);
-  gyre::app::add_plan(app);
-  gyre::app::add_diagnose(app);
-  gyre::app::add_import(app);
-  gyre::app::add_export(app);
-  gyre::app::add_info(app);
-  gyre::app::add_measure_links(app);
-}
-
 }  // namespace
 
 namespace gyre::app {
+
+void add_engine_commands(CLI::App& app) {
+  app.parse_complete_callback(check_room_for_pool);
+  add_train(app);
+  add_eval(app);
+  add_generate(app);
+  add_plan(app);
+  add_diagnose(app);
+  add_import(app);
+  add_export(app);
+  add_info(app);
+  add_measure_links(app);
+}
 
 int run_engine(int argc, char** argv) {
   open_standard_streams();
   heed_hangup();
   const HostMemory memory;
-  return run_command_line(argc, argv, add_commands, ::explain);
+  return run_command_line(argc, argv, add_engine_commands, ::explain);
 }
 
 }  // namespace gyre::app

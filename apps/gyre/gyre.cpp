@@ -15,12 +15,7 @@
 namespace {
 
 void add_commands(CLI::App& app) {
-  gyre::app::add_init(app);
-  gyre::app::add_prepare(app);
-  gyre::app::add_schedule(app);
-  gyre::app::add_simulate(app);
-  gyre::app::add_study(app);
-  gyre::app::add_launch(app);
+  gyre::app::add_gyre_commands(app);
   // For the list in --help; main() never lets the parser see one of these.
   for (const auto& [name, meaning] : gyre::app::kEngineCommands) app.add_subcommand(name, meaning);
 }
@@ -44,6 +39,15 @@ int become_engine(char** argv) {
 }  // namespace
 
 namespace gyre::app {
+
+void add_gyre_commands(CLI::App& app) {
+  add_init(app);
+  add_prepare(app);
+  add_schedule(app);
+  add_simulate(app);
+  add_study(app);
+  add_launch(app);
+}
 
 bool is_engine_command(int argc, char** argv) {
   const std::string_view word = argc > 1 ? argv[1] : "";

@@ -1,4 +1,7 @@
-// gyre init: a configuration to begin with.
+// gyre init: a configuration to begin with, and its schema for editors.
+#include <memory>
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 #include "gyre/config/config.h"
 #include "output.h"
@@ -7,7 +10,9 @@ namespace gyre::app {
 
 void add_init(CLI::App& app) {
   CLI::App* command = app.add_subcommand("init", "Print a configuration with every key, its meaning and its default");
-  command->callback([] { print("{}", config_template()); });
+  auto schema = std::make_shared<bool>(false);
+  command->add_flag("--schema", *schema, "Print the JSON schema of configurations instead, for editors");
+  command->callback([schema] { print("{}", *schema ? config_schema().dump(2) + "\n" : config_template()); });
 }
 
 }  // namespace gyre::app

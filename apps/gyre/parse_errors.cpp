@@ -182,6 +182,10 @@ CLI::Validator some_path() {
   return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? kEmpty : ""); }, "", "path");
 }
 
+CLI::Validator offers(const std::vector<std::string>& words) {
+  return CLI::Validator([](const std::string&) { return std::string(); }, "", kOffers + join(words, " "));
+}
+
 CLI::Validator file_to_write() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {

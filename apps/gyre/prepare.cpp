@@ -78,13 +78,16 @@ void add_prepare(CLI::App& app) {
       ->check(some_path())
       ->required();
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
-  command->add_option("--format", flags->options.format, "text | jsonl; auto: jsonl for names in .jsonl and .json");
+  command->add_option("--format", flags->options.format, "text | jsonl; auto: jsonl for names in .jsonl and .json")
+      ->check(offers({"auto", "text", "jsonl"}));
   command->add_option("--field", flags->options.field, "Of jsonl: the string that is the document");
   command->add_option(
       "--separator", flags->separator,
       "Of plain text: what stands between documents, such as '<|endoftext|>' or '\\n\\n\\n'; a file is one without");
-  command->add_option("--tokenizer", flags->options.tokenizer,
-                      "byte | bpe (trained on the texts), or a tokenizer of yours: its file or directory");
+  command
+      ->add_option("--tokenizer", flags->options.tokenizer,
+                   "byte | bpe (trained on the texts), or a tokenizer of yours: its file or directory")
+      ->check(offers({"byte", "bpe"}));
   command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
   command->add_option("--end-of-document", flags->options.end_of_document,
                       "The token that ends documents, if it is not the one that your tokenizer says");

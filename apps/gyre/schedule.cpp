@@ -42,8 +42,9 @@ void add_schedule(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("schedule", "Print a schedule: text (the file form), CSV, a grid over time, or a picture");
   flags->schedule.add_to(*command);
-  command->add_option("--format", flags->format,
-                      "text | csv (one pipeline, computations alone) | grid | svg (a picture)");
+  command
+      ->add_option("--format", flags->format, "text | csv (one pipeline, computations alone) | grid | svg (a picture)")
+      ->check(offers({"text", "csv", "grid", "svg"}));
   command->callback([flags] { run(*flags); });
 }
 

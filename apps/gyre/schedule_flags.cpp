@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "command.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 #include "gyre/core/toml_fields.h"
@@ -82,7 +83,8 @@ void ScheduleFlags::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   options.window = 0;
   options.stages = 4;
-  command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file");
+  command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file")
+      ->check(offers(schedule_names()));
   add_number(command, "--stages", options.stages, {1, kMostStages},
              fmt::format("Stages of the model, one worker each; several on a worker under {}",
                          schedules_with_stages_sharing_workers()));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "command.h"
@@ -22,12 +23,17 @@ struct Flags {
   int64_t jobs = 0;
   bool report_only = false;
   bool help_study = false;
+  bool schema = false;
   bool json = false;
 };
 
 void run(const Flags& flags) {
   if (flags.help_study) {
     print("{}", describe_study());
+    return;
+  }
+  if (flags.schema) {
+    print("{}\n", study_schema().dump(2));
     return;
   }
   if (flags.study.empty()) throw InputError("gyre study: give a STUDY.toml; --help-study lists what it can say");
@@ -68,6 +74,7 @@ void add_study(CLI::App& app) {
              "Runs side by side; 0: what the study says, or as many as there are cores for");
   command->add_flag("--report", flags->report_only, "Run nothing; compare the runs that have finished");
   command->add_flag("--help-study", flags->help_study, "List every key of [study], and exit");
+  command->add_flag("--schema", flags->schema, "Print the JSON schema of studies, for editors, and exit");
   command->add_flag("--json", flags->json, "Print the results as JSON instead of Markdown");
   command->callback([flags] { run(*flags); });
 }

@@ -50,6 +50,8 @@ std::string to_toml(const Config& config);
 nlohmann::ordered_json to_json(const Config& config);
 // Every key with type, default and meaning, as Markdown.
 std::string describe_config();
+// Every key with type, range, default and meaning, as a JSON schema. What involves several keys is not in it.
+nlohmann::ordered_json config_schema();
 // A file to begin with: every key at its default, below what it means and may be. It lacks [data] tokens alone.
 std::string config_template();
 // "table.key" of every key; "table.kind.key" in the tables of single kinds.

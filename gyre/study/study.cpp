@@ -8,6 +8,7 @@
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_schema.h"
 #include "gyre/core/toml_fields.h"
 
 namespace gyre {
@@ -165,6 +166,26 @@ std::string describe_study() {
   text += "\n### [[study.method]]\n";
   describe(method);
   return text;
+}
+
+nlohmann::ordered_json study_schema() {
+  const auto keys = [](auto& fields) {
+    nlohmann::ordered_json table = table_schema();
+    for_each_field(fields, [&](const char* key, const auto& field, const Range& range, const char* meaning) {
+      table["properties"][key] = option_schema(field, range, meaning);
+    });
+    return table;
+  };
+  Study study;
+  StudyMethod method;
+  nlohmann::ordered_json schema = config_schema();
+  schema["title"] = "A study of gyre";
+  schema["required"] = {"study"};
+  nlohmann::ordered_json& own = schema["properties"]["study"] = keys(study);
+  own["required"] = {"method"};
+  own["properties"]["method"] = {{"type", "array"}, {"minItems", 1}, {"items", keys(method)}};
+  own["properties"]["method"]["items"]["required"] = {"name"};
+  return schema;
 }
 
 std::vector<StudyArm> study_arms(const Study& study) {

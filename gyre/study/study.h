@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ Study load_study(const std::filesystem::path& path);
 Study parse_study(std::string_view toml, const std::string& origin);
 // Every key of [study] with its meaning, as Markdown.
 std::string describe_study();
+// A study's file as a JSON schema: a configuration's, and [study].
+nlohmann::ordered_json study_schema();
 
 // One curve of the comparison: what is left of the grid once learning rates are chosen and seeds averaged.
 struct StudyArm {

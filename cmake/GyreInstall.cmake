@@ -1,0 +1,55 @@
+# What `cmake --install` puts where, and the packages that cpack makes of it. The parts: gyre (the program, with its pages),
+# engine (gyre-engine, needs libtorch), core-dev (the rooms free of libtorch, their headers, gyreConfig.cmake, gyre.pc)
+# and engine-dev (the rest of the rooms). One of them alone: cmake --install build/release --component core-dev.
+include(CMakePackageConfigHelpers)
+set(cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
+
+# By name, so that whatever is not exported and linked all the same is an error here.
+install(EXPORT gyre-core NAMESPACE gyre:: FILE gyreCore.cmake DESTINATION ${cmake_folder} COMPONENT core-dev)
+if(GYRE_TORCH)
+  install(EXPORT gyre-engine NAMESPACE gyre:: FILE gyreEngine.cmake DESTINATION ${cmake_folder} COMPONENT engine-dev)
+endif()
+# pkg-config: static libraries, those above before those below.
+foreach(part core engine)
+  get_property(libraries GLOBAL PROPERTY GYRE_LIBRARIES_${part})
+  list(REVERSE libraries)
+  set(flags "")
+  foreach(library ${libraries})
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      string(APPEND flags " -l${library}")
+    endif()
+  endforeach()
+  set(GYRE_PC_LIBS_${part} "${flags}")
+  set(rooms ${rooms} ${libraries})
+  string(REPLACE gyre_ gyre:: GYRE_TARGETS_${part} "${libraries}")
+  list(JOIN GYRE_TARGETS_${part} " " GYRE_TARGETS_${part})
+endforeach()
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/gyreConfig.cmake.in gyreConfig.cmake
+                              INSTALL_DESTINATION ${cmake_folder})
+write_basic_package_version_file(gyreConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyreConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/gyreConfigVersion.cmake
+        DESTINATION ${cmake_folder} COMPONENT core-dev)
+
+file(RELATIVE_PATH GYRE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # so that --prefix may be anything
+configure_file(cmake/gyre.pc.in gyre.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT core-dev)
+if(GYRE_TORCH)
+  set(GYRE_PC_TORCH_CFLAGS "")
+  foreach(directory ${TORCH_INCLUDE_DIRS})
+    string(APPEND GYRE_PC_TORCH_CFLAGS " -I${directory}")
+  endforeach()
+  get_filename_component(GYRE_PC_TORCH_LIBDIR "${TORCH_LIBRARY}" DIRECTORY)
+  if(GYRE_ONEDNN_FOUND)
+    set(GYRE_PC_ONEDNN -ldnnl)
+  endif()
+  configure_file(cmake/gyre-engine.pc.in gyre-engine.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre-engine.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT engine-dev)
+endif()
+
+add_custom_target(gyre_rooms DEPENDS ${rooms})  # all that the parts with libraries need
+
+# Where the program looks for it: beside itself, or in ../lib/gyre.
+if(TARGET gyre_sentencepiece)
+  install(TARGETS gyre_sentencepiece LIBRARY DESTINATION lib/gyre COMPONENT gyre)
+endif()
