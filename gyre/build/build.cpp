@@ -28,7 +28,9 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
                                   .warmup = config.optimizer.warmup,
                                   .total = config.run.updates,
                                   .decay = config.optimizer.decay,
-                                  .floor = config.optimizer.floor};
+                                  .floor = config.optimizer.floor,
+                                  .cooldown = config.optimizer.cooldown,
+                                  .cooldown_shape = config.optimizer.cooldown_shape};
 
   RuntimeOptions options;
   options.compute = compute_type(config);

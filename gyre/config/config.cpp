@@ -39,6 +39,7 @@ void make_paths_absolute(Config& config) {
   make_absolute(config.data.val_tokens);
   make_absolute(config.data.tokenizer);
   make_absolute(config.run.init_from);
+  make_absolute(config.run.prometheus);
   for (DataSource& source : config.data.source) {
     make_absolute(source.tokens);
     make_absolute(source.val_tokens);

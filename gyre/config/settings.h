@@ -95,6 +95,8 @@ struct RunSettings {
   bool shared_directory = true;
   std::vector<int64_t> drains;
   std::string init_from;
+  bool tensorboard = false;
+  std::string prometheus;
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
@@ -124,6 +126,11 @@ struct RunSettings {
     visit("init_from", self.init_from, Range{},
           "run, or one checkpoint of it, whose weights this one begins with, its optimizer's state being fresh; of any "
           "stages and schedule, but the same [model]. Empty: weights are drawn");
+    visit("tensorboard", self.tensorboard, Range{},
+          "whether the run's directory has TensorBoard's event files too, in tensorboard/, of what metrics.jsonl says");
+    visit("prometheus", self.prometheus, Range{},
+          "text file (NAME.prom in the directory of node-exporter's textfile collector) that always has the latest "
+          "numbers; empty: none");
   }
   bool operator==(const RunSettings&) const = default;
 };

@@ -45,6 +45,10 @@ void MetricsWriter::write(const std::string& line) {
   file_.write(text.data(), text.size());
   torn_ = false;
   whole_ += text.size();
+  if (listeners_.empty()) return;
+  for_each_metrics_line(text, file_.path().string(), "put it right", [this](const MetricsLine& line) {
+    for (MetricsListener* listener : listeners_) listener->hear(line);
+  });
 }
 
 void MetricsWriter::sync() {
@@ -93,6 +97,16 @@ void MetricsWriter::checkpoint(int64_t step, double wait_seconds, double write_s
             .dump());
   sync();
   check();
+}
+
+void MetricsWriter::segment(int64_t step, double seconds, const std::vector<double>& bubbles,
+                            const std::vector<double>& delays) {
+  Json line = {{"event", "segment"}, {"step", step}, {"seconds", number(seconds)}};
+  for (const auto& [name, values] : {std::pair("bubbles", &bubbles), std::pair("delays", &delays)}) {
+    line[name] = Json::array();
+    for (const double value : *values) line[name].push_back(number(value));
+  }
+  write(line.dump());
 }
 
 void MetricsWriter::end(const MetricsEnd& line) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gyre/core/files.h"
 
@@ -37,6 +38,15 @@ struct MetricsEnd {
   double save_wait_seconds = 0, save_write_seconds = 0;  // of all checkpoints of the session
 };
 
+class MetricsLine;  // metrics_reader.h
+
+// Who hears each line once it is written: other programs' files are made of the lines alone.
+class MetricsListener {
+ public:
+  virtual ~MetricsListener() = default;
+  virtual void hear(const MetricsLine& line) = 0;
+};
+
 class MetricsWriter {
  public:
   // Appends. RunError when the file cannot be written.
@@ -50,7 +60,12 @@ class MetricsWriter {
   void drain(int64_t step, const std::string& reason);
   // A checkpoint was written, which took so long, and training waited for it so long; durable when this returns.
   void checkpoint(int64_t step, double wait_seconds, double write_seconds);
+  // What came of the updates since the last drain: [worker] the share of the time without work, empty where workers do
+  // not work side by side; [stage] the mean delay of a gradient in updates.
+  void segment(int64_t step, double seconds, const std::vector<double>& bubbles, const std::vector<double>& delays);
   void end(const MetricsEnd& line);
+  // Lines from now on. It outlives this. What it throws comes out of the function that wrote the line.
+  void tell(MetricsListener& listener) { listeners_.push_back(&listener); }
   // RunError when the file is not what was written: it was removed, moved, emptied or written by somebody else.
   void check() const;
   // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing. RunError.
@@ -62,6 +77,7 @@ class MetricsWriter {
   OutputFile file_;
   uint64_t whole_;     // bytes of whole lines
   bool torn_ = false;  // whether half a line may follow them
+  std::vector<MetricsListener*> listeners_;
 };
 
 // For a run that continues after `step`: replaces the file at once by what still holds, without lines of later updates,

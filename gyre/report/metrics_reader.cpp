@@ -75,6 +75,18 @@ std::optional<double> MetricsLine::real(const char* field) const {
   return found->get<double>();
 }
 
+std::vector<std::optional<double>> MetricsLine::reals(const char* field) const {
+  std::vector<std::optional<double>> values;
+  const json* found = find(fields_, field);
+  if (found == nullptr) return values;
+  if (!found->is_array()) throw FieldError(field, "an array");
+  for (const json& value : *found) {
+    if (!value.is_null() && !value.is_number()) throw FieldError(field, "an array of numbers");
+    values.push_back(value.is_null() ? std::nullopt : std::optional(value.get<double>()));
+  }
+  return values;
+}
+
 std::string MetricsLine::word(const char* field) const {
   const json* found = find(fields_, field);
   if (found == nullptr) return "";

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gyre/report/metrics.h"
 
@@ -26,6 +27,8 @@ class MetricsLine {
   // Of a field that is missing: 0, nothing or "". Null, which stands for what was not finite, is nothing.
   int64_t integer(const char* field) const;
   std::optional<double> real(const char* field) const;
+  // An array's elements, null being nothing.
+  std::vector<std::optional<double>> reals(const char* field) const;
   std::string word(const char* field) const;
 
  private:

@@ -8,8 +8,7 @@
 namespace gyre {
 
 VersionTracker::VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker)
-    : schedule_(schedule),
-      replicas_(replicas),
+    : replicas_(replicas),
       worker_(worker),
       first_(replicas.first(worker)),
       versions_(replicas.count(worker)),

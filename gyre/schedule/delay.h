@@ -13,7 +13,7 @@ namespace gyre {
 
 // Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that
 // the weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at
-// Update. Memory is that of the worker's replicas; schedule (a valid one) and replicas must outlive it.
+// Update. Memory is that of the worker's replicas, which must outlive it; the schedule is a valid one.
 class VersionTracker {
  public:
   VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker);
@@ -23,7 +23,6 @@ class VersionTracker {
  private:
   size_t index(const Action& action) const { return replicas_.of(action.pipeline, action.stage) - first_; }
 
-  const Schedule& schedule_;
   const ReplicaNumbers& replicas_;
   int worker_;
   size_t first_;                   // the worker's first replica

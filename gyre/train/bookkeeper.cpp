@@ -24,6 +24,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
+bool Bookkeeper::works_side_by_side() const {
+  return executor_kinds().at(config_.pipeline.executor).side_by_side;
+}
+
 Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked,
                        const ResumePoint& from, Progress& progress, const std::string& attempt)
     : options_(options),
@@ -69,10 +73,12 @@ void Bookkeeper::say_where_it_goes_on() const {
 }
 
 void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes) {
+  check_exports(config_, options_.files);
   pipeline_ = &pipeline;
   optimizer_bytes_ = std::move(optimizer_bytes);
   const int64_t done = result_.step;
   for (const DamagedStep& damaged : from_.damaged) set_aside(run_.checkpoints(), damaged.step, options_.files);
+  const double written = last_written(run_.metrics());
   if (options_.resume && is_there(run_.metrics())) {
     continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
   }
@@ -80,6 +86,8 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   // The end of a save that was killed, should no other save follow.
   if (options_.resume) remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
   metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
+  exports_ = std::make_unique<MetricsExports>(run_, config_, written, progress_, options_.files);
+  metrics_->tell(*exports_);
   progress_.message(saver_.describe());
   progress_.start(config_.run.updates, done);
 }
@@ -127,12 +135,23 @@ void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
   train_seconds_ += report.seconds;
   train_microbatches_ += report.microbatches;
   for (const int64_t skipped : report.skipped) skipped_ += skipped;
-  for (const WorkerReport& worker : report.workers) busy_seconds_ += worker.busy_seconds;
+  std::vector<double> bubbles, delays;
+  for (const WorkerReport& worker : report.workers) {
+    busy_seconds_ += worker.busy_seconds;
+    if (works_side_by_side()) bubbles.push_back(1 - worker.busy_seconds / report.seconds);
+  }
   worker_seconds_ += report.seconds * static_cast<double>(report.workers.size());
   delay_.resize(report.delay.size());
   for (size_t stage = 0; stage < report.delay.size(); ++stage) {
-    for (const auto& [delay, count] : report.delay[stage]) delay_[stage][delay] += count;
+    double sum = 0, gradients = 0;
+    for (const auto& [delay, count] : report.delay[stage]) {
+      delay_[stage][delay] += count;
+      sum += static_cast<double>(delay * count);
+      gradients += static_cast<double>(count);
+    }
+    delays.push_back(sum / gradients);
   }
+  if (report.microbatches > 0) metrics_->segment(result_.step, report.seconds, bubbles, delays);
 }
 
 void Bookkeeper::drained(int64_t step, const std::string& reason, bool planned) {
@@ -250,7 +269,7 @@ void Bookkeeper::record_end(const std::string& status) {
   if (train_seconds_ > 0) {
     result_.tokens_per_second =
         static_cast<double>(train_microbatches_ * checked_.train_batches->tokens_per_batch()) / train_seconds_;
-    if (executor_kinds().at(config_.pipeline.executor).side_by_side) {
+    if (works_side_by_side()) {
       result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
     }
   }

@@ -20,6 +20,7 @@
 #include "gyre/train/checked_run.h"
 #include "gyre/train/interruption.h"
 #include "gyre/train/measurements.h"
+#include "gyre/train/metrics_exports.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/saver.h"
@@ -79,6 +80,7 @@ class Bookkeeper {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool works_side_by_side() const;  // the workers
   void record(const StepRecord& step);
   void note(const WrittenCheckpoint& saved);
   void look_for_end_of_save();
@@ -97,6 +99,7 @@ class Bookkeeper {
   // Once the run has begun:
   const Pipeline* pipeline_ = nullptr;
   std::vector<int64_t> optimizer_bytes_;
+  std::unique_ptr<MetricsExports> exports_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<SegmentListener> listener_;
   bool asks_to_drain_ = false;

@@ -110,6 +110,8 @@ void draw_optimizer(Drawer& draw) {
   draw.of<double>("optimizer.weight_decay", {0, 0.01, 1});
   draw.whole("optimizer.warmup", 0, 12);
   draw.word("optimizer.decay");
+  draw.of<int64_t>("optimizer.cooldown", {0, 0, 0, 0, 0, 0, 0, 3});
+  draw.word("optimizer.cooldown_shape");
   draw.of<double>("optimizer.floor", {0, 0.1, 1});
   draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
   draw.word("optimizer.clip_scope");
@@ -146,6 +148,7 @@ void draw_run(Drawer& draw) {
   draw.whole("run.keep_every", 0, 3);
   draw.flag("run.checkpoint_background", 0.7);
   draw.flag("run.shared_directory", 0.7);
+  draw.flag("run.tensorboard", 0.3);
   draw.of<Wholes>("run.drains", {{}, {}, {1}, {4, 7}, {9, 2, 2}, {10, 30}});
 }
 

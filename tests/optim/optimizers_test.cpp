@@ -81,6 +81,40 @@ TEST(LearningRate, FollowsItsFormula) {
   EXPECT_DOUBLE_EQ(rate.at(500), 2.0);
 }
 
+TEST(LearningRate, InverseSquareRoot) {
+  LearningRateSchedule rate{2.0, 16, 1000, "inverse-sqrt", 0.1};
+  EXPECT_DOUBLE_EQ(rate.at(8), 1.0);
+  EXPECT_DOUBLE_EQ(rate.at(16), 2.0);
+  EXPECT_DOUBLE_EQ(rate.at(64), 1.0);
+  EXPECT_DOUBLE_EQ(rate.at(400), 0.4);
+  EXPECT_DOUBLE_EQ(rate.at(1'000'000), 0.2);  // the floor
+  rate.warmup = 0;
+  EXPECT_DOUBLE_EQ(rate.at(1), 2.0);
+  EXPECT_DOUBLE_EQ(rate.at(4), 1.0);
+}
+
+TEST(LearningRate, WarmupStableDecay) {
+  LearningRateSchedule rate{2.0, 10, 110, "wsd", 0.1, 40};
+  EXPECT_DOUBLE_EQ(rate.at(5), 1.0);
+  for (const int64_t stable : {10, 50, 70}) EXPECT_DOUBLE_EQ(rate.at(stable), 2.0);
+  const auto left = [](double share) { return 2.0 * (0.1 + 0.9 * share); };
+  EXPECT_NEAR(rate.at(80), left(0.75), 1e-12);
+  EXPECT_NEAR(rate.at(110), left(0), 1e-12);
+  EXPECT_NEAR(rate.at(200), left(0), 1e-12);
+  rate.cooldown_shape = "cosine";
+  EXPECT_NEAR(rate.at(90), left(0.5), 1e-12);
+  rate.cooldown_shape = "sqrt";
+  EXPECT_NEAR(rate.at(80), left(0.5), 1e-12);
+  rate.cooldown = 0;  // a fifth: 22
+  EXPECT_DOUBLE_EQ(rate.at(88), 2.0);
+  EXPECT_LT(rate.at(89), 2.0);
+  // A cooldown as long as the run begins where the warm-up ends, on its way down.
+  rate = {2.0, 10, 20, "wsd", 0, 40};
+  EXPECT_DOUBLE_EQ(rate.at(5), 1.0);
+  EXPECT_NEAR(rate.at(10), 2.0 * 0.25, 1e-12);
+  EXPECT_NEAR(rate.at(20), 0, 1e-12);
+}
+
 TEST(Config, BadValuesNameTheirKey) {
   const auto complaint = [](auto change) {
     OptimizerConfig config = config_of("basis-rotation");

@@ -18,6 +18,8 @@ struct OptimizerSettings {
   double weight_decay = AdamSettings().weight_decay;
   int64_t warmup = 0;
   std::string decay = "cosine";
+  int64_t cooldown = 0;
+  std::string cooldown_shape = "linear";
   double floor = 0.1;
   double clip = 1.0;
   std::string clip_scope = "auto";
@@ -35,8 +37,13 @@ struct OptimizerSettings {
     visit("epsilon", self.epsilon, between(1e-300, 1), "added to the root of the second moment");
     visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled decay of matrices and embeddings");
     visit("warmup", self.warmup, at_least(0), "updates of linear warm-up");
-    visit("decay", self.decay, one_of({"cosine", "linear", "constant"}), "course of the learning rate after warm-up");
-    visit("floor", self.floor, between(0, 1), "learning rate at the end, as a fraction of the peak");
+    visit("decay", self.decay, one_of({"cosine", "linear", "constant", "inverse-sqrt", "wsd"}),
+          "course of the learning rate after warm-up; wsd (warm-up, stable, decay): the peak until the cooldown");
+    visit("cooldown", self.cooldown, at_least(0),
+          "decay = \"wsd\": updates at the end over which the rate falls; 0: a fifth of all");
+    visit("cooldown_shape", self.cooldown_shape, one_of({"linear", "cosine", "sqrt"}),
+          "decay = \"wsd\": how it falls; sqrt: as 1 - sqrt(share of the cooldown that is over)");
+    visit("floor", self.floor, between(0, 1), "least learning rate after warm-up, as a fraction of the peak");
     visit("clip", self.clip, at_least(0), "largest gradient norm; 0 turns clipping off");
     visit("clip_scope", self.clip_scope, one_of({"auto", "global", "stage", "none"}),
           "norm over the model (needs a flush) or over each stage; auto: global where it can be");

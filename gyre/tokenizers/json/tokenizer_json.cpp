@@ -221,7 +221,8 @@ bool JsonTokenizer::may_cut(std::string_view text, size_t at) const {
 void JsonTokenizer::find_cuts() {
   const auto scratch = scratches_.lend();
   const auto words = [&](std::string_view text, bool continues) {
-    split(normalize(text, continues, *scratch), !continues, *scratch);
+    const std::string normalized = normalize(text, continues, *scratch);  // the words are views of it
+    split(normalized, !continues, *scratch);
     std::vector<std::string> list(scratch->words.list.begin(), scratch->words.list.end());
     return list;
   };

@@ -1,0 +1,84 @@
+#include "gyre/report/prometheus.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace gyre {
+namespace {
+
+// Of the text format: backslash, quote and newline.
+std::string label(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    text += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return text;
+}
+
+std::string head(const char* metric, const char* help) {
+  return fmt::format("# HELP {0} {1}.\n# TYPE {0} gauge\n", metric, help);
+}
+
+}  // namespace
+
+PrometheusFile::PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates,
+                               std::string_view metrics, FileSystem& files)
+    : path_(std::move(path)), run_(label(run)), updates_(updates), files_(files) {
+  for_each_metrics_line(metrics, "metrics.jsonl", "put it right", [this](const MetricsLine& line) { take(line); });
+  running_ = true;
+  write();
+}
+
+void PrometheusFile::hear(const MetricsLine& line) {
+  take(line);
+  write();
+}
+
+void PrometheusFile::take(const MetricsLine& line) {
+  if (line.is("step")) step_ = line.step();
+  if (line.is("checkpoint")) saved_ = line.step();
+  if (line.is("end")) running_ = false;
+  for (const Scalar& scalar : scalars_of(line)) latest_[{scalar.kind, scalar.index}] = scalar.value;
+}
+
+std::string PrometheusFile::text() const {
+  std::string text;
+  const auto add = [&](const char* metric, const char* help, const std::string& value) {
+    text += head(metric, help) + fmt::format("{}{{run=\"{}\"}} {}\n", metric, run_, value);
+  };
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  add("gyre_step", "Updates made", std::to_string(step_));
+  add("gyre_updates", "Updates in the whole run", std::to_string(updates_));
+  add("gyre_checkpoint_step", "Updates made at the last checkpoint", std::to_string(saved_));
+  add("gyre_running", "1 while a session trains", running_ ? "1" : "0");
+  add("gyre_written_timestamp_seconds", "When this was written", fmt::format("{:.3f}", now));
+  for (const ScalarKind& kind : kScalarKinds) {
+    // In the order of indices.
+    auto found = latest_.lower_bound({&kind, 0});
+    if (found == latest_.end() || found->first.first != &kind) continue;
+    text += head(kind.metric, kind.help);
+    for (; found != latest_.end() && found->first.first == &kind; ++found) {
+      const std::string more = kind.index[0] == '\0' ? "" : fmt::format(",{}=\"{}\"", kind.index, found->first.second);
+      text += fmt::format("{}{{run=\"{}\"{}}} {}\n", kind.metric, run_, more, found->second);
+    }
+  }
+  return text;
+}
+
+// Not synced: what a crash of the machine loses here is in metrics.jsonl.
+void PrometheusFile::write() const {
+  const std::string content = text();
+  std::filesystem::path temporary = path_;
+  temporary += ".tmp";  // node-exporter reads *.prom alone
+  {
+    OutputFile file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files_);
+    file.write(content.data(), content.size());
+    file.close();
+  }
+  rename_path(temporary, path_, files_);
+}
+
+}  // namespace gyre

@@ -1,0 +1,48 @@
+// The numbers in metrics.jsonl as other programs call them: what TensorBoard and Prometheus are given.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gyre/report/metrics_reader.h"
+
+namespace gyre {
+
+struct ScalarKind {
+  const char* event;   // the lines that have it
+  const char* field;   // its field there: a number, or an array of one for each `index`
+  const char* index;   // "stage", "worker"; empty: one number
+  const char* tag;     // in TensorBoard
+  const char* metric;  // in Prometheus
+  const char* help;
+};
+
+inline constexpr std::array<ScalarKind, 10> kScalarKinds = {{
+    {"step", "loss", "", "train/loss", "gyre_loss", "Mean loss of the last update's microbatches"},
+    {"step", "lr", "", "train/learning_rate", "gyre_learning_rate", "Learning rate"},
+    {"step", "grad_norm", "", "train/gradient_norm", "gyre_gradient_norm", "Norm of the gradient before it is clipped"},
+    {"step", "tokens", "", "train/tokens", "gyre_tokens", "Tokens trained on since the run began"},
+    {"step", "tokens_per_second", "", "train/tokens_per_second", "gyre_tokens_per_second", "Tokens a second"},
+    {"eval", "val_loss", "", "validation/loss", "gyre_validation_loss", "Loss of the last evaluation"},
+    {"segment", "delays", "stage", "delay/stage", "gyre_delay_updates",
+     "Updates that a gradient is late by, mean between the last two drains"},
+    {"segment", "bubbles", "worker", "bubble/worker", "gyre_bubble_ratio",
+     "Share of a worker's time without work between the last two drains"},
+    {"checkpoint", "wait_seconds", "", "checkpoint/wait_seconds", "gyre_checkpoint_wait_seconds",
+     "Seconds that training stood still for the last checkpoint"},
+    {"checkpoint", "write_seconds", "", "checkpoint/write_seconds", "gyre_checkpoint_write_seconds",
+     "Seconds that writing the last checkpoint took"},
+}};
+
+struct Scalar {
+  const ScalarKind* kind;
+  int index;  // 0 where the kind has none
+  double value;
+};
+
+// What is finite of them. Of some lines nothing.
+std::vector<Scalar> scalars_of(const MetricsLine& line);
+
+}  // namespace gyre

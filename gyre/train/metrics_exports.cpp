@@ -1,0 +1,65 @@
+#include "gyre/train/metrics_exports.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <functional>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/prometheus.h"
+#include "gyre/report/tensorboard.h"
+
+namespace gyre {
+namespace {
+
+// Whether `write` could.
+bool tried(Progress& progress, const std::function<void()>& write) {
+  try {
+    write();
+    return true;
+  } catch (const Error& error) {
+    progress.message(fmt::format("{}; the run goes on without that file", error.what()));
+    return false;
+  }
+}
+
+}  // namespace
+
+MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, double last_written, Progress& progress,
+                               FileSystem& files)
+    : progress_(progress) {
+  if (!config.run.tensorboard && config.run.prometheus.empty()) return;
+  const std::string metrics = is_there(run.metrics()) ? read_file(run.metrics()) : "";
+  if (config.run.tensorboard) {
+    tried(progress_, [&] {
+      exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), metrics, last_written, files));
+    });
+  }
+  if (!config.run.prometheus.empty()) {
+    tried(progress_, [&] {
+      const std::string name = std::filesystem::absolute(run.root()).lexically_normal().string();
+      exports_.push_back(
+          std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, metrics, files));
+    });
+  }
+}
+
+void MetricsExports::hear(const MetricsLine& line) {
+  std::erase_if(exports_, [&](const auto& one) { return !tried(progress_, [&] { one->hear(line); }); });
+}
+
+double last_written(const std::filesystem::path& metrics) {
+  struct stat status {};
+  if (::stat(metrics.c_str(), &status) == 0) {
+    return static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
+  }
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void check_exports(const Config& config, FileSystem& files) {
+  if (!config.run.prometheus.empty()) check_writable(config.run.prometheus, files);
+}
+
+}  // namespace gyre

@@ -1,0 +1,106 @@
+// metrics.jsonl as TensorBoard's and Prometheus' files (tests/interop/test_metrics.py reads them with their own
+// readers).
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gyre/core/files.h"
+#include "gyre/report/metrics.h"
+#include "gyre/report/prometheus.h"
+#include "gyre/report/tensorboard.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kMetrics =
+    R"({"event":"step","step":1,"loss":2.5,"lr":0.125,"grad_norm":null,"tokens":64,"tokens_per_second":10.0,"seconds":4.0}
+{"event":"resume","step":1,"changed":{}}
+{"event":"step","step":2,"loss":2.25,"lr":0.125,"grad_norm":1.0,"tokens":128,"tokens_per_second":10.0,"seconds":1.0}
+{"event":"segment","step":2,"seconds":1.0,"bubbles":[0.25,null,0.5],"delays":[]}
+)";
+
+class ExportsTest : public ::testing::Test {
+ protected:
+  std::vector<fs::path> event_files() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(root_ / "tb")) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+  testing_support::TemporaryDirectory root_;
+};
+
+// An event of step 1, made by TensorBoard's own writer.
+TEST_F(ExportsTest, ARecordIsTensorBoardsToTheByte) {
+  const auto hex = [](const std::string& bytes) {
+    std::string text;
+    for (const char c : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(c));
+    return text;
+  };
+  EXPECT_EQ(hex(tensorboard_record("123456789")), "090000000000000037f97139313233343536373839e5b08ac7");
+  for_each_metrics_line(R"({"event":"eval","step":300,"val_loss":0.5})"
+                        "\n",
+                        "here", "", [&](const MetricsLine& line) {
+                          EXPECT_EQ(hex(tensorboard_scalars(1.5, line.step(), scalars_of(line))),
+                                    "2600000000000000734fe30009000000000000f83f10ac022a180a160a0f76616c69646174696f6e2f"
+                                    "6c6f7373150000003fcf339813");
+                        });
+}
+
+TEST_F(ExportsTest, ASessionsEventsReplaceThoseOfEarlierOnes) {
+  const TensorBoardWriter first(root_ / "tb", "", 100);
+  const TensorBoardWriter second(root_ / "tb", kMetrics, 200);
+  std::ofstream(root_ / "tb/notes.txt") << "mine";
+  const TensorBoardWriter third(root_ / "tb", kMetrics, 300);
+  const auto files = event_files();
+  ASSERT_EQ(files.size(), 3u);  // the last one before stays, empty
+  EXPECT_EQ(fs::file_size(files[0]), 0u);
+  EXPECT_THAT(read_file(files[1]), HasSubstr("train/loss"));
+  EXPECT_THAT(read_file(files[1]), HasSubstr("bubble/worker_2"));
+  EXPECT_THAT(read_file(files[1]), Not(HasSubstr("bubble/worker_1")));
+  EXPECT_EQ(files[2].filename(), "notes.txt");
+}
+
+TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
+  const fs::path path = root_ / "gyre.prom";
+  PrometheusFile file(path, "a \"run\"\\", 50, kMetrics);
+  const std::string text = read_file(path);
+  EXPECT_THAT(text, HasSubstr("# TYPE gyre_loss gauge\ngyre_loss{run=\"a \\\"run\\\"\\\\\"} 2.25\n"));
+  EXPECT_THAT(text, HasSubstr("gyre_bubble_ratio{run=\"a \\\"run\\\"\\\\\",worker=\"2\"} 0.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("worker=\"1\"")));
+  EXPECT_THAT(text, Not(HasSubstr("gyre_validation_loss")));
+  EXPECT_THAT(text, HasSubstr("gyre_running{run=\"a \\\"run\\\"\\\\\"} 1\n"));
+  EXPECT_THAT(text, EndsWith("\n"));
+  EXPECT_FALSE(fs::exists(root_ / "gyre.prom.tmp"));
+}
+
+TEST_F(ExportsTest, EveryLineIsHeardOnceItIsWritten) {
+  struct Heard final : MetricsListener {
+    void hear(const MetricsLine& line) override { text += std::string(line.text()) + "\n"; }
+    std::string text;
+  } heard;
+  MetricsWriter writer(root_ / "metrics.jsonl");
+  writer.eval(1, 3.0);
+  writer.tell(heard);
+  writer.eval(2, 0.1);
+  writer.segment(3, 1.0, {0.25}, {});
+  const std::string all = read_file(root_ / "metrics.jsonl");
+  EXPECT_EQ(all.substr(all.find('\n') + 1), heard.text);
+  EXPECT_THAT(heard.text, HasSubstr(R"({"event":"segment","step":3,"seconds":1.0,"bubbles":[0.25],"delays":[]})"));
+}
+
+}  // namespace
+}  // namespace gyre
