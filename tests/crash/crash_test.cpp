@@ -22,6 +22,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
 #include "gyre/data/prepare.h"
+#include "gyre/report/tensorboard.h"
 #include "support/temporary_directory.h"
 
 namespace gyre::crash {
@@ -95,12 +96,31 @@ std::string difference_of_records(const fs::path& one, const fs::path& other, bo
   return fmt::format("undisturbed:\n{}continued:\n{}", undisturbed, continued);
 }
 
-// Contents by name of all files but metrics and costs, which have times.
+// TensorBoard's events are those that the metrics say, whatever was killed: all their fields but times have sizes of
+// their own.
+std::string fault_of_events(const fs::path& run) {
+  std::vector<uintmax_t> sizes;
+  if (!fs::exists(run / "tensorboard")) return "";
+  for (const auto& entry : fs::directory_iterator(run / "tensorboard")) {
+    if (entry.file_size() > 0) sizes.push_back(entry.file_size());
+  }
+  const testing_support::TemporaryDirectory expected;
+  const TensorBoardWriter writer(expected.path(), read_file(run / "metrics.jsonl"), 0);
+  const auto size = fs::directory_iterator(expected.path())->file_size();
+  if (sizes.size() == 1 && sizes[0] == size) return "";
+  return fmt::format(
+      "tensorboard/ has {} files, the first of {} bytes, where one of {} bytes would have what the metrics "
+      "say; ",
+      sizes.size(), sizes.empty() ? 0 : sizes[0], size);
+}
+
+// Contents by name of all files but metrics, their exports and costs, which have times.
 std::map<std::string, std::string> files_of(const fs::path& run) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
     const std::string name = entry.path().lexically_relative(run).string();
-    const bool has_times = name == "metrics.jsonl" || name.rfind("costs.json", 0) == 0;
+    const bool has_times =
+        name == "metrics.jsonl" || name.starts_with("costs.json") || name.starts_with("tensorboard/events");
     if (entry.is_regular_file() && !has_times) files[name] = read_file(entry.path());
   }
   return files;
@@ -235,7 +255,7 @@ class Trial {
     }
     const bool diverged = whole_.code == 3;
     std::string what = difference_of_records(place_ / "whole", run, diverged);
-    if (what.empty()) what = difference_of_files(place_ / "whole", run);
+    if (what.empty()) what = difference_of_files(place_ / "whole", run) + fault_of_events(run);
     if (!what.empty()) return what;
     counts.draws = 1;
     counts.diverged = diverged ? 1 : 0;

@@ -110,7 +110,7 @@ void draw_optimizer(Drawer& draw) {
   draw.of<double>("optimizer.weight_decay", {0, 0.01, 1});
   draw.whole("optimizer.warmup", 0, 12);
   draw.word("optimizer.decay");
-  draw.of<int64_t>("optimizer.cooldown", {0, 0, 0, 0, 0, 0, 0, 3});
+  draw.of<int64_t>("optimizer.cooldown", {0, 3, 20});
   draw.word("optimizer.cooldown_shape");
   draw.of<double>("optimizer.floor", {0, 0.1, 1});
   draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
@@ -182,6 +182,7 @@ std::string DrawnConfiguration::toml() const {
 const std::map<std::string, std::string>& fixed_values() {
   static const std::map<std::string, std::string> kValues = {
       {"run.init_from", "\"\""},        // weights are drawn
+      {"run.prometheus", "\"\""},       // lies outside the run, and has times
       {"run.updates", "10"},            // long enough for all that is due every so often
       {"run.checkpoint_minutes", "0"},  // a drain by the clock comes at another update in each run
   };

@@ -103,10 +103,6 @@ std::vector<OptionFault> faults_of(const OptimizerSettings& settings) {
   if (std::find(betas.begin(), betas.end(), 1.0) != betas.end()) {
     faults.push_back({{"betas"}, "has a 1, with which nothing is ever taken in; give less"});
   }
-  if (settings.cooldown > 0 && settings.decay != "wsd") {
-    faults.push_back({{"cooldown", "decay"},
-                      fmt::format("is {}, and only decay = \"wsd\" has one; leave it out", settings.cooldown)});
-  }
   return faults;
 }
 
