@@ -16,8 +16,10 @@ gyre::Schedule last_first(const gyre::ScheduleOptions& options) {
 }
 
 int main() {
-  gyre::schedule_kinds().add(
-      {.name = "last-first", .meaning = "GPipe, last backward first", .build = last_first, .windows = gyre::flushing_windows});
+  gyre::schedule_kinds().add({.name = "last-first",
+                              .meaning = "GPipe, last backward first",
+                              .build = last_first,
+                              .windows = gyre::flushing_windows});
   const gyre::Schedule schedule = gyre::make_schedule({.name = "last-first", .stages = 4, .window = 8});
   std::fputs(gyre::to_text(gyre::simulate(schedule, gyre::uniform_costs(2), {.microbatches = 16})).c_str(), stdout);
 }

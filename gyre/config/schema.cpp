@@ -25,8 +25,8 @@ nlohmann::ordered_json config_schema() {
       nlohmann::ordered_json& list = (*place)["properties"]["source"];
       if (list.is_null()) {
         list = {{"type", "array"}, {"items", table_schema()}};
-        list["items"]["properties"]["name"] = {{"type", "string"},
-                                               {"description", "by which --set calls it; its number where none is given"}};
+        list["items"]["properties"]["name"] = {
+            {"type", "string"}, {"description", "by which --set calls it; its number where none is given"}};
       }
       place = &list["items"];
     } else if (dot != std::string::npos) {

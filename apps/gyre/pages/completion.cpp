@@ -49,13 +49,20 @@ std::string zsh_text(std::string text) {
 
 std::string zsh_value(const DeclaredOption& option) {
   switch (option.value) {
-    case Value::None: return "";
-    case Value::Directory: return ":directory:_files -/";
-    case Value::Words: return fmt::format(":value:_alternative 'words:word:({})' 'files:file:_files'", join(option.words, " "));
-    case Value::Key: return ":key:_gyre_keys";
-    case Value::Path: return ":path:_files";
-    case Value::Number: return ":number: ";
-    case Value::Text: return ":value:_files";
+    case Value::None:
+      return "";
+    case Value::Directory:
+      return ":directory:_files -/";
+    case Value::Words:
+      return fmt::format(":value:_alternative 'words:word:({})' 'files:file:_files'", join(option.words, " "));
+    case Value::Key:
+      return ":key:_gyre_keys";
+    case Value::Path:
+      return ":path:_files";
+    case Value::Number:
+      return ":number: ";
+    case Value::Text:
+      return ":value:_files";
   }
   return "";
 }
@@ -117,22 +124,27 @@ std::string zsh_completion(const std::vector<DeclaredCommand>& commands) {
   std::string text =
       "#compdef gyre\n# Completion of gyre for zsh; made from the commands' own declarations.\n\n"
       "_gyre_keys() {\n  local key=${PREFIX%%=*}\n  if [[ $PREFIX != *=* ]]; then\n";
-  text += fmt::format("    compadd -S '' -- {}\n    return\n  fi\n  compset -P '*='\n  case $key in\n", keys_with_equals());
+  text +=
+      fmt::format("    compadd -S '' -- {}\n    return\n  fi\n  compset -P '*='\n  case $key in\n", keys_with_equals());
   for (const DeclaredKey& key : declared_keys()) {
     if (!key.choices.empty()) text += fmt::format("    {}) compadd -- {} ;;\n", key.key, join(key.choices, " "));
   }
-  text += "  esac\n}\n\n_gyre() {\n  local context state line\n  if (( CURRENT == 2 )); then\n    local -a commands\n    commands=(\n";
+  text +=
+      "  esac\n}\n\n_gyre() {\n  local context state line\n  if (( CURRENT == 2 )); then\n    local -a commands\n    "
+      "commands=(\n";
   for (const DeclaredCommand& command : commands) {
     text += fmt::format("      {}\n", quoted(command.name + ":" + zsh_text(command.meaning)));
   }
-  text += "    )\n    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n";
+  text +=
+      "    )\n    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( "
+      "CURRENT-- ))\n  case $command in\n";
   for (const DeclaredCommand& command : commands) {
     text += fmt::format("    {})\n      _arguments", command.name);
     for (const DeclaredOption& option : command.options) {
       if (option.positional) continue;
       for (const std::string& name : option.names) {
-        const std::string spec =
-            fmt::format("{}{}[{}]{}", option.value == Value::Key ? "*" : "", name, zsh_text(option.meaning), zsh_value(option));
+        const std::string spec = fmt::format("{}{}[{}]{}", option.value == Value::Key ? "*" : "", name,
+                                             zsh_text(option.meaning), zsh_value(option));
         text += fmt::format(" \\\n        {}", quoted(spec));
       }
     }
@@ -147,9 +159,12 @@ std::string fish_completion(const std::vector<DeclaredCommand>& commands) {
   };
   std::string text = "# Completion of gyre for fish; made from the commands' own declarations.\n";
   for (const DeclaredCommand& command : commands) {
-    text += fmt::format("complete -c gyre -n __fish_use_subcommand -f -a {} -d {}\n", command.name, fish(command.meaning));
+    text +=
+        fmt::format("complete -c gyre -n __fish_use_subcommand -f -a {} -d {}\n", command.name, fish(command.meaning));
   }
-  text += "complete -c gyre -n __fish_use_subcommand -f -l help -s h\ncomplete -c gyre -n __fish_use_subcommand -f -l version\n";
+  text +=
+      "complete -c gyre -n __fish_use_subcommand -f -l help -s h\ncomplete -c gyre -n __fish_use_subcommand -f -l "
+      "version\n";
   std::string choices;
   for (const DeclaredKey& key : declared_keys()) {
     choices += " " + key.key + "=";

@@ -1,4 +1,5 @@
-// make_pages OUT: man pages, completions and the configuration's schema, from what the programs declare. The build runs it.
+// make_pages OUT: man pages, completions and the configuration's schema, from what the programs declare. The build runs
+// it.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

@@ -1,0 +1,67 @@
+// Exports of metrics that cannot be written: said once, and the run goes on.
+#include "gyre/train/metrics_exports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/metrics.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+struct MetricsExportsTest : ::testing::Test {
+  std::string messages() const {
+    std::fflush(log.get());
+    return read_file(root / "log");
+  }
+  testing_support::TemporaryDirectory root;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> log{std::fopen((root / "log").c_str(), "w"), &std::fclose};
+  Progress progress{log.get(), false};
+  RunDirectory run{root.path()};
+  Config config;
+};
+
+TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
+  fs::create_directory(root / "other");
+  config.run.tensorboard = true;
+  config.run.prometheus = root / "other/gyre.prom";
+  std::ofstream(root / "tensorboard") << "in the way";
+  MetricsExports exports(run, config, 0, progress, system_files());
+  EXPECT_THAT(messages(), HasSubstr("tensorboard"));
+
+  MetricsWriter metrics(run.metrics());
+  metrics.tell(exports);
+  metrics.eval(1, 2.0);
+  EXPECT_THAT(read_file(config.run.prometheus), HasSubstr("gyre_validation_loss"));
+  fs::remove_all(root / "other");
+  for (const int64_t step : {2, 3}) metrics.eval(step, 1.0);
+  const std::string said = messages();
+  const size_t first = said.find("gyre.prom");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_THAT(said, HasSubstr("the run goes on without that file"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
+  EXPECT_THAT(read_file(run.metrics()), HasSubstr("\"step\":3"));
+}
+
+TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
+  config.run.prometheus = root / "nowhere/gyre.prom";
+  EXPECT_THROW(check_exports(config, system_files()), InputError);
+  config.run.prometheus = "";
+  check_exports(config, system_files());
+}
+
+}  // namespace
+}  // namespace gyre
