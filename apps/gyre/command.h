@@ -22,6 +22,7 @@ void add_engine_commands(CLI::App& app);  // engine.cpp
 void add_init(CLI::App& app);      // init.cpp
 void add_launch(CLI::App& app);    // launch.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp
+void add_report(CLI::App& app);    // report.cpp
 void add_schedule(CLI::App& app);  // schedule.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp
 void add_study(CLI::App& app);     // study.cpp

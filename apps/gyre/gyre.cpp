@@ -46,6 +46,7 @@ void add_gyre_commands(CLI::App& app) {
   add_schedule(app);
   add_simulate(app);
   add_study(app);
+  add_report(app);
   add_launch(app);
 }
 

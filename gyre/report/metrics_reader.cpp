@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -24,22 +25,6 @@ struct FieldError : std::runtime_error {
 const json* find(const json& fields, const char* field) {
   const auto found = fields.find(field);
   return found == fields.end() ? nullptr : &*found;
-}
-
-MetricsEnd end_of(const MetricsLine& line) {
-  MetricsEnd end;
-  end.status = line.word("status");
-  end.step = line.step();
-  end.loss = line.real("loss").value_or(std::numeric_limits<double>::quiet_NaN());
-  end.val_loss = line.real("val_loss");
-  end.tokens = line.integer("tokens");
-  end.tokens_per_second = line.real("tokens_per_second").value_or(0);
-  end.bubble_fraction = line.real("bubble_fraction");
-  end.skipped_updates = line.integer("skipped_updates");
-  end.seconds = line.real("seconds").value_or(0);
-  end.save_wait_seconds = line.real("save_wait_seconds").value_or(0);
-  end.save_write_seconds = line.real("save_write_seconds").value_or(0);
-  return end;
 }
 
 std::string advice_on(const std::filesystem::path& metrics) {
@@ -94,6 +79,38 @@ std::string MetricsLine::word(const char* field) const {
   return found->get<std::string>();
 }
 
+std::map<int64_t, int64_t> MetricsLine::counts(const char* field) const {
+  std::map<int64_t, int64_t> result;
+  const json* found = find(fields_, field);
+  if (found == nullptr) return result;
+  if (!found->is_object()) throw FieldError(field, "an object");
+  for (const auto& [key, value] : found->items()) {
+    int64_t number = 0;
+    const auto [rest, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+    if (error != std::errc() || rest != key.data() + key.size() || !value.is_number_integer()) {
+      throw FieldError(field, "an object of whole numbers");
+    }
+    result[number] = value.get<int64_t>();
+  }
+  return result;
+}
+
+MetricsEnd MetricsLine::end() const {
+  MetricsEnd end;
+  end.status = word("status");
+  end.step = step();
+  end.loss = real("loss").value_or(std::numeric_limits<double>::quiet_NaN());
+  end.val_loss = real("val_loss");
+  end.tokens = integer("tokens");
+  end.tokens_per_second = real("tokens_per_second").value_or(0);
+  end.bubble_fraction = real("bubble_fraction");
+  end.skipped_updates = integer("skipped_updates");
+  end.seconds = real("seconds").value_or(0);
+  end.save_wait_seconds = real("save_wait_seconds").value_or(0);
+  end.save_write_seconds = real("save_write_seconds").value_or(0);
+  return end;
+}
+
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
                            const std::function<void(const MetricsLine&)>& visit) {
   int64_t number = 0;
@@ -124,7 +141,7 @@ RunRecord parse_record(std::string_view text, const std::filesystem::path& metri
     last_line = line.number();
     record.end.reset();
     if (line.is("end")) {
-      record.end = end_of(line);
+      record.end = line.end();
     } else if (line.is("checkpoint")) {
       record.last_checkpoint = line.step();
     } else if (line.is("resume")) {

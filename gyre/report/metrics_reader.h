@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -30,6 +31,10 @@ class MetricsLine {
   // An array's elements, null being nothing.
   std::vector<std::optional<double>> reals(const char* field) const;
   std::string word(const char* field) const;
+  // Of an object of whole numbers, {"0": 3, "2": 41}.
+  std::map<int64_t, int64_t> counts(const char* field) const;
+  // What an "end" line says.
+  MetricsEnd end() const;
 
  private:
   int64_t number_;

@@ -119,12 +119,16 @@ class TraceText {
 
 }  // namespace
 
-void write_trace(const std::filesystem::path& path, const Schedule& schedule,
-                 const std::vector<std::vector<TimedAction>>& actions, FileSystem& files) {
+std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions) {
   TraceText text(schedule);
   for (const auto& of_worker : actions) text.add_senders(of_worker);
   for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
-  write_file_atomic(path, text.take(), files);
+  return text.take();
+}
+
+void write_trace(const std::filesystem::path& path, const Schedule& schedule,
+                 const std::vector<std::vector<TimedAction>>& actions, FileSystem& files) {
+  write_file_atomic(path, trace_text(schedule, actions), files);
 }
 
 }  // namespace gyre

@@ -13,7 +13,9 @@ namespace gyre {
 
 // actions: [worker], in order, times in seconds (or units, drawn as seconds). One track per worker, one slice per
 // action, an arrow for every activation and gradient that goes from one worker to another, and a span "under way" for
-// each that one process sent another. Replaces `path` atomically.
+// each that one process sent another.
+std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions);
+// Replaces `path` atomically.
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,
                  const std::vector<std::vector<TimedAction>>& actions, FileSystem& files = system_files());
 

@@ -1,0 +1,151 @@
+#include "gyre/report/html/run_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/config/config.h"
+#include "gyre/config/schedule_options.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/run_curves.h"
+#include "gyre/report/trace.h"
+#include "gyre/schedule/delay.h"
+#include "gyre/simulate/simulator.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostPoints = 2000;       // of a curve
+constexpr int64_t kSimulatedWindows = 200;  // for the rate; a timeline has fewer
+constexpr int64_t kMostSimulated = 2'000'000, kMostDrawn = 4000;  // actions
+
+Json curve_json(const RunCurve& curve) {
+  Json json = {{"name", curve.name}, {"step", Json::array()}, {"tokens", Json::array()}, {"seconds", Json::array()},
+               {"value", Json::array()}};
+  for (const CurvePoint& point : curve.points) {
+    json["step"].push_back(point.step);
+    json["tokens"].push_back(point.tokens);
+    json["seconds"].push_back(point.seconds);
+    json["value"].push_back(point.value);
+  }
+  return json;
+}
+
+Json histogram_json(const std::map<int64_t, int64_t>& histogram) {
+  Json json = Json::array();
+  for (const auto& [delay, count] : histogram) json.push_back({delay, count});
+  return json;
+}
+
+Json end_json(const MetricsEnd& end) {
+  const auto optional = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  return {{"status", end.status},
+          {"tokens_per_second", end.tokens_per_second},
+          {"bubble_fraction", optional(end.bubble_fraction)},
+          {"seconds", end.seconds},
+          {"skipped_updates", end.skipped_updates},
+          {"save_wait_seconds", end.save_wait_seconds}};
+}
+
+Json memory_json(const WorkerMemory& memory) {
+  return {{"weights", memory.weights},       {"gradients", memory.gradients},     {"received", memory.received},
+          {"optimizer", memory.optimizer},   {"activations", memory.activations}, {"passing", memory.passing}};
+}
+
+Json costs_json(const CostModel& costs, const Schedule& schedule) {
+  Json json = Json::array();
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    const StageCost& cost = costs.stage(stage);
+    json.push_back({{"forward", cost.forward},
+                    {"backward", cost.backward},
+                    {"backward_input", cost.backward_input},
+                    {"backward_weights", cost.backward_weights},
+                    {"update", cost.update},
+                    {"adopt", cost.adopt}});
+  }
+  return json;
+}
+
+// As many windows as are wanted, or as the most actions allow.
+int64_t microbatches_of(const Schedule& schedule, int64_t windows, int64_t most_actions) {
+  const int64_t all = count_actions(schedule, windows * schedule.window);
+  if (all > most_actions) windows = std::max<int64_t>(1, windows * most_actions / std::max<int64_t>(1, all));
+  return windows * schedule.window;
+}
+
+void add_prediction(const fs::path& path, const Config& config, const Schedule& schedule, RunPart& part) {
+  const CostModel costs = load_costs(path);
+  check_costs(costs, schedule);
+  const Simulation simulation =
+      simulate(schedule, costs, {.microbatches = microbatches_of(schedule, kSimulatedWindows, kMostSimulated)});
+  Json memory = Json::array();
+  for (const WorkerMemory& worker : peak_memory(schedule, costs, weight_policy(config, schedule))) {
+    memory.push_back(memory_json(worker));
+  }
+  part.page["memory"] = std::move(memory);
+  part.page["costs"] = costs_json(costs, schedule);
+  part.page["predicted"] = {{"tokens_per_second", simulation.tokens_per_time},
+                            {"bubble_fraction", 1 - simulation.utilisation()}};
+  const Simulation drawn = simulate(
+      schedule, costs,
+      {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMostDrawn), .trace = true});
+  part.simulated = parse_trace(trace_text(schedule, drawn.trace), "simulation");
+}
+
+}  // namespace
+
+RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::string>& notes) {
+  const Config config = load_config(run / "config.toml", {}, Tokens::Optional);
+  RunPart part;
+  part.page = {{"name", name}, {"path", run.string()}};
+  const Json tables = to_json(config);
+  for (const auto& [table, keys] : tables.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      part.page["config"][table][key] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  RunCurves curves;
+  if (is_there(run / "metrics.jsonl")) {
+    curves = parse_run_curves(read_file(run / "metrics.jsonl"), (run / "metrics.jsonl").string(), kMostPoints);
+  }
+  part.page["steps"] = curves.steps;
+  part.page["updates"] = config.run.updates;
+  part.page["executor"] = config.pipeline.executor;
+  part.page["curves"] = Json::array();
+  for (const RunCurve& curve : curves.curves) part.page["curves"].push_back(curve_json(curve));
+  if (curves.end) part.page["end"] = end_json(*curves.end);
+  if (curves.steps == 0) {
+    notes.push_back(fmt::format("{}: no update is recorded yet: there are no curves of it", name));
+  }
+  try {
+    const Schedule schedule = build_schedule(config);
+    const DelayAnalysis analysis = analyse_delays(schedule, representative_microbatches(schedule));
+    part.page["schedule"] = {{"name", schedule.name},       {"stages", schedule.stages},
+                             {"workers", schedule.workers}, {"pipelines", schedule.pipelines}};
+    part.page["weights"] = to_string(weight_policy(config, schedule));
+    Json stages = Json::array();
+    for (int stage = 0; stage < schedule.stages; ++stage) {
+      const auto measured = curves.delays.find(stage);
+      stages.push_back(
+          {{"delay", histogram_json(measured != curves.delays.end() ? measured->second : analysis.delay[stage])},
+           {"measured", measured != curves.delays.end()},
+           {"mismatch", reads_latest(weight_policy(config, schedule)) ? histogram_json(analysis.mismatch[stage])
+                                                                      : Json::array({{0, 1}})}});
+    }
+    part.page["stages"] = std::move(stages);
+    if (is_there(run / "costs.json")) {
+      add_prediction(run / "costs.json", config, schedule, part);
+    } else if (curves.steps > 0) {
+      notes.push_back(fmt::format("{}: has no costs.json, which a run writes at its end: nothing is predicted", name));
+    }
+  } catch (const InputError& error) {
+    notes.push_back(fmt::format("{}: its schedule is left out: {}", name, error.what()));
+  }
+  return part;
+}
+
+}  // namespace gyre

@@ -1,0 +1,41 @@
+#include "gyre/report/html/study_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/core/json_fields.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+
+// runs/ARM/lr0.001-seed1; a trial's begins otherwise.
+std::vector<fs::path> runs_of(const fs::path& directory) {
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (const auto& arm : fs::directory_iterator(directory / "runs", error)) {
+    for (const auto& run : fs::directory_iterator(arm.path(), error)) {
+      const bool counts = !run.path().filename().string().starts_with("trial");
+      if (counts && is_there(run.path() / "config.toml")) runs.push_back(run.path());
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs;
+}
+
+}  // namespace
+
+StudyPart study_part(const fs::path& directory) {
+  const fs::path path = directory / "results.json";
+  const auto results = parse_json<nlohmann::ordered_json>(read_file(path));
+  const bool is_study = results && results->is_object() && results->contains("arms") && results->at("arms").is_array();
+  if (!is_study) throw InputError(fmt::format("{}: is not what gyre study wrote; run the study again", path.string()));
+  StudyPart part{*results, runs_of(directory)};
+  return part;
+}
+
+}  // namespace gyre

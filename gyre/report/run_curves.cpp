@@ -1,0 +1,76 @@
+#include "gyre/report/run_curves.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "gyre/report/metrics_reader.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::array<const char*, 4> kOfSteps = {"loss", "lr", "grad_norm", "tokens_per_second"};
+
+}  // namespace
+
+std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t most) {
+  if (points.size() <= most || most < 4) return points;
+  const size_t stretches = (most - 2) / 2, inner = points.size() - 2;
+  const auto lower = [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; };
+  std::vector<CurvePoint> kept{points.front()};
+  for (size_t i = 0; i < stretches; ++i) {
+    const auto begin = points.begin() + 1 + static_cast<std::ptrdiff_t>(i * inner / stretches);
+    const auto end = points.begin() + 1 + static_cast<std::ptrdiff_t>((i + 1) * inner / stretches);
+    auto [first, second] = std::minmax_element(begin, end, lower);
+    if (second < first) std::swap(first, second);
+    kept.push_back(*first);
+    if (second != first) kept.push_back(*second);
+  }
+  kept.push_back(points.back());
+  return kept;
+}
+
+RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t most) {
+  RunCurves run;
+  std::array<RunCurve, kOfSteps.size()> of_steps;
+  for (size_t i = 0; i < of_steps.size(); ++i) of_steps[i].name = kOfSteps[i];
+  RunCurve val_loss{"val_loss", {}};
+  CurvePoint at;
+  double before = 0, last = 0;  // seconds: of earlier sessions, and the last seen in this one
+  for_each_metrics_line(metrics, origin, "put back what was there", [&](const MetricsLine& line) {
+    run.end.reset();
+    if (line.is("end")) {
+      run.end = line.end();
+    } else if (line.is("resume")) {
+      before += std::exchange(last, 0);
+      run.delays.clear();
+    } else if (line.is("delay")) {
+      run.delays[line.integer("stage")] = line.counts("histogram");
+    } else if (line.is("eval")) {
+      at.step = line.step();
+      if (const auto value = line.real("val_loss")) {
+        val_loss.points.push_back({at.step, at.tokens, at.seconds, *value});
+      }
+    } else if (line.is("step")) {
+      ++run.steps;
+      const double seconds = line.real("seconds").value_or(0);
+      if (seconds < last) before += last;  // a run resumed by a gyre that wrote no "resume"
+      last = seconds;
+      at = {line.step(), line.integer("tokens"), before + last, 0};
+      for (RunCurve& curve : of_steps) {
+        if (const auto value = line.real(curve.name.c_str())) {
+          curve.points.push_back({at.step, at.tokens, at.seconds, *value});
+        }
+      }
+    }
+  });
+  const auto add = [&](RunCurve& curve) {
+    if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, most)});
+  };
+  add(of_steps[0]);
+  add(val_loss);
+  for (size_t i = 1; i < of_steps.size(); ++i) add(of_steps[i]);
+  return run;
+}
+
+}  // namespace gyre

@@ -1,0 +1,262 @@
+#include "gyre/report/trace_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+constexpr double kShortest = 0.5;    // microseconds; a shorter gap is no wait
+constexpr int kStretches = 25;       // that a thinned timeline keeps
+constexpr size_t kMostTracks = 4096;
+
+struct Event {
+  std::string name, category, phase, id;
+  int64_t process = 0, thread = 0;
+  double at = 0, duration = 0;
+  int64_t stage = -1;
+  std::string label;  // args.name, of metadata
+};
+
+// Gets the events one after the other, so that a trace of a million takes no more memory than its text.
+class EventReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit EventReader(std::function<void(const Event&)> visit) : visit_(std::move(visit)) {}
+
+  bool is_trace() const { return found_events_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return number(static_cast<double>(value), static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX)));
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    return number(value, std::abs(value) < 9e18 ? static_cast<int64_t>(value) : 0);
+  }
+  bool string(string_t& value) override {
+    if (in_event()) {
+      if (key_ == "name") event_.name = value;
+      if (key_ == "cat") event_.category = value;
+      if (key_ == "ph") event_.phase = value;
+      if (key_ == "id") event_.id = value;
+      if (key_ == "tid") event_.thread = number_of(value);
+      if (key_ == "pid") event_.process = number_of(value);
+    } else if (in_args() && key_ == "name") {
+      event_.label = value;
+    }
+    return true;
+  }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override {
+    ++depth_;
+    if (in_event()) event_ = {};
+    if (depth_ == events_depth_ + 2) in_args_ = key_ == "args";
+    return true;
+  }
+  bool end_object() override {
+    if (in_event() && !event_.phase.empty()) visit_(event_);
+    --depth_;
+    return true;
+  }
+  // The events are the list "traceEvents", or the whole file.
+  bool start_array(size_t) override {
+    ++depth_;
+    if (!found_events_ && (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents"))) {
+      events_depth_ = depth_;
+      found_events_ = in_list_ = true;
+    }
+    return true;
+  }
+  bool end_array() override {
+    if (depth_ == events_depth_) in_list_ = false;
+    --depth_;
+    return true;
+  }
+  bool key(string_t& value) override {
+    key_ = value;
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool in_event() const { return in_list_ && depth_ == events_depth_ + 1; }
+  bool in_args() const { return in_list_ && depth_ == events_depth_ + 2 && in_args_; }
+  // A thread that is called by a word.
+  int64_t number_of(const std::string& word) {
+    return words_.emplace(word, static_cast<int64_t>(words_.size()) + (int64_t{1} << 40)).first->second;
+  }
+  bool number(double value, int64_t whole) {
+    if (in_event()) {
+      if (key_ == "ts") event_.at = value;
+      if (key_ == "dur") event_.duration = value;
+      if (key_ == "pid") event_.process = whole;
+      if (key_ == "tid") event_.thread = whole;
+      if (key_ == "id") event_.id = fmt::format("{}", whole);
+    } else if (in_args() && key_ == "stage") {
+      event_.stage = whole;
+    }
+    return true;
+  }
+
+  std::function<void(const Event&)> visit_;
+  std::string key_;
+  Event event_;
+  int depth_ = 0, events_depth_ = 0;
+  bool found_events_ = false, in_list_ = false, in_args_ = false;
+  std::map<std::string, int64_t> words_;
+};
+
+struct Message {
+  std::optional<double> sent, taken, came;
+  int64_t from = -1, to = -1;
+  bool is_gradient = false;
+};
+
+class Builder {
+ public:
+  explicit Builder(std::string origin) : origin_(std::move(origin)) {}
+
+  void take(const Event& event) {
+    if (!std::isfinite(event.at) || !std::isfinite(event.duration)) return;
+    if (event.phase == "X") {
+      TraceTrack& track = track_of(event);
+      track.slices.push_back({printable(event.name), event.category, event.at,
+                              event.at + std::max(0.0, event.duration), event.stage});
+    } else if (event.phase == "M" && event.name == "thread_name") {
+      track_of(event).name = printable(event.label);
+    } else if (event.phase == "s" || event.phase == "f") {
+      Message& message = messages_[event.id];
+      const auto track = static_cast<int64_t>(index_of(event));
+      (event.phase == "s" ? message.sent : message.taken) = event.at;
+      (event.phase == "s" ? message.from : message.to) = track;
+      message.is_gradient = event.name == "gradient";
+    } else if (event.phase == "e" && event.name == "under way") {
+      messages_[event.id].came = event.at;
+    }
+  }
+
+  Trace finish() {
+    const auto by_start = [](const auto& a, const auto& b) { return a.start < b.start; };
+    bool first = true;
+    for (TraceTrack& track : trace_.tracks) {
+      std::stable_sort(track.slices.begin(), track.slices.end(), by_start);
+      trace_.total += static_cast<int64_t>(track.slices.size());
+      for (const TraceSlice& slice : track.slices) {
+        trace_.begin = first ? slice.start : std::min(trace_.begin, slice.start);
+        trace_.end = first ? slice.end : std::max(trace_.end, slice.end);
+        first = false;
+      }
+    }
+    if (trace_.total == 0) {
+      throw InputError(fmt::format("{}: has no slices (events with \"ph\": \"X\"); give a trace that gyre train --trace "
+                                   "or gyre simulate --trace wrote", origin_));
+    }
+    std::map<std::pair<int64_t, double>, const Message*> taken;  // by the action that needs it
+    for (const auto& [id, message] : messages_) {
+      if (!message.sent || !message.taken) continue;
+      taken[{message.to, *message.taken}] = &message;
+      trace_.arrows.push_back({static_cast<size_t>(message.from), static_cast<size_t>(message.to), *message.sent,
+                                  *message.taken, message.is_gradient});
+    }
+    std::sort(trace_.arrows.begin(), trace_.arrows.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.sent, a.from) < std::pair(b.sent, b.from);
+    });
+    for (size_t i = 0; i < trace_.tracks.size(); ++i) add_waits(i, taken);
+    return std::move(trace_);
+  }
+
+ private:
+  size_t index_of(const Event& event) {
+    const auto [found, is_new] = tracks_.emplace(std::pair(event.process, event.thread), trace_.tracks.size());
+    if (is_new) {
+      if (tracks_.size() > kMostTracks) throw InputError(fmt::format("{}: has more than {} tracks", origin_, kMostTracks));
+      trace_.tracks.push_back({fmt::format("track {}", found->second), {}, {}});
+    }
+    return found->second;
+  }
+  TraceTrack& track_of(const Event& event) { return trace_.tracks[index_of(event)]; }
+
+  void add_waits(size_t number, const std::map<std::pair<int64_t, double>, const Message*>& taken) {
+    TraceTrack& track = trace_.tracks[number];
+    double free_from = trace_.begin;
+    const auto wait = [&](double start, double end, WaitReason reason, int64_t from = -1) {
+      if (end - start > kShortest) track.waits.push_back({start, end, reason, from});
+    };
+    for (const TraceSlice& slice : track.slices) {
+      const double from = std::exchange(free_from, std::max(free_from, slice.end));
+      if (slice.start - from <= kShortest) continue;
+      const auto found = taken.find({static_cast<int64_t>(number), slice.start});
+      double explained = from;  // up to here
+      if (found != taken.end()) {
+        const Message& message = *found->second;
+        const double sent = std::clamp(*message.sent, from, slice.start);
+        wait(from, sent, message.is_gradient ? WaitReason::Gradient : WaitReason::Activation, message.from);
+        explained = sent;
+        if (message.came) {
+          const double came = std::clamp(*message.came, explained, slice.start);
+          wait(explained, came, WaitReason::Link, message.from);
+          explained = came;
+        }
+      }
+      const bool updates = slice.category == "update", adopts = slice.category == "adopt";
+      wait(explained, slice.start, updates ? WaitReason::Update : adopts ? WaitReason::Version : WaitReason::Other);
+    }
+    wait(free_from, trace_.end, WaitReason::End);
+  }
+
+  std::string origin_;
+  Trace trace_;
+  std::map<std::pair<int64_t, int64_t>, size_t> tracks_;
+  std::unordered_map<std::string, Message> messages_;
+};
+
+}  // namespace
+
+const char* to_string(WaitReason reason) {
+  constexpr const char* kNames[kWaitReasons] = {"activation", "gradient", "link", "update", "version", "other", "end"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
+Trace parse_trace(std::string_view text, const std::string& origin) {
+  Builder builder(origin);
+  EventReader reader([&](const Event& event) { builder.take(event); });
+  if (!nlohmann::json::sax_parse(text, &reader) || !reader.is_trace()) {
+    throw InputError(fmt::format("{}: is no trace in Chrome's format (JSON with \"traceEvents\"); give one that gyre "
+                                 "train --trace or gyre simulate --trace wrote", origin));
+  }
+  return builder.finish();
+}
+
+Trace thinned(Trace trace, int64_t most) {
+  if (trace.total <= most) return trace;
+  const double share = static_cast<double>(most) / static_cast<double>(trace.total);
+  const double stretch = (trace.end - trace.begin) / kStretches;
+  const auto stays = [&](double start, double end) {
+    const double first = std::floor((start - trace.begin) / stretch);
+    const double last = std::floor((end - trace.begin) / stretch);
+    return first == last && (end - trace.begin) - last * stretch <= share * stretch;
+  };
+  for (int i = 0; i < kStretches; ++i) {
+    trace.left_out.emplace_back(trace.begin + (i + share) * stretch, trace.begin + (i + 1) * stretch);
+  }
+  for (TraceTrack& track : trace.tracks) {
+    std::erase_if(track.slices, [&](const TraceSlice& slice) { return !stays(slice.start, slice.end); });
+    std::erase_if(track.waits, [&](const TraceWait& wait) { return !stays(wait.start, wait.end); });
+  }
+  std::erase_if(trace.arrows, [&](const TraceArrow& arrow) { return !stays(arrow.sent, arrow.taken); });
+  return trace;
+}
+
+}  // namespace gyre

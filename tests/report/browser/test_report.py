@@ -1,0 +1,253 @@
+"""The HTML report as a browser shows it: nothing is asked of the network, curves end where metrics.jsonl does, the timeline
+zooms, finds and names actions, and no text is cut or lies over other text. GYRE is the program; scripts/test-report runs it."""
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+GYRE = os.environ["GYRE"]
+BOXES = (pathlib.Path(__file__).parent / "boxes.js").read_text()
+CONFIGURATION = """
+[model]
+layers = 3
+width = 32
+heads = 2
+context = 32
+[data]
+tokens = "tokens"
+[pipeline]
+stages = 3
+microbatch = 4
+accumulate = 2
+[optimizer]
+lr = 3e-3
+[run]
+updates = 40
+eval_every = 10
+eval_batches = 2
+"""
+
+
+def start_browser():
+    options = Options()
+    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1000,900"):
+        options.add_argument(word)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
+    browser.execute_cdp_cmd("Network.enable", {})
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions",
+                            {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+    return browser
+
+
+class ReportPage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.directory.name)
+        (cls.work / "text.txt").write_text("".join(
+            f"verse {i}: and the waters of {i * 7919 % 1000} were upon the {i * 31 % 17} hills\n" for i in range(400)))
+        (cls.work / "run.toml").write_text(CONFIGURATION)
+        cls.gyre("prepare", "text.txt", "--out", "tokens")
+        cls.gyre("train", "run.toml", "--out", "first", "--trace", "first.json")
+        cls.gyre("train", "run.toml", "--out", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere",
+                 "--set", "optimizer.lr=1e-3", "--set", "pipeline.weights=latest")
+        cls.gyre("report", "first", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere", "first.json",
+                 "--out", "report.html")
+        cls.browser = start_browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.quit()
+        cls.directory.cleanup()
+
+    @classmethod
+    def gyre(cls, *words):
+        done = subprocess.run([GYRE, *words], cwd=cls.work, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(f"gyre {' '.join(words)}: {done.stderr}")
+        return done
+
+    def open(self, page="report.html", width=1000, scheme="light"):
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                     {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.browser.get(f"file://{self.work / page}")
+        self.settle()
+
+    def settle(self):
+        """Until what was asked for is drawn."""
+        self.browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
+
+    def ask(self, script, *values):
+        return self.browser.execute_script("return " + script, *values)
+
+    def mouse(self, kind, x, y, **more):
+        self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
+        self.settle()
+
+    def canvas_place(self):
+        self.ask("gyre.timelines[0].canvas.scrollIntoView({block: 'center'})")
+        self.settle()
+        return self.ask("(box => [box.left, box.top])(gyre.timelines[0].canvas.getBoundingClientRect())")
+
+    def span(self):
+        return self.ask("gyre.timelines[0].to - gyre.timelines[0].from")
+
+    def test_asks_nothing_of_the_network_and_complains_of_nothing(self):
+        self.open()
+        self.ask("setTheme('dark')")
+        self.settle()
+        asked = []
+        for entry in self.browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                asked.append(message["params"]["request"]["url"])
+        self.assertEqual([url for url in asked if not url.startswith("data:")], [f"file://{self.work}/report.html"])
+        self.assertEqual(self.browser.get_log("browser"), [])
+
+    def test_curves_end_where_the_metrics_do(self):
+        self.open()
+        lines = [json.loads(line) for line in (self.work / "first" / "metrics.jsonl").read_text().splitlines()]
+        for name, event in {"loss": "step", "lr": "step", "grad_norm": "step", "tokens_per_second": "step",
+                            "val_loss": "eval"}.items():
+            last = [line for line in lines if line["event"] == event][-1]
+            drawn = self.ask("""(chart => {
+                const row = chart.graph.numRows() - 1;
+                return [chart.graph.getValue(row, 0), chart.graph.getValue(row, 1), chart.readout.textContent];
+            })(gyre.curves.charts.find(chart => chart.quantity.name === arguments[0]))""", name)
+            self.assertEqual(drawn[:2], [last["step"], last[name]], name)
+            self.assertIn(f"{float(f'{last[name]:.6g}'):g}"[:6], drawn[2], name)
+        self.assertEqual(self.ask("gyre.curves.charts[0].graph.getLabels().length"), 3)
+
+    def test_curves_zoom_together_by_wheel_and_by_keys(self):
+        self.open()
+        place = "(box => [box.left + box.width / 2, box.top + box.height / 2])(gyre.curves.charts[0].plot.getBoundingClientRect())"
+        self.ask("gyre.curves.charts[0].plot.scrollIntoView({block: 'center'})")
+        width = "(range => range[1] - range[0])(gyre.curves.charts[1].graph.xAxisRange())"
+        before = self.ask(width)
+        self.mouse("mouseWheel", *self.ask(place), deltaX=0, deltaY=-120)
+        wheeled = self.ask(width)
+        self.assertLess(wheeled, before)
+        plot = self.browser.find_elements(By.CSS_SELECTOR, ".plot")[0]
+        plot.send_keys("+")
+        self.assertLess(self.ask(width), wheeled)
+        self.mouse("mouseMoved", *self.ask(place))
+        self.assertRegex(self.ask("gyre.curves.charts[0].readout.textContent"), r"first: [0-9.]+ at [0-9]+ updates")
+
+    def test_the_wheel_narrows_the_timeline_and_keys_move_it(self):
+        self.open()
+        left, top = self.canvas_place()
+        before = self.span()
+        self.mouse("mouseWheel", left + 500, top + 60, deltaX=0, deltaY=-120)
+        narrowed = self.span()
+        self.assertLess(narrowed, before)
+        canvas = self.browser.find_element(By.CSS_SELECTOR, ".timeline canvas")
+        canvas.send_keys("+")
+        self.settle()
+        self.assertLess(self.span(), narrowed)
+        start = self.ask("gyre.timelines[0].from")
+        canvas.send_keys(Keys.ARROW_RIGHT)
+        self.assertGreater(self.ask("gyre.timelines[0].from"), start)
+        canvas.send_keys("0")
+        self.assertEqual(self.span(), before)
+        canvas.send_keys("/")
+        self.assertEqual(self.ask("document.activeElement.type"), "search")
+
+    def test_a_slice_that_is_hovered_is_named(self):
+        self.open()
+        self.ask("gyre.timelines[0].show(0.5 * gyre.timelines[0].length, 0.52 * gyre.timelines[0].length)")
+        left, top = self.canvas_place()
+        label = next(label for label in self.ask("gyre.timelines[0].labels") if re.fullmatch(r"\d+F\d+", label["text"]))
+        self.mouse("mouseMoved", left + (label["left"] + label["right"]) / 2, top + (label["top"] + label["bottom"]) / 2)
+        said = self.ask("gyre.timelines[0].said.textContent")
+        self.assertTrue(said.startswith(label["text"] + ", forward, on worker " + label["text"][0]), said)
+        self.assertGreater(self.ask("gyre.timelines[0].arrowsDrawn"), 0)
+
+    def test_an_action_is_found_by_its_name(self):
+        self.open()
+        search = self.browser.find_element(By.CSS_SELECTOR, "input[type=search]")
+        search.send_keys("2F17")
+        self.settle()
+        slices = [event for event in json.loads((self.work / "first.json").read_text())["traceEvents"]
+                  if event["ph"] == "X"]
+        wanted = [event for event in slices if event["name"] == "2F17"]
+        self.assertEqual(len(wanted), 1)
+        self.assertEqual(self.ask("gyre.timelines[0].count.textContent"), "1 of 1")
+        self.assertIn("2F17, forward, on worker 2", self.ask("gyre.timelines[0].said.textContent"))
+        at = wanted[0]["ts"] - min(event["ts"] for event in slices)
+        self.assertLess(self.ask("gyre.timelines[0].from"), at)
+        self.assertGreater(self.ask("gyre.timelines[0].to"), at)
+        search.clear()
+        search.send_keys("9F9999")
+        self.assertEqual(self.ask("gyre.timelines[0].count.textContent"), "none")
+
+    def test_waits_are_of_what_the_trace_says(self):
+        self.open()
+        reasons = self.ask("[...new Set(gyre.timelines[0].tracks[0].waits.map(wait => wait[2]))]")
+        self.assertIn(1, reasons, "the first stage waits for gradients")
+        self.assertNotIn(0, reasons, "and never for an activation")
+
+    def test_a_hundred_thousand_actions_are_usable_within_two_seconds(self):
+        self.gyre("simulate", "--schedule", "1f1b", "--stages", "8", "--microbatches", "6400", "--window", "32",
+                  "--trace", "large.json")
+        self.gyre("report", "large.json", "--out", "large.html")
+        taken = []
+        for _ in range(3):  # the machine may have other things to do
+            self.open("large.html")
+            self.assertGreater(self.ask("gyre.data.timelines[0].kept"), 100_000)
+            begin = self.ask("performance.now()")
+            before = self.span()
+            left, top = self.canvas_place()
+            self.mouse("mouseWheel", left + 500, top + 60, deltaX=0, deltaY=-120)
+            self.assertLess(self.span(), before)
+            # From the request for the page to the end of its scripts, and then to the picture after a turn of the wheel.
+            loaded = self.ask("performance.getEntriesByType('navigation')[0].loadEventEnd")
+            taken.append((loaded + self.ask("performance.now()") - begin) / 1000)
+        print(f"100,000 actions: {min(taken):.2f} s")
+        self.assertLess(min(taken), 2, taken)
+
+    def test_no_text_is_cut_or_lies_over_other_text(self):
+        for width in (400, 1000, 1920):
+            for scheme in ("light", "dark"):
+                with self.subTest(width=width, scheme=scheme):
+                    self.open(width=width, scheme=scheme)
+                    self.ask("document.querySelectorAll('details').forEach(details => details.open = true)")
+                    self.ask("gyre.timelines[0].show(0.5 * gyre.timelines[0].length, 0.52 * gyre.timelines[0].length)")
+                    self.settle()
+                    found = self.browser.execute_script(BOXES)
+                    self.assertEqual(found["faults"], [])
+                    self.assertGreater(found["boxes"], 300)
+                    self.assertLessEqual(found["width"], width)
+                    self.assertEqual(self.ask("document.documentElement.dataset.theme"), scheme)
+
+    def test_boxes_that_overlap_are_found(self):
+        self.open()
+        self.ask("document.body.insertAdjacentHTML('beforeend', '<p style=\"position:absolute;top:20px;left:20px\">on top of it</p>')")
+        self.assertTrue(any("lies over" in fault for fault in self.browser.execute_script(BOXES)["faults"]))
+
+    def test_it_prints(self):
+        self.open(scheme="dark")
+        pdf = base64.b64decode(self.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+        self.assertGreater(len(pdf), 20_000)
+        self.settle()
+        self.assertEqual(self.browser.get_log("browser"), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,104 @@
+// The HTML report as a text: what is in it, what it refuses, and that data cannot become markup.
+#include "gyre/report/html/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "gyre/config/config.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/html/assets.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+void make_run(const fs::path& path, const std::string& metrics, const std::vector<std::string>& overrides = {}) {
+  fs::create_directories(path);
+  const Config config = parse_config("[data]\ntokens = \"tokens\"\n", "run", overrides);
+  write_file_atomic(path / "config.toml", to_toml(config));
+  if (!metrics.empty()) write_file_atomic(path / "metrics.jsonl", metrics);
+}
+
+nlohmann::json data_of(const std::string& html) {
+  const std::string mark = "<script type=\"application/json\" id=\"data\">";
+  const size_t begin = html.find(mark) + mark.size();
+  return nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin));
+}
+
+constexpr const char* kStep =
+    R"({"event":"step","step":1,"loss":2.25,"lr":0.1,"grad_norm":1,"tokens":9,"tokens_per_second":5,"seconds":1})" "\n";
+
+TEST(ReportPage, HasTheRunsUnderNamesThatTellThemApart) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "a/run", kStep);
+  make_run(directory / "b/run", kStep, {"optimizer.lr=0.5"});
+  const Report report = make_report({{directory / "a/run/", directory / "b/run"}, "9"});
+  const auto data = data_of(report.html);
+  EXPECT_EQ(data["runs"][0]["name"], "a/run");
+  EXPECT_EQ(data["runs"][1]["name"], "b/run");
+  EXPECT_EQ(data["runs"][1]["config"]["optimizer"]["lr"], "0.5");
+  EXPECT_EQ(data["runs"][0]["curves"][0]["value"], nlohmann::json({2.25}));
+  EXPECT_EQ(report.summary, "2 runs");
+  EXPECT_EQ(data_of(make_report({{directory / "a/run", directory / "a/run"}, "9"}).html)["runs"][1]["name"], "run (2)");
+}
+
+TEST(ReportPage, NothingOfARunBecomesMarkupAndNothingIsAskedOfTheNetwork) {
+  const testing_support::TemporaryDirectory directory;
+  const fs::path run = directory / "<img src=x onerror=alert(1)> <!-- <script>";
+  make_run(run, kStep);
+  const std::string html = make_report({{run}, "9"}).html;
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  size_t scripts = 0;
+  for (size_t at = html.find("<script"); at != std::string::npos; at = html.find("<script", at + 1)) ++scripts;
+  EXPECT_EQ(scripts, 3u) << "data, library, and the page's own";
+  EXPECT_EQ(data_of(html)["runs"][0]["name"], "<img src=x onerror=alert(1)> <!-- <script>");
+  for (const char* word : {"sourceMappingURL", "src=\"http", "@import", "url(", "href=\"http"}) {
+    EXPECT_EQ(html.find(word), std::string::npos) << word;
+  }
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(html, HasSubstr("Dygraph"));
+  EXPECT_THAT(std::string(find_asset("page.css")), HasSubstr("--page"));
+}
+
+TEST(ReportPage, SaysWhatItLacks) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "new", "");
+  make_run(directory / "other", kStep, {"model.width=96", "data.tokens=elsewhere"});
+  EXPECT_THAT(make_report({{directory / "new"}, "9"}).notes,
+              ElementsAre("new: no update is recorded yet: there are no curves of it"));
+  const Report report = make_report({{directory / "new", directory / "other"}, "9"});
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("no update"), HasSubstr("no costs.json"),
+                                        "new and other have neither their model nor their data in common: their losses "
+                                        "do not compare"));
+  EXPECT_EQ(data_of(report.html)["notes"].size(), 3u);
+}
+
+TEST(ReportPage, RefusesWhatItCannotShow) {
+  const testing_support::TemporaryDirectory directory;
+  fs::create_directories(directory / "empty");
+  fs::create_directories(directory / "study");
+  write_file_atomic(directory / "study/results.json", "{\"arms\": 3}");
+  write_file_atomic(directory / "text", "no trace");
+  const auto refusal = [&](const char* what) {
+    try {
+      make_report({{directory / what}, "9"});
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal("absent"), HasSubstr("is not there"));
+  EXPECT_THAT(refusal("empty"), HasSubstr("neither a run"));
+  EXPECT_THAT(refusal("study"), HasSubstr("is not what gyre study wrote"));
+  EXPECT_THAT(refusal("text"), HasSubstr("is no trace"));
+}
+
+}  // namespace
+}  // namespace gyre

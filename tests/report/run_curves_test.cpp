@@ -1,0 +1,64 @@
+// Curves of metrics.jsonl: their ends, their extremes, and times over sessions.
+#include "gyre/report/run_curves.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+std::string step(int64_t number, const std::string& loss, double seconds) {
+  return fmt::format(
+      R"({{"event":"step","step":{},"loss":{},"lr":0.1,"grad_norm":1,"tokens":{},"tokens_per_second":5,"seconds":{}}})"
+      "\n",
+      number, loss, number * 64, seconds);
+}
+
+TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
+  const std::string text = step(1, "3.5", 2) + step(2, "null", 4) + R"({"event":"eval","step":2,"val_loss":3.25})" +
+                           "\n" + R"({"event":"delay","stage":0,"histogram":{"0":1,"10":5}})" + "\n" +
+                           R"({"event":"resume","step":2,"changed":{}})" + "\n" + step(3, "2.5", 1) +
+                           R"({"event":"delay","stage":0,"histogram":{"2":7}})" + "\n" + R"({"event":"step","st)";
+  const RunCurves run = parse_run_curves(text, "metrics", 100);
+  EXPECT_EQ(run.steps, 3);
+  ASSERT_EQ(run.curves.size(), 5u);
+  EXPECT_EQ(run.curves[0].name, "loss");
+  ASSERT_EQ(run.curves[0].points.size(), 2u);
+  EXPECT_EQ(run.curves[0].points[1].step, 3);
+  EXPECT_EQ(run.curves[0].points[1].seconds, 5);
+  EXPECT_EQ(run.curves[0].points[1].tokens, 192);
+  EXPECT_EQ(run.curves[1].name, "val_loss");
+  EXPECT_EQ(run.curves[1].points[0].seconds, 4) << "an evaluation is at the update before it";
+  const std::map<int64_t, std::map<int64_t, int64_t>> delays = {{0, {{2, 7}}}};
+  EXPECT_EQ(run.delays, delays) << "the last session's";
+  EXPECT_FALSE(run.end);
+  EXPECT_EQ(parse_run_curves("", "metrics", 100).curves.size(), 0u);
+  EXPECT_THROW(parse_run_curves("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", "m", 9), InputError);
+}
+
+TEST(RunCurves, ThinningKeepsEndsAndExtremes) {
+  std::vector<CurvePoint> points;
+  for (int64_t i = 1; i <= 10'000; ++i) points.push_back({i, i, 0, std::sin(static_cast<double>(i) / 300)});
+  points[5000].value = 40;
+  points[7001].value = -40;
+  const auto kept = thinned(points, 200);
+  EXPECT_LE(kept.size(), 200u);
+  EXPECT_GT(kept.size(), 150u);
+  EXPECT_EQ(kept.front().step, 1);
+  EXPECT_EQ(kept.back().step, 10'000);
+  const auto has = [&](int64_t number) {
+    return std::any_of(kept.begin(), kept.end(), [&](const CurvePoint& point) { return point.step == number; });
+  };
+  EXPECT_TRUE(has(5001));
+  EXPECT_TRUE(has(7002));
+  for (size_t i = 1; i < kept.size(); ++i) EXPECT_LT(kept[i - 1].step, kept[i].step);
+  EXPECT_EQ(thinned(points, 10'000).size(), 10'000u);
+}
+
+}  // namespace
+}  // namespace gyre
