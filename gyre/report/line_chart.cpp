@@ -6,10 +6,13 @@
 #include <cmath>
 #include <limits>
 
+#include "gyre/svg/svg.h"
+
 namespace gyre {
 namespace {
 
-constexpr double kWidth = 760, kHeight = 420, kLeft = 64, kRight = 200, kTop = 36, kBottom = 48;
+constexpr double kPlotEnd = 560, kHeight = 420, kTop = 36, kBottom = 48;
+constexpr double kLegend = 36, kMargin = 10;  // where a legend's names begin, beside the plot; at the edges
 constexpr size_t kMostPoints = 500;
 // Colours that people with colour blindness can tell apart (Okabe and Ito), but for yellow.
 constexpr const char* kColours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
@@ -60,56 +63,51 @@ class Axis {
   double low_ = std::numeric_limits<double>::infinity(), high_ = -std::numeric_limits<double>::infinity();
 };
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<')
-      result += "&lt;";
-    else if (c == '&')
-      result += "&amp;";
-    else
-      result += c;
-  }
-  return result;
-}
-
 std::string number(double value) {
   if (value >= 1e4) return fmt::format("{:g}k", value / 1000);
   return fmt::format("{:.4g}", value);
 }
 
-std::string text_at(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" {}>{}</text>\n", x, y, anchor, more,
-                     escaped(text));
-}
-
 }  // namespace
 
 std::string to_svg(const LineChart& chart) {
-  Axis x(chart.log_x, kLeft, kWidth - kRight), y(chart.log_y, kHeight - kBottom, kTop);
-  for (const ChartLine& line : chart.lines) {
-    for (const auto& [px, py] : line.points) {
-      if (!x.has(px) || !y.has(py)) continue;
-      x.include(px);
-      y.include(py);
+  Axis y(chart.log_y, kHeight - kBottom, kTop);
+  const auto each_point = [&](const auto& visit) {
+    for (const ChartLine& line : chart.lines) {
+      for (const auto& [px, py] : line.points) visit(px, py);
     }
-  }
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-      kWidth, kHeight);
-  svg += text_at(kLeft, 20, "start", chart.title, "font-size=\"14\" font-weight=\"bold\"");
+  };
+  const auto is_on = [&](double px, double py) {
+    return std::isfinite(px) && (!chart.log_x || px > 0) && y.has(py);
+  };
+  each_point([&](double px, double py) {
+    if (is_on(px, py)) y.include(py);
+  });
+  // Room for the numbers beside the plot, and for the names and the title, whatever they are.
+  double numbers = 0, names = 0;
+  for (const double tick : y.ticks()) numbers = std::max(numbers, svg_text_width(number(tick)));
+  for (const ChartLine& line : chart.lines) names = std::max(names, svg_text_width(line.name));
+  const double left = std::max(64.0, 30 + numbers), right = left + kPlotEnd - 64;
+  const double width = std::max({760.0, right + kLegend + names + kMargin,
+                                 left + svg_text_width(chart.title, kSvgTitle) + kMargin});
+  const double height = std::max(kHeight, kTop + 18 * static_cast<double>(chart.lines.size()) + kMargin);
+  Axis x(chart.log_x, left, right);
+  each_point([&](double px, double py) {
+    if (is_on(px, py)) x.include(px);
+  });
+  std::string svg = svg_begin(width, height);
+  svg += svg_text(left, 20, "start", chart.title, kSvgTitle);
   for (const double tick : x.ticks()) {
     svg += fmt::format("<path d=\"M{0:.1f} {1}V{2}\" stroke=\"#dddddd\"/>\n", x.at(tick), kTop, kHeight - kBottom);
-    svg += text_at(x.at(tick), kHeight - kBottom + 16, "middle", number(tick));
+    svg += svg_text(x.at(tick), kHeight - kBottom + 16, "middle", number(tick));
   }
   for (const double tick : y.ticks()) {
-    svg += fmt::format("<path d=\"M{0} {1:.1f}H{2}\" stroke=\"#dddddd\"/>\n", kLeft, y.at(tick), kWidth - kRight);
-    svg += text_at(kLeft - 6, y.at(tick) + 4, "end", number(tick));
+    svg += fmt::format("<path d=\"M{0} {1:.1f}H{2}\" stroke=\"#dddddd\"/>\n", left, y.at(tick), right);
+    svg += svg_text(left - 6, y.at(tick) + 4, "end", number(tick));
   }
-  svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", chart.x_label);
-  svg += text_at(14, (kTop + kHeight - kBottom) / 2, "middle", chart.y_label,
-                 fmt::format("transform=\"rotate(-90 14 {})\"", (kTop + kHeight - kBottom) / 2).c_str());
+  svg += svg_text((left + right) / 2, kHeight - 10, "middle", chart.x_label);
+  svg += svg_text(14, (kTop + kHeight - kBottom) / 2, "middle", chart.y_label, kSvgLabel,
+                 fmt::format("transform=\"rotate(-90 14 {})\"", (kTop + kHeight - kBottom) / 2));
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const ChartLine& line = chart.lines[i];
     const char* colour = kColours[i % std::size(kColours)];
@@ -129,9 +127,9 @@ std::string to_svg(const LineChart& chart) {
     svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n{}", path, colour, dash,
                        dots);
     const double row = kTop + 8 + 18 * static_cast<double>(i);
-    svg += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"2.5\"{}/>\n", kWidth - kRight + 12, row,
+    svg += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"2.5\"{}/>\n", right + 12, row,
                        colour, dash);
-    svg += text_at(kWidth - kRight + 36, row + 4, "start", line.name);
+    svg += svg_text(right + kLegend, row + 4, "start", line.name);
   }
   return svg + "</svg>\n";
 }

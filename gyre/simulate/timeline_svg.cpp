@@ -6,6 +6,7 @@
 #include <array>
 
 #include "gyre/simulate/simulator.h"
+#include "gyre/svg/svg.h"
 
 namespace gyre {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr double kLeft = 76, kTop = 34, kRight = 12;
 constexpr double kRow = 24, kGap = 4, kLegend = 34;
 constexpr double kForward = 20, kWidest = 1600;  // pixels of a forward; of all of them
-constexpr double kDigit = 6.4;                   // width of a digit at the font size of a box
+constexpr SvgFont kInBox{11, false};
 
 struct Look {
   ActionKind kind;
@@ -38,25 +39,6 @@ std::string box(double x, double y, double width, const char* colour) {
                      width, kRow, colour);
 }
 
-std::string words(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more, text);
-}
-
-// Of a file's name, which may hold anything.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else {
-      result += c;
-    }
-  }
-  return result;
-}
-
 class Picture {
  public:
   Picture(const Schedule& schedule, const Simulation& simulation) : schedule_(schedule), simulation_(simulation) {
@@ -66,26 +48,21 @@ class Picture {
 
   std::string draw() {
     const std::string title =
-        fmt::format("{}: {} microbatch{} through {} stage{}, workers wait {:.0f}% of the time", escaped(schedule_.name),
+        fmt::format("{}: {} microbatch{} through {} stage{}, workers wait {:.0f}% of the time", schedule_.name,
                     simulation_.microbatches, simulation_.microbatches == 1 ? "" : "es", schedule_.stages,
                     schedule_.stages == 1 ? "" : "s", 100 * (1 - simulation_.utilisation()));
-    const double title_width = kLeft + 8.0 * static_cast<double>(title.size());  // at its font size, with room to spare
+    const double title_width = kLeft + svg_text_width(title, kSvgTitle) + kRight;
     const double width = std::max({kLeft + simulation_.makespan * scale_ + kRight, title_width, 520.0});
-    svg_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-        "height=\"{1:.0f}\" "
-        "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        width, bottom_ + kLegend);
-    svg_ += words(kLeft, 20, "start", title, " font-size=\"14\" font-weight=\"bold\"");
+    svg_ = svg_text(kLeft, 20, "start", title, kSvgTitle);
     for (int worker = 0; worker < schedule_.workers; ++worker) draw_worker(worker);
-    draw_legend();
-    return svg_ + "</svg>\n";
+    const double legend_end = draw_legend();
+    return svg_begin(std::max(width, legend_end + kRight), bottom_ + kLegend) + svg_ + "</svg>\n";
   }
 
  private:
   void draw_worker(int worker) {
     const double y = kTop + worker * (kRow + kGap);
-    svg_ += words(kLeft - 8, y + kRow / 2 + 4, "end", fmt::format("worker {}", worker));
+    svg_ += svg_text(kLeft - 8, y + kRow / 2 + 4, "end", fmt::format("worker {}", worker));
     svg_ += box(kLeft, y, simulation_.makespan * scale_, "#f2f2f2");
     for (const TimedAction& timed : simulation_.trace[worker]) {
       const Look* look = look_of(timed.action.kind);
@@ -94,20 +71,20 @@ class Picture {
       const double x = kLeft + timed.start * scale_, width = (timed.end - timed.start) * scale_;
       svg_ += box(x + 0.5, y, std::max(0.5, width - 1), look->colours[shade]);
       const std::string number = fmt::format("{}", timed.action.microbatch);
-      if (static_cast<double>(number.size()) * kDigit > width - 3) continue;
-      svg_ += words(x + width / 2, y + kRow / 2 + 4, "middle", number,
-                    shade == 0 ? " font-size=\"11\"" : " font-size=\"11\" fill=\"#ffffff\"");
+      if (svg_text_width(number, kInBox) > width - 3) continue;
+      svg_ += svg_text(x + width / 2, y + kRow / 2 + 4, "middle", number,
+                       kInBox, shade == 0 ? "" : "fill=\"#ffffff\"");
     }
   }
 
-  // The kinds that are there.
-  void draw_legend() {
+  // The kinds that are there. Returns where it ends.
+  double draw_legend() {
     double x = kLeft;
     const auto entry = [&](const char* colour, const std::string& name) {
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"14\" rx=\"2\" fill=\"{}\"/>\n", x,
                           bottom_ + 10, colour);
-      svg_ += words(x + 20, bottom_ + 21, "start", name);
-      x += 44 + 7.0 * static_cast<double>(name.size());
+      svg_ += svg_text(x + 20, bottom_ + 21, "start", name);
+      x += 44 + svg_text_width(name);
     };
     for (const Look& look : kLooks) {
       const bool there = std::any_of(simulation_.trace.begin(), simulation_.trace.end(), [&](const auto& actions) {
@@ -117,7 +94,12 @@ class Picture {
       if (there) entry(look.colours[0], look.name);
     }
     entry("#f2f2f2", "waiting");
-    if (schedule_.pipelines > 1) svg_ += words(x, bottom_ + 21, "start", "dark: every other pipeline");
+    if (schedule_.pipelines > 1) {
+      const std::string note = "dark: every other pipeline";
+      svg_ += svg_text(x, bottom_ + 21, "start", note);
+      x += svg_text_width(note);
+    }
+    return x;
   }
 
   const Schedule& schedule_;

@@ -1,0 +1,43 @@
+// Charts of studies: no text is cut, however long names and numbers are.
+#include "gyre/report/line_chart.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "gyre/svg/svg.h"
+
+namespace gyre {
+namespace {
+
+TEST(LineChart, NoTextIsCut) {
+  LineChart chart{"a title " + std::string(120, 'm'), "updates", "loss", false, false, false, {}};
+  for (int i = 0; i < 30; ++i) {
+    chart.lines.push_back({"a method & a schedule with a long name, weights latest, number " + std::to_string(i),
+                           {{1, 123456.5 * i}, {2, 5}}});
+  }
+  const std::string svg = to_svg(chart);
+  std::smatch size;
+  ASSERT_TRUE(std::regex_search(svg, size, std::regex("viewBox=\"0 0 ([0-9]+) ([0-9]+)\"")));
+  const std::regex text("<text x=\"([-0-9.]+)\" y=\"([-0-9.]+)\" text-anchor=\"([a-z]+)\"([^>]*)>([^<]*)<");
+  int count = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), text), end; it != end; ++it, ++count) {
+    const double x = std::stod((*it)[1]), y = std::stod((*it)[2]);
+    const bool bold = (*it)[4].str().find("bold") != std::string::npos;
+    if ((*it)[4].str().find("rotate") != std::string::npos) continue;
+    const std::string said = std::regex_replace((*it)[5].str(), std::regex("&amp;"), "&");
+    const double width = svg_text_width(said, bold ? kSvgTitle : kSvgLabel);
+    const double left = (*it)[3] == "end" ? x - width : (*it)[3] == "middle" ? x - width / 2 : x;
+    EXPECT_GE(left, 20) << said << ": beside what stands on end";
+    EXPECT_LE(left + width, std::stod(size[1])) << said;
+    EXPECT_LE(y, std::stod(size[2])) << said;
+  }
+  EXPECT_GT(count, 40);
+}
+
+TEST(LineChart, AnEmptyOneIsAPictureToo) {
+  EXPECT_NE(to_svg({"nothing", "x", "y", true, true, true, {}}).find("</svg>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gyre
