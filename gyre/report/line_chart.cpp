@@ -77,9 +77,7 @@ std::string to_svg(const LineChart& chart) {
       for (const auto& [px, py] : line.points) visit(px, py);
     }
   };
-  const auto is_on = [&](double px, double py) {
-    return std::isfinite(px) && (!chart.log_x || px > 0) && y.has(py);
-  };
+  const auto is_on = [&](double px, double py) { return std::isfinite(px) && (!chart.log_x || px > 0) && y.has(py); };
   each_point([&](double px, double py) {
     if (is_on(px, py)) y.include(py);
   });
@@ -88,8 +86,8 @@ std::string to_svg(const LineChart& chart) {
   for (const double tick : y.ticks()) numbers = std::max(numbers, svg_text_width(number(tick)));
   for (const ChartLine& line : chart.lines) names = std::max(names, svg_text_width(line.name));
   const double left = std::max(64.0, 30 + numbers), right = left + kPlotEnd - 64;
-  const double width = std::max({760.0, right + kLegend + names + kMargin,
-                                 left + svg_text_width(chart.title, kSvgTitle) + kMargin});
+  const double width =
+      std::max({760.0, right + kLegend + names + kMargin, left + svg_text_width(chart.title, kSvgTitle) + kMargin});
   const double height = std::max(kHeight, kTop + 18 * static_cast<double>(chart.lines.size()) + kMargin);
   Axis x(chart.log_x, left, right);
   each_point([&](double px, double py) {
@@ -107,7 +105,7 @@ std::string to_svg(const LineChart& chart) {
   }
   svg += svg_text((left + right) / 2, kHeight - 10, "middle", chart.x_label);
   svg += svg_text(14, (kTop + kHeight - kBottom) / 2, "middle", chart.y_label, kSvgLabel,
-                 fmt::format("transform=\"rotate(-90 14 {})\"", (kTop + kHeight - kBottom) / 2));
+                  fmt::format("transform=\"rotate(-90 14 {})\"", (kTop + kHeight - kBottom) / 2));
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const ChartLine& line = chart.lines[i];
     const char* colour = kColours[i % std::size(kColours)];
@@ -127,8 +125,7 @@ std::string to_svg(const LineChart& chart) {
     svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n{}", path, colour, dash,
                        dots);
     const double row = kTop + 8 + 18 * static_cast<double>(i);
-    svg += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"2.5\"{}/>\n", right + 12, row,
-                       colour, dash);
+    svg += fmt::format("<path d=\"M{} {}h18\" stroke=\"{}\" stroke-width=\"2.5\"{}/>\n", right + 12, row, colour, dash);
     svg += svg_text(right + kLegend, row + 4, "start", line.name);
   }
   return svg + "</svg>\n";

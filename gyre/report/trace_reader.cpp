@@ -17,8 +17,8 @@
 namespace gyre {
 namespace {
 
-constexpr double kShortest = 0.5;    // microseconds; a shorter gap is no wait
-constexpr int kStretches = 25;       // that a thinned timeline keeps
+constexpr double kShortest = 0.5;  // microseconds; a shorter gap is no wait
+constexpr int kStretches = 25;     // that a thinned timeline keeps
 constexpr size_t kMostTracks = 4096;
 
 struct Event {
@@ -132,8 +132,8 @@ class Builder {
     if (!std::isfinite(event.at) || !std::isfinite(event.duration)) return;
     if (event.phase == "X") {
       TraceTrack& track = track_of(event);
-      track.slices.push_back({printable(event.name), event.category, event.at,
-                              event.at + std::max(0.0, event.duration), event.stage});
+      track.slices.push_back(
+          {printable(event.name), event.category, event.at, event.at + std::max(0.0, event.duration), event.stage});
     } else if (event.phase == "M" && event.name == "thread_name") {
       track_of(event).name = printable(event.label);
     } else if (event.phase == "s" || event.phase == "f") {
@@ -160,19 +160,20 @@ class Builder {
       }
     }
     if (trace_.total == 0) {
-      throw InputError(fmt::format("{}: has no slices (events with \"ph\": \"X\"); give a trace that gyre train --trace "
-                                   "or gyre simulate --trace wrote", origin_));
+      throw InputError(
+          fmt::format("{}: has no slices (events with \"ph\": \"X\"); give a trace that gyre train --trace "
+                      "or gyre simulate --trace wrote",
+                      origin_));
     }
     std::map<std::pair<int64_t, double>, const Message*> taken;  // by the action that needs it
     for (const auto& [id, message] : messages_) {
       if (!message.sent || !message.taken) continue;
       taken[{message.to, *message.taken}] = &message;
       trace_.arrows.push_back({static_cast<size_t>(message.from), static_cast<size_t>(message.to), *message.sent,
-                                  *message.taken, message.is_gradient});
+                               *message.taken, message.is_gradient});
     }
-    std::sort(trace_.arrows.begin(), trace_.arrows.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.sent, a.from) < std::pair(b.sent, b.from);
-    });
+    std::sort(trace_.arrows.begin(), trace_.arrows.end(),
+              [](const auto& a, const auto& b) { return std::pair(a.sent, a.from) < std::pair(b.sent, b.from); });
     for (size_t i = 0; i < trace_.tracks.size(); ++i) add_waits(i, taken);
     return std::move(trace_);
   }
@@ -181,7 +182,8 @@ class Builder {
   size_t index_of(const Event& event) {
     const auto [found, is_new] = tracks_.emplace(std::pair(event.process, event.thread), trace_.tracks.size());
     if (is_new) {
-      if (tracks_.size() > kMostTracks) throw InputError(fmt::format("{}: has more than {} tracks", origin_, kMostTracks));
+      if (tracks_.size() > kMostTracks)
+        throw InputError(fmt::format("{}: has more than {} tracks", origin_, kMostTracks));
       trace_.tracks.push_back({fmt::format("track {}", found->second), {}, {}});
     }
     return found->second;
@@ -233,8 +235,10 @@ Trace parse_trace(std::string_view text, const std::string& origin) {
   Builder builder(origin);
   EventReader reader([&](const Event& event) { builder.take(event); });
   if (!nlohmann::json::sax_parse(text, &reader) || !reader.is_trace()) {
-    throw InputError(fmt::format("{}: is no trace in Chrome's format (JSON with \"traceEvents\"); give one that gyre "
-                                 "train --trace or gyre simulate --trace wrote", origin));
+    throw InputError(
+        fmt::format("{}: is no trace in Chrome's format (JSON with \"traceEvents\"); give one that gyre "
+                    "train --trace or gyre simulate --trace wrote",
+                    origin));
   }
   return builder.finish();
 }

@@ -36,7 +36,7 @@ struct TraceWait {
   int64_t from = -1;  // the track that the message came from
 };
 struct TraceTrack {
-  std::string name;  // "worker 3"
+  std::string name;                // "worker 3"
   std::vector<TraceSlice> slices;  // by start
   std::vector<TraceWait> waits;    // likewise
 };
@@ -50,7 +50,7 @@ struct Trace {
   std::vector<TraceTrack> tracks;
   std::vector<TraceArrow> arrows;
   double begin = 0, end = 0;
-  int64_t total = 0;  // slices of the trace; more than there are here if it was thinned
+  int64_t total = 0;                                // slices of the trace; more than there are here if it was thinned
   std::vector<std::pair<double, double>> left_out;  // times, of all tracks
 };
 

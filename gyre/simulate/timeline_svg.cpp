@@ -72,8 +72,7 @@ class Picture {
       svg_ += box(x + 0.5, y, std::max(0.5, width - 1), look->colours[shade]);
       const std::string number = fmt::format("{}", timed.action.microbatch);
       if (svg_text_width(number, kInBox) > width - 3) continue;
-      svg_ += svg_text(x + width / 2, y + kRow / 2 + 4, "middle", number,
-                       kInBox, shade == 0 ? "" : "fill=\"#ffffff\"");
+      svg_ += svg_text(x + width / 2, y + kRow / 2 + 4, "middle", number, kInBox, shade == 0 ? "" : "fill=\"#ffffff\"");
     }
   }
 

@@ -25,10 +25,10 @@ std::vector<std::pair<std::string, double>> waits_of(const TraceTrack& track) {
 
 TEST(TraceReader, SaysWhatWasWaitedFor) {
   const Schedule schedule = make_schedule({"1f1b", 2, 1});
-  const Trace trace = parse_trace(
-      trace_text(schedule, {{timed("0F0", 0, 1), timed("0B0", 4, 5, 3.75), timed("0U0", 6, 7)},
-                            {timed("1F0", 2, 3, 1.5), timed("1B0", 3, 3.5), timed("1U0", 3.5, 4)}}),
-      "trace");
+  const Trace trace =
+      parse_trace(trace_text(schedule, {{timed("0F0", 0, 1), timed("0B0", 4, 5, 3.75), timed("0U0", 6, 7)},
+                                        {timed("1F0", 2, 3, 1.5), timed("1B0", 3, 3.5), timed("1U0", 3.5, 4)}}),
+                  "trace");
   ASSERT_EQ(trace.tracks.size(), 2u);
   EXPECT_EQ(trace.tracks[0].name, "worker 0");
   EXPECT_EQ(trace.tracks[0].slices[1].name, "0B0");
@@ -57,8 +57,8 @@ TEST(TraceReader, ReadsOtherProgramsTraces) {
 }
 
 TEST(TraceReader, RefusesWhatIsNoTrace) {
-  for (const char* text : {"", "{", "[]", "{}", R"({"traceEvents":[]})", R"({"traceEvents":{"ph":"X"}})", "\"traceEvents\"",
-                           R"({"otherEvents":[{"ph":"X","name":"0F0","ts":1,"dur":1}]})"}) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"traceEvents":[]})", R"({"traceEvents":{"ph":"X"}})",
+                           "\"traceEvents\"", R"({"otherEvents":[{"ph":"X","name":"0F0","ts":1,"dur":1}]})"}) {
     EXPECT_THROW(parse_trace(text, "trace"), InputError) << text;
   }
 }

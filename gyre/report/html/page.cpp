@@ -77,7 +77,9 @@ std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
   std::map<std::string, int> seen;
   for (const auto& parts : all) {
     size_t count = 1;
-    const auto is_shared = [&](const auto& other) { return other != parts && tail(other, count) == tail(parts, count); };
+    const auto is_shared = [&](const auto& other) {
+      return other != parts && tail(other, count) == tail(parts, count);
+    };
     while (count < parts.size() && std::any_of(all.begin(), all.end(), is_shared)) ++count;
     names.push_back(printable(tail(parts, count)));
     // One that was given twice.
@@ -93,8 +95,10 @@ Kind kind_of(const fs::path& path) {
   if (fs::is_directory(path)) {
     if (is_there(path / "config.toml")) return Kind::Run;
     if (is_there(path / "results.json")) return Kind::Study;
-    throw InputError(fmt::format("{}: is neither a run (it has no config.toml) nor a study with results (it has no "
-                                 "results.json); give one of these, or a trace", path.string()));
+    throw InputError(
+        fmt::format("{}: is neither a run (it has no config.toml) nor a study with results (it has no "
+                    "results.json); give one of these, or a trace",
+                    path.string()));
   }
   return Kind::Trace;
 }
@@ -108,8 +112,9 @@ void note_strangers(const Json& runs, std::vector<std::string>& notes) {
   for (size_t i = 1; i < runs.size(); ++i) {
     const Json &first = runs[0]["config"], &other = runs[i]["config"];
     if (first["model"] == other["model"] || first["data"] == other["data"]) continue;
-    notes.push_back(fmt::format("{} and {} have neither their model nor their data in common: their losses do not compare",
-                                runs[0]["name"].get<std::string>(), runs[i]["name"].get<std::string>()));
+    notes.push_back(
+        fmt::format("{} and {} have neither their model nor their data in common: their losses do not compare",
+                    runs[0]["name"].get<std::string>(), runs[i]["name"].get<std::string>()));
   }
 }
 
@@ -118,8 +123,11 @@ void note_strangers(const Json& runs, std::vector<std::string>& notes) {
 Report make_report(const ReportOptions& options) {
   Report report;
   std::vector<fs::path> runs, traces;
-  Json data = {{"version", options.version}, {"notes", Json::array()},     {"runs", Json::array()},
-               {"studies", Json::array()},   {"timelines", Json::array()}};
+  Json data = {{"version", options.version},
+               {"notes", Json::array()},
+               {"runs", Json::array()},
+               {"studies", Json::array()},
+               {"timelines", Json::array()}};
   for (const fs::path& path : options.what) {
     switch (kind_of(path)) {
       case Kind::Run:

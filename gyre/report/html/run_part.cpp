@@ -19,12 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostPoints = 2000;       // of a curve
-constexpr int64_t kSimulatedWindows = 200;  // for the rate; a timeline has fewer
+constexpr size_t kMostPoints = 2000;                              // of a curve
+constexpr int64_t kSimulatedWindows = 200;                        // for the rate; a timeline has fewer
 constexpr int64_t kMostSimulated = 2'000'000, kMostDrawn = 4000;  // actions
 
 Json curve_json(const RunCurve& curve) {
-  Json json = {{"name", curve.name}, {"step", Json::array()}, {"tokens", Json::array()}, {"seconds", Json::array()},
+  Json json = {{"name", curve.name},
+               {"step", Json::array()},
+               {"tokens", Json::array()},
+               {"seconds", Json::array()},
                {"value", Json::array()}};
   for (const CurvePoint& point : curve.points) {
     json["step"].push_back(point.step);
@@ -52,8 +55,8 @@ Json end_json(const MetricsEnd& end) {
 }
 
 Json memory_json(const WorkerMemory& memory) {
-  return {{"weights", memory.weights},       {"gradients", memory.gradients},     {"received", memory.received},
-          {"optimizer", memory.optimizer},   {"activations", memory.activations}, {"passing", memory.passing}};
+  return {{"weights", memory.weights},     {"gradients", memory.gradients},     {"received", memory.received},
+          {"optimizer", memory.optimizer}, {"activations", memory.activations}, {"passing", memory.passing}};
 }
 
 Json costs_json(const CostModel& costs, const Schedule& schedule) {
@@ -90,9 +93,10 @@ void add_prediction(const fs::path& path, const Config& config, const Schedule& 
   part.page["costs"] = costs_json(costs, schedule);
   part.page["predicted"] = {{"tokens_per_second", simulation.tokens_per_time},
                             {"bubble_fraction", 1 - simulation.utilisation()}};
-  const Simulation drawn = simulate(
-      schedule, costs,
-      {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMostDrawn), .trace = true});
+  const Simulation drawn =
+      simulate(schedule, costs,
+               {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMostDrawn),
+                .trace = true});
   part.simulated = parse_trace(trace_text(schedule, drawn.trace), "simulation");
 }
 
@@ -124,8 +128,10 @@ RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::
   try {
     const Schedule schedule = build_schedule(config);
     const DelayAnalysis analysis = analyse_delays(schedule, representative_microbatches(schedule));
-    part.page["schedule"] = {{"name", schedule.name},       {"stages", schedule.stages},
-                             {"workers", schedule.workers}, {"pipelines", schedule.pipelines}};
+    part.page["schedule"] = {{"name", schedule.name},
+                             {"stages", schedule.stages},
+                             {"workers", schedule.workers},
+                             {"pipelines", schedule.pipelines}};
     part.page["weights"] = to_string(weight_policy(config, schedule));
     Json stages = Json::array();
     for (int stage = 0; stage < schedule.stages; ++stage) {

@@ -16,7 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMostSlices = 150'000;
 
 // Tenths of a microsecond are more than clocks know.
-double rounded(double microseconds) { return std::round(microseconds * 10) / 10; }
+double rounded(double microseconds) {
+  return std::round(microseconds * 10) / 10;
+}
 
 // Of the whole trace: how each track spent its time.
 Json shares(const Trace& trace) {
@@ -54,12 +56,8 @@ Json means(const Trace& trace) {
 }  // namespace
 
 Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std::vector<std::string>& notes) {
-  Json json = {{"name", name},
-               {"simulated", is_simulated},
-               {"length", rounded(trace.end - trace.begin)},
-               {"total", trace.total},
-               {"shares", shares(trace)},
-               {"means", means(trace)}};
+  Json json = {{"name", name},         {"simulated", is_simulated}, {"length", rounded(trace.end - trace.begin)},
+               {"total", trace.total}, {"shares", shares(trace)},   {"means", means(trace)}};
   trace = thinned(std::move(trace), kMostSlices);
   const double begin = trace.begin;
   int64_t kept = 0;
@@ -80,24 +78,30 @@ Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std:
       duration.push_back(rounded(slice.end - slice.start));
     }
     for (const TraceWait& wait : track.waits) {
-      waits.push_back({rounded(wait.start - begin), rounded(wait.end - wait.start), static_cast<int>(wait.reason),
-                       wait.from});
+      waits.push_back(
+          {rounded(wait.start - begin), rounded(wait.end - wait.start), static_cast<int>(wait.reason), wait.from});
     }
-    json["tracks"].push_back({{"name", track.name}, {"names", names}, {"kinds", categories}, {"start", start},
-                              {"duration", duration}, {"waits", waits}});
+    json["tracks"].push_back({{"name", track.name},
+                              {"names", names},
+                              {"kinds", categories},
+                              {"start", start},
+                              {"duration", duration},
+                              {"waits", waits}});
   }
   json["kept"] = kept;
   json["arrows"] = Json::array();
   for (const TraceArrow& arrow : trace.arrows) {
-    json["arrows"].push_back({arrow.from, rounded(arrow.sent - begin), arrow.to, rounded(arrow.taken - begin),
-                              arrow.is_gradient ? 1 : 0});
+    json["arrows"].push_back(
+        {arrow.from, rounded(arrow.sent - begin), arrow.to, rounded(arrow.taken - begin), arrow.is_gradient ? 1 : 0});
   }
   json["left_out"] = Json::array();
-  for (const auto& [from, to] : trace.left_out) json["left_out"].push_back({rounded(from - begin), rounded(to - begin)});
+  for (const auto& [from, to] : trace.left_out)
+    json["left_out"].push_back({rounded(from - begin), rounded(to - begin)});
   if (kept < trace.total) {
-    notes.push_back(fmt::format("{}: the timeline shows {} of {} actions, in {} stretches spread over the whole time; "
-                                "trace fewer updates to see all",
-                                name, kept, trace.total, trace.left_out.size()));
+    notes.push_back(
+        fmt::format("{}: the timeline shows {} of {} actions, in {} stretches spread over the whole time; "
+                    "trace fewer updates to see all",
+                    name, kept, trace.total, trace.left_out.size()));
   }
   return json;
 }

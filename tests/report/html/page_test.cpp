@@ -33,7 +33,8 @@ nlohmann::json data_of(const std::string& html) {
 }
 
 constexpr const char* kStep =
-    R"({"event":"step","step":1,"loss":2.25,"lr":0.1,"grad_norm":1,"tokens":9,"tokens_per_second":5,"seconds":1})" "\n";
+    R"({"event":"step","step":1,"loss":2.25,"lr":0.1,"grad_norm":1,"tokens":9,"tokens_per_second":5,"seconds":1})"
+    "\n";
 
 TEST(ReportPage, HasTheRunsUnderNamesThatTellThemApart) {
   const testing_support::TemporaryDirectory directory;
