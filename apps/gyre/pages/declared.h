@@ -1,5 +1,4 @@
-// What the programs declare of their commands and options, in the form that the makers of man pages and completions
-// read.
+// What the programs declare of their commands and options, in the form that makers of pages and completions read.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,4 @@
-// make_pages OUT: man pages, completions and the configuration's schema, from what the programs declare. The build runs
-// it.
+// make_pages OUT: man pages, completions and schemas, from what the programs declare. The build runs it.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +25,7 @@ int main(int argc, char** argv) {
     const std::filesystem::path out = argv[1];
     std::filesystem::create_directories(out);
     gyre::write_file_atomic(out / "gyre.1", man_page(commands));
+    gyre::write_file_atomic(out / "gyre-engine.1", ".so man1/gyre.1\n");
     for (const DeclaredCommand& command : commands) {
       gyre::write_file_atomic(out / ("gyre-" + command.name + ".1"), man_page(command));
     }
