@@ -1,13 +1,16 @@
-"""Builds the package `gyre` against the PyTorch that is installed."""
+"""Builds the package `gyre` against the PyTorch that is installed. A source distribution has the C++ that it needs in cpp/."""
 
 import os
+import re
+import shutil
+import sys
 from pathlib import Path
 
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+from setuptools.command.sdist import sdist
 
 here = Path(__file__).resolve().parent
-root = here.parent
+root = here / "cpp" if (here / "cpp").is_dir() else here.parent
 gyre = root / "gyre"
 # Two rooms, and what these call of the rooms below them.
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
@@ -15,14 +18,40 @@ sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/mat
 sources += [gyre / "kernels/rows.cpp", gyre / "kernels/onednn/products_missing.cpp"]  # products are PyTorch's
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
-setup(
-    name="gyre",
-    version="0.1.0",
-    description="Optimizers that bear stale gradients",
-    packages=["gyre"],
-    package_dir={"": "."},
-    python_requires=">=3.9",
-    ext_modules=[
+
+def with_headers():
+    """The sources, and what they include of gyre's, however deep."""
+    found, look_at = set(), [here / "src/binding.cpp", *sources]
+    while look_at:
+        file = look_at.pop()
+        if file in found:
+            continue
+        found.add(file)
+        look_at += [root / name for name in re.findall(r'^#include "(gyre/[^"]+)"', file.read_text(), re.M)]
+    return sorted(file for file in found if gyre in file.parents)
+
+
+class SourceDistribution(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        for file in with_headers():
+            copy = Path(base_dir) / "cpp" / file.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+commands = {"sdist": SourceDistribution}
+extensions = []
+if not {"sdist", "egg_info", "dist_info"} & set(sys.argv):  # those need no compiler
+    try:
+        from torch.utils.cpp_extension import BuildExtension, CppExtension
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        sys.exit("gyre is built against an installed PyTorch, and there is none here; install it, then: "
+                 "pip install --no-build-isolation ./python")
+    commands["build_ext"] = BuildExtension.with_options(no_python_abi_suffix=True)
+    extensions = [
         CppExtension(
             "gyre._core",
             ["src/binding.cpp"] + [os.path.relpath(source, here) for source in sources],
@@ -30,6 +59,6 @@ setup(
             define_macros=[("FMT_HEADER_ONLY", None)],
             extra_compile_args=["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math"],
         )
-    ],
-    cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
-)
+    ]
+
+setup(ext_modules=extensions, cmdclass=commands)

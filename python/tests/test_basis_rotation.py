@@ -231,7 +231,10 @@ class AsATorchOptimizer(unittest.TestCase):
         self.assertTrue(torch.isfinite(p).all())
 
     def test_defaults_are_those_of_the_runs(self):
-        reference = (Path(__file__).resolve().parents[2] / "docs/configuration.md").read_text()
+        path = Path(__file__).resolve().parents[2] / "docs/configuration.md"
+        if not path.exists():
+            self.skipTest("a source distribution has no docs/configuration.md")
+        reference = path.read_text()
         table = reference.split("## [optimizer.basis-rotation]")[1].split("## [")[0]
         rows = [[cell.strip(" `") for cell in line.split("|")] for line in table.splitlines() if line.startswith("| `")]
         optimizer = BasisRotation([torch.nn.Parameter(torch.ones(2, 2))])
