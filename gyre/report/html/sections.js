@@ -42,9 +42,7 @@ function memoryTable(run) {
     el("span", {style: `width:${100 * worker[part] / most}%;background:var(--${name})`, title: `${part}: ${bytes(worker[part])}`})));
   const rows = run.memory.map((worker, i) => [`worker ${i}`, bar(worker), ...kMemoryParts.map(([part]) => bytes(worker[part])), bytes(totals[i])]);
   rows.push(["all", "", ...kMemoryParts.map(([part]) => bytes(run.memory.reduce((sum, worker) => sum + worker[part], 0))), bytes(totals.reduce((a, b) => a + b, 0))]);
-  const measured = run.end && run.end.peak_bytes ? `Measured: the processes of the run held ${bytes(run.end.peak_bytes)} at most, of which tensors are a part; workers of one process share weights, which the table counts for each.` : null;
   return [el("h3", {}, run.name), el("p", {class: "faint"}, "Predicted for each worker on a device of its own, from the sizes that the run measured (costs.json)."),
-    measured ? el("p", {}, measured) : null,
     el("div", {class: "controls"}, kMemoryParts.map(([part, name]) => el("label", {}, el("span", {class: "chip", style: `background:var(--${name})`}), part))),
     table(["", "", ...kMemoryParts.map(([part]) => part), "total"], rows, 2)];
 }

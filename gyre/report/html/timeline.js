@@ -5,7 +5,7 @@ const kKinds = {f: "forward", b: "backward", u: "update", a: "adopt", x: "other-
 const kKindNames = {f: "forward", b: "backward", u: "update", a: "adoption of a version", x: "other"};
 // In the order of WaitReason.
 const kWaits = [["wait-activation", "an activation"], ["wait-gradient", "a gradient"], ["wait-link", "a message under way"],
-  ["wait-update", "gradients of others"], ["wait-version", "a version"], ["wait-other", "room, a drain or something that the trace does not say"], ["wait-end", "the end"]];
+  ["wait-update", "gradients of others"], ["wait-version", "a version"], ["wait-other", "room, a core or a drain: the trace does not say"], ["wait-end", "the end"]];
 const kRow = 30, kBox = 22, kAxisHeight = 26, kMostArrows = 400;
 
 // The first index whose value is above x, in a sorted list.
@@ -88,7 +88,7 @@ class Timeline {
         share.waited.map((time, reason) => el("span", {style: `width:${100 * time / all}%;background:var(--${kWaits[reason][0]})`})));
       return [this.data.tracks[i].name, bar, percent(share.busy / all), ...share.waited.map(time => percent(time / all))];
     });
-    return el("details", {open: rows.length <= 16}, el("summary", {}, "Shares of each worker's time"), table(["", "", "busy", ...kWaits.map(([, text], i) => i === 5 ? "room, drain, other" : text)], rows, 2));
+    return el("details", {open: rows.length <= 16}, el("summary", {}, "Shares of each worker's time"), table(["", "", "busy", ...kWaits.map(([, text], i) => i === 5 ? "room, core, drain" : text)], rows, 2));
   }
 
   // --- what is shown
