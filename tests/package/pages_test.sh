@@ -67,6 +67,7 @@ fi
 # Pages that man can show.
 if command -v man >/dev/null; then
   for page in "$pages"/*.1; do
+    [ "${page##*/}" != gyre-engine.1 ] || continue  # refers to gyre.1, where both are installed
     told=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
     [ -z "$told" ] || fail "$page: $told"
   done
