@@ -19,7 +19,7 @@ std::vector<fs::path> runs_of(const fs::path& directory) {
   std::error_code error;
   for (const auto& arm : fs::directory_iterator(directory / "runs", error)) {
     for (const auto& run : fs::directory_iterator(arm.path(), error)) {
-      const bool counts = !run.path().filename().string().starts_with("trial");
+      const bool counts = run.is_directory() && !run.path().filename().string().starts_with("trial");  // logs are files
       if (counts && is_there(run.path() / "config.toml")) runs.push_back(run.path());
     }
   }

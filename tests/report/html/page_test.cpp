@@ -81,6 +81,18 @@ TEST(ReportPage, SaysWhatItLacks) {
   EXPECT_EQ(data_of(report.html)["notes"].size(), 3u);
 }
 
+TEST(ReportPage, HasAStudysTablesAndTheRunsThatCount) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "study/runs/adamw-p1/lr0.1-seed1", kStep);
+  make_run(directory / "study/runs/adamw-p1/trial5-lr0.1-seed1", kStep);
+  write_file_atomic(directory / "study/runs/adamw-p1/lr0.1-seed1.log", "what it said");
+  write_file_atomic(directory / "study/results.json", R"({"study": "s", "targets": [], "arms": []})");
+  const Report report = make_report({{directory / "study"}, "9"});
+  EXPECT_EQ(report.summary, "1 study, 1 run");
+  EXPECT_EQ(data_of(report.html)["studies"][0]["study"], "s");
+  EXPECT_EQ(data_of(report.html)["runs"][0]["name"], "lr0.1-seed1");
+}
+
 TEST(ReportPage, RefusesWhatItCannotShow) {
   const testing_support::TemporaryDirectory directory;
   fs::create_directories(directory / "empty");
