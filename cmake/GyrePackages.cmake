@@ -2,7 +2,8 @@
 # they install and run.
 set(CPACK_PACKAGE_NAME gyre)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "gyre developers <gyre@packages.debian.org>")
+set(GYRE_PACKAGE_CONTACT "gyre developers <gyre@example.org>" CACHE STRING "Whom users of your packages write to")
+set(CPACK_PACKAGE_CONTACT "${GYRE_PACKAGE_CONTACT}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_GENERATOR DEB)

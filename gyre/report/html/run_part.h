@@ -11,6 +11,7 @@
 
 namespace gyre {
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
 struct RunPart {
   nlohmann::ordered_json page;
   std::optional<Trace> simulated;  // of the run's schedule with the costs that it measured
