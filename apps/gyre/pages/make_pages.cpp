@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     add_engine_commands(app);
     const auto commands = declared_commands(app);
     const std::filesystem::path out = argv[1];
-    std::filesystem::create_directories(out);
+    gyre::make_directories(out);
     gyre::write_file_atomic(out / "gyre.1", man_page(commands));
     gyre::write_file_atomic(out / "gyre-engine.1", ".so man1/gyre.1\n");
     for (const DeclaredCommand& command : commands) {
@@ -37,9 +37,6 @@ int main(int argc, char** argv) {
   } catch (const gyre::Error& error) {
     print_error(error.what());
     return error.exit_code();
-  } catch (const std::filesystem::filesystem_error& error) {
-    print_error(explain(error));
-    return 2;
   }
   return 0;
 }
