@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,33 +22,13 @@
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "process.h"
+#include "support/temporary_directory.h"
 #include "timing.h"
 
 namespace gyre::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder of its own, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "gyre-bench-").string();
-    pattern.append(6, 'X');
-    if (mkdtemp(pattern.data()) == nullptr) throw InputError("no temporary folder");
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // The text's beginning in documents of some 64 KB, each ending with a line.
 std::vector<std::string> documents_of(std::string_view text, size_t bytes) {
@@ -105,18 +84,18 @@ class HuggingFace {
  private:
   HuggingFace(const std::string& python, const std::vector<std::string>& documents,
               const std::vector<TokenizerModel>& models) {
-    const fs::path texts = folder_.path() / "documents.json";
+    const fs::path texts = folder_ / "documents.json";
     write_new_file(texts, nlohmann::json(documents).dump());
     std::vector<std::string> command = {python, GYRE_TOKENIZERS_BESIDE, texts.string()};
     for (size_t i = 0; i < models.size(); ++i) {
-      const fs::path path = folder_.path() / fmt::format("{}.json", i);
+      const fs::path path = folder_ / fmt::format("{}.json", i);
       write_new_file(path, hugging_face_files(models[i], "the tokenizer").tokenizer);
       command.push_back(path.string());
     }
     peer_.emplace(command, std::vector<std::pair<std::string, std::string>>{{"TOKENIZERS_PARALLELISM", "false"}});
   }
 
-  Folder folder_;
+  testing_support::TemporaryDirectory folder_;
   std::optional<Peer> peer_;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -109,6 +110,14 @@ MetricsEnd MetricsLine::end() const {
   end.save_wait_seconds = real("save_wait_seconds").value_or(0);
   end.save_write_seconds = real("save_write_seconds").value_or(0);
   return end;
+}
+
+double SessionClock::at(const MetricsLine& line) {
+  const double seconds = line.is("step") ? line.real("seconds").value_or(session_) : session_;
+  // A run that an early gyre resumed has no line that says so.
+  if (line.is("resume") || seconds < session_) before_ += std::exchange(session_, 0);
+  if (line.is("step")) session_ = seconds;
+  return before_ + session_;
 }
 
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,

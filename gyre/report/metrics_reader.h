@@ -47,6 +47,16 @@ class MetricsLine {
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
                            const std::function<void(const MetricsLine&)>& visit);
 
+// Seconds of training up to each line, all sessions together: a session's own begin at 0.
+class SessionClock {
+ public:
+  // Of the lines in their order.
+  double at(const MetricsLine& line);
+
+ private:
+  double before_ = 0, session_ = 0;  // of earlier sessions; the last seen in this one
+};
+
 // What a run's metrics say of it.
 struct RunRecord {
   // In all lines.

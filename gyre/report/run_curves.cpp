@@ -36,13 +36,13 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
   for (size_t i = 0; i < of_steps.size(); ++i) of_steps[i].name = kOfSteps[i];
   RunCurve val_loss{"val_loss", {}};
   CurvePoint at;
-  double before = 0, last = 0;  // seconds: of earlier sessions, and the last seen in this one
+  SessionClock clock;
   for_each_metrics_line(metrics, origin, "put back what was there", [&](const MetricsLine& line) {
     run.end.reset();
+    const double seconds = clock.at(line);
     if (line.is("end")) {
       run.end = line.end();
     } else if (line.is("resume")) {
-      before += std::exchange(last, 0);
       run.delays.clear();
     } else if (line.is("delay")) {
       run.delays[line.integer("stage")] = line.counts("histogram");
@@ -53,10 +53,7 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
       }
     } else if (line.is("step")) {
       ++run.steps;
-      const double seconds = line.real("seconds").value_or(0);
-      if (seconds < last) before += last;  // a run resumed by a gyre that wrote no "resume"
-      last = seconds;
-      at = {line.step(), line.integer("tokens"), before + last, 0};
+      at = {line.step(), line.integer("tokens"), seconds, 0};
       for (RunCurve& curve : of_steps) {
         if (const auto value = line.real(curve.name.c_str())) {
           curve.points.push_back({at.step, at.tokens, at.seconds, *value});

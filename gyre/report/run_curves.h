@@ -27,7 +27,7 @@ struct RunCurves {
   std::vector<RunCurve> curves;  // those that have a point
   int64_t steps = 0;             // updates that are recorded
   std::optional<MetricsEnd> end;
-  std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches, of the last session
+  std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches
 };
 
 // At most `most` points of a curve are kept: of each stretch of steps the lowest and the highest, and the first and the

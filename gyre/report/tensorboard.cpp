@@ -76,21 +76,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Seconds of training behind each line, all sessions joined: a session's own begin at 0 again.
-class Clock {
- public:
-  double at(const MetricsLine& line) {
-    if (const auto seconds = line.real("seconds"); seconds && line.is("step")) {
-      if (*seconds < session_) before_ += session_;
-      session_ = *seconds;
-    }
-    return before_ + session_;
-  }
-
- private:
-  double before_ = 0, session_ = 0;
-};
-
 std::string event_of(const MetricsLine& line, double wall_time) {
   const std::vector<Scalar> scalars = scalars_of(line);
   return scalars.empty() ? "" : tensorboard_scalars(wall_time, line.step(), scalars);
@@ -100,7 +85,7 @@ std::string history_of(std::string_view metrics, double last_written) {
   const auto each = [&](const std::function<void(const MetricsLine&)>& visit) {
     for_each_metrics_line(metrics, "metrics.jsonl", "put it right", visit);
   };
-  Clock whole, clock;
+  SessionClock whole, clock;
   double end = 0;
   each([&](const MetricsLine& line) { end = whole.at(line); });
   const double begun = last_written - end;

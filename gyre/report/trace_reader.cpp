@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -172,7 +171,7 @@ class Builder {
       trace_.arrows.push_back({static_cast<size_t>(message.from), static_cast<size_t>(message.to), *message.sent,
                                *message.taken, message.is_gradient});
     }
-    std::sort(trace_.arrows.begin(), trace_.arrows.end(),
+    std::stable_sort(trace_.arrows.begin(), trace_.arrows.end(),
               [](const auto& a, const auto& b) { return std::pair(a.sent, a.from) < std::pair(b.sent, b.from); });
     for (size_t i = 0; i < trace_.tracks.size(); ++i) add_waits(i, taken);
     return std::move(trace_);
@@ -221,7 +220,7 @@ class Builder {
   std::string origin_;
   Trace trace_;
   std::map<std::pair<int64_t, int64_t>, size_t> tracks_;
-  std::unordered_map<std::string, Message> messages_;
+  std::map<std::string, Message> messages_;  // arrows and waits come in its order
 };
 
 }  // namespace

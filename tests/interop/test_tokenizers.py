@@ -7,9 +7,8 @@ import pytest
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from gyre_programs import BUILD, gyre
+from gyre_programs import gyre
 
-GYRE = BUILD / "apps/gyre/gyre"
 RUN = """
 [model]
 layers = 1
@@ -83,7 +82,7 @@ KINDS = {
 
 def prepared(tokenizer, text, out):
     """The tokens that gyre prepare writes, without the one that ends the document."""
-    subprocess.run([GYRE, "prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0"], check=True)
+    gyre("prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0")
     raw = (out / "train.bin").read_bytes()
     wide = int.from_bytes(raw[:4], "little") == 20240801
     return numpy.frombuffer(raw[1024:], "<u4" if wide else "<u2")[:-1]

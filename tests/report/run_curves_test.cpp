@@ -41,6 +41,15 @@ TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
   EXPECT_THROW(parse_run_curves("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", "m", 9), InputError);
 }
 
+// The first update of a session may come later in it than the last of the session before.
+TEST(RunCurves, ASessionAfterAShorterOneAddsUpToo) {
+  const std::string text =
+      step(1, "3.5", 2) + R"({"event":"resume","step":1,"changed":{}})" + "\n" + step(2, "2.5", 7) + step(3, "2", 1);
+  const auto points = parse_run_curves(text, "metrics", 100).curves[0].points;
+  EXPECT_EQ(points[1].seconds, 9);
+  EXPECT_EQ(points[2].seconds, 10) << "no line says that it went on, but its clock did";
+}
+
 TEST(RunCurves, ThinningKeepsEndsAndExtremes) {
   std::vector<CurvePoint> points;
   for (int64_t i = 1; i <= 10'000; ++i) points.push_back({i, i, 0, std::sin(static_cast<double>(i) / 300)});

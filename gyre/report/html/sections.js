@@ -28,7 +28,7 @@ function delayTable(run) {
     return [`stage ${i}`, delay.mean.toFixed(2), delay.text, mismatch.mean.toFixed(2), mismatch.text];
   });
   return [el("h3", {}, run.name), el("p", {class: "faint"}, measured
-    ? "Delays as the run's last session saw them, in updates; the mismatch is the schedule's, which the run was held to."
+    ? "Delays as the run saw them, in updates; the mismatch is the schedule's, which the run was held to."
     : "By the schedule, in updates; the run has not recorded its own yet."),
     table(["", "mean delay", "delay: share of microbatches", "mean mismatch", "mismatch: share"], rows)];
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -63,11 +64,11 @@ Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std:
   int64_t kept = 0;
   json["tracks"] = Json::array();
   for (const TraceTrack& track : trace.tracks) {
-    std::string names, categories;
+    std::vector<std::string> names;
+    std::string categories;
     Json start = Json::array(), duration = Json::array(), waits = Json::array();
     for (const TraceSlice& slice : track.slices) {
-      if (kept++ >= 0 && !names.empty()) names += '\n';
-      names += slice.name;
+      names.push_back(slice.name);
       // The page knows kinds by a letter; another program's are all 'x'.
       categories += slice.category == "forward"    ? 'f'
                     : slice.category == "backward" ? 'b'
@@ -77,12 +78,13 @@ Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std:
       start.push_back(rounded(slice.start - begin));
       duration.push_back(rounded(slice.end - slice.start));
     }
+    kept += static_cast<int64_t>(track.slices.size());
     for (const TraceWait& wait : track.waits) {
       waits.push_back(
           {rounded(wait.start - begin), rounded(wait.end - wait.start), static_cast<int>(wait.reason), wait.from});
     }
     json["tracks"].push_back({{"name", track.name},
-                              {"names", names},
+                              {"names", join(names, "\n")},
                               {"kinds", categories},
                               {"start", start},
                               {"duration", duration},
