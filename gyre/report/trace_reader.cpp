@@ -171,8 +171,9 @@ class Builder {
       trace_.arrows.push_back({static_cast<size_t>(message.from), static_cast<size_t>(message.to), *message.sent,
                                *message.taken, message.is_gradient});
     }
-    std::stable_sort(trace_.arrows.begin(), trace_.arrows.end(),
-              [](const auto& a, const auto& b) { return std::pair(a.sent, a.from) < std::pair(b.sent, b.from); });
+    std::stable_sort(trace_.arrows.begin(), trace_.arrows.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.sent, a.from) < std::pair(b.sent, b.from);
+    });
     for (size_t i = 0; i < trace_.tracks.size(); ++i) add_waits(i, taken);
     return std::move(trace_);
   }
