@@ -8,24 +8,24 @@
 #include "gyre/inspect/evaluate_run.h"
 #include "number_flag.h"
 #include "output.h"
+#include "trained_model_flags.h"
 
 namespace gyre::app {
 namespace {
 
 struct Flags {
-  std::string run;
+  TrainedModelFlags model;
   std::string data;
   int64_t batches = 0;
-  int64_t step = -1;
   bool json = false;
 };
 
 void run(const Flags& flags) {
   const TrainedModel model =
-      open_trained_model(flags.run, Work::Evaluate, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+      open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
   const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
   if (flags.json) {
-    const nlohmann::ordered_json json = {{"run", flags.run},
+    const nlohmann::ordered_json json = {{"run", flags.model.run},
                                          {"step", result.step},
                                          {"tokens", result.tokens},
                                          {"val_loss", result.val_loss},
@@ -42,10 +42,9 @@ void run(const Flags& flags) {
 void add_eval(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kEval.name, kEval.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
+  add_trained_model(*command, flags->model);
   command->add_option("--data", flags->data, "Token directory to use instead of the run's")->check(some_path());
   add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
-  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -12,16 +12,16 @@
 #include "gyre/exchange/export_model.h"
 #include "number_flag.h"
 #include "output.h"
+#include "trained_model_flags.h"
 
 namespace gyre::app {
 namespace {
 
 struct Flags {
-  std::string run;
+  TrainedModelFlags model;
   std::string out;
   std::string dtype = "auto";
   std::string shard_size = "5GB";
-  int64_t step = -1;
   bool json = false;
 };
 
@@ -30,9 +30,10 @@ void run(const Flags& flags) {
   if (!shard_bytes) {
     throw InputError(fmt::format("--shard-size {} is no size; give 500MB, 5GB or 2GiB", printable(flags.shard_size)));
   }
-  const ExportResult result = export_model({.run = flags.run,
+  const ExportResult result = export_model({.run = flags.model.run,
                                             .out = flags.out,
-                                            .step = flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step),
+                                            .step = flags.model.step(),
+                                            .weights = flags.model.weights(),
                                             .dtype = flags.dtype,
                                             .shard_bytes = *shard_bytes});
   if (flags.json) {
@@ -51,7 +52,7 @@ void run(const Flags& flags) {
 void add_export(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kExport.name, kExport.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
+  add_trained_model(*command, flags->model);
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
   command
       ->add_option(
@@ -59,7 +60,6 @@ void add_export(CLI::App& app) {
           "Type of the tensors; auto: of a model that was imported and not trained, what it came in, else fp32")
       ->check(CLI::IsMember(export_dtypes()));
   command->add_option("--shard-size", flags->shard_size, "Bytes of tensors in one file, at most: 500MB, 5GB, 2GiB");
-  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

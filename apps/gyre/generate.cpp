@@ -15,13 +15,13 @@
 #include "interrupts.h"
 #include "number_flag.h"
 #include "output.h"
+#include "trained_model_flags.h"
 
 namespace gyre::app {
 namespace {
 
 struct Flags {
-  std::string run;
-  int64_t step = -1;
+  TrainedModelFlags model;
   bool json = false;
   std::optional<std::string> prompt, prompt_file;
   GenerateOptions options;
@@ -44,7 +44,7 @@ void run(Flags& flags) {
   const Interrupts interrupts;
   flags.options.stop = interrupts.stop();
   const TrainedModel model =
-      open_trained_model(flags.run, Work::Generate, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
+      open_trained_model(flags.model.run, Work::Generate, flags.model.step(), flags.model.weights());
   if (flags.json) {
     std::string text;
     generate(model, flags.options, [&](std::string_view part) { text += part; });
@@ -67,7 +67,7 @@ void run(Flags& flags) {
 void add_generate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kGenerate.name, kGenerate.meaning);
-  command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
+  add_trained_model(*command, flags->model);
   command->add_option("--prompt", flags->prompt, "Text to continue");
   command->add_option("--prompt-file", flags->prompt_file, "File with the text to continue; - is standard input");
   add_number(*command, "--tokens", flags->options.tokens, {1}, "Tokens to add");
@@ -77,7 +77,6 @@ void add_generate(CLI::App& app) {
   add_number(*command, "--top-p", flags->options.sampling.top_p, {0, 1},
              "Choose among the likeliest tokens that have this probability together; 1 for all");
   add_number(*command, "--seed", flags->options.seed, {0}, "The same seed gives the same text");
-  add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -40,6 +40,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.clip_scope = clip_scope(config, schedule);
   options.clip = config.optimizer.clip;
   options.max_skipped = config.optimizer.max_skipped;
+  options.ema_decay = config.optimizer.ema_decay;
   options.learning_rate = [rate](int64_t update) { return rate.at(update); };
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.threads_per_worker = threads_per_worker(config);

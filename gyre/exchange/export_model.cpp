@@ -195,7 +195,8 @@ ExportResult export_model(const ExportOptions& options) {
   NewDirectory out(options.out, ".exporting", files);
   const CheckpointReader checkpoint(run.checkpoints(), step);
   check_model_identity(checkpoint.record().model, config);
-  const NamedTensors weights = checkpoint.read(Part::Model);
+  const bool ema = options.weights == ModelWeights::Ema;
+  const NamedTensors weights = ema ? read_averages(checkpoint) : checkpoint.read(Part::Model);
   const std::vector<OwnTensor> own = own_tensors(config.model);
   const std::vector<Counterpart> counterparts = correspondence(family, config.model.layers, own);
   const auto groups = in_files(counterparts, types, options.shard_bytes);

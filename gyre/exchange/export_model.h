@@ -8,14 +8,16 @@
 #include <vector>
 
 #include "gyre/core/file_system.h"
+#include "gyre/train/saved_averages.h"
 
 namespace gyre {
 
 struct ExportOptions {
   std::filesystem::path run;
   std::filesystem::path out;
-  std::optional<int64_t> step;  // which checkpoint; the newest if not given
-  std::string dtype = "auto";   // fp32, bf16, fp16; auto: those of the import where no update was made since, else fp32
+  std::optional<int64_t> step = {};  // which checkpoint; the newest if not given
+  ModelWeights weights = ModelWeights::Trained;
+  std::string dtype = "auto";  // fp32, bf16, fp16; auto: those of the import where no update was made since, else fp32
   int64_t shard_bytes = 5'000'000'000;  // of tensors in one file, at most, unless one alone is larger
   FileSystem* files = &system_files();
 };
@@ -29,8 +31,8 @@ struct ExportResult {
   std::vector<std::string> side_files;
 };
 
-// Holds the model in fp32. Whatever goes wrong, nothing is left at `out`. InputError: no run, no checkpoint, a model
-// that transformers has no class for.
+// Holds the model in fp32. Whatever goes wrong, nothing is left at `out`. InputError: no run, no checkpoint, no
+// averages, a model that transformers has no class for.
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

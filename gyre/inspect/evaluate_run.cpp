@@ -14,6 +14,7 @@ namespace gyre {
 
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
   Config config = model.config;
+  config.optimizer.ema_decay = 0;  // no update follows
   if (!data.empty()) {
     config.data.tokens = data;
     config.data.val_tokens.clear();
@@ -28,7 +29,7 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   if (!model.data.empty()) dataset.check_identity(model.data, same);
   resolve_vocabulary(config, dataset.vocabulary());
   const auto pipeline = build_pipeline(config);
-  pipeline->restore(model.checkpoint.weights, {}, 0);  // no update follows
+  pipeline->restore(model.checkpoint.weights, {}, 0);
   const ValidationBatches validation = validation_batches(config, dataset);
   const BatchSource& source = *validation.source;
   const int64_t count = batches > 0 ? std::min(batches, validation.count) : validation.count;

@@ -123,6 +123,7 @@ class LayerProfiler {
     profile_.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
     profile_.gradient_bytes = parameters * 4;
     profile_.optimizer_bytes = separate_masters ? parameters * 4 : 0;
+    if (config_.optimizer.ema_decay > 0) profile_.optimizer_bytes += parameters * 4;
     for (const auto& [name, tensor] : optimizer->state())
       profile_.optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
   }

@@ -13,7 +13,8 @@
 
 namespace gyre {
 
-TrainedModel open_trained_model(const std::filesystem::path& directory, Work work, std::optional<int64_t> step) {
+TrainedModel open_trained_model(const std::filesystem::path& directory, Work work, std::optional<int64_t> step,
+                                ModelWeights weights) {
   const RunDirectory run(directory);
   TrainedModel model;
   run.refuse_parts();
@@ -38,6 +39,10 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
   model.checkpoint = load_checkpoint(run.checkpoints(), *step,
                                      work == Work::Diagnose ? CheckpointParts::All : CheckpointParts::WeightsOnly);
   check_model_identity(model.checkpoint.model, model.config);
+  if (weights == ModelWeights::Ema) {
+    model.checkpoint.weights.clear();
+    model.checkpoint.weights = read_averages(CheckpointReader(run.checkpoints(), *step));
+  }
   return model;
 }
 

@@ -11,6 +11,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/tokenizers/tokenizer.h"
 #include "gyre/train/memory.h"
+#include "gyre/train/saved_averages.h"
 
 namespace gyre {
 
@@ -22,8 +23,9 @@ struct TrainedModel {
 };
 
 // `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage, or more memory
-// needed for `work` than there is. The optimizer's state, which is larger than the weights, is read to diagnose alone.
-TrainedModel open_trained_model(const std::filesystem::path& run, Work work,
-                                std::optional<int64_t> step = std::nullopt);
+// needed for `work` than there is, no averages. The optimizer's state, which is larger than the weights, is read to
+// diagnose alone.
+TrainedModel open_trained_model(const std::filesystem::path& run, Work work, std::optional<int64_t> step = std::nullopt,
+                                ModelWeights weights = ModelWeights::Trained);
 
 }  // namespace gyre

@@ -14,6 +14,7 @@ RuntimeOptions exact(RuntimeOptions options) {
   options.compute = at::kFloat;
   options.weights = WeightPolicy::Stash;
   options.recompute = false;
+  options.ema_decay = 0;
   options.max_skipped = 0;  // there is nothing to say of a gradient that is not finite
   return options;
 }

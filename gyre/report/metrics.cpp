@@ -75,8 +75,10 @@ void MetricsWriter::step(const MetricsStep& line) {
             .dump());
 }
 
-void MetricsWriter::eval(int64_t step, double val_loss) {
-  write(Json{{"event", "eval"}, {"step", step}, {"val_loss", number(val_loss)}}.dump());
+void MetricsWriter::eval(int64_t step, double val_loss, std::optional<double> ema_val_loss) {
+  Json line{{"event", "eval"}, {"step", step}, {"val_loss", number(val_loss)}};
+  if (ema_val_loss) line["ema_val_loss"] = number(*ema_val_loss);
+  write(line.dump());
 }
 
 void MetricsWriter::delay(int stage, const std::map<int64_t, int64_t>& histogram) {
@@ -110,19 +112,20 @@ void MetricsWriter::segment(int64_t step, double seconds, const std::vector<doub
 }
 
 void MetricsWriter::end(const MetricsEnd& line) {
-  write(Json{{"event", "end"},
-             {"status", line.status},
-             {"step", line.step},
-             {"loss", number(line.loss)},
-             {"val_loss", number(line.val_loss)},
-             {"tokens", line.tokens},
-             {"tokens_per_second", number(line.tokens_per_second)},
-             {"bubble_fraction", number(line.bubble_fraction)},
-             {"skipped_updates", line.skipped_updates},
-             {"seconds", number(line.seconds)},
-             {"save_wait_seconds", number(line.save_wait_seconds)},
-             {"save_write_seconds", number(line.save_write_seconds)}}
-            .dump());
+  Json end{{"event", "end"},
+           {"status", line.status},
+           {"step", line.step},
+           {"loss", number(line.loss)},
+           {"val_loss", number(line.val_loss)},
+           {"tokens", line.tokens},
+           {"tokens_per_second", number(line.tokens_per_second)},
+           {"bubble_fraction", number(line.bubble_fraction)},
+           {"skipped_updates", line.skipped_updates},
+           {"seconds", number(line.seconds)},
+           {"save_wait_seconds", number(line.save_wait_seconds)},
+           {"save_write_seconds", number(line.save_write_seconds)}};
+  if (line.ema_val_loss) end["ema_val_loss"] = number(*line.ema_val_loss);
+  write(end.dump());
 }
 
 std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step, const Json& changed) {

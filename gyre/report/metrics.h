@@ -29,7 +29,7 @@ struct MetricsEnd {
   std::string status;  // finished | interrupted | diverged | failed
   int64_t step = 0;
   double loss = 0;
-  std::optional<double> val_loss;
+  std::optional<double> val_loss, ema_val_loss;
   int64_t tokens = 0;
   double tokens_per_second = 0;
   std::optional<double> bubble_fraction;
@@ -53,7 +53,8 @@ class MetricsWriter {
   explicit MetricsWriter(const std::filesystem::path& path, FileSystem& files = system_files());
 
   void step(const MetricsStep& line);
-  void eval(int64_t step, double val_loss);
+  // The second in the averages of the weights, where there are any.
+  void eval(int64_t step, double val_loss, std::optional<double> ema_val_loss = {});
   // delay -> microbatches whose gradient was so many updates old.
   void delay(int stage, const std::map<int64_t, int64_t>& histogram);
   // The pipeline was emptied at a moment that the configuration does not name: "interrupt" or "checkpoint".

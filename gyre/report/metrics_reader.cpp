@@ -102,6 +102,7 @@ MetricsEnd MetricsLine::end() const {
   end.step = step();
   end.loss = real("loss").value_or(std::numeric_limits<double>::quiet_NaN());
   end.val_loss = real("val_loss");
+  end.ema_val_loss = real("ema_val_loss");
   end.tokens = integer("tokens");
   end.tokens_per_second = real("tokens_per_second").value_or(0);
   end.bubble_fraction = real("bubble_fraction");
@@ -158,6 +159,7 @@ RunRecord parse_record(std::string_view text, const std::filesystem::path& metri
       if (line.number() == 1) expected = line.step() + 1;
     } else if (line.is("eval") && line.step() <= upto) {
       record.val_loss = line.real("val_loss");
+      record.ema_val_loss = line.real("ema_val_loss");
       record.evaluated = line.step();
     } else if (line.is("step")) {
       record.newest_step = line.step();

@@ -66,8 +66,8 @@ struct RunRecord {
   // In those up to the update asked for.
   std::optional<double> loss;  // of its last step, where that was finite
   int64_t tokens = 0;
-  std::optional<double> val_loss;    // of the last evaluation
-  std::optional<int64_t> evaluated;  // the update it was made at
+  std::optional<double> val_loss, ema_val_loss;  // of the last evaluation
+  std::optional<int64_t> evaluated;              // the update it was made at
 };
 
 // `upto` is the update at which the run continues: each of 1 to `upto` must have its line, or InputError names file,

@@ -34,7 +34,7 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
   RunCurves run;
   std::array<RunCurve, kOfSteps.size()> of_steps;
   for (size_t i = 0; i < of_steps.size(); ++i) of_steps[i].name = kOfSteps[i];
-  RunCurve val_loss{"val_loss", {}};
+  std::array<RunCurve, 2> of_evaluations{{{"val_loss", {}}, {"ema_val_loss", {}}}};
   CurvePoint at;
   SessionClock clock;
   for_each_metrics_line(metrics, origin, "put back what was there", [&](const MetricsLine& line) {
@@ -48,8 +48,10 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
       run.delays[line.integer("stage")] = line.counts("histogram");
     } else if (line.is("eval")) {
       at.step = line.step();
-      if (const auto value = line.real("val_loss")) {
-        val_loss.points.push_back({at.step, at.tokens, at.seconds, *value});
+      for (RunCurve& curve : of_evaluations) {
+        if (const auto value = line.real(curve.name.c_str())) {
+          curve.points.push_back({at.step, at.tokens, at.seconds, *value});
+        }
       }
     } else if (line.is("step")) {
       ++run.steps;
@@ -65,7 +67,7 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
     if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, most)});
   };
   add(of_steps[0]);
-  add(val_loss);
+  for (RunCurve& curve : of_evaluations) add(curve);
   for (size_t i = 1; i < of_steps.size(); ++i) add(of_steps[i]);
   return run;
 }

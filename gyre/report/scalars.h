@@ -19,13 +19,15 @@ struct ScalarKind {
   const char* help;
 };
 
-inline constexpr std::array<ScalarKind, 10> kScalarKinds = {{
+inline constexpr std::array<ScalarKind, 11> kScalarKinds = {{
     {"step", "loss", "", "train/loss", "gyre_loss", "Mean loss of the last update's microbatches"},
     {"step", "lr", "", "train/learning_rate", "gyre_learning_rate", "Learning rate"},
     {"step", "grad_norm", "", "train/gradient_norm", "gyre_gradient_norm", "Norm of the gradient before it is clipped"},
     {"step", "tokens", "", "train/tokens", "gyre_tokens", "Tokens trained on since the run began"},
     {"step", "tokens_per_second", "", "train/tokens_per_second", "gyre_tokens_per_second", "Tokens a second"},
     {"eval", "val_loss", "", "validation/loss", "gyre_validation_loss", "Loss of the last evaluation"},
+    {"eval", "ema_val_loss", "", "validation/ema_loss", "gyre_validation_ema_loss",
+     "Loss of the last evaluation, in the averages of the weights"},
     {"segment", "delays", "stage", "delay/stage", "gyre_delay_updates",
      "Updates that a gradient is late by, mean between the last two drains"},
     {"segment", "bubbles", "worker", "bubble/worker", "gyre_bubble_ratio",

@@ -22,13 +22,14 @@ struct LossCollector final : SegmentObserver {
 }  // namespace
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, const std::function<void(const std::string&)>& warn) {
+                int64_t updates, EvaluatedWeights weights, const std::function<void(const std::string&)>& warn) {
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
   segment.batches = &batches;
   segment.first_update = updates;
   segment.microbatches = microbatches;
+  segment.ema = weights == EvaluatedWeights::Ema;
   LossCollector collector(microbatches, warn);
   executor.run(pipeline, segment, collector);
   double sum = 0;

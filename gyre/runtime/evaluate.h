@@ -11,9 +11,13 @@
 
 namespace gyre {
 
-// Mean loss over `microbatches` microbatches of `batches`, in the current weights. `updates`: made so far. `warn` hears
-// of workers that take long.
+// The weights as they are trained, or their averages (RuntimeOptions::ema_decay).
+enum class EvaluatedWeights { Trained, Ema };
+
+// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. `warn` hears of workers that take
+// long.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, const std::function<void(const std::string&)>& warn = {});
+                int64_t updates, EvaluatedWeights weights = EvaluatedWeights::Trained,
+                const std::function<void(const std::string&)>& warn = {});
 
 }  // namespace gyre

@@ -62,7 +62,10 @@ NamedTensors Pipeline::stage_weights(int stage) const {
 
 NamedTensors Pipeline::stage_optimizer_state(int stage) const {
   NamedTensors state;
-  for (const StageOwner* owner : owners_here(stage)) state.merge(owner->optimizer->state());
+  for (const StageOwner* owner : owners_here(stage)) {
+    state.merge(owner->optimizer->state());
+    if (owner->average) state.merge(owner->average->state());
+  }
   return state;
 }
 
@@ -115,6 +118,7 @@ void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimize
     for (StageOwner* restored : owners_here(stage)) {
       restore_weights(*restored, weights, updates);
       if (!optimizer_state.empty() || updates > 0) restored->optimizer->load_state(optimizer_state);
+      if (restored->average) restored->average->restart(restored->weights.masters(), optimizer_state);
     }
   }
 }

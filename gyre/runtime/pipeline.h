@@ -26,7 +26,8 @@ struct WorkerRange {
   bool contains(int worker) const { return begin <= worker && worker < end; }
 };
 
-// What is saved of a stage: fp32 masters by full name, and its optimizer's state. Live tensors, not copies.
+// What is saved of a stage: fp32 masters by full name, and its optimizer's state, with the averages of weights where
+// there are any. Live tensors, not copies.
 struct StageState {
   NamedTensors weights, optimizer;
 };
@@ -59,7 +60,7 @@ class Pipeline {
   // The parameters that these are of.
   std::set<std::string> parameters_here() const;
   // What is owned here continues as after `updates` updates. InputError names a weight that is missing or
-  // has another shape.
+  // has another shape. Averages that are not in the state begin with the weights.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:

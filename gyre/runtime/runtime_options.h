@@ -28,6 +28,7 @@ struct RuntimeOptions {
   bool recompute = false;  // keep a stage's input alone, and run its forward again before the backward
   ClipScope clip_scope = ClipScope::None;
   double clip = 0;                               // largest gradient norm within the scope
+  double ema_decay = 0;                          // of the averages of weights (optim/weight_average.h); 0: none
   int64_t max_skipped = 0;                       // updates in a row that may be left out for gradients not finite
   std::function<double(int64_t)> learning_rate;  // by update, counted from 1
   uint64_t seed = 1;

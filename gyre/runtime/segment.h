@@ -22,6 +22,7 @@ struct Segment {
   int64_t first_update = 0;      // updates made before this segment
   int64_t microbatches = 0;      // to take in, unless stopped
   bool trace = false;            // keep the times of every action
+  bool ema = false;              // a forward-only one: in the averages of the weights
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // from which they are counted
   // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Asked on
   // the thread that called the executor.

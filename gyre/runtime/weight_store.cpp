@@ -61,6 +61,16 @@ WeightReader WeightStore::read() const {
   return version;
 }
 
+WeightReader WeightStore::read_with(const at::Tensor& values) {
+  const PooledBuffer buffer = pool_.take();
+  buffer->flat.copy_(values);
+  const auto version = std::make_shared<WeightVersion>();
+  version->number = version_;
+  version->buffer = view_flat_buffer(buffer->flat, specs_);
+  version->lease = buffer.lend();
+  return version;
+}
+
 void WeightStore::publish() {
   if (in_place()) return;
   newest_ = {};  // the outgoing version's buffer is free unless a reader holds it

@@ -51,6 +51,8 @@ class WeightStore {
   std::span<const at::Tensor> masters() const { return master_buffer().tensors; }
   // The newest version, for as long as the result is held.
   WeightReader read() const;
+  // As the newest version, with these values (fp32, flat) in the place of its own.
+  WeightReader read_with(const at::Tensor& values);
 
   // An update: change the tensors that begin_update returns, then finish_update makes them the next version.
   std::span<const at::Tensor> begin_update();

@@ -136,6 +136,7 @@ class Worker {
   at::Tensor gradient_norm(const Action& action);
   void sum_norms();
   void apply_update(const Action& action, const at::Tensor& norm);
+  WeightReader read(StageOwner& owner) const;
   void publish(RunningOwner& running, int64_t number);
 
   bool is_last(const Action& action) const { return action.stage + 1 == schedule().stages; }

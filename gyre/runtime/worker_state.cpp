@@ -62,13 +62,14 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
 
 void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
   StageOwner& owner = owners
-                          .try_emplace(stage, plan.stages[stage], plan.shards[stage][shard], plan.options.compute,
-                                       device, plan.forecasts[stage])
+                          .try_emplace(stage, plan.stages[stage], plan.shards[stage][shard], plan.options, device,
+                                       plan.forecasts[stage])
                           .first->second;
   const auto& specs = owner.weights.specs();
   const auto masters = owner.weights.begin_update();
   for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
   owner.weights.restart(0);
+  if (owner.average) owner.average->restart(owner.weights.masters());
   owner.optimizer = make_optimizer(plan.optimizer, specs, device);
   owner.mean_delay = plan.mean_delays[stage];
 }

@@ -13,6 +13,7 @@
 
 #include "gyre/model/stage.h"
 #include "gyre/optim/config.h"
+#include "gyre/optim/weight_average.h"
 #include "gyre/runtime/gradient_windows.h"
 #include "gyre/runtime/runtime_options.h"
 #include "gyre/runtime/shards.h"
@@ -24,8 +25,11 @@ namespace gyre {
 
 // An owner: the one place of masters, versions and optimizer of a stage, or of one shard of it.
 struct StageOwner {
-  StageOwner(Stage stage, const Shard& its, at::ScalarType compute, at::Device device, const ForecastOptions& forecast)
-      : layers(std::move(stage)), shard(its), weights(parameters(), compute, device, forecast) {}
+  StageOwner(Stage stage, const Shard& its, const RuntimeOptions& options, at::Device device,
+             const ForecastOptions& forecast)
+      : layers(std::move(stage)), shard(its), weights(parameters(), options.compute, device, forecast) {
+    if (options.ema_decay > 0) average.emplace(parameters(), options.ema_decay, device);
+  }
 
   // Those of the shard.
   std::vector<ParameterSpec> parameters() const {
@@ -36,6 +40,7 @@ struct StageOwner {
   Stage layers;
   Shard shard;
   WeightStore weights;
+  std::optional<WeightAverage> average;  // none unless it is asked for
   std::unique_ptr<Optimizer> optimizer;
   MeanDelays mean_delay;
 };

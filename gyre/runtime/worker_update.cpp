@@ -133,8 +133,13 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
   context.learning_rate = options_.learning_rate(context.update);
   step_if_finite(*owner.optimizer, owner.weights.begin_update(), here.gradient.tensors, norm, context);
   owner.weights.finish_update();
+  if (owner.average) owner.average->take_in(owner.weights.masters(), owner.weights.version());
   here.gradient = {};
   sum->reset();
+}
+
+WeightReader Worker::read(StageOwner& owner) const {
+  return segment_.ema ? owner.weights.read_with(owner.average.value().values().flat) : owner.weights.read();
 }
 
 // The newest version goes to every replica: at once to those here that change with the owner, by message to the others.
@@ -142,7 +147,8 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
 void Worker::publish(RunningOwner& here, int64_t number) {
   const int stage = here.seen.stage;
   for (int p = 0; p < schedule().pipelines; ++p) {
-    const WeightReader version = here.owner->weights.read();  // lent to each by itself: it ends where it was read
+    // Lent to each by itself: it ends where it was read.
+    const WeightReader version = read(*here.owner);
     if (const auto& link = here.links->versions[p]) {
       send_from(state_.device, *link, to_message(*version, number));
     } else {

@@ -50,6 +50,7 @@ void Bookkeeper::take_up(int stages) {
   result_.tokens = record.tokens;
   result_.loss = from_.record.loss.value_or(std::nan(""));
   result_.val_loss = from_.record.val_loss;
+  result_.ema_val_loss = from_.record.ema_val_loss;
 }
 
 void Bookkeeper::say_where_it_goes_on() const {
@@ -159,10 +160,12 @@ void Bookkeeper::drained(int64_t step, const std::string& reason, bool planned) 
   metrics_->drain(step, reason);
 }
 
-void Bookkeeper::evaluated(int64_t step, double loss) {
-  metrics_->eval(step, loss);
-  progress_.message(fmt::format("step {}: validation loss {:.4f}", step, loss));
+void Bookkeeper::evaluated(int64_t step, double loss, std::optional<double> ema_loss) {
+  metrics_->eval(step, loss, ema_loss);
+  const std::string ema = ema_loss ? fmt::format(", of the averaged weights {:.4f}", *ema_loss) : "";
+  progress_.message(fmt::format("step {}: validation loss {:.4f}{}", step, loss, ema));
   result_.val_loss = loss;
+  result_.ema_val_loss = ema_loss;
 }
 
 void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
@@ -278,6 +281,7 @@ void Bookkeeper::record_end(const std::string& status) {
   line.step = result_.step;
   line.loss = result_.loss;
   line.val_loss = result_.val_loss;
+  line.ema_val_loss = result_.ema_val_loss;
   line.tokens = result_.tokens;
   line.tokens_per_second = result_.tokens_per_second;
   line.bubble_fraction = result_.bubble_fraction;

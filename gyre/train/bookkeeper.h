@@ -55,7 +55,7 @@ class Bookkeeper {
   // The pipeline was emptied after `step`, `reason` "interrupt" or "checkpoint". A drain that was not planned changes
   // what an asynchronous run computes; whoever repeats it needs to know.
   void drained(int64_t step, const std::string& reason, bool planned);
-  void evaluated(int64_t step, double loss);
+  void evaluated(int64_t step, double loss, std::optional<double> ema_loss);
 
   // Whether a save is due, by the clock or since somebody asks for it.
   bool save_is_due();

@@ -49,6 +49,7 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   bytes.gradients = parameters * kFloat;
   bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
+  if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.kept = layer.kept_bytes(shape);
   // A gradient by bf16 weights is made by itself where it is added to others.
   const double product = is_bf16(config) && config.pipeline.accumulate > 1 ? kFloat * largest : 0;

@@ -42,6 +42,7 @@ TrainResult completed(const ResumePoint& from) {
   result.tokens = from.checkpoint->record().tokens;
   result.loss = from.record.loss.value_or(std::nan(""));
   result.val_loss = from.record.val_loss;
+  result.ema_val_loss = from.record.ema_val_loss;
   result.tokens_per_second = end.tokens_per_second;
   result.bubble_fraction = end.bubble_fraction;
   result.seconds = end.seconds;
@@ -222,11 +223,16 @@ class Training {
 
   void run_evaluation() {
     const int64_t count = std::min(config_.run.eval_batches, checked_.val_batches.count);
-    const double loss = telling_how_to_go_on([&] {
-      return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_,
-                      [this](const std::string& what) { progress_.message(what); });
-    });
-    books_.evaluated(done_, loss);
+    const auto loss_of = [&](EvaluatedWeights weights) {
+      return telling_how_to_go_on([&] {
+        return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_, weights,
+                        [this](const std::string& what) { progress_.message(what); });
+      });
+    };
+    const double loss = loss_of(EvaluatedWeights::Trained);
+    std::optional<double> ema_loss;
+    if (config_.optimizer.ema_decay > 0) ema_loss = loss_of(EvaluatedWeights::Ema);
+    books_.evaluated(done_, loss, ema_loss);
   }
 
   void save() {

@@ -40,10 +40,10 @@ struct TrainResult {
   bool finished = false;  // false: interrupted, saved, and can be resumed
   int64_t step = 0;
   int64_t parameters = 0;
-  int64_t tokens = 0;  // of the whole run
-  double loss = 0;     // of the last step
-  std::optional<double> val_loss;
-  double tokens_per_second = 0;           // while training, this session
+  int64_t tokens = 0;                            // of the whole run
+  double loss = 0;                               // of the last step
+  std::optional<double> val_loss, ema_val_loss;  // the second in the averages of the weights, where there are any
+  double tokens_per_second = 0;                  // while training, this session
   std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
   double seconds = 0;
   double save_wait_seconds = 0;   // in which training stood still for checkpoints

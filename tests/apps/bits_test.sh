@@ -18,6 +18,7 @@ microbatch = 2
 accumulate = 4
 [optimizer]
 lr = 3e-3
+ema_decay = 0.9
 [optimizer.basis-rotation]
 interval = 2
 [run]

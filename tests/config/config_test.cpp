@@ -63,9 +63,9 @@ std::string another(const std::string& key) {
 }
 
 TEST(Config, EverySettingOfAnOptimizerReachesIt) {
-  const std::vector<std::string> of_runs = {"lr",          "warmup",         "decay", "floor",
-                                            "cooldown",    "cooldown_shape", "clip",  "clip_scope",
-                                            "max_skipped", "discrepancy"};
+  const std::vector<std::string> of_runs = {"lr",         "warmup",         "decay",      "floor",
+                                            "cooldown",   "cooldown_shape", "ema_decay",  "clip",
+                                            "clip_scope", "max_skipped",    "discrepancy"};
   int own_options = 0;
   for (const std::string& key : config_keys()) {
     if (key.rfind("optimizer.", 0) != 0) continue;

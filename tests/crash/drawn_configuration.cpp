@@ -112,6 +112,7 @@ void draw_optimizer(Drawer& draw) {
   draw.word("optimizer.decay");
   draw.of<int64_t>("optimizer.cooldown", {0, 3, 20});
   draw.word("optimizer.cooldown_shape");
+  draw.of<double>("optimizer.ema_decay", {0, 0, 0.5, 0.999});
   draw.of<double>("optimizer.floor", {0, 0.1, 1});
   draw.of<double>("optimizer.clip", {0, 0.1, 1, 100});
   draw.word("optimizer.clip_scope");

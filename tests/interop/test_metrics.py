@@ -25,6 +25,8 @@ tokens = "tokens"
 schedule = "pipedream"
 stages = 2
 microbatch = 2
+[optimizer]
+ema_decay = 0.99
 [run]
 updates = {updates}
 eval_every = 10
@@ -35,7 +37,7 @@ prometheus = "gyre.prom"
 TAGS = {
     "step": {"loss": "train/loss", "lr": "train/learning_rate", "grad_norm": "train/gradient_norm",
              "tokens": "train/tokens", "tokens_per_second": "train/tokens_per_second"},
-    "eval": {"val_loss": "validation/loss"},
+    "eval": {"val_loss": "validation/loss", "ema_val_loss": "validation/ema_loss"},
     "segment": {"bubbles": "bubble/worker", "delays": "delay/stage"},
     "checkpoint": {"wait_seconds": "checkpoint/wait_seconds", "write_seconds": "checkpoint/write_seconds"},
 }

@@ -64,7 +64,8 @@ struct Experiment {
   int64_t reduction_part = kReductionPart;
   bool pin_workers = false;
   std::optional<Schedule> own_schedule = {};  // instead of one by name
-  bool tie = false;                           // the output matrix is the table of embeddings
+  double ema_decay = 0;
+  bool tie = false;  // the output matrix is the table of embeddings
 };
 
 inline ModelSettings tiny_gpt(double dropout = 0) {
@@ -95,6 +96,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   options.discrepancy = 0.135;
   options.clip_scope = e.clip_scope;
   options.clip = 1;
+  options.ema_decay = e.ema_decay;
   options.learning_rate = [rate = e.learning_rate](int64_t update) { return update < 5 ? rate * update / 5 : rate; };
   options.seed = 3;
   options.stall_seconds = e.stall_seconds;

@@ -83,7 +83,7 @@ struct WholeOutcome {
   Recorder recorder;
   NamedTensors state;
   SegmentReport first, second;
-  double evaluation = 0;
+  double evaluation = 0, ema_evaluation = 0;
 };
 
 // Two segments with an evaluation between them.
@@ -91,7 +91,10 @@ WholeOutcome run_whole(Pipeline& pipeline, Executor& executor) {
   WholeOutcome outcome;
   const SyntheticBatches batches = tiny_batches();
   outcome.first = run_segment(pipeline, executor, 0, 4, outcome.recorder);
-  outcome.evaluation = evaluate(pipeline, executor, batches, 3, 4, {});
+  outcome.evaluation = evaluate(pipeline, executor, batches, 3, 4);
+  if (pipeline.options().ema_decay > 0) {
+    outcome.ema_evaluation = evaluate(pipeline, executor, batches, 3, 4, EvaluatedWeights::Ema);
+  }
   outcome.second = run_segment(pipeline, executor, 4, 3, outcome.recorder);
   outcome.state = state_of(pipeline);
   return outcome;
@@ -121,6 +124,7 @@ void expect_same(const WholeOutcome& a, const WholeOutcome& b, const std::string
   EXPECT_EQ(a.recorder.losses, b.recorder.losses) << what;
   EXPECT_EQ(a.recorder.norms, b.recorder.norms) << what;
   EXPECT_EQ(a.evaluation, b.evaluation) << what;
+  EXPECT_EQ(a.ema_evaluation, b.ema_evaluation) << what;
   EXPECT_TRUE(same_bits(a.state, b.state)) << what;
   for (const auto& [one, other] : {std::pair(&a.first, &b.first), std::pair(&a.second, &b.second)}) {
     EXPECT_EQ(one->delay, other->delay) << what;
@@ -167,6 +171,7 @@ TEST(Processes, GiveTheBitsOfReplayWithReplicas) {
     for (const int replicas : {2, 3}) {
       e.replicas = replicas;
       e.dropout = 0.1;
+      e.ema_decay = 0.9;
       expect_same_as_replay(e, {replicas, 2 * replicas});
     }
   }

@@ -39,6 +39,8 @@ TEST(Memory, TheLeastIsWhatThePartsAre) {
   config.run.precision = "bf16";
   EXPECT_EQ(least_memory(config).weights, 2 * parameters);
   EXPECT_EQ(least_memory(config).optimizer, 12 * parameters) << "moments and masters";
+  config.optimizer.ema_decay = 0.99;
+  EXPECT_EQ(least_memory(config).optimizer, 16 * parameters) << "and averages";
 }
 
 TEST(Memory, TheLeastIsNoMoreThanAnySchedulePredicts) {

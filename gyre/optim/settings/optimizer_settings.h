@@ -26,6 +26,7 @@ struct OptimizerSettings {
   int64_t max_skipped = 10;
   int64_t delay_warmup = 0;
   double discrepancy = 0.135;
+  double ema_decay = 0;
   KindTables own = KindTables::of(optimizer_kinds());
 
   template <typename Self, typename Visit>
@@ -56,6 +57,9 @@ struct OptimizerSettings {
     visit("discrepancy", self.discrepancy, between(1e-6, 0.999999),
           "weights = \"corrected\": the share of a step still in the moving average after as many updates as the "
           "mismatch");
+    visit("ema_decay", self.ema_decay, between(0, 0.9999999),
+          "exponential moving average of the weights, kept beside them, evaluated and exported: what stays of it at an "
+          "update, as 0.999; 0: there is none");
   }
   bool operator==(const OptimizerSettings&) const = default;
 };

@@ -3,6 +3,7 @@
 
 const kQuantities = [
   {name: "loss", title: "Training loss", log: true}, {name: "val_loss", title: "Validation loss", log: true},
+  {name: "ema_val_loss", title: "Validation loss, averaged weights", log: true},
   {name: "lr", title: "Learning rate"}, {name: "grad_norm", title: "Gradient norm", log: true},
   {name: "tokens_per_second", title: "Tokens per second", log: true}];
 const kAxes = {step: "updates", tokens: "tokens", hours: "hours"};
