@@ -85,6 +85,8 @@ class MaskedTokenHead {
     output_.backward_weights(kept.output, gradients);
   }
   double cost() const { return transform_.cost() + output_.cost(); }
+  // Gradients by the norm's output, by its input and by the dense rows.
+  double passing_bytes(const MicrobatchShape& rows) const { return 3 * output_.kept_bytes(rows); }
   double kept_bytes(const MicrobatchShape& rows) const {
     return transform_.kept_bytes(rows) + norm_.kept_bytes(rows) + output_.kept_bytes(rows) +
            rows.tokens() * (width_ + vocabulary_) * rows.element_bytes;
@@ -198,16 +200,25 @@ class BertHead {
   }
 
   double cost() const { return kMaskedShare * tokens_.cost(); }
+  // Of the masked rows, or of all: gradients by the encoder's output, and by the norm's input where there is one.
+  double passing_bytes(const MicrobatchShape& shape) const {
+    const double gradient = shape.tokens() * static_cast<double>(config_.width) * shape.element_bytes;
+    return std::max(tokens_.passing_bytes(masked(shape)), norm_ ? 2 * gradient : gradient);
+  }
   // What the sentence-order head keeps of a sequence is next to nothing.
   double kept_bytes(const MicrobatchShape& shape) const {
     constexpr double kRowNumber = 8;
-    MicrobatchShape rows = shape;
-    rows.context =
-        std::max(1.0, std::floor(kMaskedShare * (shape.context - static_cast<double>(kTokensAroundSegments))));
+    const MicrobatchShape rows = masked(shape);
     return (norm_ ? norm_->kept_bytes(shape) : 0) + tokens_.kept_bytes(rows) + rows.tokens() * kRowNumber;
   }
 
  private:
+  // The positions of a sequence that are predicted, at least.
+  static MicrobatchShape masked(MicrobatchShape shape) {
+    shape.context =
+        std::max(1.0, std::floor(kMaskedShare * (shape.context - static_cast<double>(kTokensAroundSegments))));
+    return shape;
+  }
   // With pre-norm a final norm's parameters come first.
   MaskedTokenHead declare(ParameterList& parameters) {
     if (!config_.post_norm()) norm_.emplace(parameters, "norm", norm_options(config_));
