@@ -1,5 +1,7 @@
 """Basis rotation (arXiv 2602.03515) as a torch.optim.Optimizer; the arithmetic is gyre's own C++."""
 
+import warnings
+
 import torch
 
 from gyre import _core
@@ -39,6 +41,7 @@ class BasisRotation(torch.optim.Optimizer):
         self.max_skipped = max_skipped
         self.skipped = 0
         self._skipped_in_a_row = 0
+        self._looked_at_shapes = False
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group):
@@ -57,6 +60,7 @@ class BasisRotation(torch.optim.Optimizer):
                 loss = closure()
         if self._skips_this_step():
             return loss
+        self._warn_if_flat()
         for group in self.param_groups:
             adam = _core.adam_settings(group)
             for p in group["params"]:
@@ -85,6 +89,16 @@ class BasisRotation(torch.optim.Optimizer):
             self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, settings)
             self.state[p] = {"step": 0, **self._cores[p].state()}
         return self._cores[p]
+
+    def _warn_if_flat(self):
+        """At the first step, since frameworks put flat parameters into the groups after they were made."""
+        if self._looked_at_shapes:
+            return
+        self._looked_at_shapes = True
+        dimensions = [p.dim() for group in self.param_groups if group["rotate"] for p in group["params"]]
+        if dimensions and 2 not in dimensions:
+            warnings.warn("BasisRotation: no parameter has two dimensions, so nothing is rotated; do without what flattens "
+                          "parameters (ZeRO, distributed optimizers), or say rotate=False", stacklevel=3)
 
     def _skips_this_step(self):
         if self.max_skipped is None:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import unittest
+import warnings
 from pathlib import Path
 
 import torch
@@ -219,6 +220,17 @@ class AsATorchOptimizer(unittest.TestCase):
         optimizer.step()
         self.assertLess(scalar.item(), 1)
         self.assertTrue(torch.equal(unused.detach(), torch.ones(3, 3)))
+
+    def test_flat_parameters_are_told_once(self):
+        flat = torch.nn.Parameter(torch.ones(12))
+        flat.grad = torch.ones(12)
+        optimizer = BasisRotation([flat])
+        with self.assertWarnsRegex(UserWarning, "nothing is rotated"):
+            optimizer.step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            optimizer.step()
+            BasisRotation([flat], rotate=False).step()
 
     def test_rank_deficient_gradients(self):
         p = torch.nn.Parameter(torch.ones(8, 6))
