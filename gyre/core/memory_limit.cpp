@@ -98,6 +98,11 @@ double resident_bytes() {
   return pages.value_or(0) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
+// Not getrusage's: that one may be of the process which started this one.
+double peak_resident_bytes() {
+  return meminfo(read_or_empty("/proc/self/status"), "VmHWM:").value_or(0);
+}
+
 MemoryLimit memory_limit(const fs::path& root) {
   Tightest tightest;
   consider_machine(root, tightest);

@@ -15,6 +15,8 @@ struct MemoryLimit {
 
 // What the process holds now, its libraries included; 0 where nobody says.
 double resident_bytes();
+// The most that it has held at once.
+double peak_resident_bytes();
 
 // The tightest of them. `root` is where /proc and /sys are found; what is not there limits nothing.
 MemoryLimit memory_limit(const std::filesystem::path& root = "/");

@@ -24,6 +24,12 @@ Json number(const std::optional<double>& value) {
   return value ? number(*value) : Json(nullptr);
 }
 
+Json numbers(const std::vector<double>& values) {
+  Json all = Json::array();
+  for (const double value : values) all.push_back(number(value));
+  return all;
+}
+
 // Whether a line still holds for a run that continues after `step`.
 bool is_kept(const MetricsLine& line, int64_t step) {
   return !line.is("end") && !line.is("delay") && line.integer("step") <= step;
@@ -101,14 +107,15 @@ void MetricsWriter::checkpoint(int64_t step, double wait_seconds, double write_s
   check();
 }
 
-void MetricsWriter::segment(int64_t step, double seconds, const std::vector<double>& bubbles,
-                            const std::vector<double>& delays) {
-  Json line = {{"event", "segment"}, {"step", step}, {"seconds", number(seconds)}};
-  for (const auto& [name, values] : {std::pair("bubbles", &bubbles), std::pair("delays", &delays)}) {
-    line[name] = Json::array();
-    for (const double value : *values) line[name].push_back(number(value));
-  }
-  write(line.dump());
+void MetricsWriter::segment(const MetricsSegment& line) {
+  write(Json{{"event", "segment"},
+             {"step", line.step},
+             {"seconds", number(line.seconds)},
+             {"bubbles", numbers(line.bubbles)},
+             {"delays", numbers(line.delays)},
+             {"peak_tensor_bytes", line.peak_tensor_bytes},
+             {"peak_resident_bytes", line.peak_resident_bytes}}
+            .dump());
 }
 
 void MetricsWriter::end(const MetricsEnd& line) {

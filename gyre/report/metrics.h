@@ -38,6 +38,17 @@ struct MetricsEnd {
   double save_wait_seconds = 0, save_write_seconds = 0;  // of all checkpoints of the session
 };
 
+// What came of the updates since the last drain.
+struct MetricsSegment {
+  int64_t step = 0;
+  double seconds = 0;
+  std::vector<double> bubbles;  // [worker]: share of the time without work; empty where they do not work side by side
+  std::vector<double> delays;   // [stage]: mean delay of a gradient, in updates
+  // [process]: the most bytes that it held at once since it began: its tensors on the host (large ones; empty where
+  // nobody counts them), and all that it has of the system.
+  std::vector<int64_t> peak_tensor_bytes, peak_resident_bytes;
+};
+
 class MetricsLine;  // metrics_reader.h
 
 // Who hears each line once it is written: other programs' files are made of the lines alone.
@@ -61,9 +72,7 @@ class MetricsWriter {
   void drain(int64_t step, const std::string& reason);
   // A checkpoint was written, which took so long, and training waited for it so long; durable when this returns.
   void checkpoint(int64_t step, double wait_seconds, double write_seconds);
-  // What came of the updates since the last drain: [worker] the share of the time without work, empty where workers do
-  // not work side by side; [stage] the mean delay of a gradient in updates.
-  void segment(int64_t step, double seconds, const std::vector<double>& bubbles, const std::vector<double>& delays);
+  void segment(const MetricsSegment& line);
   void end(const MetricsEnd& line);
   // Lines from now on. It outlives this. What it throws comes out of the function that wrote the line.
   void tell(MetricsListener& listener) { listeners_.push_back(&listener); }

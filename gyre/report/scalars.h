@@ -13,13 +13,13 @@ namespace gyre {
 struct ScalarKind {
   const char* event;   // the lines that have it
   const char* field;   // its field there: a number, or an array of one for each `index`
-  const char* index;   // "stage", "worker"; empty: one number
+  const char* index;   // "stage", "worker", "process"; empty: one number
   const char* tag;     // in TensorBoard
   const char* metric;  // in Prometheus
   const char* help;
 };
 
-inline constexpr std::array<ScalarKind, 11> kScalarKinds = {{
+inline constexpr std::array<ScalarKind, 13> kScalarKinds = {{
     {"step", "loss", "", "train/loss", "gyre_loss", "Mean loss of the last update's microbatches"},
     {"step", "lr", "", "train/learning_rate", "gyre_learning_rate", "Learning rate"},
     {"step", "grad_norm", "", "train/gradient_norm", "gyre_gradient_norm", "Norm of the gradient before it is clipped"},
@@ -32,6 +32,10 @@ inline constexpr std::array<ScalarKind, 11> kScalarKinds = {{
      "Updates that a gradient is late by, mean between the last two drains"},
     {"segment", "bubbles", "worker", "bubble/worker", "gyre_bubble_ratio",
      "Share of a worker's time without work between the last two drains"},
+    {"segment", "peak_tensor_bytes", "process", "memory/peak_tensors_of_process", "gyre_peak_tensor_bytes",
+     "The most bytes of large tensors that a process held at once"},
+    {"segment", "peak_resident_bytes", "process", "memory/peak_resident_of_process", "gyre_peak_resident_bytes",
+     "The most memory that a process held at once"},
     {"checkpoint", "wait_seconds", "", "checkpoint/wait_seconds", "gyre_checkpoint_wait_seconds",
      "Seconds that training stood still for the last checkpoint"},
     {"checkpoint", "write_seconds", "", "checkpoint/write_seconds", "gyre_checkpoint_write_seconds",

@@ -69,6 +69,10 @@ std::vector<at::Tensor> pack(const FinalReport& report) {
   Packer packer;
   packer.real(report.worker.busy_seconds);
   packer.integer(report.worker.actions);
+  const ProcessMemory& memory = report.worker.memory;
+  for (const int64_t bytes : {memory.resident, memory.peak_resident, memory.tensors, memory.peak_tensors}) {
+    packer.integer(bytes);
+  }
   packer.integer(static_cast<int64_t>(report.worker.trace.size()));
   for (const TimedAction& timed : report.worker.trace) {
     pack(packer, timed.action);
@@ -109,6 +113,10 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
   FinalReport report;
   report.worker.busy_seconds = packed.real();
   report.worker.actions = packed.integer();
+  ProcessMemory& memory = report.worker.memory;
+  for (int64_t* const bytes : {&memory.resident, &memory.peak_resident, &memory.tensors, &memory.peak_tensors}) {
+    *bytes = packed.integer();
+  }
   report.worker.trace.resize(static_cast<size_t>(packed.integer()));
   for (TimedAction& timed : report.worker.trace) {
     timed.action = unpack_action(packed);

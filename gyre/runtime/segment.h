@@ -12,6 +12,7 @@
 #include "gyre/batches/batch.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/schedule/timed_action.h"
+#include "gyre/tensors/process_memory.h"
 
 namespace gyre {
 
@@ -55,6 +56,7 @@ class SegmentObserver {
 struct WorkerReport {
   double busy_seconds = 0;
   int64_t actions = 0;
+  ProcessMemory memory;            // of its process, when its program had ended
   std::vector<TimedAction> trace;  // when the segment asked for it; seconds from its start
 };
 

@@ -411,6 +411,7 @@ bool Worker::report_end() {
                                 [](const auto& r) { return r.second.untied.empty() && r.second.chain->idle(); });
   if (!idle || !links_.reports->has_room()) return false;
   DeviceEvent::record(state_.device).wait();  // from here on any thread may read and end leases
+  seen_.worker.memory = ProcessMemory::now();
   for (const auto& [place, running] : replicas_) seen_.replicas.push_back(running.seen);
   for (const auto& [stage, running] : owners_) seen_.owners.push_back(running.seen);
   links_.reports->send(to_message(std::move(seen_)));

@@ -100,6 +100,11 @@ HostMemory::Bytes HostMemory::bytes() const {
   return heap().bytes();
 }
 
+std::optional<HostMemory::Bytes> HostMemory::of_process() {
+  if (dynamic_cast<const Allocator*>(c10::GetCPUAllocator()) == nullptr) return std::nullopt;
+  return heap().bytes();
+}
+
 void HostMemory::forget_peak() {
   heap().forget_peak();
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace gyre {
 
@@ -23,6 +24,8 @@ class HostMemory {
     size_t held = 0;  // of the system, for good
   };
   Bytes bytes() const;
+  // Of the one that there is in this process; nothing where tensors are libtorch's own to place.
+  static std::optional<Bytes> of_process();
   // The peak begins anew, from what is live.
   void forget_peak();
 

@@ -73,10 +73,11 @@ void Bookkeeper::say_where_it_goes_on() const {
   if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
 }
 
-void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes) {
+void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map) {
   check_exports(config_, options_.files);
   pipeline_ = &pipeline;
   optimizer_bytes_ = std::move(optimizer_bytes);
+  map_ = map;
   const int64_t done = result_.step;
   for (const DamagedStep& damaged : from_.damaged) set_aside(run_.checkpoints(), damaged.step, options_.files);
   const double written = last_written(run_.metrics());
@@ -136,11 +137,14 @@ void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
   train_seconds_ += report.seconds;
   train_microbatches_ += report.microbatches;
   for (const int64_t skipped : report.skipped) skipped_ += skipped;
-  std::vector<double> bubbles, delays;
+  MetricsSegment line;
+  line.step = result_.step;
+  line.seconds = report.seconds;
   for (const WorkerReport& worker : report.workers) {
     busy_seconds_ += worker.busy_seconds;
-    if (works_side_by_side()) bubbles.push_back(1 - worker.busy_seconds / report.seconds);
+    if (works_side_by_side()) line.bubbles.push_back(1 - worker.busy_seconds / report.seconds);
   }
+  add_memory(report, line);
   worker_seconds_ += report.seconds * static_cast<double>(report.workers.size());
   delay_.resize(report.delay.size());
   for (size_t stage = 0; stage < report.delay.size(); ++stage) {
@@ -150,9 +154,24 @@ void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
       sum += static_cast<double>(delay * count);
       gradients += static_cast<double>(count);
     }
-    delays.push_back(sum / gradients);
+    line.delays.push_back(sum / gradients);
   }
-  if (report.microbatches > 0) metrics_->segment(result_.step, report.seconds, bubbles, delays);
+  if (report.microbatches > 0) metrics_->segment(line);
+}
+
+// The workers of a process report its memory each when they end: the last of them knows all.
+void Bookkeeper::add_memory(const SegmentReport& report, MetricsSegment& line) const {
+  const auto keep_most = [](std::vector<int64_t>& of, size_t process, int64_t bytes) {
+    if (bytes == 0) return;
+    of.resize(std::max(of.size(), process + 1));
+    of[process] = std::max(of[process], bytes);
+  };
+  for (size_t worker = 0; worker < report.workers.size(); ++worker) {
+    const auto process = static_cast<size_t>(map_ == nullptr ? 0 : map_->rank_of(static_cast<int>(worker)));
+    const ProcessMemory& memory = report.workers[worker].memory;
+    keep_most(line.peak_tensor_bytes, process, memory.peak_tensors);
+    keep_most(line.peak_resident_bytes, process, memory.peak_resident);
+  }
 }
 
 void Bookkeeper::drained(int64_t step, const std::string& reason, bool planned) {

@@ -16,6 +16,7 @@
 #include "gyre/report/metrics.h"
 #include "gyre/report/progress.h"
 #include "gyre/runtime/pipeline.h"
+#include "gyre/runtime/rank_map.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/interruption.h"
@@ -40,8 +41,9 @@ class Bookkeeper {
   void take_up(int stages);
   // Says where a resumed session goes on, and what it does not find.
   void say_where_it_goes_on() const;
-  // From here on files change. `pipeline` is what the run trains; optimizer_bytes: [stage], of the optimizers' states.
-  void begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes);
+  // From here on files change. `pipeline` is what the run trains; optimizer_bytes: [stage], of the optimizers' states;
+  // map: which process has which workers, null where this one has all.
+  void begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map);
 
   // Who hears the segment that begins, until the next one does.
   SegmentObserver& listen_to(const Segment& segment);
@@ -82,6 +84,7 @@ class Bookkeeper {
 
   bool works_side_by_side() const;  // the workers
   void record(const StepRecord& step);
+  void add_memory(const SegmentReport& report, MetricsSegment& line) const;
   void note(const WrittenCheckpoint& saved);
   void look_for_end_of_save();
   void give_up(const std::string& what);
@@ -99,6 +102,7 @@ class Bookkeeper {
   // Once the run has begun:
   const Pipeline* pipeline_ = nullptr;
   std::vector<int64_t> optimizer_bytes_;
+  const RankMap* map_ = nullptr;
   std::unique_ptr<MetricsExports> exports_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<SegmentListener> listener_;

@@ -98,7 +98,7 @@ class Training {
 
   TrainResult run() {
     prepare();
-    books_.begin(*pipeline_, optimizer_bytes_);
+    books_.begin(*pipeline_, optimizer_bytes_, map_ ? &*map_ : nullptr);
     try {
       state_->begin(damaged_steps());
       // The end of a run that was killed between its last checkpoint and its last line.

@@ -38,7 +38,9 @@ TAGS = {
     "step": {"loss": "train/loss", "lr": "train/learning_rate", "grad_norm": "train/gradient_norm",
              "tokens": "train/tokens", "tokens_per_second": "train/tokens_per_second"},
     "eval": {"val_loss": "validation/loss", "ema_val_loss": "validation/ema_loss"},
-    "segment": {"bubbles": "bubble/worker", "delays": "delay/stage"},
+    "segment": {"bubbles": "bubble/worker", "delays": "delay/stage",
+                "peak_tensor_bytes": "memory/peak_tensors_of_process",
+                "peak_resident_bytes": "memory/peak_resident_of_process"},
     "checkpoint": {"wait_seconds": "checkpoint/wait_seconds", "write_seconds": "checkpoint/write_seconds"},
 }
 

@@ -96,10 +96,11 @@ TEST_F(ExportsTest, EveryLineIsHeardOnceItIsWritten) {
   writer.eval(1, 3.0);
   writer.tell(heard);
   writer.eval(2, 0.1);
-  writer.segment(3, 1.0, {0.25}, {});
+  writer.segment({3, 1.0, {0.25}, {}, {}, {4096, 12}});
   const std::string all = read_file(root_ / "metrics.jsonl");
   EXPECT_EQ(all.substr(all.find('\n') + 1), heard.text);
-  EXPECT_THAT(heard.text, HasSubstr(R"({"event":"segment","step":3,"seconds":1.0,"bubbles":[0.25],"delays":[]})"));
+  EXPECT_THAT(heard.text, HasSubstr(R"({"event":"segment","step":3,"seconds":1.0,"bubbles":[0.25],"delays":[],)"
+                                    R"("peak_tensor_bytes":[],"peak_resident_bytes":[4096,12]})"));
 }
 
 }  // namespace

@@ -24,6 +24,14 @@ TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
   expect_sound(run_ranks("three", {.set = {"run.checkpoint_background=true"}}, 3));
   EXPECT_EQ(contents("three"), contents("whole"));
   EXPECT_EQ(record("three"), record("whole"));
+  for (const auto& [name, processes] : {std::pair("three", size_t{3}), {"whole", size_t{1}}}) {
+    const auto segments = lines(name, "segment");
+    ASSERT_EQ(segments.size(), 4u);  // drains at 4, 6, 8, 12
+    for (const Json& segment : segments) {
+      ASSERT_EQ(segment["peak_resident_bytes"].size(), processes);
+      for (const Json& bytes : segment["peak_resident_bytes"]) EXPECT_GT(bytes.get<int64_t>(), int64_t{1} << 20);
+    }
+  }
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(saved("three", "12"))) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());

@@ -1,0 +1,38 @@
+// What a process says of its memory follows what it takes and gives back.
+#include "gyre/tensors/process_memory.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "gyre/tensors/host_memory.h"
+
+namespace gyre {
+namespace {
+
+constexpr int64_t kBytes = int64_t{64} << 20;
+
+TEST(ProcessMemory, FollowsLargeTensors) {
+  HostMemory memory;
+  const ProcessMemory before = ProcessMemory::now();
+  at::Tensor large = at::ones({kBytes}, at::kByte);
+  const ProcessMemory with = ProcessMemory::now();
+  EXPECT_EQ(with.tensors - before.tensors, kBytes);
+  EXPECT_GE(with.peak_tensors, with.tensors);
+  EXPECT_GT(with.resident - before.resident, kBytes / 2);
+  EXPECT_GE(with.peak_resident, with.resident - (int64_t{1} << 20));  // the system counts each thread's pages late
+  large.reset();
+  const ProcessMemory after = ProcessMemory::now();
+  EXPECT_EQ(after.tensors, before.tensors);
+  EXPECT_GE(after.peak_tensors, kBytes);
+  EXPECT_GE(after.peak_resident, with.peak_resident);
+}
+
+TEST(ProcessMemory, TensorsThatNobodyCountsAreNone) {
+  EXPECT_FALSE(HostMemory::of_process());
+  const ProcessMemory memory = ProcessMemory::now();
+  EXPECT_EQ(memory.peak_tensors, 0);
+  EXPECT_GT(memory.peak_resident, 0);
+}
+
+}  // namespace
+}  // namespace gyre
