@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc. Optional: sentencepiece, oneDNN.
+# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc, cpp-httplib. Optional: sentencepiece, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -14,6 +14,7 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
 if(GYRE_TORCH)
   find_package(Torch REQUIRED)

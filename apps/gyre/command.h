@@ -24,6 +24,7 @@ void add_launch(CLI::App& app);    // launch.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp
 void add_report(CLI::App& app);    // report.cpp
 void add_schedule(CLI::App& app);  // schedule.cpp
+void add_serve(CLI::App& app);     // serve.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp
 void add_study(CLI::App& app);     // study.cpp
 

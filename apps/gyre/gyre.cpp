@@ -47,6 +47,7 @@ void add_gyre_commands(CLI::App& app) {
   add_simulate(app);
   add_study(app);
   add_report(app);
+  add_serve(app);
   add_launch(app);
 }
 

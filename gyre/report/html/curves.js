@@ -29,14 +29,16 @@ class Curves {
     this.charts = [];
     this.window = null;
     this.element = el("div");
-    const select = el("select", {"aria-label": "Axis", onchange: event => { this.axis = event.target.value; this.window = null; this.draw(); }},
+    this.select = el("select", {"aria-label": "Axis", onchange: event => { this.axis = event.target.value; this.window = null; this.draw(); }},
       Object.entries(kAxes).map(([value, text]) => el("option", {value}, text)));
+    this.logBox = el("input", {type: "checkbox", onchange: event => { this.log = event.target.checked; this.draw(); }});
+    this.boxes = runs.map((run, i) => el("input", {type: "checkbox", checked: true, onchange: event => { this.shown[i] = event.target.checked; this.draw(); }}));
     this.element.append(el("div", {class: "controls"},
-      el("label", {}, "by", select),
-      el("label", {}, el("input", {type: "checkbox", onchange: event => { this.log = event.target.checked; this.draw(); }}), "logarithmic"),
+      el("label", {}, "by", this.select),
+      el("label", {}, this.logBox, "logarithmic"),
       el("button", {type: "button", onclick: () => this.show(null)}, "Whole")));
     this.element.append(el("div", {class: "controls", role: "group", "aria-label": "Runs"}, runs.map((run, i) =>
-      el("label", {}, el("input", {type: "checkbox", checked: true, onchange: event => { this.shown[i] = event.target.checked; this.draw(); }}),
+      el("label", {}, this.boxes[i],
         el("span", {class: "swatch", style: `border-color:${runColour(i)};border-top-style:${runDashes(i) ? "dashed" : "solid"}`}), run.name))));
     this.element.append(el("p", {class: "faint hint"},
       "Drag or turn the wheel to zoom, drag with Shift to move, double click for the whole. Keys on a chart: + − ← → 0."));
@@ -46,13 +48,36 @@ class Curves {
       const curves = runs.map(run => run.curves.find(curve => curve.name === quantity.name));
       if (curves.some(curve => curve)) this.add(quantity, curves);
     }
-    kRedraws.push(() => this.draw());
+    kRedraws.set(this.element, () => this.draw());
+  }
+
+  // More points of the same runs: the stretch that is shown stays. False where there are other runs or other quantities.
+  update(runs) {
+    const names = list => list.map(run => run.name + ":" + run.curves.map(curve => curve.name).join()).join("\n");
+    if (names(runs) !== names(this.runs)) return false;
+    this.runs = runs;
+    for (const chart of this.charts) {
+      chart.curves = runs.map(run => run.curves.find(curve => curve.name === chart.quantity.name));
+      chart.graph.updateOptions({file: this.rows(chart), dateWindow: this.window || this.whole(), valueRange: null, drawPoints: this.hasFewPoints(chart)});
+      this.read(chart, chart.readAt);
+    }
+    return true;
+  }
+  // As another one shows them, which had fewer runs or quantities.
+  showAs(other) {
+    this.axis = this.select.value = other.axis;
+    this.log = this.logBox.checked = other.log;
+    this.window = other.window;
+    this.runs.forEach((run, i) => {
+      const was = other.runs.findIndex(before => before.name === run.name);
+      if (was >= 0) this.shown[i] = this.boxes[i].checked = other.shown[was];
+    });
   }
 
   add(quantity, curves) {
     const plot = el("div", {class: "plot", tabindex: "0", role: "img", "aria-label": quantity.title});
     const readout = el("div", {class: "readout", role: "status"});
-    const chart = {quantity, curves, plot, readout, graph: null};
+    const chart = {quantity, curves, plot, readout, graph: null, readAt: null};
     this.place.append(el("section", {class: "chart"}, el("h3", {}, quantity.title), readout, plot));
     plot.addEventListener("wheel", event => {
       event.preventDefault();
@@ -84,12 +109,13 @@ class Curves {
     return [...values.entries()].sort((a, b) => a[0] - b[0]).map(([x, row]) => [x, ...row]);
   }
 
+  hasFewPoints(chart) { return chart.curves.every(curve => !curve || curve.value.length < 60); }
+
   draw() {
     for (const chart of this.charts) {
-      const few = chart.curves.every(curve => !curve || curve.value.length < 60);
       const options = {
         labels: [kAxes[this.axis], ...this.runs.map(run => run.name)], colors: this.runs.map((run, i) => runColour(i)),
-        visibility: this.shown, connectSeparatedPoints: true, legend: "never", strokeWidth: 1.6, drawPoints: few, pointSize: 2.5,
+        visibility: this.shown, connectSeparatedPoints: true, legend: "never", strokeWidth: 1.6, drawPoints: this.hasFewPoints(chart), pointSize: 2.5,
         highlightCircleSize: 4, logscale: this.log && !!chart.quantity.log, gridLineColor: colour("line"), axisLineColor: colour("line"),
         axisLabelFontSize: 12, rightGap: 24, dateWindow: this.window || this.whole(), valueRange: null,
         series: Object.fromEntries(this.runs.map((run, i) => [run.name, {strokePattern: runDashes(i)}])),
@@ -132,6 +158,7 @@ class Curves {
 
   // What the runs have at x; without x at their ends.
   read(chart, x) {
+    chart.readAt = x;
     const parts = [];
     chart.curves.forEach((curve, i) => {
       if (!curve || !this.shown[i]) return;

@@ -57,6 +57,21 @@ function runColour(i) { return kRunColours[i % kRunColours.length]; }
 // Runs beyond the colours are dashed.
 function runDashes(i) { return i < kRunColours.length ? null : i < 2 * kRunColours.length ? [7, 4] : [2, 3]; }
 
-// Whoever draws on a canvas is told when colours or the page's width change.
-const kRedraws = [];
-function redrawAll() { for (const redraw of kRedraws) redraw(); }
+// Whoever draws on a canvas is told when colours or the page's width change: element -> how, as long as it is in the page.
+const kRedraws = new Map();
+function redrawAll() { for (const [element, redraw] of kRedraws) if (element.isConnected) redraw(); else kRedraws.delete(element); }
+
+// New content in place of what somebody may be reading: what was unfolded, scrolled or chosen by key stays so.
+function replaceContent(box, content) {
+  const opened = new Map([...box.querySelectorAll("details")].map(details => [details.firstElementChild.textContent, details.open]));
+  const moved = [...box.querySelectorAll(".scroll")].map(table => table.scrollLeft);
+  const chosen = [...box.querySelectorAll("[tabindex], summary")].indexOf(document.activeElement);
+  box.replaceChildren(...content);
+  for (const details of box.querySelectorAll("details")) {
+    const was = opened.get(details.firstElementChild.textContent);
+    if (was !== undefined) details.open = was;
+  }
+  box.querySelectorAll(".scroll").forEach((table, i) => { if (moved[i]) table.scrollLeft = moved[i]; });
+  const now = chosen >= 0 ? [...box.querySelectorAll("[tabindex], summary")][chosen] : null;
+  if (now) now.focus({preventScroll: true});
+}

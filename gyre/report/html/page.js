@@ -1,4 +1,5 @@
-// Puts the page together from its data.
+// Puts the page together from its data: those within it, or, where gyre serve shows it, those that it asks for again and
+// again (live.js).
 
 const report = {data: JSON.parse(document.getElementById("data").textContent), curves: null, timelines: []};
 window.gyre = report;  // for whoever looks in from a console, and tests
@@ -9,40 +10,79 @@ function setTheme(theme) {
   redrawAll();
 }
 
-function addSection(id, title, ...content) {
-  const parts = content.flat(Infinity).filter(part => part);
-  if (parts.length === 0) return;
-  document.getElementById("report").append(el("section", {id}, el("h2", {}, title), parts));
-  document.getElementById("contents").append(el("a", {href: "#" + id}, title));
+// A part of the page: there while it has content, made anew when what it is made of has changed.
+class Section {
+  constructor(id, title) {
+    this.made = null;
+    this.body = el("div");
+    this.element = el("section", {id, hidden: true}, el("h2", {}, title), this.body);
+    this.link = el("a", {href: "#" + id, hidden: true}, title);
+    document.getElementById("report").append(this.element);
+    document.getElementById("contents").append(this.link);
+  }
+  // `of` is what `make` makes it of.
+  show(of, make) {
+    const key = JSON.stringify(of), selection = document.getSelection();
+    if (key === this.made || (!selection.isCollapsed && this.body.contains(selection.anchorNode))) return;
+    this.made = key;
+    this.place([make()]);
+  }
+  place(content) {
+    const parts = content.flat(Infinity).filter(part => part);
+    replaceContent(this.body, parts);
+    this.element.hidden = this.link.hidden = parts.length === 0;
+  }
 }
 
-function build(data) {
+const kNotes = document.getElementById("report").appendChild(el("div"));
+const kSections = Object.fromEntries([["studies", "Studies"], ["overview", "Runs"], ["curves", "Curves"], ["timelines", "Timeline"], ["times", "Times, measured and predicted"],
+  ["delays", "Delay and mismatch by stage"], ["memory", "Memory"], ["configuration", "Configuration"]].map(([id, title]) => [id, new Section(id, title)]));
+
+function showCurves(runs) {
+  const curved = runs.filter(run => run.curves.length > 0), before = report.curves;
+  if (curved.length === 0 || (before && before.update(curved))) return;
+  report.curves = new Curves(curved);
+  if (before) report.curves.showAs(before);
+  kSections.curves.place([report.curves.element]);
+  report.curves.draw();
+}
+
+function showTimelines(timelines) {
+  const before = new Map(report.timelines.map(timeline => [timeline.data.name, timeline]));
+  report.timelines = timelines.map(data => {
+    const old = before.get(data.name);
+    if (old && JSON.stringify(old.data) === JSON.stringify(data)) return old;
+    const timeline = new Timeline(data);
+    if (old && old.to - old.from < old.length) timeline.show(old.from, old.to);
+    return timeline;
+  });
+  if (report.timelines.every(timeline => timeline.element.isConnected) && report.timelines.length === before.size) return;
+  kSections.timelines.place(report.timelines.map(timeline => timeline.element));
+  for (const timeline of report.timelines) timeline.drawSoon();
+}
+
+function show(data) {
+  report.data = data;
   const names = data.studies.map(study => study.study).concat(data.runs.map(run => run.name));
   const title = names.length > 0 && names.length <= 3 ? names.join(", ") : "report";
   document.title = "gyre: " + title;
   document.getElementById("title").textContent = "gyre: " + title;
-  document.getElementById("footer").textContent = `Made by gyre ${data.version}. Everything is in this file.`;
-  if (data.notes.length > 0) {
-    document.getElementById("report").append(el("div", {class: "notes", role: "note"}, data.notes.map(note => el("p", {}, note))));
-  }
-  addSection("studies", "Studies", data.studies.map(studyTables));
-  addSection("overview", "Runs", data.runs.length > 0 ? overview(data.runs) : []);
-  const curved = data.runs.filter(run => run.curves.length > 0);
-  if (curved.length > 0) {
-    report.curves = new Curves(curved);
-    addSection("curves", "Curves", report.curves.element);
-  }
-  report.timelines = data.timelines.map(timeline => new Timeline(timeline));
-  addSection("timelines", "Timeline", report.timelines.map(timeline => timeline.element));
-  addSection("times", "Times, measured and predicted", timesTables(data));
-  addSection("delays", "Delay and mismatch by stage", data.runs.filter(run => run.stages).map(delayTable));
-  addSection("memory", "Memory", data.runs.filter(run => run.memory).map(memoryTable));
-  addSection("configuration", "Configuration", data.runs.length > 0 ? configurationTables(data.runs) : []);
+  kNotes.replaceChildren(...(data.notes.length > 0 ? [el("div", {class: "notes", role: "note"}, data.notes.map(note => el("p", {}, note)))] : []));
+  const without = runs => runs.map(({curves, ...others}) => others), lasts = data.runs.map(run => run.curves.map(curve => lastOf(run, curve.name)));
+  kSections.studies.show(data.studies, () => data.studies.map(studyTables));
+  kSections.overview.show([without(data.runs), lasts], () => data.runs.length > 0 ? overview(data.runs) : []);
+  showCurves(data.runs);
+  showTimelines(data.timelines);
+  kSections.times.show([data.runs.map(run => [run.name, run.predicted, run.costs, run.end, run.predicted && lastOf(run, "tokens_per_second")]), data.timelines.map(timeline => [timeline.name, timeline.means])], () => timesTables(data));
+  kSections.delays.show(data.runs.map(run => [run.name, run.stages]), () => data.runs.filter(run => run.stages).map(delayTable));
+  kSections.memory.show(data.runs.map(run => [run.name, run.memory]), () => data.runs.filter(run => run.memory).map(memoryTable));
+  kSections.configuration.show(data.runs.map(run => [run.name, run.config]), () => data.runs.length > 0 ? configurationTables(data.runs) : []);
 }
 
-build(report.data);
-document.getElementById("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+document.getElementById("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+document.getElementById("footer").textContent = report.data.live ? `Served by gyre ${report.data.version}.` : `Made by gyre ${report.data.version}. Everything is in this file.`;
+if (report.data.live) new Live().follow(); else show(report.data);
 let width = window.innerWidth;
 window.addEventListener("resize", () => {
   if (window.innerWidth === width) return;  // a phone's address bar comes and goes

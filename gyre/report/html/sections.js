@@ -106,6 +106,7 @@ function configurationTables(runs) {
 
 // A study's tables: a row a method, a column a number of stages.
 function studyTables(study) {
+  if (!study.arms) return [el("h3", {}, study.study), el("p", {}, "No results yet: tables come when the study has ended.")];
   const stages = [...new Set(study.arms.map(arm => arm.stages))].sort((a, b) => a - b);
   const methods = [...new Set(study.arms.map(arm => arm.method))];
   const grid = cell => table(["method", ...stages.map(count => `P = ${count}`)], methods.map(method => [method, ...stages.map(count => {

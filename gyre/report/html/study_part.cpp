@@ -9,14 +9,13 @@
 #include "gyre/core/json_fields.h"
 
 namespace gyre {
-namespace {
 
 namespace fs = std::filesystem;
 
-// runs/ARM/lr0.001-seed1; a trial's begins otherwise.
-std::vector<fs::path> runs_of(const fs::path& directory) {
+std::vector<fs::path> study_runs(const fs::path& directory) {
   std::vector<fs::path> runs;
   std::error_code error;
+  // A trial's name begins otherwise.
   for (const auto& arm : fs::directory_iterator(directory / "runs", error)) {
     for (const auto& run : fs::directory_iterator(arm.path(), error)) {
       const bool counts = run.is_directory() && !run.path().filename().string().starts_with("trial");  // logs are files
@@ -27,15 +26,14 @@ std::vector<fs::path> runs_of(const fs::path& directory) {
   return runs;
 }
 
-}  // namespace
-
-StudyPart study_part(const fs::path& directory) {
+nlohmann::ordered_json study_page(const fs::path& directory) {
   const fs::path path = directory / "results.json";
+  if (!is_there(path))
+    return {{"study", fs::absolute(directory / "").lexically_normal().parent_path().filename().string()}};
   const auto results = parse_json<nlohmann::ordered_json>(read_file(path));
   const bool is_study = results && results->is_object() && results->contains("arms") && results->at("arms").is_array();
   if (!is_study) throw InputError(fmt::format("{}: is not what gyre study wrote; run the study again", path.string()));
-  StudyPart part{*results, runs_of(directory)};
-  return part;
+  return *results;
 }
 
 }  // namespace gyre

@@ -7,12 +7,9 @@
 
 namespace gyre {
 
-struct StudyPart {
-  nlohmann::ordered_json page;
-  std::vector<std::filesystem::path> runs;  // those that count; trials of learning rates do not
-};
-
-// `directory` has results.json. InputError where it cannot be read.
-StudyPart study_part(const std::filesystem::path& directory);
+// Its results; of a study that has none yet its name alone. InputError where they cannot be read.
+nlohmann::ordered_json study_page(const std::filesystem::path& directory);
+// runs/ARM/lr0.001-seed1 of those that count; trials of learning rates do not.
+std::vector<std::filesystem::path> study_runs(const std::filesystem::path& directory);
 
 }  // namespace gyre

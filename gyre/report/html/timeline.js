@@ -33,7 +33,7 @@ class Timeline {
     this.labels = [];  // boxes of all text on the canvas
     this.pending = false;
     this.makeElement();
-    kRedraws.push(() => this.drawSoon());
+    kRedraws.set(this.element, () => this.drawSoon());
   }
 
   get range() { return [this.from, this.to]; }

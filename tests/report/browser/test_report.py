@@ -38,7 +38,7 @@ eval_batches = 2
 """
 
 
-def start_browser():
+def start_browser(offline=True):
     options = Options()
     for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1000,900"):
         options.add_argument(word)
@@ -46,12 +46,15 @@ def start_browser():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
     browser.execute_cdp_cmd("Network.enable", {})
-    browser.execute_cdp_cmd("Network.emulateNetworkConditions",
-                            {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+    if offline:
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions",
+                                {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
     return browser
 
 
-class ReportPage(unittest.TestCase):
+class InBrowser(unittest.TestCase):
+    """A folder with a configuration and tokens, and a browser."""
+
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.TemporaryDirectory()
@@ -60,12 +63,8 @@ class ReportPage(unittest.TestCase):
             f"verse {i}: and the waters of {i * 7919 % 1000} were upon the {i * 31 % 17} hills\n" for i in range(400)))
         (cls.work / "run.toml").write_text(CONFIGURATION)
         cls.gyre("prepare", "text.txt", "--out", "tokens")
-        cls.gyre("train", "run.toml", "--out", "first", "--trace", "first.json")
-        cls.gyre("train", "run.toml", "--out", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere",
-                 "--set", "optimizer.lr=1e-3", "--set", "pipeline.weights=latest")
-        cls.gyre("report", "first", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere", "first.json",
-                 "--out", "report.html")
-        cls.browser = start_browser()
+        cls.make_runs()
+        cls.browser = start_browser(cls.OFFLINE)
 
     @classmethod
     def tearDownClass(cls):
@@ -79,16 +78,6 @@ class ReportPage(unittest.TestCase):
             raise AssertionError(f"gyre {' '.join(words)}: {done.stderr}")
         return done
 
-    def open(self, page="report.html", width=1000, scheme="light"):
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                     {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-        self.browser.get_log("browser")
-        self.browser.get_log("performance")
-        self.browser.get(f"file://{self.work / page}")
-        self.settle()
-
     def settle(self):
         """Until what was asked for is drawn."""
         self.browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
@@ -98,6 +87,34 @@ class ReportPage(unittest.TestCase):
 
     def mouse(self, kind, x, y, **more):
         self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
+        self.settle()
+
+    def asked_urls(self):
+        """Of the network, since the last time."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        urls = [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+        return [url for url in urls if not url.startswith("data:")]
+
+
+class ReportPage(InBrowser):
+    OFFLINE = True
+
+    @classmethod
+    def make_runs(cls):
+        cls.gyre("train", "run.toml", "--out", "first", "--trace", "first.json")
+        cls.gyre("train", "run.toml", "--out", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere",
+                 "--set", "optimizer.lr=1e-3", "--set", "pipeline.weights=latest")
+        cls.gyre("report", "first", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere", "first.json",
+                 "--out", "report.html")
+
+    def open(self, page="report.html", width=1000, scheme="light"):
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                     {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.browser.get(f"file://{self.work / page}")
         self.settle()
 
     def canvas_place(self):
@@ -112,12 +129,7 @@ class ReportPage(unittest.TestCase):
         self.open()
         self.ask("setTheme('dark')")
         self.settle()
-        asked = []
-        for entry in self.browser.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                asked.append(message["params"]["request"]["url"])
-        self.assertEqual([url for url in asked if not url.startswith("data:")], [f"file://{self.work}/report.html"])
+        self.assertEqual(self.asked_urls(), [f"file://{self.work}/report.html"])
         self.assertEqual(self.browser.get_log("browser"), [])
 
     def test_curves_end_where_the_metrics_do(self):

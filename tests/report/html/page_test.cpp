@@ -10,6 +10,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/report/html/assets.h"
+#include "gyre/report/html/report_data.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -91,6 +92,41 @@ TEST(ReportPage, HasAStudysTablesAndTheRunsThatCount) {
   EXPECT_EQ(report.summary, "1 study, 1 run");
   EXPECT_EQ(data_of(report.html)["studies"][0]["study"], "s");
   EXPECT_EQ(data_of(report.html)["runs"][0]["name"], "lr0.1-seed1");
+}
+
+TEST(ReportPage, OfAStudyThatGoesOnHasItsRuns) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "study/runs/adamw-p1/lr0.1-seed1", kStep);
+  const Report report = make_report({{directory / "study/"}, "9"});
+  EXPECT_EQ(report.summary, "1 study, 1 run");
+  EXPECT_EQ(report.notes[0], "study: the study has no results yet: here are its runs");
+}
+
+TEST(ReportPage, OfWhatGoesOnAsksItsServerAlone) {
+  const std::string live = live_page("9");
+  EXPECT_THAT(live, HasSubstr("connect-src 'self'"));
+  EXPECT_EQ(data_of(live)["live"], true);
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "run", kStep);
+  EXPECT_THAT(make_report({{directory / "run"}, "9"}).html, HasSubstr("connect-src 'none'"));
+}
+
+TEST(ReportData, ReadsAgainWhatHasChanged) {
+  const testing_support::TemporaryDirectory directory;
+  make_run(directory / "a", kStep);
+  make_run(directory / "b", kStep);
+  ReportData data({directory / "a", directory / "b"});
+  const auto first = data.read();
+  EXPECT_EQ(data.read(), first);
+  write_file_atomic(directory / "b/metrics.jsonl", "");
+  const auto second = data.read();
+  EXPECT_EQ(second->json["runs"][0]["steps"], 1);
+  EXPECT_EQ(second->json["runs"][1]["steps"], 0);
+  write_file_atomic(directory / "a/trace.json",
+                    R"({"traceEvents":[{"ph":"X","name":"0F0","cat":"forward","pid":0,"tid":0,"ts":1,"dur":2}]})");
+  const auto third = data.read();
+  EXPECT_EQ(third->timelines.size(), 1u);
+  EXPECT_EQ(data.read(), third);
 }
 
 TEST(ReportPage, RefusesWhatItCannotShow) {

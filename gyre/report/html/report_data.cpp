@@ -1,0 +1,199 @@
+#include "gyre/report/html/report_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+#include "gyre/report/html/study_part.h"
+#include "gyre/report/html/timeline_part.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> parts_of(const fs::path& path) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : fs::absolute(path).lexically_normal().relative_path()) {
+    if (!part.empty()) parts.push_back(part.string());  // none behind a slash at the end
+  }
+  return parts;
+}
+
+// Names that tell paths apart: the last parts, as many as that takes.
+std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
+  std::vector<std::vector<std::string>> all;
+  for (const fs::path& path : paths) all.push_back(parts_of(path));
+  const auto tail = [](const std::vector<std::string>& parts, size_t count) {
+    return join({parts.end() - static_cast<std::ptrdiff_t>(std::min(count, parts.size())), parts.end()}, "/");
+  };
+  std::vector<std::string> names;
+  std::map<std::string, int> seen;
+  for (const auto& parts : all) {
+    size_t count = 1;
+    const auto is_shared = [&](const auto& other) {
+      return other != parts && tail(other, count) == tail(parts, count);
+    };
+    while (count < parts.size() && std::any_of(all.begin(), all.end(), is_shared)) ++count;
+    names.push_back(printable(tail(parts, count)));
+    // One that was given twice.
+    if (const int times = ++seen[names.back()]; times > 1) names.back() += fmt::format(" ({})", times);
+  }
+  return names;
+}
+
+enum class Kind { Run, Study, Trace };
+
+Kind kind_of(const fs::path& path) {
+  if (!is_there(path)) throw InputError(fmt::format("{}: is not there; give a run, a study or a trace", path.string()));
+  if (fs::is_directory(path)) {
+    if (is_there(path / "config.toml")) return Kind::Run;
+    if (is_there(path / "results.json") || !study_runs(path).empty()) return Kind::Study;
+    throw InputError(
+        fmt::format("{}: is neither a run (it has no config.toml) nor a study (it has neither results.json nor runs "
+                    "that began); give one of these, or a trace",
+                    path.string()));
+  }
+  return Kind::Trace;
+}
+
+std::string plural(size_t count, const char* one, const char* more) {
+  return fmt::format("{} {}", count, count == 1 ? one : more);
+}
+
+// Runs that have as good as nothing in common.
+void note_strangers(const Json& runs, std::vector<std::string>& notes) {
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const Json &first = runs[0]["config"], &other = runs[i]["config"];
+    if (first["model"] == other["model"] || first["data"] == other["data"]) continue;
+    notes.push_back(
+        fmt::format("{} and {} have neither their model nor their data in common: their losses do not compare",
+                    runs[0]["name"].get<std::string>(), runs[i]["name"].get<std::string>()));
+  }
+}
+
+}  // namespace
+
+template <typename Part>
+std::shared_ptr<const Part> ReportData::make(std::map<std::string, Made<Part>>& made, const std::string& key,
+                                             const std::vector<fs::path>& files, const std::function<Part()>& anew) {
+  // Before the files are read: what changes meanwhile is seen the next time.
+  std::vector<std::optional<InputFile::Stamp>> stamps;
+  for (const fs::path& file : files) {
+    stamps.push_back(is_there(file) ? std::optional(InputFile(file).stamp()) : std::nullopt);
+  }
+  auto& known = made[key];
+  if (!known.part || known.stamps != stamps) {
+    known.part = std::make_shared<const Part>(anew());
+    known.stamps = std::move(stamps);
+  }
+  return known.part;
+}
+
+std::shared_ptr<const Json> ReportData::study(const fs::path& path) {
+  return make<Json>(studies_, path.string(), {path / "results.json"}, [&] { return study_page(path); });
+}
+
+std::shared_ptr<const ReportData::Run> ReportData::run(const fs::path& path, const std::string& name) {
+  return make<Run>(runs_, fmt::format("{}\n{}", path.string(), name),
+                   {path / "config.toml", path / "metrics.jsonl", path / "costs.json"}, [&] {
+                     Run run;
+                     run.part = run_part(path, name, run.notes);
+                     return run;
+                   });
+}
+
+std::shared_ptr<const ReportData::Timeline> ReportData::trace(const fs::path& path, const std::string& name) {
+  return make<Timeline>(traces_, fmt::format("{}\n{}", path.string(), name), {path}, [&] {
+    Timeline timeline;
+    timeline.page = trace_part(path, name, timeline.notes);
+    return timeline;
+  });
+}
+
+std::shared_ptr<const ReportData::Timeline> ReportData::simulated(const std::shared_ptr<const Run>& run,
+                                                                  const std::string& name) {
+  auto& [of, timeline] = simulated_[name];
+  if (of != run) {
+    of = run;
+    Timeline made;
+    made.page = timeline_part(*run->part.simulated, name, true, made.notes);
+    timeline = std::make_shared<const Timeline>(std::move(made));
+  }
+  return timeline;
+}
+
+std::shared_ptr<const ReportData::Page> ReportData::read() {
+  std::vector<fs::path> run_paths, trace_paths;
+  std::vector<std::shared_ptr<const Json>> studies;
+  for (const fs::path& path : what_) {
+    switch (kind_of(path)) {
+      case Kind::Run:
+        run_paths.push_back(path);
+        break;
+      case Kind::Study: {
+        studies.push_back(study(path));
+        const std::vector<fs::path> more = study_runs(path);
+        run_paths.insert(run_paths.end(), more.begin(), more.end());
+        break;
+      }
+      case Kind::Trace:
+        trace_paths.push_back(path);
+        break;
+    }
+  }
+  std::vector<std::shared_ptr<const Run>> runs;
+  std::vector<std::shared_ptr<const Timeline>> timelines;
+  const std::vector<std::string> names = short_names(run_paths);
+  for (size_t i = 0; i < run_paths.size(); ++i) {
+    runs.push_back(run(run_paths[i], names[i]));
+    if (is_there(run_paths[i] / "trace.json")) {
+      timelines.push_back(trace(run_paths[i] / "trace.json", names[i]));
+    } else if (runs[i]->part.simulated && trace_paths.empty() && studies.empty()) {
+      timelines.push_back(simulated(runs[i], names[i]));
+    }
+  }
+  const std::vector<std::string> trace_names = short_names(trace_paths);
+  for (size_t i = 0; i < trace_paths.size(); ++i) timelines.push_back(trace(trace_paths[i], trace_names[i]));
+
+  std::vector<std::shared_ptr<const void>> parts(studies.begin(), studies.end());
+  parts.insert(parts.end(), runs.begin(), runs.end());
+  parts.insert(parts.end(), timelines.begin(), timelines.end());
+  if (page_ && parts == parts_) return page_;
+
+  Page page;
+  page.json = {{"notes", Json::array()}, {"runs", Json::array()}, {"studies", Json::array()}};
+  page.timelines = Json::array();
+  for (const auto& part : studies) {
+    page.json["studies"].push_back(*part);
+    if (part->contains("arms")) continue;
+    page.notes.push_back(
+        fmt::format("{}: the study has no results yet: here are its runs", part->at("study").get<std::string>()));
+  }
+  for (const auto& part : runs) {
+    page.json["runs"].push_back(part->part.page);
+    page.notes.insert(page.notes.end(), part->notes.begin(), part->notes.end());
+  }
+  for (const auto& part : timelines) {
+    page.timelines.push_back(part->page);
+    page.notes.insert(page.notes.end(), part->notes.begin(), part->notes.end());
+  }
+  note_strangers(page.json["runs"], page.notes);
+  page.json["notes"] = page.notes;
+  std::vector<std::string> counts;
+  const auto count = [&](const Json& all, const char* one, const char* more) {
+    if (!all.empty()) counts.push_back(plural(all.size(), one, more));
+  };
+  count(page.json["studies"], "study", "studies");
+  count(page.json["runs"], "run", "runs");
+  count(page.timelines, "timeline", "timelines");
+  page.summary = join(counts, ", ");
+  parts_ = std::move(parts);
+  page_ = std::make_shared<const Page>(std::move(page));
+  return page_;
+}
+
+}  // namespace gyre

@@ -1,0 +1,115 @@
+#include "gyre/serve/gate.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/text.h"
+
+namespace gyre {
+namespace {
+
+bool is_version_6(std::string_view text) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return inet_pton(AF_INET6, std::string(text).c_str(), bytes.data()) == 1;
+}
+
+bool is_version_4(std::string_view text) {
+  std::array<unsigned char, sizeof(in_addr)> bytes{};
+  return inet_pton(AF_INET, std::string(text).c_str(), bytes.data()) == 1;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
+
+// The time that it takes does not depend on where they differ.
+bool are_equal(std::string_view secret, std::string_view given) {
+  unsigned difference = secret.size() == given.size() ? 0 : 1;
+  for (size_t i = 0; i < secret.size(); ++i) {
+    const char other = i < given.size() ? given[i] : '\0';
+    difference |= static_cast<unsigned char>(secret[i] ^ other);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+std::string new_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw RunError("the system gives no random numbers for the token; try again");
+  }
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+bool is_address(std::string_view text) {
+  return is_version_4(text) || is_version_6(text);
+}
+
+bool is_loopback(std::string_view address) {
+  return address == "::1" || (is_version_4(address) && address.starts_with("127."));
+}
+
+std::string host_and_port(std::string_view address, int port) {
+  return fmt::format(fmt::runtime(is_version_6(address) ? "[{}]:{}" : "{}:{}"), address, port);
+}
+
+Gate::Gate(std::string_view address, int port, std::string token)
+    : beyond_loopback_(!is_loopback(address)), port_(fmt::format(":{}", port)), token_(std::move(token)) {}
+
+bool Gate::is_ours(std::string_view host) const {
+  if (host.ends_with(port_)) {
+    host.remove_suffix(port_.size());
+  } else if (port_ != ":80") {  // which a browser leaves out
+    return false;
+  }
+  const std::string name = lower(host);
+  if (name == "127.0.0.1" || name == "localhost" || name == "[::1]") return true;
+  // The address of a machine is no name that somebody could point elsewhere.
+  if (!beyond_loopback_) return false;
+  const bool in_brackets = name.size() > 2 && name.front() == '[' && name.back() == ']';
+  return in_brackets ? is_version_6(std::string_view(name).substr(1, name.size() - 2)) : is_version_4(name);
+}
+
+bool Gate::has_token(std::string_view target) const {
+  if (!target.starts_with('/')) return false;
+  target.remove_prefix(1);
+  return are_equal(token_, target.substr(0, target.find_first_of("/?")));
+}
+
+std::optional<Refusal> Gate::refuse(const Asked& asked) const {
+  if (asked.hosts.size() != 1 || !is_ours(asked.hosts[0])) {
+    return Refusal{403, fmt::format("This is not {}; ask with the address that gyre serve printed, its port too",
+                                    asked.hosts.empty() ? "a host" : printable(asked.hosts[0].substr(0, 80)))};
+  }
+  for (const std::string& origin : asked.origins) {
+    const std::string_view scheme = "http://";
+    if (!lower(origin).starts_with(scheme) || !is_ours(std::string_view(origin).substr(scheme.size()))) {
+      return Refusal{403, "Pages of other sites are not answered"};
+    }
+  }
+  if (asked.method != "GET" && asked.method != "HEAD") return Refusal{405, "Only GET and HEAD are answered"};
+  if (!has_token(asked.target)) {
+    return Refusal{403, "The token is missing or wrong; it is in the address that gyre serve printed"};
+  }
+  return std::nullopt;
+}
+
+std::string Gate::name_in(std::string_view target) {
+  target = target.substr(0, target.find('?'));
+  const size_t slash = target.find('/', 1);
+  return slash == std::string_view::npos ? std::string() : std::string(target.substr(slash));
+}
+
+}  // namespace gyre

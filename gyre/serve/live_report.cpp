@@ -1,0 +1,71 @@
+#include "gyre/serve/live_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+
+namespace gyre {
+namespace {
+
+constexpr std::chrono::seconds kLeastPause{1};
+constexpr int kRestPerWork = 20;
+
+std::string text_of(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string tag_of(const std::string& text) {
+  Checksum checksum;
+  checksum.update(text.data(), text.size());
+  return checksum.hex();
+}
+
+}  // namespace
+
+LiveReport::LiveReport(std::vector<std::filesystem::path> what, Clock clock)
+    : clock_(std::move(clock)), data_(std::move(what)) {
+  page_ = data_.read();
+  summary_ = page_->summary;
+  notes_ = page_->notes;
+}
+
+void LiveReport::read() {
+  std::shared_ptr<const ReportData::Page> page = page_;
+  std::string problem;
+  try {
+    page = data_.read();
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  if (texts_ && page == page_ && problem == problem_) return;
+  LiveTexts texts;
+  if (texts_ && page == page_) {
+    texts = *texts_;
+  } else if (page) {
+    texts.timelines = text_of(page->timelines);
+    texts.timelines_tag = tag_of(texts.timelines);
+  }
+  nlohmann::ordered_json json = page ? page->json : nlohmann::ordered_json::object();
+  json["timelines_tag"] = texts.timelines_tag;
+  if (!problem.empty()) json["problem"] = problem;
+  texts.data = text_of(json);
+  texts.data_tag = tag_of(texts.data);
+  page_ = std::move(page);
+  problem_ = std::move(problem);
+  texts_ = std::make_shared<const LiveTexts>(std::move(texts));
+}
+
+std::shared_ptr<const LiveTexts> LiveReport::now() {
+  const std::lock_guard lock(mutex_);
+  const auto begin = clock_();
+  if (texts_ && begin < next_) return texts_;
+  read();
+  const auto end = clock_();
+  next_ = end + std::max<std::chrono::steady_clock::duration>(kLeastPause, kRestPerWork * (end - begin));
+  return texts_;
+}
+
+}  // namespace gyre
