@@ -9,6 +9,11 @@
 namespace gyre {
 namespace {
 
+void keep_most(std::vector<double>& most, const std::vector<std::optional<double>>& values) {
+  most.resize(std::max(most.size(), values.size()));
+  for (size_t i = 0; i < values.size(); ++i) most[i] = std::max(most[i], values[i].value_or(0));
+}
+
 constexpr std::array<const char*, 4> kOfSteps = {"loss", "lr", "grad_norm", "tokens_per_second"};
 
 }  // namespace
@@ -44,6 +49,11 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
       run.end = line.end();
     } else if (line.is("resume")) {
       run.delays.clear();
+      run.peak_tensors.clear();
+      run.peak_resident.clear();
+    } else if (line.is("segment")) {
+      keep_most(run.peak_tensors, line.reals("peak_tensor_bytes"));
+      keep_most(run.peak_resident, line.reals("peak_resident_bytes"));
     } else if (line.is("delay")) {
       run.delays[line.integer("stage")] = line.counts("histogram");
     } else if (line.is("eval")) {

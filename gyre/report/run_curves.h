@@ -28,6 +28,9 @@ struct RunCurves {
   int64_t steps = 0;             // updates that are recorded
   std::optional<MetricsEnd> end;
   std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches
+  // [process] the most that it held in the last session, in bytes: of large tensors, and in all. Empty where no line
+  // says.
+  std::vector<double> peak_tensors, peak_resident;
 };
 
 // At most `most` points of a curve are kept: of each stretch of steps the lowest and the highest, and the first and the

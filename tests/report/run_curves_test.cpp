@@ -41,6 +41,25 @@ TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
   EXPECT_THROW(parse_run_curves("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", "m", 9), InputError);
 }
 
+TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
+  const auto segment = [](const char* tensors, const char* resident) {
+    return fmt::format(R"({{"event":"segment","step":1,"peak_tensor_bytes":{},"peak_resident_bytes":{}}})"
+                       "\n",
+                       tensors, resident);
+  };
+  const std::string first = segment("[7,8]", "[70,80]");
+  EXPECT_EQ(parse_run_curves(first, "m", 9).peak_resident, (std::vector<double>{70, 80}));
+  const RunCurves run = parse_run_curves(first + R"({"event":"resume","step":1,"changed":{}})" + "\n" +
+                                             segment("[3,2]", "[30,20]") + segment("[1,4]", "[10,40]"),
+                                         "m", 9);
+  EXPECT_EQ(run.peak_tensors, (std::vector<double>{3, 4}));
+  EXPECT_EQ(run.peak_resident, (std::vector<double>{30, 40}));
+  EXPECT_TRUE(parse_run_curves(R"({"event":"segment","step":1})"
+                               "\n",
+                               "m", 9)
+                  .peak_tensors.empty());
+}
+
 // The first update of a session may come later in it than the last of the session before.
 TEST(RunCurves, ASessionAfterAShorterOneAddsUpToo) {
   const std::string text =

@@ -22,11 +22,12 @@ function table(head, rows, numbersFrom = 1) {
 
 function finite(value) { return value !== null && value !== undefined && Number.isFinite(value); }
 
-// 1234567 -> "1.235M", 0.00012 -> "1.2e-4": short enough for an axis.
+// 1234567 -> "1.235M", 0.00012 -> "1.2e-4", 9.63e16 -> "9.63e16": short enough for an axis.
 function short(value) {
   if (!finite(value)) return "";
   const size = Math.abs(value);
   if (size === 0) return "0";
+  if (size >= 999.95e9) return value.toExponential(3).replace(/\.?0+e/, "e").replace("e+", "e");
   for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
     if (size >= unit) return String(+(value / (name === "k" ? 1e3 : unit)).toPrecision(4)) + name;
   }

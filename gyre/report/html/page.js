@@ -75,7 +75,7 @@ function show(data) {
   showTimelines(data.timelines);
   kSections.times.show([data.runs.map(run => [run.name, run.predicted, run.costs, run.end, run.predicted && lastOf(run, "tokens_per_second")]), data.timelines.map(timeline => [timeline.name, timeline.means])], () => timesTables(data));
   kSections.delays.show(data.runs.map(run => [run.name, run.stages]), () => data.runs.filter(run => run.stages).map(delayTable));
-  kSections.memory.show(data.runs.map(run => [run.name, run.memory]), () => data.runs.filter(run => run.memory).map(memoryTable));
+  kSections.memory.show(data.runs.map(run => [run.name, run.memory, run.measured_memory]), () => data.runs.filter(run => run.memory || run.measured_memory).map(memoryOf));
   kSections.configuration.show(data.runs.map(run => [run.name, run.config]), () => data.runs.length > 0 ? configurationTables(data.runs) : []);
 }
 

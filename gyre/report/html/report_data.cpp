@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
@@ -14,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostOfStudy = 8;  // simulated timelines
 
 std::vector<std::string> parts_of(const fs::path& path) {
   std::vector<std::string> parts;
@@ -147,12 +150,17 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
   }
   std::vector<std::shared_ptr<const Run>> runs;
   std::vector<std::shared_ptr<const Timeline>> timelines;
+  std::set<std::string> drawn;
   const std::vector<std::string> names = short_names(run_paths);
   for (size_t i = 0; i < run_paths.size(); ++i) {
     runs.push_back(run(run_paths[i], names[i]));
     if (is_there(run_paths[i] / "trace.json")) {
       timelines.push_back(trace(run_paths[i] / "trace.json", names[i]));
-    } else if (runs[i]->part.simulated && trace_paths.empty() && studies.empty()) {
+    } else if (runs[i]->part.simulated && trace_paths.empty()) {
+      // Of a study's runs with the same pipeline one will do.
+      const Json& config = runs[i]->part.page["config"];
+      const bool is_new = drawn.insert(config["pipeline"].dump() + config["model"].dump()).second;
+      if (!studies.empty() && (!is_new || drawn.size() > kMostOfStudy)) continue;
       timelines.push_back(simulated(runs[i], names[i]));
     }
   }

@@ -122,6 +122,10 @@ RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::
   part.page["curves"] = Json::array();
   for (const RunCurve& curve : curves.curves) part.page["curves"].push_back(curve_json(curve));
   if (curves.end) part.page["end"] = end_json(*curves.end);
+  if (!curves.peak_resident.empty()) {
+    curves.peak_tensors.resize(curves.peak_resident.size());
+    part.page["measured_memory"] = {{"tensors", curves.peak_tensors}, {"resident", curves.peak_resident}};
+  }
   if (curves.steps == 0) {
     notes.push_back(fmt::format("{}: no update is recorded yet: there are no curves of it", name));
   }

@@ -35,6 +35,22 @@ function delayTable(run) {
 
 const kMemoryParts = [["weights", "forward"], ["gradients", "backward"], ["received", "wait-link"], ["optimizer", "update"], ["activations", "adopt"], ["passing", "other-slice"]];
 
+// What the run's processes held at most, beside what is predicted for all workers together.
+function measuredMemory(run) {
+  const {tensors, resident} = run.measured_memory, sum = values => values.reduce((a, b) => a + b, 0);
+  const row = (name, held, all) => [name, held > 0 ? bytes(held) : "", bytes(all)];
+  const rows = resident.map((all, i) => row(`process ${i}`, tensors[i], all));
+  if (rows.length > 1) rows.push(row("all", sum(tensors), sum(resident)));
+  const predicted = run.memory ? sum(run.memory.flatMap(worker => kMemoryParts.map(([part]) => worker[part]))) : 0;
+  return [el("p", {class: "faint"}, "Measured: the most that each process held at once in its last session."),
+    table(["", "large tensors", "in all, with libraries"], rows),
+    predicted > 0 && sum(tensors) > 0 ? el("p", {}, `Large tensors, measured over predicted: ${(sum(tensors) / predicted).toFixed(2)}.`) : null];
+}
+
+function memoryOf(run) {
+  return [el("h3", {}, run.name), run.memory ? memoryTable(run) : null, run.measured_memory ? measuredMemory(run) : null];
+}
+
 function memoryTable(run) {
   const totals = run.memory.map(worker => kMemoryParts.reduce((sum, [part]) => sum + worker[part], 0));
   const most = Math.max(1, ...totals);
@@ -42,7 +58,7 @@ function memoryTable(run) {
     el("span", {style: `width:${100 * worker[part] / most}%;background:var(--${name})`, title: `${part}: ${bytes(worker[part])}`})));
   const rows = run.memory.map((worker, i) => [`worker ${i}`, bar(worker), ...kMemoryParts.map(([part]) => bytes(worker[part])), bytes(totals[i])]);
   rows.push(["all", "", ...kMemoryParts.map(([part]) => bytes(run.memory.reduce((sum, worker) => sum + worker[part], 0))), bytes(totals.reduce((a, b) => a + b, 0))]);
-  return [el("h3", {}, run.name), el("p", {class: "faint"}, "Predicted for each worker on a device of its own, from the sizes that the run measured (costs.json)."),
+  return [el("p", {class: "faint"}, "Predicted for each worker on a device of its own, from the sizes that the run measured (costs.json)."),
     el("div", {class: "controls"}, kMemoryParts.map(([part, name]) => el("label", {}, el("span", {class: "chip", style: `background:var(--${name})`}), part))),
     table(["", "", ...kMemoryParts.map(([part]) => part), "total"], rows, 2)];
 }

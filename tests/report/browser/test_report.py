@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -89,6 +90,31 @@ class InBrowser(unittest.TestCase):
         self.browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
         self.settle()
 
+    def open(self, page="report.html", width=1000, scheme="light"):
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                     {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.browser.get(f"file://{self.work / page}")
+        self.settle()
+
+    def check_boxes(self, page, least):
+        """That no text of the page is cut or lies over other text; `least`: of how many it must be at least."""
+        for width in (400, 1000, 1920):
+            for scheme in ("light", "dark"):
+                with self.subTest(width=width, scheme=scheme):
+                    self.open(page, width=width, scheme=scheme)
+                    self.ask("document.querySelectorAll('details').forEach(details => details.open = true)")
+                    self.ask("gyre.timelines.forEach(timeline => timeline.show(0.5 * timeline.length, 0.52 * timeline.length))")
+                    self.settle()
+                    found = self.browser.execute_script(BOXES)
+                    self.assertEqual(found["faults"], [])
+                    self.assertGreater(found["boxes"], least)
+                    self.assertLessEqual(found["width"], width)
+                    self.assertEqual(self.ask("document.documentElement.dataset.theme"), scheme)
+
     def asked_urls(self):
         """Of the network, since the last time."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
@@ -106,16 +132,6 @@ class ReportPage(InBrowser):
                  "--set", "optimizer.lr=1e-3", "--set", "pipeline.weights=latest")
         cls.gyre("report", "first", "a-run-with-a-rather-long-name-that-has-to-be-broken-somewhere", "first.json",
                  "--out", "report.html")
-
-    def open(self, page="report.html", width=1000, scheme="light"):
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                     {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                     {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
-        self.browser.get_log("browser")
-        self.browser.get_log("performance")
-        self.browser.get(f"file://{self.work / page}")
-        self.settle()
 
     def canvas_place(self):
         self.ask("gyre.timelines[0].canvas.scrollIntoView({block: 'center'})")
@@ -239,18 +255,57 @@ class ReportPage(InBrowser):
         self.assertLess(min(taken), 2, taken)
 
     def test_no_text_is_cut_or_lies_over_other_text(self):
-        for width in (400, 1000, 1920):
-            for scheme in ("light", "dark"):
-                with self.subTest(width=width, scheme=scheme):
-                    self.open(width=width, scheme=scheme)
-                    self.ask("document.querySelectorAll('details').forEach(details => details.open = true)")
-                    self.ask("gyre.timelines[0].show(0.5 * gyre.timelines[0].length, 0.52 * gyre.timelines[0].length)")
-                    self.settle()
-                    found = self.browser.execute_script(BOXES)
-                    self.assertEqual(found["faults"], [])
-                    self.assertGreater(found["boxes"], 300)
-                    self.assertLessEqual(found["width"], width)
-                    self.assertEqual(self.ask("document.documentElement.dataset.theme"), scheme)
+        self.check_boxes("report.html", 300)
+
+    def test_everything_is_reached_and_worked_by_keys(self):
+        self.open(scheme="dark")
+        reached, faults = set(), []
+        wanted = self.ask("[...document.querySelectorAll('a[href], button, select, input, summary, [tabindex]')].filter(one => one.checkVisibility()).length")
+        for _ in range(wanted + 5):
+            self.browser.switch_to.active_element.send_keys(Keys.TAB)
+            at = self.ask("""(here => [[...document.querySelectorAll("*")].indexOf(here), here.tagName, here.outerHTML.slice(0, 80),
+                here.getAttribute("aria-label") || here.textContent || (here.labels && [...here.labels].map(label => label.textContent).join("")),
+                getComputedStyle(here).outlineStyle])(document.activeElement)""")
+            if at[1] == "BODY":
+                break
+            reached.add(at[0])
+            if not at[3]:
+                faults.append(f"has no name: {at[2]}")
+            if at[4] == "none":
+                faults.append(f"does not show that it is chosen: {at[2]}")
+        self.assertEqual(faults, [])
+        self.assertEqual(len(reached), wanted)
+        theme = self.browser.find_element(By.ID, "theme")
+        theme.send_keys(Keys.ENTER)
+        self.assertEqual(self.ask("document.documentElement.dataset.theme"), "light")
+        summary = self.browser.find_elements(By.CSS_SELECTOR, "#configuration summary")[0]
+        summary.send_keys(Keys.ENTER)
+        self.assertTrue(self.ask("document.querySelector('#configuration details').open"))
+
+    def test_memory_is_predicted_and_measured(self):
+        self.open()
+        last = [json.loads(line) for line in (self.work / "first" / "metrics.jsonl").read_text().splitlines()
+                if '"event":"segment"' in line][-1]
+        mebibytes = f"{last['peak_resident_bytes'][0] / 2**20:.1f} MiB"
+        self.assertIn(mebibytes, self.ask("document.querySelector('#memory').textContent"))
+        self.assertRegex(self.ask("document.querySelector('#memory').textContent"), r"measured over predicted: [0-9.]+")
+
+    def test_numbers_are_short_whatever_their_size(self):
+        self.open()
+        for value, text in [(9.63e16, "9.63e16"), (1e300, "1e300"), (-2.5e12, "-2.5e12"), (999.9e9, "999.9G"), (1.2345e9, "1.234G"), (12345, "12.35k"),
+                            (2.25, "2.25"), (0, "0"), (1.2e-4, "1.2e-4"), (1.5e-300, "1.5e-300")]:
+            self.assertEqual(self.ask("short(arguments[0])", value), text)
+
+    def test_runs_that_share_nothing_and_losses_beyond_measure(self):
+        self.gyre("prepare", "text.txt", "--out", "elsewhere")
+        self.gyre("train", "run.toml", "--out", "other", "--set", "model.width=64", "--set", "data.tokens=elsewhere", "--set", "run.updates=12")
+        metrics = self.work / "other" / "metrics.jsonl"
+        metrics.write_text(re.sub(r'"loss":[0-9.]+', '"loss":9.63e16', metrics.read_text()))
+        self.gyre("report", "first", "other", "--out", "strangers.html")
+        self.check_boxes("strangers.html", 300)
+        self.assertIn("have neither their model nor their data in common", self.ask("document.querySelector('.notes').textContent"))
+        self.assertIn("9.63e16", self.ask("document.querySelector('#overview').textContent"))
+        self.assertEqual(self.browser.get_log("browser"), [])
 
     def test_boxes_that_overlap_are_found(self):
         self.open()
@@ -259,9 +314,13 @@ class ReportPage(InBrowser):
 
     def test_it_prints(self):
         self.open(scheme="dark")
+        self.ask("window.addEventListener('beforeprint', () => { gyre.printed = [document.documentElement.dataset.theme, document.querySelectorAll('details:not([open])').length]; })")
         pdf = base64.b64decode(self.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
         self.assertGreater(len(pdf), 20_000)
         self.settle()
+        self.assertEqual(self.ask("gyre.printed"), ["light", 0], "on paper all is white and unfolded")
+        self.assertEqual(self.ask("document.documentElement.dataset.theme"), "dark")
+        self.assertGreater(self.ask("document.querySelectorAll('details:not([open])').length"), 0)
         self.assertEqual(self.browser.get_log("browser"), [])
 
 

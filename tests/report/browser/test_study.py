@@ -1,0 +1,45 @@
+"""The page of a study in a browser: its tables, a timeline of each pipeline, and no text cut or lying over other text. GYRE is
+the program; scripts/test-report runs it."""
+import unittest
+
+from test_report import CONFIGURATION, InBrowser
+
+STUDY = CONFIGURATION + """
+[study]
+stages = [1, 3]
+learning_rates = [1e-3, 3e-3]
+smooth = 1
+[[study.method]]
+name = "AdamW"
+set = ["run.updates=12", "optimizer.kind=adamw"]
+[[study.method]]
+name = "Basis rotation with a name of some length"
+set = ["run.updates=12", "optimizer.kind=basis-rotation"]
+"""
+
+
+class StudyPage(InBrowser):
+    OFFLINE = True
+
+    @classmethod
+    def make_runs(cls):
+        (cls.work / "study.toml").write_text(STUDY)
+        cls.gyre("study", "study.toml", "--out", "study", "--jobs", "1")
+        cls.gyre("report", "study", "--out", "study.html")
+
+    def test_it_has_tables_and_a_timeline_of_each_pipeline(self):
+        self.open("study.html")
+        tables = self.ask("document.querySelector('#studies').textContent")
+        for words in ("Basis rotation with a name of some length", "P = 3", "Last training loss", "Learning rates"):
+            self.assertIn(words, tables)
+        self.assertEqual(self.ask("gyre.timelines.map(timeline => timeline.tracks.length)"), [1, 3])
+        self.assertEqual(self.ask("gyre.curves.runs.length"), 8)
+        self.assertEqual(self.asked_urls(), [f"file://{self.work}/study.html"])
+        self.assertEqual(self.browser.get_log("browser"), [])
+
+    def test_no_text_is_cut_or_lies_over_other_text(self):
+        self.check_boxes("study.html", 500)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
