@@ -16,7 +16,7 @@ function overview(runs) {
   return table(head, runs.map(run => [
     run.name, run.end ? run.end.status : run.steps > 0 ? "not ended" : "not begun", run.schedule ? run.schedule.name : "",
     run.schedule ? String(run.schedule.stages) : "", run.schedule ? String(run.schedule.workers) : "", run.weights || "", run.executor,
-    `${run.steps} of ${run.updates}`, short(lastOf(run, "loss")), short(lastOf(run, "val_loss")),
+    `${run.steps}\u00a0of\u00a0${run.updates}`, short(lastOf(run, "loss")), short(lastOf(run, "val_loss")),
     run.end ? short(run.end.tokens_per_second) : short(lastOf(run, "tokens_per_second")), run.end ? percent(run.end.bubble_fraction) : "",
     run.end ? seconds(run.end.seconds) : ""]), 7);
 }
@@ -125,16 +125,16 @@ function studyTables(study) {
   if (!study.arms) return [el("h3", {}, study.study), el("p", {}, "No results yet: tables come when the study has ended.")];
   const stages = [...new Set(study.arms.map(arm => arm.stages))].sort((a, b) => a - b);
   const methods = [...new Set(study.arms.map(arm => arm.method))];
-  const grid = cell => table(["method", ...stages.map(count => `P = ${count}`)], methods.map(method => [method, ...stages.map(count => {
+  const grid = cell => table(["method", ...stages.map(count => `P\u00a0=\u00a0${count}`)], methods.map(method => [method, ...stages.map(count => {
     const arm = study.arms.find(arm => arm.method === method && arm.stages === count);
     return !arm ? "" : arm.diverged ? "diverged" : cell(arm);
   })]));
   const parts = [el("h3", {}, study.study), el("p", {}, study.target_rule)];
   study.targets.forEach((target, i) => {
     parts.push(el("h3", {}, `Updates to a loss of ${target.toFixed(4)}, in brackets over those with the fewest stages`));
-    parts.push(grid(arm => !finite(arm.targets[i].updates) ? "not reached" : arm.targets[i].updates + (finite(arm.targets[i].slowdown) ? ` (${arm.targets[i].slowdown.toFixed(2)})` : "")));
-    parts.push(el("h3", {}, `Seconds to a loss of ${target.toFixed(4)}`));
-    parts.push(grid(arm => finite(arm.targets[i].seconds) ? arm.targets[i].seconds.toFixed(0) : "not reached"));
+    parts.push(grid(arm => !finite(arm.targets[i].updates) ? "not reached" : arm.targets[i].updates + (finite(arm.targets[i].slowdown) ? `\u00a0(${arm.targets[i].slowdown.toFixed(2)})` : "")));
+    parts.push(el("h3", {}, `Time to a loss of ${target.toFixed(4)}`));
+    parts.push(grid(arm => finite(arm.targets[i].seconds) ? seconds(arm.targets[i].seconds) : "not reached"));
   });
   parts.push(el("h3", {}, "Last training loss"), grid(arm => short(arm.last_loss)));
   if (study.arms.some(arm => finite(arm.val_loss))) parts.push(el("h3", {}, "Last validation loss"), grid(arm => short(arm.val_loss)));

@@ -30,7 +30,7 @@ class StudyPage(InBrowser):
     def test_it_has_tables_and_a_timeline_of_each_pipeline(self):
         self.open("study.html")
         tables = self.ask("document.querySelector('#studies').textContent")
-        for words in ("Basis rotation with a name of some length", "P = 3", "Last training loss", "Learning rates"):
+        for words in ("Basis rotation with a name of some length", "P\u00a0=\u00a03", "Last training loss", "Learning rates"):
             self.assertIn(words, tables)
         self.assertEqual(self.ask("gyre.timelines.map(timeline => timeline.tracks.length)"), [1, 3])
         self.assertEqual(self.ask("gyre.curves.runs.length"), 8)
