@@ -253,7 +253,11 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
     const at::Tensor& old = ready_ ? vectors_ : probe_;
-    const at::Tensor turned = product_in_fp32(old.t(), next.vectors, options_.bf16.covariance);
+    // In columns, as decompositions lay them out: of a basis that was loaded, which lies in rows, some libraries' products
+    // have other last bits.
+    const at::Tensor columns = at::empty_like(next.vectors.t(), at::MemoryFormat::Contiguous).t();
+    columns.copy_(next.vectors);
+    const at::Tensor turned = product_in_fp32(old.t(), columns, options_.bf16.covariance);
     covariance_.copy_(product_in_fp32(covariance_, turned, options_.bf16.covariance));
   }
   set_vectors(next.vectors);
