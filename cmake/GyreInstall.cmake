@@ -55,7 +55,8 @@ endif()
 
 add_custom_target(gyre_rooms DEPENDS ${rooms})  # all that the parts with libraries need
 
-# Where the program looks for it: beside itself, or in ../lib/gyre.
+# Where the program looks for it: beside itself, or in ../lib/gyre/modules (in ../lib/gyre itself cpack takes it for a library
+# that programs link, and has ldconfig run).
 if(TARGET gyre_sentencepiece)
-  install(TARGETS gyre_sentencepiece LIBRARY DESTINATION lib/gyre COMPONENT gyre)
+  install(TARGETS gyre_sentencepiece LIBRARY DESTINATION lib/gyre/modules COMPONENT gyre)
 endif()

@@ -33,7 +33,8 @@ def with_headers():
 
 class SourceDistribution(sdist):
     def make_release_tree(self, base_dir, files):
-        super().make_release_tree(base_dir, files)
+        # An earlier build leaves a list that has gyre's own files, outside this folder: their copies are made below.
+        super().make_release_tree(base_dir, [file for file in files if not file.startswith(os.pardir)])
         for file in with_headers():
             copy = Path(base_dir) / "cpp" / file.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -5,21 +5,14 @@
 #include "gyre/simulate/simulator.h"
 
 gyre::Schedule last_first(const gyre::ScheduleOptions& options) {
-  gyre::Schedule schedule = gyre::one_pipeline(options);
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    auto& period = schedule.programs[stage].period;
-    for (int64_t m = 0; m < schedule.window; ++m) period.push_back(gyre::forward(stage, m));
-    for (int64_t m = schedule.window; m-- > 0;) period.push_back(gyre::backward(stage, m));
-    period.push_back(gyre::update(stage, 0));
-  }
-  return schedule;
+  return gyre::flushed_pipeline(options, [](int stage, int64_t window, std::vector<gyre::Action>& actions) {
+    for (int64_t m = 0; m < window; ++m) actions.push_back(gyre::forward(stage, m));
+    for (int64_t m = window; m-- > 0;) actions.push_back(gyre::backward(stage, m));
+  });
 }
 
 int main() {
-  gyre::schedule_kinds().add({.name = "last-first",
-                              .meaning = "GPipe, last backward first",
-                              .build = last_first,
-                              .windows = gyre::flushing_windows});
+  gyre::schedule_kinds().add({"last-first", "GPipe, last backward first", last_first, gyre::flushing_windows});
   const gyre::Schedule schedule = gyre::make_schedule({.name = "last-first", .stages = 4, .window = 8});
   std::fputs(gyre::to_text(gyre::simulate(schedule, gyre::uniform_costs(2), {.microbatches = 16})).c_str(), stdout);
 }

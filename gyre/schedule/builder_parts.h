@@ -1,6 +1,9 @@
 // What builders share: checks, a schedule of one pipeline with stage k on worker k, and names for its actions.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/builtins.h"
 
@@ -30,6 +33,11 @@ void check_length(const ScheduleOptions& options, CountActions count, int64_t le
 
 // Placement and sizes filled in, programs empty, shift = window. Call check_length first.
 Schedule one_pipeline(const ScheduleOptions& options);
+
+// One pipeline that does the same in every window, and updates at its end: `work` appends a stage's forwards and
+// backwards of the microbatches 0 to window - 1. Checks the length itself.
+using WindowWork = std::function<void(int stage, int64_t window, std::vector<Action>& actions)>;
+Schedule flushed_pipeline(const ScheduleOptions& options, const WindowWork& work);
 
 inline Action forward(int stage, int64_t microbatch, int pipeline = 0) {
   return {ActionKind::Forward, pipeline, stage, microbatch};

@@ -130,4 +130,16 @@ Schedule one_pipeline(const ScheduleOptions& options) {
   return schedule;
 }
 
+Schedule flushed_pipeline(const ScheduleOptions& options, const WindowWork& work) {
+  check_length(options, flushed_actions);
+  Schedule schedule = one_pipeline(options);
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    auto& period = schedule.programs[stage].period;
+    period.reserve(static_cast<size_t>(2 * schedule.window + 1));
+    work(stage, schedule.window, period);
+    period.push_back(update(stage, 0));
+  }
+  return schedule;
+}
+
 }  // namespace gyre

@@ -5,17 +5,11 @@ namespace gyre {
 namespace {
 
 Schedule build(const ScheduleOptions& options) {
-  check_length(options, flushed_actions);
-  Schedule schedule = one_pipeline(options);
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    auto& period = schedule.programs[stage].period;
-    period.reserve(static_cast<size_t>(2 * schedule.window + 1));
-    for (int64_t m = 0; m < schedule.window; ++m) period.push_back(forward(stage, m));
+  return flushed_pipeline(options, [](int stage, int64_t window, std::vector<Action>& actions) {
+    for (int64_t m = 0; m < window; ++m) actions.push_back(forward(stage, m));
     // In ascending order, so that gradients are added in the order in which plain training adds them.
-    for (int64_t m = 0; m < schedule.window; ++m) period.push_back(backward(stage, m));
-    period.push_back(update(stage, 0));
-  }
-  return schedule;
+    for (int64_t m = 0; m < window; ++m) actions.push_back(backward(stage, m));
+  });
 }
 
 }  // namespace

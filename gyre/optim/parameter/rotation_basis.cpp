@@ -253,8 +253,8 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
     const at::Tensor& old = ready_ ? vectors_ : probe_;
-    // In columns, as decompositions lay them out: of a basis that was loaded, which lies in rows, some libraries' products
-    // have other last bits.
+    // In columns, as decompositions lay them out: of a basis that was loaded, which lies in rows, some libraries'
+    // products have other last bits.
     const at::Tensor columns = at::empty_like(next.vectors.t(), at::MemoryFormat::Contiguous).t();
     columns.copy_(next.vectors);
     const at::Tensor turned = product_in_fp32(old.t(), columns, options_.bf16.covariance);

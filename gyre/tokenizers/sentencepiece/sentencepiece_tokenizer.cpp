@@ -20,7 +20,7 @@ namespace {
 void* open_module() {
   std::error_code none;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
-  for (const auto& path : {program / GYRE_SENTENCEPIECE_NAME, program / "../lib/gyre" / GYRE_SENTENCEPIECE_NAME,
+  for (const auto& path : {program / GYRE_SENTENCEPIECE_NAME, program / "../lib/gyre/modules" / GYRE_SENTENCEPIECE_NAME,
                            std::filesystem::path(GYRE_SENTENCEPIECE_PATH)}) {
     if (!std::filesystem::exists(path, none)) continue;
     if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) return handle;
