@@ -219,7 +219,7 @@ std::string HttpServer::url() const {
   return library_->url();
 }
 
-void HttpServer::serve(std::stop_token stop) {
+void HttpServer::serve(const std::stop_token& stop) {
   library_->serve(stop);
 }
 

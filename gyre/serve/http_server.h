@@ -34,7 +34,7 @@ class HttpServer {
   // The address to ask, with its token.
   std::string url() const;
   // Answers until it is asked to stop; requests that are under way then are dropped. Once.
-  void serve(std::stop_token stop);
+  void serve(const std::stop_token& stop);
 
  private:
   class Library;

@@ -199,6 +199,10 @@ TEST(HttpServer, EndsWhenAskedThoughClientsHangOn) {
 }
 
 TEST(HttpServer, AStopBeforeItBeganIsHeard) {
+  HttpServer unheard({"127.0.0.1", 0}, Serving::answer_text);
+  std::stop_source early;
+  early.request_stop();
+  unheard.serve(early.get_token());
   for (int i = 0; i < 20; ++i) {
     HttpServer server({"127.0.0.1", 0}, Serving::answer_text);
     std::stop_source source;

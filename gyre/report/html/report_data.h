@@ -22,6 +22,7 @@ class ReportData {
   // Runs' and studies' directories, and traces.
   explicit ReportData(std::vector<std::filesystem::path> what) : what_(std::move(what)) {}
 
+  // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
   struct Page {
     nlohmann::ordered_json json;       // all but the timelines
     nlohmann::ordered_json timelines;  // an array
@@ -39,10 +40,12 @@ class ReportData {
     std::vector<std::optional<InputFile::Stamp>> stamps;
     std::shared_ptr<const Part> part;
   };
+  // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
   struct Run {
     RunPart part;
     std::vector<std::string> notes;
   };
+  // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
   struct Timeline {
     nlohmann::ordered_json page;
     std::vector<std::string> notes;
