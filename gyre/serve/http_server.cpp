@@ -161,6 +161,17 @@ class HttpServer::Library : public httplib::Server {
                                   });
   }
 
+  // Whole: no ranges. Newer versions of the library (Debian 13's) want to be told who asks; nobody here wants to know.
+  template <typename Server>
+  static bool answer(Server& server, Connection& connection, bool& is_closed) {
+    const auto whole = [](httplib::Request& request) { request.ranges.clear(); };
+    if constexpr (requires { server.process_request(connection, true, is_closed, whole); }) {
+      return server.process_request(connection, true, is_closed, whole);
+    } else {
+      return server.process_request(connection, "", 0, "", 0, true, is_closed, whole);
+    }
+  }
+
   // One request a connection.
   bool process_and_close_socket(socket_t socket) override {
     Connection connection(socket, stopping_.descriptor());
@@ -169,10 +180,7 @@ class HttpServer::Library : public httplib::Server {
     end_waiting(waiting);
     bool is_closed = true;
     bool answered = false;
-    if (has_head) {
-      answered =
-          process_request(connection, true, is_closed, [](httplib::Request& request) { request.ranges.clear(); });
-    }
+    if (has_head) answered = answer(*this, connection, is_closed);
     // A body that nobody wanted would make the system take back the answer.
     ::shutdown(socket, SHUT_WR);
     std::array<char, 4096> unwanted{};
