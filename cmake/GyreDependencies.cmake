@@ -1,4 +1,4 @@
-# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc, cpp-httplib. Optional: sentencepiece, oneDNN.
+# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc, cpp-httplib. Optional: sentencepiece, ncurses, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -16,6 +16,7 @@ pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
+pkg_check_modules(ncursesw IMPORTED_TARGET ncursesw)
 if(GYRE_TORCH)
   find_package(Torch REQUIRED)
   # Imported, so that installed libraries name it and gyreConfig.cmake makes it anew for whoever links them.

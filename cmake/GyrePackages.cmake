@@ -44,8 +44,11 @@ gyre_package(gyre gyre science ""
 parallelism, and prepares text for training. With gyre-engine it trains
 transformer language models through asynchronous pipelines.")
 set(CPACK_DEBIAN_GYRE_PACKAGE_RECOMMENDS gyre-engine)
+if(ncursesw_FOUND)
+  set(ncurses ", libncurses-dev")
+endif()
 gyre_package(core-dev libgyre-dev libdevel
-  "libfmt-dev, nlohmann-json3-dev, libtomlplusplus-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev, libcpp-httplib-dev"
+  "libfmt-dev, nlohmann-json3-dev, libtomlplusplus-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev, libcpp-httplib-dev${ncurses}"
   "pipeline schedules and their simulation (development)"
   "Static libraries and headers of the parts of gyre that need no
 libtorch: schedules, their simulation and planning.")

@@ -27,6 +27,7 @@ void add_schedule(CLI::App& app);  // schedule.cpp
 void add_serve(CLI::App& app);     // serve.cpp
 void add_simulate(CLI::App& app);  // simulate.cpp
 void add_study(CLI::App& app);     // study.cpp
+void add_top(CLI::App& app);       // top.cpp
 
 // Of gyre-engine.
 void add_train(CLI::App& app);          // train.cpp

@@ -48,6 +48,7 @@ void add_gyre_commands(CLI::App& app) {
   add_study(app);
   add_report(app);
   add_serve(app);
+  add_top(app);
   add_launch(app);
 }
 

@@ -97,6 +97,7 @@ struct RunSettings {
   std::string init_from;
   bool tensorboard = false;
   std::string prometheus;
+  double live_seconds = 1;
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
@@ -131,6 +132,8 @@ struct RunSettings {
     visit("prometheus", self.prometheus, Range{},
           "text file (NAME.prom in the directory of node-exporter's textfile collector) that always has the latest "
           "numbers; empty: none");
+    visit("live_seconds", self.live_seconds, between(0, 1e9),
+          "seconds after which live.json, which gyre top shows, is written again; 0: never");
   }
   bool operator==(const RunSettings&) const = default;
 };

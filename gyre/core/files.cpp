@@ -231,6 +231,20 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
   sync_directory(path.has_parent_path() ? path.parent_path() : ".", files);
 }
 
+void replace_file(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  try {
+    OutputFile file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files);
+    file.write(content.data(), content.size());
+    file.close();
+    rename_path(temporary, path, files);
+  } catch (const RunError&) {
+    files.remove(temporary);
+    throw;
+  }
+}
+
 void check_writable(const std::filesystem::path& path, FileSystem& files) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) {

@@ -41,12 +41,25 @@ void Progress::step(int64_t step, double loss, double tokens) {
   if (last || status_.is_due()) draw();
 }
 
-std::string Progress::line() const {
+// At the mean pace of this session.
+double Progress::seconds_left() const {
   const std::chrono::duration<double> elapsed = Clock::now() - started_;
   const double per_step = elapsed.count() / static_cast<double>(std::max<int64_t>(1, step_ - first_));
+  return per_step * static_cast<double>(total_ - step_);
+}
+
+Progress::Pace Progress::pace() {
+  const std::lock_guard lock(mutex_);
+  Pace pace;
+  if (tokens_per_second_ > 0) pace.tokens_per_second = tokens_per_second_;
+  if (step_ > first_) pace.seconds_left = seconds_left();
+  return pace;
+}
+
+std::string Progress::line() const {
   std::string text = fmt::format("step {}/{}  loss {:.4f}", step_, total_, loss_);
   if (tokens_per_second_ > 0) text += fmt::format("  {} tokens/s", human_count(tokens_per_second_));
-  return text + fmt::format("  ETA {}", human_duration(per_step * static_cast<double>(total_ - step_)));
+  return text + fmt::format("  ETA {}", human_duration(seconds_left()));
 }
 
 void Progress::draw() {

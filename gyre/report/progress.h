@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "gyre/report/status_line.h"
@@ -20,12 +21,19 @@ class Progress {
   void start(int64_t total, int64_t done);
   // `tokens`: since the run began.
   void step(int64_t step, double loss, double tokens);
+  // How fast it goes; nothing where that cannot be told yet.
+  struct Pace {
+    std::optional<double> tokens_per_second;
+    std::optional<double> seconds_left;
+  };
+  Pace pace();
   // A line of its own, above the bar.
   void message(const std::string& text);
   void finish();
 
  private:
   using Clock = std::chrono::steady_clock;
+  double seconds_left() const;
   std::string line() const;
   void draw();
 

@@ -1,6 +1,5 @@
 #include "gyre/report/prometheus.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -70,15 +69,7 @@ std::string PrometheusFile::text() const {
 
 // Not synced: what a crash of the machine loses here is in metrics.jsonl.
 void PrometheusFile::write() const {
-  const std::string content = text();
-  std::filesystem::path temporary = path_;
-  temporary += ".tmp";  // node-exporter reads *.prom alone
-  {
-    OutputFile file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files_);
-    file.write(content.data(), content.size());
-    file.close();
-  }
-  rename_path(temporary, path_, files_);
+  replace_file(path_, text(), files_);  // node-exporter reads *.prom alone, not *.tmp
 }
 
 }  // namespace gyre

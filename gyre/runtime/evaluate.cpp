@@ -8,21 +8,25 @@ namespace gyre {
 namespace {
 
 struct LossCollector final : SegmentObserver {
-  LossCollector(int64_t microbatches, const std::function<void(const std::string&)>& warn)
-      : losses(static_cast<size_t>(microbatches)), warn(warn) {}
+  LossCollector(int64_t microbatches, SegmentObserver* watcher)
+      : losses(static_cast<size_t>(microbatches)), watcher(watcher) {}
   void on_loss(int64_t microbatch, double loss) override { losses[static_cast<size_t>(microbatch)] = loss; }
   void on_update(int, int64_t, const std::vector<double>&) override {}
   void on_slow_action(const std::string& what) override {
-    if (warn) warn(what);
+    if (watcher != nullptr) watcher->on_slow_action(what);
   }
+  std::chrono::steady_clock::time_point next_look() const override {
+    return watcher != nullptr ? watcher->next_look() : SegmentObserver::next_look();
+  }
+  void on_look(const std::vector<RankStatus>& processes) override { watcher->on_look(processes); }
   std::vector<double> losses;
-  const std::function<void(const std::string&)>& warn;
+  SegmentObserver* watcher;
 };
 
 }  // namespace
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, EvaluatedWeights weights, const std::function<void(const std::string&)>& warn) {
+                int64_t updates, EvaluatedWeights weights, SegmentObserver* watcher) {
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
@@ -30,7 +34,7 @@ double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batch
   segment.first_update = updates;
   segment.microbatches = microbatches;
   segment.ema = weights == EvaluatedWeights::Ema;
-  LossCollector collector(microbatches, warn);
+  LossCollector collector(microbatches, watcher);
   executor.run(pipeline, segment, collector);
   double sum = 0;
   for (double loss : collector.losses) sum += loss;  // in the order of microbatches, whatever the executor

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
 #include "gyre/batches/batch.h"
 #include "gyre/runtime/executor.h"
@@ -14,10 +12,10 @@ namespace gyre {
 // The weights as they are trained, or their averages (RuntimeOptions::ema_decay).
 enum class EvaluatedWeights { Trained, Ema };
 
-// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. `warn` hears of workers that take
-// long.
+// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. `watcher` hears of workers
+// that take long, and looks at them.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
                 int64_t updates, EvaluatedWeights weights = EvaluatedWeights::Trained,
-                const std::function<void(const std::string&)>& warn = {});
+                SegmentObserver* watcher = nullptr);
 
 }  // namespace gyre

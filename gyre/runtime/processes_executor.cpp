@@ -1,8 +1,6 @@
 #include "gyre/runtime/processes_executor.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <utility>
@@ -53,17 +51,7 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
   elsewhere.raise_failure = [&ranks] {
     if (const auto failure = ranks.failure()) throw RunError(*failure);
   };
-  elsewhere.progress = [&ranks] {
-    WorkersProgress all;
-    std::vector<std::string> statuses;
-    for (const RankStatus& other : ranks.others()) {
-      all.steps += other.steps;
-      all.computing |= other.computing;
-      statuses.push_back(other.workers);
-    }
-    all.statuses = fmt::format("{}", fmt::join(statuses, "; "));
-    return all;
-  };
+  elsewhere.statuses = [&ranks] { return ranks.others(); };
   elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
   elsewhere.note = [&ranks](const std::string& line) { ranks.note(line); };
   const WrapTransport wrap = [&](Transport& memory, const Doorbells& bells) {
@@ -72,8 +60,9 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
   };
   ThreadsRun run(pipeline, segment, observer, wrap, std::move(elsewhere));
   const Ranks::Watch watch(ranks, run.bell(), [&run, &stop] {
-    WorkersProgress progress = run.progress();
-    return RankStatus{progress.steps, progress.computing, stop.stop_requested(), std::move(progress.statuses)};
+    RankStatus status = run.status();
+    status.stop = stop.stop_requested();
+    return status;
   });
   return run.run();
 }

@@ -1,7 +1,6 @@
 // replay: all workers in the calling thread, in turn. The reference that other executors must equal to the bit.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <utility>
@@ -27,6 +26,7 @@ class ReplayExecutor final : public Executor {
     while (!setup.conductor->finished()) {
       run_round(setup);
       setup.conductor->attend();
+      if (std::chrono::steady_clock::now() >= observer.next_look()) observer.on_look({status(setup)});
     }
     return setup.conductor->report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   }
@@ -45,9 +45,17 @@ class ReplayExecutor final : public Executor {
   }
 
   static std::string stall_message(const SegmentSetup& setup) {
-    std::vector<std::string> lines;
-    for (const auto& worker : setup.workers) lines.push_back(worker->status());
-    return fmt::format("the pipeline stalled: {}", fmt::join(lines, "; "));
+    return fmt::format("the pipeline stalled: {}", to_string(status(setup).workers));
+  }
+
+  static RankStatus status(const SegmentSetup& setup) {
+    RankStatus status;
+    for (const auto& worker : setup.workers) {
+      status.workers.push_back(worker->status());
+      status.workers.back().takes_turns = true;
+    }
+    status.memory = ProcessMemory::now();
+    return status;
   }
 
   WrapTransport wrap_;

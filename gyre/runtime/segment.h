@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gyre/batches/batch.h"
+#include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/schedule/timed_action.h"
 #include "gyre/tensors/process_memory.h"
@@ -51,6 +52,13 @@ class SegmentObserver {
   // Interrupted, and nothing has finished for drain_deadline(): a worker does not come back from an action. Its thread
   // cannot be ended, so the executor goes on waiting unless the process is ended here. Told once.
   virtual void on_stuck_drain(const std::string& /*what*/) {}
+
+  // When it wants to know what the workers are doing, and what they then are: of each process. That costs a look at all
+  // of them, so it is asked for now and then.
+  virtual std::chrono::steady_clock::time_point next_look() const {
+    return std::chrono::steady_clock::time_point::max();
+  }
+  virtual void on_look(const std::vector<RankStatus>& /*processes*/) {}
 };
 
 struct WorkerReport {

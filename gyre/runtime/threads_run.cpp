@@ -34,7 +34,6 @@ ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserv
       watched_(setup_.workers.size()) {}
 
 SegmentReport ThreadsRun::run() {
-  const auto started = Clock::now();
   Conductor* const conductor = setup_.conductor.get();
   if (conductor != nullptr) conductor->attend();  // a drain that is due already takes nothing in
   start_threads();
@@ -50,10 +49,13 @@ SegmentReport ThreadsRun::run() {
     if (elsewhere_.raise_failure) elsewhere_.raise_failure();
     pass_on_notes();
     watch();
-    bell().wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));
+    let_look();
+    double within = stall_seconds() / 4;
+    if (observer_ != nullptr) within = std::min(within, seconds_between(Clock::now(), observer_->next_look()));
+    bell().wait_for(ticket, std::chrono::duration<double>(within));
   }
   stop_and_join();
-  return conductor != nullptr ? conductor->report(seconds_between(started, Clock::now())) : SegmentReport{};
+  return conductor != nullptr ? conductor->report(seconds_between(started_, Clock::now())) : SegmentReport{};
 }
 
 bool ThreadsRun::finished() const {
@@ -94,7 +96,9 @@ void ThreadsRun::work(size_t index) {
       }
       pulse.ticket = ticket;
       pulse.waiting = true;
+      pulse.begin_wait(worker.waits_for());
       if (!stopping_.load()) own_bell.wait(ticket);
+      pulse.end_wait();
       pulse.waiting = false;
     }
   } catch (...) {
@@ -147,7 +151,7 @@ void ThreadsRun::tell_slow_actions(bool was_away) {
       const Worker& worker = *setup_.workers[index];
       const std::string what =
           fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
-                      worker.number(), worker.action(), seconds);
+                      worker.number(), worker.status().action, seconds);
       if (observer_ != nullptr) {
         observer_->on_slow_action(what);
       } else if (elsewhere_.note) {
@@ -160,44 +164,73 @@ void ThreadsRun::tell_slow_actions(bool was_away) {
 // Nothing computed and no action finished for stall_seconds, anywhere: a stall, which no waiting will end.
 void ThreadsRun::find_stall(bool was_away) {
   const auto now = last_look_;
-  const WorkersProgress all = progress_everywhere();
-  if (all.steps != last_steps_ || was_away) last_step_ = last_progress_ = now;
-  if (all.computing) last_progress_ = now;
-  last_steps_ = all.steps;
+  uint64_t steps = 0;
+  bool computing = false;
+  std::vector<std::string> lines;
+  for (const RankStatus& process : statuses_everywhere()) {
+    steps += process.steps;
+    computing |= process.computing;
+    lines.push_back(to_string(process.workers));
+  }
+  const std::string all = fmt::format("{}", fmt::join(lines, "; "));
+  if (steps != last_steps_ || was_away) last_step_ = last_progress_ = now;
+  if (computing) last_progress_ = now;
+  last_steps_ = steps;
   const double idle = seconds_between(last_progress_, now);
   if (idle >= stall_seconds()) {
-    throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, all.statuses));
+    throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, all));
   }
   const double without_step = seconds_between(last_step_, now);
   if (setup_.conductor->interrupted() && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
     told_stuck_ = true;
     observer_->on_stuck_drain(
-        fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, all.statuses));
+        fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, all));
   }
 }
 
-WorkersProgress ThreadsRun::progress() const {
-  WorkersProgress progress;
-  progress.steps = steps_.load();
-  std::vector<std::string> lines;
+void ThreadsRun::Pulse::begin_wait(int worker) {
+  const std::lock_guard lock(mutex_);
+  since_ = Clock::now();
+  waits_for_ = worker;
+}
+
+void ThreadsRun::Pulse::end_wait() {
+  const std::lock_guard lock(mutex_);
+  waited_[waits_for_] += seconds_between(*since_, Clock::now());
+  since_.reset();
+}
+
+std::map<int, double> ThreadsRun::Pulse::waited() const {
+  const std::lock_guard lock(mutex_);
+  std::map<int, double> seconds = waited_;
+  if (since_) seconds[waits_for_] += seconds_between(*since_, Clock::now());
+  return seconds;
+}
+
+RankStatus ThreadsRun::status() const {
+  RankStatus status;
+  status.steps = steps_.load();
+  status.memory = ProcessMemory::now();
   for (size_t index = 0; index < pulses_.size(); ++index) {
-    const Worker& worker = *setup_.workers[index];
-    const bool inside = is_inside(index);
-    progress.computing |= inside;
-    lines.push_back(inside ? fmt::format("worker {} inside {}", worker.number(), worker.action()) : worker.status());
+    WorkerStatus& worker = status.workers.emplace_back(setup_.workers[index]->status());
+    worker.inside = is_inside(index);
+    worker.seconds = seconds_between(started_, Clock::now());
+    worker.waited = pulses_[index].waited();
+    status.computing |= worker.inside;
   }
-  progress.statuses = fmt::format("{}", fmt::join(lines, "; "));
-  return progress;
+  return status;
 }
 
-WorkersProgress ThreadsRun::progress_everywhere() const {
-  WorkersProgress all = progress();
-  if (!elsewhere_.progress) return all;
-  const WorkersProgress others = elsewhere_.progress();
-  all.steps += others.steps;
-  all.computing |= others.computing;
-  all.statuses += "; " + others.statuses;
+// [rank]
+std::vector<RankStatus> ThreadsRun::statuses_everywhere() const {
+  std::vector<RankStatus> all = {status()};
+  if (!elsewhere_.statuses) return all;
+  for (RankStatus& other : elsewhere_.statuses()) all.push_back(std::move(other));
   return all;
+}
+
+void ThreadsRun::let_look() {
+  if (observer_ != nullptr && Clock::now() >= observer_->next_look()) observer_->on_look(statuses_everywhere());
 }
 
 void ThreadsRun::stop_and_join() {

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,17 +19,10 @@
 
 namespace gyre {
 
-// How far workers have got.
-struct WorkersProgress {
-  uint64_t steps = 0;      // actions finished
-  bool computing = false;  // some worker is inside one, or about to be
-  std::string statuses;    // "worker 0 inside 0F17; worker 1 at 1F16, waiting for ..."
-};
-
 // What there is of the segment in other processes. Null functions: nothing.
 struct Elsewhere {
-  std::function<WorkersProgress()> progress;
-  std::function<void()> raise_failure;  // an Error if one of them cannot go on
+  std::function<std::vector<RankStatus>()> statuses;  // as last heard, by rank
+  std::function<void()> raise_failure;                // an Error if one of them cannot go on
   // Lines for the observer: those that have come, where it is; elsewhere, to send one there.
   std::function<std::vector<std::string>()> take_notes;
   std::function<void(const std::string&)> note;
@@ -48,20 +43,31 @@ class ThreadsRun {
   // Until all workers have ended: those here, or, with the conductor, wherever they are. The report is the conductor's.
   SegmentReport run();
 
-  // Of the workers that are here. Any thread.
-  WorkersProgress progress() const;
+  // Of this process. Any thread.
+  RankStatus status() const;
   // Rings when run() should look what has happened.
   Doorbell& bell() { return *setup_.bells.conductor; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What a worker's thread lets the caller see of itself.
+  // What a worker's thread lets others see of itself.
   struct Pulse {
     std::atomic<uint64_t> turns = 0;    // calls of try_step that have come back
     std::atomic<bool> waiting = false;  // sleeps until its bell rings after `ticket`
     std::atomic<uint64_t> ticket = 0;
     std::atomic<bool> ended = false;
+
+    void begin_wait(int worker);
+    void end_wait();
+    // Seconds without work so far, by the worker that it waited for.
+    std::map<int, double> waited() const;
+
+   private:
+    mutable std::mutex mutex_;
+    std::map<int, double> waited_;
+    std::optional<Clock::time_point> since_;  // while it waits
+    int waits_for_ = kNobody;
   };
   // What the caller has seen of it.
   struct Watched {
@@ -80,7 +86,8 @@ class ThreadsRun {
   void pass_on_notes();
   void tell_slow_actions(bool was_away);
   void find_stall(bool was_away);
-  WorkersProgress progress_everywhere() const;
+  std::vector<RankStatus> statuses_everywhere() const;
+  void let_look();
   void stop_and_join();
 
   const RuntimeOptions& options_;
@@ -97,7 +104,8 @@ class ThreadsRun {
   // Of the caller alone.
   std::vector<Watched> watched_;
   uint64_t last_steps_ = 0;
-  Clock::time_point last_look_ = Clock::now();
+  const Clock::time_point started_ = Clock::now();
+  Clock::time_point last_look_ = started_;
   Clock::time_point last_step_ = last_look_;      // when an action was last seen to have finished
   Clock::time_point last_progress_ = last_look_;  // the same, or a worker inside one
   bool told_stuck_ = false;

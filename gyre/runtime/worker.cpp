@@ -285,6 +285,12 @@ void Worker::finish_gradient(const Action& action, const InFlight& microbatch) {
   const int64_t window = action.microbatch / schedule().window;
   const int64_t delay = delay_of(schedule(), action.microbatch, microbatch.version);
   ++here.seen.delay[delay];
+  {
+    const std::lock_guard lock(status_mutex_);
+    WorkerStatus::Delays& seen = delays_[action.stage];
+    seen.sum += static_cast<double>(delay);
+    ++seen.gradients;
+  }
   here.first_delay.emplace(window, delay);
   GradientWindows& gradients = here.replica->gradients;
   if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
@@ -437,8 +443,7 @@ std::string Worker::needs(const Action& action) const {
     case ActionKind::Update:
       return "the gradients of its replicas, or the norms of other owners";
     case ActionKind::Adopt: {
-      std::vector<int> owners;
-      for (const auto& shard : schedule().owner) owners.push_back(shard[action.stage]);
+      const std::vector<int> owners = owners_of(action.stage);
       return fmt::format("update {} of stage {} by worker{} {}", action.microbatch, action.stage,
                          owners.size() == 1 ? "" : "s", fmt::join(owners, ", "));
     }
@@ -447,16 +452,56 @@ std::string Worker::needs(const Action& action) const {
   }
 }
 
-std::string Worker::status() const {
-  const std::lock_guard lock(status_mutex_);
-  if (!next_) return fmt::format("worker {} has finished", number());
-  return fmt::format("worker {} at {}, waiting for {}", number(), to_string(*next_, schedule().pipelines),
-                     needs(*next_));
+// [shard]
+std::vector<int> Worker::owners_of(int stage) const {
+  std::vector<int> owners;
+  for (const auto& shard : schedule().owner) owners.push_back(shard[stage]);
+  return owners;
 }
 
-std::string Worker::action() const {
+int Worker::waits_for() const {
+  if (!next_) return kNobody;
+  const Action& action = *next_;
+  // The only one of `workers` that is another one.
+  const auto other = [this](std::vector<int> workers) {
+    std::erase(workers, number());
+    const bool one = !workers.empty() &&
+                     std::all_of(workers.begin(), workers.end(), [&](int worker) { return worker == workers.front(); });
+    return one ? workers.front() : kNobody;
+  };
+  const auto host = [&](int stage) { return other({schedule().worker_of(action.pipeline, stage)}); };
+  switch (action.kind) {
+    case ActionKind::Forward: {
+      const RunningReplica& here = replicas_.at({action.pipeline, action.stage});
+      if (!is_last(action) && !here.links->outputs->has_room()) return host(action.stage + 1);
+      if (!here.replica->weights) return other(owners_of(action.stage));
+      return action.stage == 0 ? kNobody : host(action.stage - 1);
+    }
+    case ActionKind::Backward:
+    case ActionKind::BackwardInput:
+      return is_last(action) ? kNobody : host(action.stage + 1);
+    case ActionKind::Update: {
+      std::vector<int> replicas;
+      for (const auto& placement : schedule().placement) replicas.push_back(placement[action.stage]);
+      return other(std::move(replicas));
+    }
+    case ActionKind::Adopt:
+      return other(owners_of(action.stage));
+    default:
+      return kNobody;
+  }
+}
+
+WorkerStatus Worker::status() const {
+  WorkerStatus status;
+  status.worker = number();
+  links_.count_waiting(status);
   const std::lock_guard lock(status_mutex_);
-  return next_ ? to_string(*next_, schedule().pipelines) : "its end";
+  status.delays = delays_;
+  if (!next_) return status;
+  status.action = to_string(*next_, schedule().pipelines);
+  status.needs = needs(*next_);
+  return status;
 }
 
 }  // namespace gyre

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gyre/runtime/gradient_chain.h"
+#include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/runtime/reports.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/runtime/worker_links.h"
@@ -36,10 +37,10 @@ class Worker {
   enum class Step { Done, MustWait, Finished };
   Step try_step();
 
-  // "worker 2 at 2F17, waiting for the activation of 1F17 from worker 1". Any thread.
-  std::string status() const;
-  // "2F17": the action it is at, or is inside. Any thread.
-  std::string action() const;
+  // What it is at, what that needs, and what has come; not whether it waits, nor how long. Any thread.
+  WorkerStatus status() const;
+  // On its own thread, when it must wait: for which other worker, or kNobody.
+  int waits_for() const;
 
   int number() const { return state_.number; }
 
@@ -127,6 +128,7 @@ class Worker {
   void heed_control();
   bool report_end();
   std::string needs(const Action& action) const;
+  std::vector<int> owners_of(int stage) const;
 
   // worker_update.cpp: the updates of the stages owned here.
   bool update(const Action& action);
@@ -169,8 +171,10 @@ class Worker {
   bool ended_ = false;
   FinalReport seen_;
 
+  // What status() describes.
   mutable std::mutex status_mutex_;
-  std::optional<Action> next_;  // what status() describes
+  std::optional<Action> next_;
+  std::map<int, WorkerStatus::Delays> delays_;
 };
 
 }  // namespace gyre

@@ -219,4 +219,21 @@ ConductorLinks::ConductorLinks(const Schedule& schedule, Transport& transport) {
   }
 }
 
+void WorkerLinks::count_waiting(WorkerStatus& status) const {
+  const auto in = [](const std::unique_ptr<Receiver>& link) { return link ? link->waiting() : 0; };
+  for (const auto& [place, links] : replicas) {
+    status.activations += in(links.inputs);
+    status.gradients += in(links.grad_outputs);
+    status.others += in(links.earlier_sums) + in(links.tied_sums) + in(links.tied_reads);
+    for (const auto& version : links.versions) status.others += in(version);
+  }
+  for (const auto& [stage, links] : owners) {
+    for (const auto& sum : links.sums) status.others += in(sum);
+    status.others += in(links.norm_sum);
+  }
+  for (const NormSumLinks& links : norm_sums) {
+    for (const auto& norm : links.norms) status.others += in(norm);
+  }
+}
+
 }  // namespace gyre

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/runtime/transport/link.h"
 #include "gyre/schedule/schedule.h"
 
@@ -48,6 +49,9 @@ struct WorkerLinks {
   // global_norm: norms are summed over the model.
   WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
               Transport& transport);
+
+  // Messages that have come for the worker. Any thread.
+  void count_waiting(WorkerStatus& status) const;
 
   std::map<std::pair<int, int>, ReplicaLinks> replicas;  // by (pipeline, stage) hosted here
   std::map<int, OwnerLinks> owners;                      // by stage owned here

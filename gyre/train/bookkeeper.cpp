@@ -92,14 +92,21 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   metrics_->tell(*exports_);
   progress_.message(saver_.describe());
   progress_.start(config_.run.updates, done);
+  live_.emplace(run_, config_, done, result_.tokens, progress_, options_.files);
 }
 
 SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {
   asks_to_drain_ = false;
   last_step_ = Clock::now();
+  live_->enter("training");
   return listener_.emplace(
-      segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, announcer_,
-      [this](const std::string& what) { give_up(what); });
+      segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, *live_,
+      announcer_, [this](const std::string& what) { give_up(what); });
+}
+
+SegmentObserver& Bookkeeper::listen_to_evaluation() {
+  live_->enter("evaluating");
+  return evaluation_.emplace(progress_, *live_);
 }
 
 bool Bookkeeper::traces() const {
@@ -118,6 +125,7 @@ void Bookkeeper::record(const StepRecord& step) {
   line.seconds = seconds_since(started_);
   last_step_ = Clock::now();
   metrics_->step(line);
+  live_->step(line);
   progress_.step(step.step, step.loss, static_cast<double>(line.tokens));
   result_.step = step.step;
   result_.loss = step.loss;
@@ -181,6 +189,7 @@ void Bookkeeper::drained(int64_t step, const std::string& reason, bool planned) 
 
 void Bookkeeper::evaluated(int64_t step, double loss, std::optional<double> ema_loss) {
   metrics_->eval(step, loss, ema_loss);
+  live_->evaluated(loss);
   const std::string ema = ema_loss ? fmt::format(", of the averaged weights {:.4f}", *ema_loss) : "";
   progress_.message(fmt::format("step {}: validation loss {:.4f}{}", step, loss, ema));
   result_.val_loss = loss;
@@ -196,6 +205,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
     return;
   }
   const auto begun = Clock::now();
+  live_->enter("saving");
   record.seed = static_cast<uint64_t>(config_.run.seed);
   record.model = model_identity(config_);
   record.data = checked_.dataset->identity();
@@ -237,6 +247,7 @@ void Bookkeeper::look_for_end_of_save() {
 
 void Bookkeeper::end_save() {
   raise_failed_save();
+  if (saver_.is_saving()) live_->enter("saving");
   const auto begun = Clock::now();
   const auto saved = saver_.ended(/*wait=*/true);
   save_wait_ += seconds_since(begun);
@@ -308,6 +319,7 @@ void Bookkeeper::record_end(const std::string& status) {
   line.seconds = result_.seconds;
   line.save_wait_seconds = result_.save_wait_seconds;
   line.save_write_seconds = result_.save_write_seconds;
+  live_->end(status);
   metrics_->end(line);
 }
 

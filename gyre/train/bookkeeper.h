@@ -20,6 +20,7 @@
 #include "gyre/runtime/segment.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/interruption.h"
+#include "gyre/train/live_file.h"
 #include "gyre/train/measurements.h"
 #include "gyre/train/metrics_exports.h"
 #include "gyre/train/resume.h"
@@ -47,6 +48,8 @@ class Bookkeeper {
 
   // Who hears the segment that begins, until the next one does.
   SegmentObserver& listen_to(const Segment& segment);
+  // The same of an evaluation.
+  SegmentObserver& listen_to_evaluation();
   // Whether the segment should drain, since a save has become due.
   bool asks_to_drain() const { return asks_to_drain_; }
   // Whether the segment should keep the times of its actions.
@@ -105,7 +108,9 @@ class Bookkeeper {
   const RankMap* map_ = nullptr;
   std::unique_ptr<MetricsExports> exports_;
   std::unique_ptr<MetricsWriter> metrics_;
+  std::optional<LiveFile> live_;
   std::optional<SegmentListener> listener_;
+  std::optional<EvaluationListener> evaluation_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;
   double save_wait_ = 0;  // seconds in which training waited for the save that is under way

@@ -16,11 +16,12 @@ void StopAnnouncer::announce() {
 }
 
 SegmentListener::SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record,
-                                 Progress& progress, StopAnnouncer& announcer,
+                                 Progress& progress, LiveFile& live, StopAnnouncer& announcer,
                                  std::function<void(const std::string&)> give_up)
     : StepRecorder(stages, segment, std::move(record)),
       window_(segment.schedule->window),
       progress_(progress),
+      live_(live),
       announcer_(announcer),
       give_up_(std::move(give_up)) {}
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gyre/report/progress.h"
+#include "gyre/train/live_file.h"
 #include "gyre/train/step_recorder.h"
 
 namespace gyre {
@@ -42,19 +43,37 @@ class StopAnnouncer {
 class SegmentListener final : public StepRecorder {
  public:
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
-                  StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
+                  LiveFile& live, StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
 
   // The executor may hear of the stop before the one who is to announce it.
   void on_interrupt() override { announcer_.announce(); }
   void on_drain(int64_t microbatches) override;
   void on_slow_action(const std::string& what) override { progress_.message(what); }
   void on_stuck_drain(const std::string& what) override { give_up_(what); }
+  std::chrono::steady_clock::time_point next_look() const override { return live_.next_look(); }
+  void on_look(const std::vector<RankStatus>& processes) override { live_.look(processes); }
 
  private:
   int64_t window_;
   Progress& progress_;
+  LiveFile& live_;
   StopAnnouncer& announcer_;
   std::function<void(const std::string&)> give_up_;
+};
+
+// The same of an evaluation, which has no steps.
+class EvaluationListener final : public SegmentObserver {
+ public:
+  EvaluationListener(Progress& progress, LiveFile& live) : progress_(progress), live_(live) {}
+  void on_loss(int64_t, double) override {}
+  void on_update(int, int64_t, const std::vector<double>&) override {}
+  void on_slow_action(const std::string& what) override { progress_.message(what); }
+  std::chrono::steady_clock::time_point next_look() const override { return live_.next_look(); }
+  void on_look(const std::vector<RankStatus>& processes) override { live_.look(processes); }
+
+ private:
+  Progress& progress_;
+  LiveFile& live_;
 };
 
 }  // namespace gyre

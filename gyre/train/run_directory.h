@@ -3,6 +3,7 @@
 //   config.toml      the resolved configuration
 //   metrics.jsonl    one JSON object a line
 //   tensorboard/     the same as TensorBoard's event files, where [run] tensorboard asks for them
+//   live.json        what it does now, where [run] live_seconds is not 0 (report/live.h)
 //   checkpoints/     step-00000100/ ...
 //   tokenizer/       meta.json, which says what the data is, and the tokenizer's model if there is one
 //   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
@@ -27,6 +28,7 @@ class RunDirectory {
   std::filesystem::path config() const { return root_ / "config.toml"; }
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
   std::filesystem::path tensorboard() const { return root_ / "tensorboard"; }
+  std::filesystem::path live() const { return root_ / "live.json"; }
   std::filesystem::path costs() const { return root_ / "costs.json"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   // Says that checkpoints/ is the directory this run made, and not the empty one where a disk was mounted.

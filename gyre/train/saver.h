@@ -49,6 +49,8 @@ class Saver {
   // The save that was begun, once, when it has ended; waits for that if asked to. RunError where it failed: it says
   // what did, and how and from where the run continues.
   std::optional<WrittenCheckpoint> ended(bool wait);
+  // Whether one was begun of which ended() has not told.
+  bool is_saving() const { return under_way_.valid(); }
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const;
 

@@ -226,7 +226,7 @@ class Training {
     const auto loss_of = [&](EvaluatedWeights weights) {
       return telling_how_to_go_on([&] {
         return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_, weights,
-                        [this](const std::string& what) { progress_.message(what); });
+                        &books_.listen_to_evaluation());
       });
     };
     const double loss = loss_of(EvaluatedWeights::Trained);

@@ -183,6 +183,7 @@ std::string DrawnConfiguration::toml() const {
 const std::map<std::string, std::string>& fixed_values() {
   static const std::map<std::string, std::string> kValues = {
       {"run.init_from", "\"\""},        // weights are drawn
+      {"run.live_seconds", "0"},        // live.json has times, and is written at times
       {"run.prometheus", "\"\""},       // lies outside the run, and has times
       {"run.updates", "10"},            // long enough for all that is due every so often
       {"run.checkpoint_minutes", "0"},  // a drain by the clock comes at another update in each run

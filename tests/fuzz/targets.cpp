@@ -25,6 +25,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"megatron_index", megatron_index},
     {"text", text},
     {"metrics", metrics},
+    {"live", live},
     {"trace", trace},
     {"tokenizer_json", tokenizer_json},
     {"tokenizer_pattern", tokenizer_pattern},

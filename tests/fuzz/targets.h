@@ -58,6 +58,7 @@ void token_file(std::string_view input);
 void megatron_index(std::string_view input);
 void text(std::string_view input);
 void metrics(std::string_view input);
+void live(std::string_view input);
 void trace(std::string_view input);
 void tokenizer(std::string_view input);
 void tokenizer_json(std::string_view input);

@@ -57,6 +57,10 @@ class Ranks::Inbox : public Mailbox {
     messages_.erase(found);
     return taken;
   }
+  int64_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int64_t>(messages_.size());
+  }
 
  private:
   std::deque<Message> messages_;
@@ -99,6 +103,7 @@ class Ranks::RemoteReceiver final : public Receiver {
   std::optional<Message> try_receive() override {
     return credited(inbox_->take([](const Message&) { return true; }));
   }
+  int64_t waiting() const override { return inbox_->waiting(); }
 
  private:
   std::optional<Message> credited(std::optional<Message> message) {

@@ -113,11 +113,11 @@ void Ranks::deliver(int from, Envelope envelope) {
       if (const auto to = box(outboxes_, {envelope.segment, envelope.link})) to->add_room(message.number);
       break;
     case Envelope::Kind::Beat: {
+      RankStatus status = parse_rank_status(to_text(message.tensors.at(0)));
       const std::lock_guard lock(mutex_);
-      RankStatus& status = others_[static_cast<size_t>(from)].status;
-      status = {static_cast<uint64_t>(message.values.at(0)), message.values.at(1) != 0, message.values.at(2) != 0,
-                to_text(message.tensors.at(0))};
-      if (status.stop) {
+      const bool stop = status.stop;
+      others_[static_cast<size_t>(from)].status = std::move(status);
+      if (stop) {
         for (Doorbell* bell : bells_) bell->ring();
       }
       break;

@@ -20,6 +20,7 @@
 #include "gyre/runtime/ranks/clock_offset.h"
 #include "gyre/runtime/ranks/device_channel.h"
 #include "gyre/runtime/ranks/peer.h"
+#include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/runtime/ranks/wire.h"
 #include "gyre/runtime/transport/doorbell.h"
 
@@ -27,14 +28,6 @@ namespace gyre {
 
 // What all processes must have alike: "configuration" -> its checksum. In the order in which differences are told.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
-
-// How far a process has got, for rank 0.
-struct RankStatus {
-  uint64_t steps = 0;      // actions that its workers have finished
-  bool computing = false;  // some worker is inside one
-  bool stop = false;       // it was asked to stop
-  std::string workers;     // what each is at, or waits for
-};
 
 // Seconds by a clock that never goes back.
 double steady_seconds();

@@ -23,7 +23,7 @@ void Ranks::fail(int rank, const std::string& why) {
     if (is_first) {
       const std::string name = other.name.empty() ? fmt::format("rank {}", rank) : other.name;
       const std::string at =
-          other.status.workers.empty() ? "" : fmt::format("; it was last at: {}", other.status.workers);
+          other.status.workers.empty() ? "" : fmt::format("; it was last at: {}", to_string(other.status.workers));
       failure_ = {rank, fmt::format("{} {}{}", name, why, at)};
     }
     for (Doorbell* bell : bells_) bell->ring();
@@ -184,10 +184,13 @@ void Ranks::send_beats() {
   RankStatus status;
   {
     const std::lock_guard lock(mutex_);
-    if (status_) status = status_();
+    if (status_) {
+      status = status_();
+    } else {
+      status.memory = ProcessMemory::now();
+    }
   }
-  beat.message.values = {static_cast<double>(status.steps), status.computing ? 1.0 : 0.0, status.stop ? 1.0 : 0.0};
-  beat.message.tensors = {to_tensor(status.workers)};
+  beat.message.tensors = {to_tensor(to_json(status))};
   for (int other = 0; other < world(); ++other) {
     if (other != rank_ && (rank_ == 0 || other == 0)) send(other, beat);
   }

@@ -48,6 +48,8 @@ class Receiver {
   virtual std::optional<Message> try_receive(int64_t number) = 0;
   // The message that was sent first of those that have come.
   virtual std::optional<Message> try_receive() = 0;
+  // Messages that have come and were not taken. Any thread.
+  virtual int64_t waiting() const = 0;
 };
 
 // Sends what this thread's stream on `device` may still be computing.

@@ -25,6 +25,10 @@ class MemoryTransport::Queue final {
     const std::lock_guard lock(mutex_);
     return messages_.size() < capacity_;
   }
+  int64_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return static_cast<int64_t>(messages_.size());
+  }
   void send(Message message) {
     {
       const std::lock_guard lock(mutex_);
@@ -89,6 +93,7 @@ std::unique_ptr<Receiver> MemoryTransport::receiver(const LinkId& id, const Link
     std::optional<Message> try_receive() override {
       return queue_->take([](const Message&) { return true; });
     }
+    int64_t waiting() const override { return queue_->waiting(); }
 
    private:
     std::shared_ptr<Queue> queue_;

@@ -1,0 +1,115 @@
+#include "gyre/report/top/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "gyre/report/metrics_reader.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kRemembered = 256;  // bytes
+
+void take(const MetricsLine& line, TopMetrics& metrics) {
+  if (line.is("step")) {
+    MetricsStep step;
+    step.step = line.step();
+    step.loss = line.real("loss").value_or(std::nan(""));
+    step.lr = line.real("lr").value_or(std::nan(""));
+    step.grad_norm = line.real("grad_norm").value_or(std::nan(""));
+    step.tokens = line.integer("tokens");
+    step.tokens_per_second = line.real("tokens_per_second").value_or(std::nan(""));
+    step.seconds = line.real("seconds").value_or(std::nan(""));
+    if (std::isfinite(step.loss)) metrics.losses.emplace_back(step.step, step.loss);
+    metrics.last = step;
+    metrics.end.reset();
+  } else if (line.is("eval")) {
+    metrics.val_loss = line.real("val_loss");
+  } else if (line.is("segment")) {
+    metrics.delays = line.reals("delays");
+    metrics.peak_resident = line.reals("peak_resident_bytes");
+  } else if (line.is("end")) {
+    metrics.end = line.end();
+  } else if (line.is("resume")) {
+    metrics.end.reset();
+  }
+}
+
+Json number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+TopReader::TopReader(std::filesystem::path run) : run_(std::move(run)) {
+  if (!is_there(run_)) throw InputError(fmt::format("{}: no run is here; give the directory of one", run_.string()));
+  if (is_there(run_ / "results.json")) {
+    throw InputError(fmt::format("{}: is a study; give the directory of one of its runs", run_.string()));
+  }
+  if (!is_there(run_ / "config.toml")) {
+    throw InputError(fmt::format("{}: no run is here (no config.toml)", run_.string()));
+  }
+}
+
+TopFigures TopReader::read(double now) {
+  read_metrics();
+  TopFigures figures;
+  figures.name = run_.string();
+  figures.now = now;
+  figures.metrics = metrics_;
+  const auto live = run_ / "live.json";
+  if (is_there(live)) {
+    figures.live = parse_live_run(read_file(live), live.string());
+    figures.gone = is_gone(*figures.live, now);
+  }
+  figures.begun = figures.live || metrics_.last;
+  return figures;
+}
+
+// A session that goes on replaces the file: what was read last is then not where it was.
+void TopReader::read_metrics() {
+  const auto path = run_ / "metrics.jsonl";
+  if (!is_there(path)) return;
+  const InputFile file(path);
+  std::string before(last_.size(), '\0');
+  if (file.size() >= read_) file.read_at(read_ - before.size(), before.data(), before.size());
+  if (file.size() < read_ || before != last_) {
+    read_ = 0;
+    last_.clear();
+    metrics_ = {};
+  }
+  std::string text(file.size() - read_, '\0');
+  file.read_at(read_, text.data(), text.size());
+  text.resize(text.rfind('\n') + 1);  // the rest is being written
+  if (text.empty()) return;
+  for_each_metrics_line(text, path.string(), "put it right", [this](const MetricsLine& line) { take(line, metrics_); });
+  read_ += text.size();
+  last_ = text.substr(text.size() - std::min(text.size(), kRemembered));
+}
+
+std::string to_json(const TopFigures& figures) {
+  Json json = {{"run", figures.name},
+               {"running", figures.running()},
+               {"begun", figures.begun},
+               {"now", figures.now},
+               {"live", figures.live ? Json::parse(to_json(*figures.live)) : Json(nullptr)},
+               {"last_step", nullptr},
+               {"val_loss", number(figures.metrics.val_loss)},
+               {"end", figures.metrics.end ? Json(figures.metrics.end->status) : Json(nullptr)}};
+  if (const auto& last = figures.metrics.last) {
+    json["last_step"] = {{"step", last->step},     {"loss", number(last->loss)},
+                         {"lr", number(last->lr)}, {"grad_norm", number(last->grad_norm)},
+                         {"tokens", last->tokens}, {"tokens_per_second", number(last->tokens_per_second)}};
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace gyre

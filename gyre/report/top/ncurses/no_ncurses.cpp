@@ -1,0 +1,11 @@
+// The terminal of a build without ncurses: there is none.
+#include "gyre/core/error.h"
+#include "gyre/report/top/terminal.h"
+
+namespace gyre {
+
+std::unique_ptr<Terminal> open_terminal() {
+  throw InputError("this gyre was built without ncurses: give --once (watch -n 1 gyre top --once RUN shows it anew)");
+}
+
+}  // namespace gyre

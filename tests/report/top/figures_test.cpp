@@ -1,0 +1,80 @@
+// What gyre top reads of a run's directory while a run writes there.
+#include "gyre/report/top/figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+struct TopFiguresTest : ::testing::Test {
+  std::string complaint(const fs::path& run) const {
+    try {
+      TopReader(run).read(0);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void add(const std::string& text) const { std::ofstream(root / "metrics.jsonl", std::ios::app) << text; }
+  static std::string step(int number, double loss) {
+    return "{\"event\":\"step\",\"step\":" + std::to_string(number) + ",\"loss\":" + std::to_string(loss) +
+           ",\"lr\":0.1,\"grad_norm\":null,\"tokens\":64}\n";
+  }
+  testing_support::TemporaryDirectory root;
+};
+
+TEST_F(TopFiguresTest, WhatIsNoRunIsRefused) {
+  EXPECT_THAT(complaint(root / "nowhere"), HasSubstr("nowhere: no run is here"));
+  EXPECT_THAT(complaint(root.path()), HasSubstr("no config.toml"));
+  std::ofstream(root / "results.json") << "{}";
+  EXPECT_THAT(complaint(root.path()), HasSubstr("is a study"));
+}
+
+TEST_F(TopFiguresTest, DamagedFilesAreTold) {
+  std::ofstream(root / "config.toml") << "";
+  std::ofstream(root / "live.json") << "{\"state\":";
+  EXPECT_THAT(complaint(root.path()), HasSubstr("live.json: is damaged"));
+  fs::remove(root / "live.json");
+  add("nonsense\n");
+  EXPECT_THAT(complaint(root.path()), HasSubstr("metrics.jsonl:1"));
+}
+
+TEST_F(TopFiguresTest, MetricsAreReadAsTheyGrowAndAnewWhenTheyAreReplaced) {
+  std::ofstream(root / "config.toml") << "";
+  TopReader reader(root.path());
+  EXPECT_FALSE(reader.read(0).begun);
+  add(step(1, 4) + "{\"event\":\"step\",\"st");
+  EXPECT_EQ(reader.read(0).metrics.losses.size(), 1u);
+  add("ep\":2,\"loss\":null}\n" + step(3, 2) + "{\"event\":\"end\",\"status\":\"finished\",\"step\":3}\n");
+  TopFigures figures = reader.read(0);
+  EXPECT_TRUE(figures.begun);
+  EXPECT_FALSE(figures.running());
+  ASSERT_EQ(figures.metrics.losses.size(), 2u);
+  EXPECT_EQ(figures.metrics.losses[1], std::pair(int64_t{3}, 2.0));
+  EXPECT_EQ(figures.metrics.end->status, "finished");
+  // As a session that goes on does.
+  write_file_atomic(root / "metrics.jsonl",
+                    step(1, 4) + "{\"event\":\"resume\",\"step\":1}\n" + step(2, 3) + std::string(4096, ' ') + "\n");
+  EXPECT_THROW(reader.read(0), InputError);  // such a line is none
+  write_file_atomic(root / "metrics.jsonl", step(1, 4) + "{\"event\":\"resume\",\"step\":1}\n" + step(2, 3) +
+                                                "{\"event\":\"eval\",\"step\":2,\"val_loss\":3.5}\n");
+  figures = reader.read(0);
+  ASSERT_EQ(figures.metrics.losses.size(), 2u);
+  EXPECT_EQ(figures.metrics.losses[1].first, 2);
+  EXPECT_FALSE(figures.metrics.end);
+  EXPECT_EQ(figures.metrics.val_loss, 3.5);
+}
+
+}  // namespace
+}  // namespace gyre
