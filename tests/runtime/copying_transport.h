@@ -88,6 +88,7 @@ class CopyingTransport final : public Transport {
       }
       std::optional<Message> try_receive(int64_t number) override { return unpacked(below->try_receive(number)); }
       std::optional<Message> try_receive() override { return unpacked(below->try_receive()); }
+      int64_t waiting() const override { return below->waiting(); }
       std::unique_ptr<Receiver> below;
     };
     return std::make_unique<CopyingReceiver>(below_.receiver(id, ends));

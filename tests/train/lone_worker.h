@@ -60,13 +60,14 @@ class MadeUpTransport final : public Transport {
       FromNobody(const MadeUpTransport& from, const LinkId& id) : from(from), id(id) {
         // What would wait in the link's queue.
         if (id.kind != LinkKind::TiedWeight && id.kind != LinkKind::TiedSum) return;
-        for (int64_t i = 0; i < from.first_delay_; ++i) waiting.push_back(from.message(id, i));
+        for (int64_t i = 0; i < from.first_delay_; ++i) queue.push_back(from.message(id, i));
       }
       std::optional<Message> try_receive(int64_t number) override { return from.message(id, number); }
       std::optional<Message> try_receive() override { return std::nullopt; }
+      int64_t waiting() const override { return static_cast<int64_t>(queue.size()); }
       const MadeUpTransport& from;
       LinkId id;
-      std::vector<Message> waiting;
+      std::vector<Message> queue;
     };
     if (ends.from == worker_) return own_.receiver(id, ends);
     return std::make_unique<FromNobody>(*this, id);
@@ -134,7 +135,7 @@ inline void run_alone(const Config& config, const Schedule& schedule, int worker
     const Worker::Step step = setup.workers.front()->try_step();
     if (step == Worker::Step::Finished) return;
     if (step == Worker::Step::MustWait)
-      throw RunError("nobody sends what it waits for: " + setup.workers.front()->status());
+      throw RunError("nobody sends what it waits for: " + to_string(setup.workers.front()->status()));
   }
 }
 

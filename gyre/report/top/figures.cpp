@@ -90,7 +90,15 @@ void TopReader::read_metrics() {
   file.read_at(read_, text.data(), text.size());
   text.resize(text.rfind('\n') + 1);  // the rest is being written
   if (text.empty()) return;
-  for_each_metrics_line(text, path.string(), "put it right", [this](const MetricsLine& line) { take(line, metrics_); });
+  try {
+    for_each_metrics_line(text, path.string(), "put it right",
+                          [this](const MetricsLine& line) { take(line, metrics_); });
+  } catch (const InputError&) {
+    read_ = 0;  // half of it was taken: the next time from the beginning
+    last_.clear();
+    metrics_ = {};
+    throw;
+  }
   read_ += text.size();
   last_ = text.substr(text.size() - std::min(text.size(), kRemembered));
 }
