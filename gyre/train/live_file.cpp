@@ -57,11 +57,12 @@ void LiveFile::step(const MetricsStep& line) {
 LiveFile::Clock::time_point LiveFile::next_look() const {
   if (!writes_) return Clock::time_point::max();
   const std::chrono::duration<double> period(std::min(run_.period, 1e6));  // a clock ends somewhere
-  return written_ + std::chrono::duration_cast<Clock::duration>(period);
+  return looked_ + std::chrono::duration_cast<Clock::duration>(period);
 }
 
 void LiveFile::look(const std::vector<RankStatus>& processes) {
   if (!writes_) return;
+  looked_ = Clock::now();
   run_.processes.resize(processes.size());
   std::map<size_t, double> late;
   std::map<size_t, int64_t> gradients;

@@ -45,6 +45,7 @@ class LiveFile {
   FileSystem& files_;
   bool writes_;  // until it fails
   Clock::time_point started_ = Clock::now(), written_ = started_;
+  Clock::time_point looked_ = started_;  // at workers; short segments are written of more often
   LiveRun run_;
   std::map<int, WorkerStatus> seen_;  // by worker, at the last look
   std::map<int, LiveWorker> workers_;
