@@ -6,7 +6,7 @@
 
 #include "gyre/kernels/attention_blocks.h"
 #include "gyre/kernels/attention_softmax.h"
-#include "gyre/kernels/onednn/attention.h"
+#include "gyre/kernels/bf16/attention.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
@@ -102,14 +102,14 @@ at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads) {
 at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
   const ProfileScope scope("gyre::attention");
   at::Tensor result;
-  return onednn::attention(of, heads, causal, result) ? result : portable::attention(of, heads, causal);
+  return bf16::attention(of, heads, causal, result) ? result : portable::attention(of, heads, causal);
 }
 
 HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads,
                                bool causal) {
   const ProfileScope scope("gyre::attention");
   HeadTensors result;
-  const bool done = onednn::attention_backward(grad, of, heads, causal, result);
+  const bool done = bf16::attention_backward(grad, of, heads, causal, result);
   return done ? result : portable::attention_backward(grad, of, heads, causal);
 }
 

@@ -4,8 +4,9 @@
 
 #include <vector>
 
+#include "gyre/kernels/bf16/linear.h"
+#include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
-#include "gyre/kernels/onednn/products.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -29,19 +30,19 @@ GYRE_CPU_KERNEL void add_rows(const c10::BFloat16* __restrict x, float* __restri
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const ProfileScope scope("gyre::linear");
-  const at::Tensor y = onednn::linear(x, weight, bias);
+  const at::Tensor y = bf16::linear(x, weight, bias);
   return y.defined() ? y : portable::linear(x, weight, bias);
 }
 
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
   const ProfileScope scope("gyre::linear");
-  const at::Tensor x = onednn::linear_backward_input(grad, weight);
+  const at::Tensor x = bf16::linear_backward_input(grad, weight);
   return x.defined() ? x : portable::linear_backward_input(grad, weight);
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
   const ProfileScope scope("gyre::linear");
-  if (onednn::linear_backward_weight(x, grad, weight_gradient, adds)) return;
+  if (bf16::linear_backward_weight(x, grad, weight_gradient, adds)) return;
   portable::linear_backward_weight(x, grad, weight_gradient, adds);
 }
 
@@ -57,11 +58,11 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
 }
 
 std::string bf16_products() {
-  return onednn::description();
+  return bf16::description();
 }
 
 bool has_fast_bf16_products() {
-  return onednn::serves_cpu();
+  return bf16::cpu_serves();
 }
 
 namespace portable {

@@ -17,9 +17,9 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 // bias_gradient (out) += grad summed over all rows.
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
 
-// What makes bf16 products on this CPU: "oneDNN 2.6.3 (AVX-512)".
+// What makes bf16 products on this CPU: "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)".
 std::string bf16_products();
-// Whether it has instructions for them and oneDNN to use these; libtorch's products are slower.
+// Whether it has instructions for them that something here uses; libtorch's products are slower.
 bool has_fast_bf16_products();
 
 namespace portable {

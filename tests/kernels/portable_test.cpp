@@ -179,7 +179,7 @@ TEST(Portable, Attention) {
 
 // Heads are shared out among threads, and each is one thread's. (Not so with ATen's products.)
 TEST(Attention, BitsAreThoseOfOneThreadOnSeveral) {
-  if (!bf16_products().starts_with("oneDNN ")) GTEST_SKIP() << bf16_products();
+  if (!has_fast_bf16_products()) GTEST_SKIP() << bf16_products();
   at::manual_seed(11);
   const Tensors inputs = {at::randn({2, 200, 8 * 16}).to(at::kBFloat16), at::randn({2, 200, 4 * 16}).to(at::kBFloat16)};
   std::vector<Tensors> results;
@@ -399,14 +399,86 @@ TEST(Linear, WritesOverAGradientThatHoldsNoSum) {
   }
 }
 
-// The test kernels.WithoutBf16Instructions runs this and the above with oneDNN told to use fewer instructions than
-// bf16's.
+// Whole numbers that bf16 and sums in fp32 hold exactly, so every way to multiply has one right answer, also where
+// sizes are no multiples of what it works in.
+TEST(Linear, IsExactAtEverySize) {
+  at::manual_seed(7);
+  const auto whole = [](at::IntArrayRef sizes) { return at::randint(-3, 4, sizes, at::kFloat).to(at::kBFloat16); };
+  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                         {1, 96, 80},
+                                                                         {5, 33, 1100},
+                                                                         {31, 64, 47},
+                                                                         {33, 31, 65},
+                                                                         {64, 700, 32},
+                                                                         {100, 130, 2100},
+                                                                         {1100, 90, 70},
+                                                                         {600, 1025, 96}}) {
+    const at::Tensor x = whole({rows, in}), weight = whole({out, in}), bias = whole({out}), grad = whole({rows, out});
+    const at::Tensor wide_x = x.to(at::kDouble), wide_weight = weight.to(at::kDouble), wide_grad = grad.to(at::kDouble);
+    const auto rounded = [](const at::Tensor& exact) { return exact.to(at::kFloat).to(at::kBFloat16); };
+    EXPECT_TRUE(gyre::linear(x, weight, {}).equal(rounded(wide_x.mm(wide_weight.t())))) << rows << " " << in;
+    EXPECT_TRUE(linear_backward_input(grad, weight).equal(rounded(wide_grad.mm(wide_weight)))) << rows << " " << in;
+    if (has_fast_bf16_products()) {  // libtorch rounds once more before it adds these
+      const at::Tensor exact = wide_x.mm(wide_weight.t()) + bias.to(at::kDouble);
+      EXPECT_TRUE(gyre::linear(x, weight, bias).equal(rounded(exact))) << rows << " " << in;
+      at::Tensor gradient = at::ones({out, in});
+      linear_backward_weight(x, grad, gradient);
+      const at::Tensor product = wide_grad.t().mm(wide_x);
+      EXPECT_TRUE(gradient.equal((product + 1).to(at::kFloat))) << rows << " " << in;
+      linear_backward_weight(x, grad, gradient, /*adds=*/false);
+      EXPECT_TRUE(gradient.equal(product.to(at::kFloat))) << rows << " " << in;
+    }
+  }
+}
+
+// What is beyond a matrix must not get into its product.
+TEST(Linear, ReadsNothingBesideItsMatrices) {
+  at::manual_seed(8);
+  const int64_t rows = 37, in = 45, out = 51;
+  const auto within_nan = [](int64_t count) {
+    at::Tensor all = at::full({count + 200}, NAN).to(at::kBFloat16);
+    all.narrow(0, 100, count).copy_(at::randn({count}));
+    return all.narrow(0, 100, count);
+  };
+  const at::Tensor x = within_nan(rows * in).view({rows, in}), weight = within_nan(out * in).view({out, in}),
+                   grad = within_nan(rows * out).view({rows, out});
+  at::Tensor gradient = at::zeros({out, in});
+  linear_backward_weight(x, grad, gradient);
+  for (const at::Tensor& result : {gyre::linear(x, weight, {}), linear_backward_input(grad, weight), gradient}) {
+    EXPECT_TRUE(at::isfinite(result).all().item<bool>());
+  }
+}
+
+// Of gyre's own products; oneDNN cuts its work by the number of threads.
+TEST(Linear, BitsAreThoseOfOneThreadOnSeveral) {
+  if (!bf16_products().starts_with("gyre ")) GTEST_SKIP() << bf16_products();
+  at::manual_seed(9);
+  const int64_t rows = 300, in = 1100, out = 430;
+  const at::Tensor x = at::randn({rows, in}).to(at::kBFloat16), weight = at::randn({out, in}).to(at::kBFloat16),
+                   grad = at::randn({rows, out}).to(at::kBFloat16);
+  std::vector<Tensors> results;
+  for (const int threads : {1, 2, 3}) {
+    std::jthread([&] {
+      use_threads(threads);
+      at::Tensor gradient = at::ones({out, in});
+      linear_backward_weight(x, grad, gradient);
+      results.push_back({gyre::linear(x, weight, {}), gyre::linear(x.narrow(0, 0, 7), weight, {}),
+                         linear_backward_input(grad, weight), gradient});
+    }).join();
+  }
+  for (const Tensors& result : results) {
+    for (size_t i = 0; i < result.size(); ++i) EXPECT_TRUE(result[i].equal(results[0][i])) << i;
+  }
+}
+
+// The tests kernels.WithoutTiles and kernels.WithoutBf16Instructions run this and the above with fewer instructions.
 TEST(Linear, TakesWhatTheCpuHas) {
   const std::string products = bf16_products();
-  EXPECT_TRUE(products.starts_with("oneDNN ") || products.starts_with("libtorch (")) << products;
-  if (std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr) {
-    EXPECT_TRUE(products.starts_with("libtorch (")) << products;
-  }
+  const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const std::string isa = most == nullptr ? "ALL" : most;
+  const bool libtorch = products.starts_with("libtorch ("), onednn = products.starts_with("oneDNN ");
+  EXPECT_TRUE(libtorch || (onednn && isa != "AVX512_CORE") || (products == "gyre (AMX)" && isa == "ALL"))
+      << products << " with " << isa;
 }
 
 TEST(Meta, Linear) {

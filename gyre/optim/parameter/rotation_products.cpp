@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gyre/kernels/onednn/products.h"
+#include "gyre/kernels/bf16/linear.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 
 namespace gyre {
@@ -18,7 +18,7 @@ bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool bf16) {
 at::Tensor by_onednn(const at::Tensor& a, const at::Tensor& b, bool bf16) {
   if (!a.is_cpu() || !in_bf16(a, b, bf16)) return {};
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
-  return onednn::linear_backward_weight(to_bf16(b), to_bf16(a).t(), result, false) ? result : at::Tensor();
+  return bf16::linear_backward_weight(to_bf16(b), to_bf16(a).t(), result, false) ? result : at::Tensor();
 }
 
 }  // namespace

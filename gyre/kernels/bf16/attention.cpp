@@ -1,4 +1,4 @@
-#include "gyre/kernels/onednn/attention.h"
+#include "gyre/kernels/bf16/attention.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -7,19 +7,19 @@
 
 #include "gyre/kernels/attention_blocks.h"
 #include "gyre/kernels/attention_softmax.h"
+#include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
-#include "gyre/kernels/onednn/primitives.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
 
-namespace gyre::onednn {
+namespace gyre::bf16 {
 namespace {
 
 using Bf16 = c10::BFloat16;
 
 bool serves(const HeadTensors& of) {
   return cpu::is_plain(of.query, at::kBFloat16) && cpu::is_plain(of.key, at::kBFloat16) &&
-         cpu::is_plain(of.value, at::kBFloat16) && of.query.numel() > 0 && cpu_has_bf16();
+         cpu::is_plain(of.value, at::kBFloat16) && of.query.numel() > 0 && cpu_serves();
 }
 
 // A group is the heads of queries that share one of keys and values.
@@ -43,7 +43,7 @@ struct Shape {
 // A product of one head; a thread has enough others to do.
 void multiply(Kind kind, int64_t rows, int64_t in, int64_t out, const void* first, const void* second, void* result) {
   const ProfileScope scope("gyre::attention_product");
-  run({kind, rows, in, out, false, 1}, first, second, result);
+  run({kind, rows, in, out}, first, second, result);
 }
 
 // What a thread works in: a block's scores and the like.
@@ -162,4 +162,4 @@ bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const Att
   return true;
 }
 
-}  // namespace gyre::onednn
+}  // namespace gyre::bf16

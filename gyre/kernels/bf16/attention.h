@@ -1,13 +1,13 @@
-// Attention in bf16 by oneDNN's products, one head after the other: a block's scores stay in the core's cache from
-// their product to the last one that reads them. Where it cannot serve (built without oneDNN, a CPU without
-// instructions for bf16, other types and devices) it says so, and the caller has its portable path.
+// Attention in bf16 by the products beside, one head after the other: a block's scores stay in the core's cache from
+// their product to the last one that reads them. Where it cannot serve (what the CPU or the build lacks, other
+// types and devices) it says so, and the caller has its portable path.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include "gyre/kernels/attention.h"
 
-namespace gyre::onednn {
+namespace gyre::bf16 {
 
 // As gyre::attention, into `result`. False: it cannot.
 bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, at::Tensor& result);
@@ -15,4 +15,4 @@ bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, 
 bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal,
                         HeadTensors& result);
 
-}  // namespace gyre::onednn
+}  // namespace gyre::bf16

@@ -1,6 +1,8 @@
-#include "gyre/kernels/onednn/primitives.h"
+#include "gyre/kernels/onednn/product.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <map>
@@ -11,6 +13,7 @@
 namespace gyre::onednn {
 namespace {
 
+using bf16::Kind;
 using dnnl::memory;
 using Tag = memory::format_tag;
 constexpr auto kBf16 = memory::data_type::bf16;
@@ -27,7 +30,7 @@ constexpr size_t kOperands = 5, kScratch = 4;
 using Descriptions = std::array<memory::desc, kOperands>;
 using Names = std::array<int, kOperands>;
 constexpr Names kOfMatmul = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS, DNNL_ARG_SCRATCHPAD};
-constexpr Names kOfBackwardWeights = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+constexpr Names kOfBackwardWeights = {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
                                       DNNL_ARG_SCRATCHPAD};
 
 struct Primitive {
@@ -46,11 +49,20 @@ struct Primitive {
   }
 };
 
+// What a primitive is made for.
+struct Key {
+  Kind kind;
+  int64_t rows, in, out;
+  bool bias;
+  int threads;  // they decide how it cuts its work, so its bits
+  auto operator<=>(const Key&) const = default;
+};
+
 // A thread's: primitives are made where they run, and nobody waits for a lock. What is dear about them, their code, is
 // in oneDNN's own cache, which all threads share.
 class Maker {
  public:
-  void run(const Product& product, const std::array<void*, kScratch>& pointers) {
+  void run(const Key& product, const std::array<void*, kScratch>& pointers) {
     Primitive& of = get(product);
     for (size_t i = 0; i < kScratch; ++i) {
       if (of.operands[i]) of.operands[i].set_data_handle(pointers[i]);
@@ -61,14 +73,14 @@ class Maker {
   }
 
  private:
-  Primitive& get(const Product& product) {
+  Primitive& get(const Key& product) {
     const auto found = primitives_.find(product);
     if (found != primitives_.end()) return found->second;
     if (primitives_.size() >= kMostPrimitives) primitives_.clear();
     return primitives_.emplace(product, make(product)).first->second;
   }
 
-  Primitive make(const Product& of) const {
+  Primitive make(const Key& of) const {
     // The transposes of matrices are taken where they lie.
     const memory::desc x({of.rows, of.in}, kBf16, Tag::ab), y({of.rows, of.out}, kBf16, Tag::ab);
     switch (of.kind) {
@@ -82,6 +94,7 @@ class Maker {
         return product(memory::desc({of.out, of.rows}, kBf16, Tag::ba), x,
                        memory::desc({of.out, of.in}, kFp32, Tag::ab), {}, of.kind == Kind::AddedOuter);
       case Kind::BackwardWeight:
+      case Kind::AddedWeight:
         break;
     }
     // The inner product's own primitive is faster here than a product of transposes.
@@ -91,7 +104,7 @@ class Maker {
     return {engine_,
             dnnl::inner_product_backward_weights(desc),
             kOfBackwardWeights,
-            {x, y, gradient, {}, desc.scratchpad_desc()}};
+            {y, x, gradient, {}, desc.scratchpad_desc()}};
   }
 
   Primitive product(const memory::desc& first, const memory::desc& second, const memory::desc& result,
@@ -118,7 +131,7 @@ class Maker {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::map<Product, Primitive> primitives_;
+  std::map<Key, Primitive> primitives_;
   at::Tensor scratch_;
 };
 thread_local Maker maker;
@@ -130,17 +143,30 @@ void* pointer(const void* to) {
 
 }  // namespace
 
-bool cpu_has_bf16() {
+bool cpu_serves() {
   static const bool has = cpu_has(dnnl::cpu_isa::avx512_core_bf16);
   return has;
 }
 
-bool cpu_has_amx() {
+bool allows_tiles() {
   return cpu_has(dnnl::cpu_isa::avx512_core_amx);
 }
 
-void run(const Product& product, const void* first, const void* second, void* result, const void* bias) {
-  maker.run(product, {pointer(first), pointer(second), result, pointer(bias)});
+std::string description() {
+  const dnnl_version_t* version = dnnl_version();
+  if (!cpu_serves()) return "libtorch (this CPU has no instructions for bf16, or oneDNN is told not to use them)";
+  return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch,
+                     allows_tiles() ? "AMX" : "AVX-512");
+}
+
+void run(const bf16::Product& product, const void* first, const void* second, void* result, const void* bias) {
+  const Key key{product.kind, product.rows, product.in, product.out, product.bias, at::get_num_threads()};
+  if (product.kind != Kind::AddedWeight)
+    return maker.run(key, {pointer(first), pointer(second), result, pointer(bias)});
+  // The primitive that is fast here cannot add.
+  const at::Tensor sum = at::empty({product.out, product.in}, at::kFloat);
+  maker.run(key, {pointer(first), pointer(second), sum.data_ptr(), nullptr});
+  at::from_blob(result, sum.sizes(), at::kFloat).add_(sum);
 }
 
 }  // namespace gyre::onednn

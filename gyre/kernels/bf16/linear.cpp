@@ -1,22 +1,19 @@
-#include "gyre/kernels/onednn/products.h"
+#include "gyre/kernels/bf16/linear.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <dnnl.h>
-#include <fmt/format.h>
 
 #include <vector>
 
+#include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
-#include "gyre/kernels/onednn/primitives.h"
 #include "gyre/kernels/portable.h"
 
-namespace gyre::onednn {
+namespace gyre::bf16 {
 namespace {
 
 bool serves(const at::Tensor& x, const at::Tensor& matrix) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.numel() > 0 && cpu::is_plain(matrix, at::kBFloat16) &&
-         cpu_has_bf16();
+         cpu_serves();
 }
 
 at::Tensor contiguous_rows(const at::Tensor& x) {
@@ -36,8 +33,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   if (!serves(x, weight) || (bias.defined() && !cpu::is_plain(bias, at::kBFloat16))) return {};
   const at::Tensor rows = contiguous_rows(x);
   at::Tensor result = result_like(x, weight.size(0));
-  run({Kind::Forward, rows.size(0), rows.size(1), weight.size(0), bias.defined(), at::get_num_threads()},
-      rows.data_ptr(), weight.data_ptr(), result.data_ptr(), bias.defined() ? bias.data_ptr() : nullptr);
+  run({Kind::Forward, rows.size(0), rows.size(1), weight.size(0), bias.defined()}, rows.data_ptr(), weight.data_ptr(),
+      result.data_ptr(), bias.defined() ? bias.data_ptr() : nullptr);
   return result;
 }
 
@@ -45,8 +42,8 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
   if (!serves(grad, weight)) return {};
   const at::Tensor rows = contiguous_rows(grad);
   at::Tensor result = result_like(grad, weight.size(1));
-  run({Kind::BackwardInput, rows.size(0), weight.size(1), weight.size(0), false, at::get_num_threads()},
-      rows.data_ptr(), weight.data_ptr(), result.data_ptr());
+  run({Kind::BackwardInput, rows.size(0), weight.size(1), weight.size(0)}, rows.data_ptr(), weight.data_ptr(),
+      result.data_ptr());
   return result;
 }
 
@@ -55,22 +52,9 @@ bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   const at::Tensor x_rows = contiguous_rows(x);
   if (!serves(grad, x_rows)) return false;
   const at::Tensor grad_rows = contiguous_rows(grad);
-  const at::Tensor product = adds ? at::empty(weight_gradient.sizes(), weight_gradient.options()) : weight_gradient;
-  run({Kind::BackwardWeight, x_rows.size(0), x_rows.size(1), grad_rows.size(1), false, at::get_num_threads()},
-      x_rows.data_ptr(), grad_rows.data_ptr(), product.data_ptr());
-  if (adds) weight_gradient.add_(product);
+  run({adds ? Kind::AddedWeight : Kind::BackwardWeight, x_rows.size(0), x_rows.size(1), grad_rows.size(1)},
+      grad_rows.data_ptr(), x_rows.data_ptr(), weight_gradient.data_ptr());
   return true;
 }
 
-bool serves_cpu() {
-  return cpu_has_bf16();
-}
-
-std::string description() {
-  const dnnl_version_t* version = dnnl_version();
-  if (!cpu_has_bf16()) return "libtorch (this CPU has no instructions for bf16, or oneDNN is told not to use them)";
-  return fmt::format("oneDNN {}.{}.{} ({})", version->major, version->minor, version->patch,
-                     cpu_has_amx() ? "AMX" : "AVX-512");
-}
-
-}  // namespace gyre::onednn
+}  // namespace gyre::bf16

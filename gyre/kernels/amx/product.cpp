@@ -1,0 +1,313 @@
+#include "gyre/kernels/amx/product.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "gyre/kernels/amx/packing.h"
+#include "gyre/kernels/amx/tiles.h"
+
+// How a product is cut. Of the right factor a part stays in the core's second cache (2 MB where there is AMX) while all
+// rows of the left one pass by; packing it costs little beside that, so nothing packed is ever kept.
+namespace gyre::amx {
+namespace {
+
+constexpr int64_t kMostInner = 512;                // of the inner dimension in one part
+constexpr int64_t kMostPacked = int64_t{1} << 19;  // elements of a right factor's part
+constexpr int64_t kMostRows = 1024;                // whose sums are kept where the inner dimension has several parts
+
+int64_t round_up(int64_t count, int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+// Of parts as equal as multiples of `unit` can be, none longer than `most`.
+int64_t part_length(int64_t length, int64_t most, int64_t unit) {
+  const int64_t parts = (length + most - 1) / most;
+  return round_up((length + parts - 1) / parts, unit);
+}
+
+// Memory that a thread works in, and keeps.
+class Workspace {
+ public:
+  uint16_t* right(int64_t elements) { return grown<c10::BFloat16, uint16_t>(right_, elements, at::kBFloat16); }
+  uint16_t* left(int64_t elements) { return grown<c10::BFloat16, uint16_t>(left_, elements, at::kBFloat16); }
+  float* sums(int64_t elements) { return grown<float, float>(sums_, elements, at::kFloat); }
+
+ private:
+  template <typename Element, typename As>
+  static As* grown(at::Tensor& memory, int64_t elements, at::ScalarType type) {
+    if (!memory.defined() || memory.numel() < elements) memory = at::empty({elements}, type);
+    return reinterpret_cast<As*>(memory.data_ptr<Element>());
+  }
+  at::Tensor right_, left_, sums_;
+};
+thread_local Workspace workspace;
+
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+// The part of `whole` that begins at `begin`.
+Range part_at(const Range& whole, int64_t begin, int64_t length) {
+  return {begin, std::min(begin + length, whole.end)};
+}
+
+GYRE_AMX void pack_right(const Factor& b, const Range& columns, const Range& inner, uint16_t* to) {
+  const int64_t panel = kBlock * round_up(inner.size(), kStep);
+  for (int64_t first = columns.begin; first < columns.end; first += kBlock, to += panel) {
+    const int64_t count = std::min(kBlock, columns.end - first);
+    if (b.transposed) {
+      pack_transposed_columns(b.data + first * b.stride + inner.begin, b.stride, count, inner.size(), to);
+    } else {
+      pack_columns(b.data + inner.begin * b.stride + first, b.stride, count, inner.size(), to);
+    }
+  }
+}
+
+// 32 rows, where they lie if tiles can be loaded from there.
+GYRE_AMX LeftRows left_rows(const Factor& a, const Range& rows, const Range& inner, uint16_t* packed) {
+  constexpr LeftRows kPacked = {nullptr, kStep, 2 * kTileElements, kTileElements};
+  LeftRows result = kPacked;
+  result.data = packed;
+  if (a.transposed) {
+    pack_transposed_rows(a.data + inner.begin * a.stride + rows.begin, a.stride, rows.size(), inner.size(), packed);
+    return result;
+  }
+  const uint16_t* from = a.data + rows.begin * a.stride + inner.begin;
+  if (rows.size() == kBlock && inner.size() % kStep == 0) return {from, a.stride, kStep, kTile * a.stride};
+  pack_rows(from, a.stride, rows.size(), inner.size(), packed);
+  return result;
+}
+
+// A block of the result: which rows and columns of it there are.
+struct Place {
+  Range rows, columns;
+  bool is_whole() const { return rows.size() == kBlock && columns.size() == kBlock; }
+};
+
+// Two kinds of results say where a block's sums are (`sums_of`), whether they hold something to add to when a part of
+// the inner dimension begins (`holds`), and what is done at its end (`finish`).
+
+// In bf16: sums are fp32 until the inner dimension is at its end, then rounded once.
+class RoundedResult {
+ public:
+  // c: where (row, column) is at row * by_row + column * by_column, one of which is 1; the bias goes along the latter.
+  struct Memory {
+    uint16_t* c;
+    int64_t by_row, by_column;
+    const uint16_t* bias;
+  };
+  // `several`: parts of the inner dimension, so that sums of `rows` x `columns` have to be kept.
+  RoundedResult(const Memory& memory, bool several, int64_t rows, int64_t columns)
+      : memory_(memory),
+        keeps_(several),
+        sums_{workspace.sums(several ? rows * columns : kBlock * kBlock), several ? columns : kBlock} {}
+
+  Block sums_of(const Place& place, const Place& part) const {
+    if (!keeps_) return sums_;
+    const int64_t row = place.rows.begin - part.rows.begin, column = place.columns.begin - part.columns.begin;
+    return {sums_.data + row * sums_.stride + column, sums_.stride};
+  }
+  bool holds(const Place&, bool first) const { return !first; }
+
+  GYRE_AMX void finish(const Place& place, const Block& sums, bool, bool last) const {
+    if (!last) return;
+    if (memory_.by_column == 1) {
+      write_rows(place, sums);
+    } else {
+      write_columns(place, sums);
+    }
+  }
+
+ private:
+  uint16_t* at(const Place& place) const {
+    return memory_.c + place.rows.begin * memory_.by_row + place.columns.begin * memory_.by_column;
+  }
+
+  GYRE_AMX void write_rows(const Place& place, const Block& sums) const {
+    const __mmask32 lanes = lowest_lanes(place.columns.size());
+    __m512 first_bias = _mm512_setzero_ps(), second_bias = first_bias;
+    if (memory_.bias != nullptr) {
+      const __m512i both = _mm512_maskz_loadu_epi16(lanes, memory_.bias + place.columns.begin);
+      first_bias = widened(_mm512_castsi512_si256(both));
+      second_bias = widened(_mm512_extracti64x4_epi64(both, 1));
+    }
+    const float* from = sums.data;
+    uint16_t* to = at(place);
+    for (int64_t row = 0; row < place.rows.size(); ++row, from += sums.stride, to += memory_.by_row) {
+      const __m512 first = _mm512_add_ps(_mm512_loadu_ps(from), first_bias);
+      const __m512 second = _mm512_add_ps(_mm512_loadu_ps(from + kTile), second_bias);
+      _mm512_mask_storeu_epi16(to, lanes, rounded(first, second));
+    }
+  }
+
+  // Of few columns: each is gathered from the block's rows.
+  GYRE_AMX void write_columns(const Place& place, const Block& sums) const {
+    const __mmask32 lanes = lowest_lanes(place.rows.size());
+    __m512i both_bias = _mm512_setzero_si512();
+    if (memory_.bias != nullptr) both_bias = _mm512_maskz_loadu_epi16(lanes, memory_.bias + place.rows.begin);
+    const __m512 first_bias = widened(_mm512_castsi512_si256(both_bias)),
+                 second_bias = widened(_mm512_extracti64x4_epi64(both_bias, 1));
+    const __m512i numbers = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i rows = _mm512_mullo_epi32(numbers, _mm512_set1_epi32(static_cast<int>(sums.stride)));
+    const float* from = sums.data;
+    uint16_t* to = at(place);
+    for (int64_t column = 0; column < place.columns.size(); ++column, ++from, to += memory_.by_column) {
+      const __m512 first = _mm512_add_ps(_mm512_i32gather_ps(rows, from, sizeof(float)), first_bias);
+      const __m512 second =
+          _mm512_add_ps(_mm512_i32gather_ps(rows, from + kTile * sums.stride, sizeof(float)), second_bias);
+      _mm512_mask_storeu_epi16(to, lanes, rounded(first, second));
+    }
+  }
+
+  GYRE_AMX static __m512 widened(__m256i words) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
+  }
+  GYRE_AMX static __m512i rounded(__m512 first, __m512 second) {
+    return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+  }
+
+  Memory memory_;
+  bool keeps_;
+  Block sums_;
+};
+
+// In fp32: sums are where the result is, but for blocks at its edges.
+class WideResult {
+ public:
+  WideResult(const Sizes& sizes, bool adds, float* c)
+      : c_(c), stride_(sizes.n), adds_(adds), edge_{workspace.sums(kBlock * kBlock), kBlock} {}
+
+  Block sums_of(const Place& place, const Place&) const { return place.is_whole() ? Block{at(place), stride_} : edge_; }
+  bool holds(const Place& place, bool first) const { return place.is_whole() && (adds_ || !first); }
+
+  GYRE_AMX void finish(const Place& place, const Block& sums, bool first, bool) const {
+    if (place.is_whole()) return;
+    const __mmask32 lanes = lowest_lanes(place.columns.size());
+    const auto low_lanes = static_cast<__mmask16>(lanes), high_lanes = static_cast<__mmask16>(lanes >> kTile);
+    const float* from = sums.data;
+    float* to = at(place);
+    for (int64_t row = place.rows.begin; row < place.rows.end; ++row, from += sums.stride, to += stride_) {
+      __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + kTile);
+      if (adds_ || !first) {
+        low = _mm512_add_ps(low, _mm512_maskz_loadu_ps(low_lanes, to));
+        high = _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_lanes, to + kTile));
+      }
+      _mm512_mask_storeu_ps(to, low_lanes, low);
+      _mm512_mask_storeu_ps(to + kTile, high_lanes, high);
+    }
+  }
+
+ private:
+  float* at(const Place& place) const { return c_ + place.rows.begin * stride_ + place.columns.begin; }
+
+  float* c_;
+  int64_t stride_;
+  bool adds_;
+  Block edge_;
+};
+
+// How long parts are.
+struct Parts {
+  int64_t inner, columns, rows;
+  Parts(const Sizes& sizes, const Place& whole)
+      : inner(part_length(sizes.k, kMostInner, kStep)),
+        columns(part_length(whole.columns.size(), kMostPacked / inner, kBlock)),
+        rows(part_length(whole.rows.size(), kMostRows, kBlock)) {}
+};
+
+// The block's sums, for the part of the inner dimension that is packed.
+template <typename Result>
+GYRE_AMX void multiply_block(const LeftRows& rows, const uint16_t* columns, int64_t steps, const Place& place,
+                             const Place& part, bool first, bool last, const Result& result) {
+  const Block sums = result.sums_of(place, part);
+  begin_block(result.holds(place, first) ? &sums : nullptr);
+  add_product(rows, columns, steps);
+  end_block(sums);
+  result.finish(place, sums, first, last);
+}
+
+// Rows and columns of a part, which fits the cache.
+template <typename Result>
+GYRE_AMX void multiply_part(const Sizes& sizes, const Factor& a, const Factor& b, const Parts& parts, const Place& part,
+                            const Result& result) {
+  uint16_t* right = workspace.right(parts.columns * parts.inner);
+  uint16_t* left = workspace.left(kBlock * parts.inner);
+  for (int64_t k = 0; k < sizes.k; k += parts.inner) {
+    const Range inner = part_at({0, sizes.k}, k, parts.inner);
+    const int64_t steps = round_up(inner.size(), kStep) / kStep;
+    pack_right(b, part.columns, inner, right);
+    for (int64_t row = part.rows.begin; row < part.rows.end; row += kBlock) {
+      const Range rows = part_at(part.rows, row, kBlock);
+      const LeftRows packed = left_rows(a, rows, inner, left);
+      const uint16_t* columns = right;
+      for (int64_t column = part.columns.begin; column < part.columns.end; column += kBlock) {
+        const Place place{rows, part_at(part.columns, column, kBlock)};
+        multiply_block(packed, columns, steps, place, part, k == 0, inner.end == sizes.k, result);
+        columns += steps * 2 * kTileElements;
+      }
+    }
+  }
+}
+
+template <typename Result>
+GYRE_AMX void multiply_place(const Sizes& sizes, const Factor& a, const Factor& b, const Parts& parts,
+                             const Place& whole, const Result& result) {
+  const Tiles tiles;
+  for (int64_t row = whole.rows.begin; row < whole.rows.end; row += parts.rows) {
+    for (int64_t column = whole.columns.begin; column < whole.columns.end; column += parts.columns) {
+      const Place part{part_at(whole.rows, row, parts.rows), part_at(whole.columns, column, parts.columns)};
+      multiply_part(sizes, a, b, parts, part, result);
+    }
+  }
+}
+
+// work(place) for places that make up the result, on as many threads as there are. They share out its longer side.
+template <typename Work>
+void for_places(const Sizes& sizes, const Work& work) {
+  const bool by_rows = sizes.m > sizes.n;
+  const int64_t length = by_rows ? sizes.m : sizes.n;
+  at::parallel_for(0, (length + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+    const Range some = part_at({0, length}, begin * kBlock, (end - begin) * kBlock);
+    work(by_rows ? Place{some, {0, sizes.n}} : Place{{0, sizes.m}, some});
+  });
+}
+
+bool ask_for_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;  // of leaf 7 in EDX
+  __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+  if ((d & kBf16) == 0 || (d & kTiles) == 0 || !__builtin_cpu_supports("avx512bf16")) return false;
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
+}  // namespace
+
+bool cpu_has_tiles() {
+  static const bool has = ask_for_tiles();
+  return has;
+}
+
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
+  // Of few rows the transpose is made, c^T = b^T a^T: then a is packed, and b, which is larger, read where it lies.
+  const bool turned = sizes.m <= kBlock && b.transposed && !a.transposed;
+  const Sizes of = turned ? Sizes{sizes.n, sizes.m, sizes.k} : sizes;
+  const Factor left = turned ? Factor{b.data, b.stride, false} : a, right = turned ? Factor{a.data, a.stride, true} : b;
+  const RoundedResult::Memory memory{c, turned ? 1 : sizes.n, turned ? sizes.n : 1, bias};
+  for_places(of, [&](const Place& place) {
+    const Parts parts(of, place);
+    const bool several = parts.inner < of.k;
+    multiply_place(of, left, right, parts, place, RoundedResult(memory, several, parts.rows, parts.columns));
+  });
+}
+
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c) {
+  for_places(sizes, [&](const Place& place) {
+    multiply_place(sizes, a, b, Parts(sizes, place), place, WideResult(sizes, adds, c));
+  });
+}
+
+}  // namespace gyre::amx

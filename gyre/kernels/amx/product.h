@@ -1,0 +1,29 @@
+// Products of bf16 matrices by the tile instructions of CPUs with AMX. Each element of a result is summed in one order,
+// whatever the number of threads.
+#pragma once
+
+#include <cstdint>
+
+namespace gyre::amx {
+
+// Whether the CPU has them and the operating system lets this process use them.
+bool cpu_has_tiles();
+
+// A matrix whose rows lie one after the other, `stride` elements apart. `transposed`: of the factor that is meant.
+struct Factor {
+  const uint16_t* data;  // bf16
+  int64_t stride;
+  bool transposed;
+};
+
+// Of c (m, n) = a (m, k) b (k, n).
+struct Sizes {
+  int64_t m, n, k;
+};
+
+// c = a b, and `bias` (n) to every row where it is not null, rounded to bf16 once.
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c);
+// c = a b, or c += a b where it `adds`, in fp32.
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c);
+
+}  // namespace gyre::amx
