@@ -27,6 +27,16 @@ at::Tensor result_like(const at::Tensor& x, int64_t size) {
   return at::empty(sizes, x.options());
 }
 
+// Whose rows, or whose transpose's, can be read where they lie.
+bool serves_as_factor(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.dim() == 2 && x.numel() > 0 &&
+         (x.stride(1) == 1 || x.stride(0) == 1);
+}
+Matrix factor(const at::Tensor& x) {
+  const bool transposed = x.stride(1) != 1;
+  return {x.data_ptr(), x.stride(transposed ? 1 : 0), transposed};
+}
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
@@ -55,6 +65,14 @@ bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   run({adds ? Kind::AddedWeight : Kind::BackwardWeight, x_rows.size(0), x_rows.size(1), grad_rows.size(1)},
       grad_rows.data_ptr(), x_rows.data_ptr(), weight_gradient.data_ptr());
   return true;
+}
+
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
+  if (!serves_as_factor(a) || !serves_as_factor(b)) return {};
+  at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
+  const bool done =
+      multiply(a.size(0), b.size(1), a.size(1), factor(a), factor(b), type == at::kFloat, result.data_ptr());
+  return done ? result : at::Tensor();
 }
 
 }  // namespace gyre::bf16

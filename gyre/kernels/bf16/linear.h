@@ -14,4 +14,7 @@ at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weigh
 // weight_gradient (out, in), fp32, += grad^T x, or = where it does not add. False: it cannot.
 bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds);
 
+// a b in `type`, fp32 or bf16; a (m, k) and b (k, n) bf16, or their transposes' views. Undefined: it cannot.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type);
+
 }  // namespace gyre::bf16

@@ -44,6 +44,18 @@ std::string description() {
   return has_tiles() ? "gyre (AMX)" : onednn::description();
 }
 
+bool multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool wide, void* c) {
+  if (!has_tiles()) return false;
+  const amx::Sizes sizes{m, n, k};
+  const amx::Factor left{words(a.data), a.stride, a.transposed}, right{words(b.data), b.stride, b.transposed};
+  if (wide) {
+    amx::multiply(sizes, left, right, /*adds=*/false, static_cast<float*>(c));
+  } else {
+    amx::multiply(sizes, left, right, nullptr, static_cast<uint16_t*>(c));
+  }
+  return true;
+}
+
 void run(const Product& product, const void* first, const void* second, void* result, const void* bias) {
   if (has_tiles()) {
     run_with_tiles(product, first, second, result, bias);

@@ -29,6 +29,17 @@ bool cpu_serves();
 // "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", or "libtorch" and why.
 std::string description();
 
+// A matrix of a product that is asked for by itself: rows `stride` elements apart, of what is meant or of its
+// transpose.
+struct Matrix {
+  const void* data;
+  int64_t stride;
+  bool transposed;
+};
+// c = a b, c (m, n) row by row, bf16 or fp32; a (m, k) and b (k, n) bf16, of whatever layouts. False: it cannot, as
+// only tiles can.
+bool multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool wide, void* c);
+
 // On all of the thread's threads (at::get_num_threads), of which each keeps some memory to work in.
 void run(const Product& product, const void* first, const void* second, void* result, const void* bias = nullptr);
 

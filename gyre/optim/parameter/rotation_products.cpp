@@ -10,37 +10,44 @@
 namespace gyre {
 namespace {
 
-bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  return bf16 && std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
+bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
+  return wanted && std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
 }
 
-// As it makes gradients of weights, fp32; undefined: it cannot.
-at::Tensor by_onednn(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  if (!a.is_cpu() || !in_bf16(a, b, bf16)) return {};
+// Of rounded factors, summed and left in fp32; undefined: it cannot.
+at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
+  if (!a.is_cpu() || !in_bf16(a, b, in_half)) return {};
+  const at::Tensor any = bf16::product(to_bf16(a), to_bf16(b), at::kFloat);
+  if (any.defined()) return any;
+  // As oneDNN makes gradients of weights.
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
   return bf16::linear_backward_weight(to_bf16(b), to_bf16(a).t(), result, false) ? result : at::Tensor();
 }
 
 }  // namespace
 
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  if (in_bf16(a, b, bf16)) return at::mm(to_bf16(a), to_bf16(b));
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool in_half) {
+  if (in_bf16(a, b, in_half)) {
+    const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
+    const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kBFloat16);
+    return result.defined() ? result : at::mm(rounded_a, rounded_b);
+  }
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
-at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  if (!in_bf16(a, b, bf16)) return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
+  if (!in_bf16(a, b, in_half)) return at::mm(a.to(at::kFloat), b.to(at::kFloat));
   return at::mm(to_bf16(a).to(at::kFloat), to_bf16(b).to(at::kFloat));
 }
 
-at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  const at::Tensor result = by_onednn(a, b, bf16);
-  return result.defined() ? result : portable::product_in_fp32(a, b, bf16);
+at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
+  const at::Tensor result = summed_in_fp32(a, b, in_half);
+  return result.defined() ? result : portable::product_in_fp32(a, b, in_half);
 }
 
-at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  const at::Tensor result = by_onednn(a, b, bf16);
-  return result.defined() ? result : product(a, b, bf16);
+at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool in_half) {
+  const at::Tensor result = summed_in_fp32(a, b, in_half);
+  return result.defined() ? result : product(a, b, in_half);
 }
 
 }  // namespace gyre
