@@ -69,12 +69,17 @@ at::Tensor whole_norm(std::span<const at::Tensor> squared_norms) {
   return at::scalar_tensor(std::sqrt(total), at::kDouble);
 }
 
+double clip_factor(const at::Tensor& norm, double most) {
+  const double length = *norm.data_ptr<double>();
+  return length > most ? most / (length + kEpsilon) : 1;
+}
+
 void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most) {
   if (!norm.is_cpu()) return portable::clip(gradients, norm, most);
   // What is at hand saves a pass over the gradients where they are short enough.
-  const double length = *norm.data_ptr<double>();
-  if (!(length > most)) return;
-  for (const at::Tensor& gradient : gradients) gradient.mul_(most / (length + kEpsilon));
+  const double factor = clip_factor(norm, most);
+  if (factor == 1) return;
+  for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
 }
 
 }  // namespace gyre

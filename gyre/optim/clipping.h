@@ -12,8 +12,10 @@ namespace gyre {
 at::Tensor squared_norms(std::span<const at::Tensor> gradients);
 // 0-dim fp64: the norm of what several such vectors are of. The sum runs from the first number to the last.
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
-// Makes gradients of norm `norm` at most `most` long: times 1 if they are already, else most / (norm + 1e-6), as
-// torch.nn.utils.clip_grad_norm_.
+// For gradients of norm `norm`, a number at hand, what makes them at most `most` long: 1 if they are already, else most
+// / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
+double clip_factor(const at::Tensor& norm, double most);
+// Makes gradients of norm `norm` at most `most` long, by that factor.
 void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
 
 namespace portable {

@@ -14,8 +14,11 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // weights: fp32 masters, changed in place. gradients: fp32, clipped already, same order as the specs given at
-  // construction; may be used as scratch.
+  // Whether step() multiplies gradients by the context's factor as it reads them, which saves a pass where they are
+  // clipped.
+  virtual bool takes_gradient_factor() const { return false; }
+  // weights: fp32 masters, changed in place. gradients: fp32, clipped already but for that factor, same order as the
+  // specs given at construction; may be used as scratch.
   virtual void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                     const UpdateContext& context) = 0;
 

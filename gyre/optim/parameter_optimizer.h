@@ -13,6 +13,7 @@ namespace gyre {
 //   Parameter(const Config&, const ParameterSpec&, at::Device)
 //   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
 //   static double state_bytes(const Config&, const ParameterSpec&)
+//   static constexpr bool kTakesGradientFactor, if it does
 template <typename Parameter>
 class ParameterOptimizer final : public Optimizer {
   using Config = typename Parameter::Config;
@@ -21,6 +22,13 @@ class ParameterOptimizer final : public Optimizer {
   ParameterOptimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
       : config_(config_of(config)) {
     for (const ParameterSpec& spec : specs) parameters_.emplace_back(config_, spec, device);
+  }
+  bool takes_gradient_factor() const override {
+    if constexpr (requires { Parameter::kTakesGradientFactor; }) {
+      return Parameter::kTakesGradientFactor;
+    } else {
+      return false;
+    }
   }
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override {

@@ -125,8 +125,14 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
   }
   const auto sum =
       std::find_if(here.gathered.begin(), here.gathered.end(), [](const auto& g) { return g.has_value(); });
-  if (options_.clip_scope != ClipScope::None) clip(here.gradient.tensors, norm, options_.clip);
   UpdateContext context;
+  if (options_.clip_scope != ClipScope::None) {
+    if (norm.is_cpu() && owner.optimizer->takes_gradient_factor()) {
+      context.gradient_factor = clip_factor(norm, options_.clip);
+    } else {
+      clip(here.gradient.tensors, norm, options_.clip);
+    }
+  }
   context.update = segment_.first_update + window + 1;
   context.delay = (*sum)->delay;
   context.mean_delay = owner.mean_delay;

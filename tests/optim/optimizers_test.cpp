@@ -40,6 +40,30 @@ TEST(AdamW, EqualsTorch) {
   EXPECT_LT((b - tb).abs().max().item<double>(), 2e-6);
 }
 
+// To the bit, so that it does not matter who multiplies.
+TEST(AdamW, TakesTheFactorOfClippedGradients) {
+  const auto run = [](bool by_factor) {
+    at::manual_seed(3);
+    auto optimizer = make_optimizer(config_of("adamw"), {matrix("w", 19, 5, false)});
+    EXPECT_TRUE(optimizer->takes_gradient_factor());
+    at::Tensor w = at::randn({19, 5});
+    for (int64_t t = 1; t <= 5; ++t) {
+      const at::Tensor gradient = at::randn({19, 5});
+      const double factor = 0.1 * static_cast<double>(t);
+      UpdateContext context = context_of(t, 1e-2);
+      if (by_factor) {
+        context.gradient_factor = factor;
+      } else {
+        gradient.mul_(factor);
+      }
+      optimizer->step(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{gradient}, context);
+    }
+    return w;
+  };
+  EXPECT_TRUE(run(true).equal(run(false)));
+  EXPECT_FALSE(make_optimizer(config_of("muon"), {matrix("w", 19, 5, true)})->takes_gradient_factor());
+}
+
 TEST(Clipping, EqualsTorch) {
   at::manual_seed(9);
   std::vector<at::Tensor> gradients = {at::randn({13, 7}), at::randn({101}), at::randn({1})};

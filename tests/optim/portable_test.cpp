@@ -46,10 +46,12 @@ TEST(Portable, AdamKernels) {
   const AdamFactors factors = adam_factors(0.9, 0.99, 1e-8, 3);
   for (const int64_t count : {1, 7, 1000}) {
     const Tensors tensors = {at::randn({count}), at::randn({count}), at::randn({count}), at::rand({count})};
-    const auto step = [&](const auto& kernel) {
-      return [&](const Tensors& in) { kernel(in[0], in[1], in[2], in[3], factors, 1e-2, 1e-3); };
-    };
-    expect_same_values(tensors, step(adamw_step), step(portable::adamw_step));
+    for (const double factor : {1.0, 0.3}) {
+      const auto step = [&](const auto& kernel) {
+        return [&](const Tensors& in) { kernel(in[0], in[1], in[2], in[3], factors, 1e-2, 1e-3, factor); };
+      };
+      expect_same_values(tensors, step(adamw_step), step(portable::adamw_step));
+    }
     const auto direction = [&](const auto& kernel) {
       return [&](const Tensors& in) { kernel(in[1], in[2], in[3], factors); };
     };

@@ -24,10 +24,11 @@ Scalars scalars(const AdamFactors& f) {
 
 // Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
 GYRE_CPU_KERNEL void step_loop(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
-                               int64_t count, Scalars s, float rate, float keep) {
+                               int64_t count, Scalars s, float rate, float keep, float factor) {
   for (int64_t i = 0; i < count; ++i) {
-    m[i] = s.beta1 * m[i] + s.rest1 * g[i];
-    v[i] = s.beta2 * v[i] + s.rest2 * g[i] * g[i];
+    const float gradient = factor * g[i];
+    m[i] = s.beta1 * m[i] + s.rest1 * gradient;
+    v[i] = s.beta2 * v[i] + s.rest2 * gradient * gradient;
     w[i] = keep * w[i] - rate * (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
   }
 }
@@ -61,8 +62,9 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
 }
 
 void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                          const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay) {
-  const at::Tensor direction = direction_of(gradient, exp_avg, exp_avg_sq, factors);
+                          const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
+                          double factor) {
+  const at::Tensor direction = direction_of(factor == 1 ? gradient : gradient * factor, exp_avg, exp_avg_sq, factors);
   weight.mul_(1 - decay).sub_(direction, rate);
 }
 
@@ -72,13 +74,13 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 }
 
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay) {
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
   if (!is_plain({weight, gradient, exp_avg, exp_avg_sq})) {
-    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay);
+    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
   }
   step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
             exp_avg_sq.data_ptr<float>(), weight.numel(), scalars(factors), static_cast<float>(rate),
-            static_cast<float>(1 - decay));
+            static_cast<float>(1 - decay), static_cast<float>(factor));
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,

@@ -17,7 +17,7 @@ void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, con
                        const UpdateContext& context) {
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay);
+  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor);
 }
 
 void AdamMoments::save(NamedTensors& state) const {

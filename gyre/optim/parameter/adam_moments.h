@@ -14,6 +14,7 @@ namespace gyre {
 class AdamMoments {
  public:
   using Config = AdamSettings;
+  static constexpr bool kTakesGradientFactor = true;
   AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
   void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);

@@ -17,6 +17,8 @@ struct UpdateContext {
   int64_t delay = 0;
   MeanDelays mean_delay;
   double learning_rate = 0;
+  // For optimizers that say they take it, what gradients are to be multiplied by; for others 1.
+  double gradient_factor = 1;
 };
 
 }  // namespace gyre
