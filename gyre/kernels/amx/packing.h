@@ -49,69 +49,68 @@ GYRE_AMX inline Pairs pairs_of(__m512i even, __m512i odd) {
   return {_mm512_permutex2var_epi16(even, first, odd), _mm512_permutex2var_epi16(even, second, odd)};
 }
 
-// 32 columns of a right factor (k, n), beginning at `from`; `columns` of them are there.
-GYRE_AMX inline void pack_columns(const uint16_t* from, int64_t stride, int64_t columns, int64_t k, uint16_t* to) {
-  const __mmask32 lanes = lowest_lanes(columns);
-  for (int64_t first = 0; first < k; first += kStep, to += 2 * kTileElements) {
-    for (int64_t pair = 0; pair < kTile; ++pair) {
-      const int64_t row = first + 2 * pair;
-      const __m512i even = _mm512_maskz_loadu_epi16(row < k ? lanes : 0, from + row * stride);
-      const __m512i odd = _mm512_maskz_loadu_epi16(row + 1 < k ? lanes : 0, from + (row + 1) * stride);
-      const Pairs pairs = pairs_of(even, odd);
-      _mm512_storeu_si512(to + 32 * pair, pairs.first);
-      _mm512_storeu_si512(to + kTileElements + 32 * pair, pairs.second);
-    }
+// One step of packing: what one instruction takes of 32 columns of the right factor, or of 32 rows of the left one,
+// which is two tiles. Of the columns or rows `count` are there, of the inner dimension `inner`.
+
+// Of a right factor (k, n).
+GYRE_AMX inline void pack_columns(const uint16_t* from, int64_t stride, int64_t count, int64_t inner, uint16_t* to) {
+  const __mmask32 lanes = lowest_lanes(count);
+  for (int64_t row = 0; row < kStep; row += 2, to += kStep) {
+    const __m512i even = _mm512_maskz_loadu_epi16(row < inner ? lanes : 0, from + row * stride);
+    const __m512i odd = _mm512_maskz_loadu_epi16(row + 1 < inner ? lanes : 0, from + (row + 1) * stride);
+    const Pairs pairs = pairs_of(even, odd);
+    _mm512_storeu_si512(to, pairs.first);
+    _mm512_storeu_si512(to + kTileElements, pairs.second);
   }
 }
 
-// The same of a right factor that lies transposed, (n, k): `columns` of 32 rows from `from` on are there.
-GYRE_AMX inline void pack_transposed_columns(const uint16_t* from, int64_t stride, int64_t columns, int64_t k,
+GYRE_AMX inline void store_tile(const std::array<__m512i, 16>& rows, uint16_t* to) {
+  for (const __m512i& row : rows) {
+    _mm512_storeu_si512(to, row);
+    to += kStep;
+  }
+}
+
+// Of a right factor that lies transposed, (n, k).
+GYRE_AMX inline void pack_transposed_columns(const uint16_t* from, int64_t stride, int64_t count, int64_t inner,
                                              uint16_t* to) {
-  for (int64_t first = 0; first < k; first += kStep) {
-    const __mmask32 lanes = lowest_lanes(k - first);
-    for (int64_t half = 0; half < kBlock; half += kTile, to += kTileElements) {
-      std::array<__m512i, 16> tile;
-      for (int64_t i = 0; i < kTile; ++i) {
-        const int64_t column = half + i;
-        tile[static_cast<size_t>(i)] =
-            _mm512_maskz_loadu_epi16(column < columns ? lanes : 0, from + column * stride + first);
-      }
-      transpose(tile);
-      for (int64_t i = 0; i < kTile; ++i) _mm512_storeu_si512(to + 32 * i, tile[static_cast<size_t>(i)]);
-    }
-  }
-}
-
-// 32 rows of a left factor (m, k), of which `rows` are there.
-GYRE_AMX inline void pack_rows(const uint16_t* from, int64_t stride, int64_t rows, int64_t k, uint16_t* to) {
-  for (int64_t first = 0; first < k; first += kStep) {
-    const __mmask32 lanes = lowest_lanes(k - first);
-    for (int64_t row = 0; row < kBlock; ++row, to += kStep) {
-      _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(row < rows ? lanes : 0, from + row * stride + first));
-    }
-  }
-}
-
-// The same of a left factor that lies transposed, (k, m): `rows` of 32 columns from `from` on are there.
-GYRE_AMX inline void pack_transposed_rows(const uint16_t* from, int64_t stride, int64_t rows, int64_t k, uint16_t* to) {
-  const __mmask32 lanes = lowest_lanes(rows);
-  for (int64_t first = 0; first < k; first += kStep, to += 2 * kTileElements) {
-    std::array<__m512i, 16> upper, lower;
-    for (int64_t pair = 0; pair < kTile; ++pair) {
-      const int64_t row = first + 2 * pair;
-      const __m512i even = _mm512_maskz_loadu_epi16(row < k ? lanes : 0, from + row * stride);
-      const __m512i odd = _mm512_maskz_loadu_epi16(row + 1 < k ? lanes : 0, from + (row + 1) * stride);
-      const Pairs pairs = pairs_of(even, odd);
-      upper[static_cast<size_t>(pair)] = pairs.first;
-      lower[static_cast<size_t>(pair)] = pairs.second;
-    }
-    transpose(upper);
-    transpose(lower);
+  const __mmask32 lanes = lowest_lanes(inner);
+  for (int64_t half = 0; half < kBlock; half += kTile, to += kTileElements) {
+    std::array<__m512i, 16> tile;
     for (int64_t i = 0; i < kTile; ++i) {
-      _mm512_storeu_si512(to + 32 * i, upper[static_cast<size_t>(i)]);
-      _mm512_storeu_si512(to + kTileElements + 32 * i, lower[static_cast<size_t>(i)]);
+      const int64_t column = half + i;
+      tile[static_cast<size_t>(i)] = _mm512_maskz_loadu_epi16(column < count ? lanes : 0, from + column * stride);
     }
+    transpose(tile);
+    store_tile(tile, to);
   }
+}
+
+// Of a left factor (m, k).
+GYRE_AMX inline void pack_rows(const uint16_t* from, int64_t stride, int64_t count, int64_t inner, uint16_t* to) {
+  const __mmask32 lanes = lowest_lanes(inner);
+  for (int64_t row = 0; row < kBlock; ++row, to += kStep) {
+    _mm512_storeu_si512(to, _mm512_maskz_loadu_epi16(row < count ? lanes : 0, from + row * stride));
+  }
+}
+
+// Of a left factor that lies transposed, (k, m).
+GYRE_AMX inline void pack_transposed_rows(const uint16_t* from, int64_t stride, int64_t count, int64_t inner,
+                                          uint16_t* to) {
+  const __mmask32 lanes = lowest_lanes(count);
+  std::array<__m512i, 16> upper, lower;
+  for (int64_t pair = 0; pair < kTile; ++pair) {
+    const int64_t row = 2 * pair;
+    const __m512i even = _mm512_maskz_loadu_epi16(row < inner ? lanes : 0, from + row * stride);
+    const __m512i odd = _mm512_maskz_loadu_epi16(row + 1 < inner ? lanes : 0, from + (row + 1) * stride);
+    const Pairs pairs = pairs_of(even, odd);
+    upper[static_cast<size_t>(pair)] = pairs.first;
+    lower[static_cast<size_t>(pair)] = pairs.second;
+  }
+  transpose(upper);
+  transpose(lower);
+  store_tile(upper, to);
+  store_tile(lower, to + kTileElements);
 }
 
 }  // namespace gyre::amx

@@ -54,32 +54,71 @@ Range part_at(const Range& whole, int64_t begin, int64_t length) {
   return {begin, std::min(begin + length, whole.end)};
 }
 
+// Elements of 32 rows or columns, packed.
+int64_t panel_length(const Range& inner) {
+  return kBlock * round_up(inner.size(), kStep);
+}
+
+// Panels of 32 columns. Memory is gone through along its rows.
 GYRE_AMX void pack_right(const Factor& b, const Range& columns, const Range& inner, uint16_t* to) {
-  const int64_t panel = kBlock * round_up(inner.size(), kStep);
-  for (int64_t first = columns.begin; first < columns.end; first += kBlock, to += panel) {
-    const int64_t count = std::min(kBlock, columns.end - first);
-    if (b.transposed) {
-      pack_transposed_columns(b.data + first * b.stride + inner.begin, b.stride, count, inner.size(), to);
-    } else {
-      pack_columns(b.data + inner.begin * b.stride + first, b.stride, count, inner.size(), to);
+  const int64_t panel = panel_length(inner);
+  if (b.transposed) {
+    for (int64_t first = columns.begin; first < columns.end; first += kBlock) {
+      for (int64_t k = inner.begin; k < inner.end; k += kStep, to += 2 * kTileElements) {
+        pack_transposed_columns(b.data + first * b.stride + k, b.stride, columns.end - first, inner.end - k, to);
+      }
+    }
+    return;
+  }
+  for (int64_t k = inner.begin; k < inner.end; k += kStep, to += 2 * kTileElements) {
+    uint16_t* here = to;
+    for (int64_t first = columns.begin; first < columns.end; first += kBlock, here += panel) {
+      pack_columns(b.data + k * b.stride + first, b.stride, columns.end - first, inner.end - k, here);
     }
   }
 }
 
-// 32 rows, where they lie if tiles can be loaded from there.
-GYRE_AMX LeftRows left_rows(const Factor& a, const Range& rows, const Range& inner, uint16_t* packed) {
-  constexpr LeftRows kPacked = {nullptr, kStep, 2 * kTileElements, kTileElements};
-  LeftRows result = kPacked;
-  result.data = packed;
-  if (a.transposed) {
-    pack_transposed_rows(a.data + inner.begin * a.stride + rows.begin, a.stride, rows.size(), inner.size(), packed);
-    return result;
+// Panels of 32 rows, where tiles cannot be loaded from where they lie. Memory is gone through along its rows.
+GYRE_AMX void pack_left(const Factor& a, const Range& rows, const Range& inner, uint16_t* to) {
+  const int64_t panel = panel_length(inner);
+  for (int64_t k = inner.begin; k < inner.end; k += kStep, to += 2 * kTileElements) {
+    uint16_t* here = to;
+    for (int64_t first = rows.begin; first < rows.end; first += kBlock, here += panel) {
+      if (a.transposed) {
+        pack_transposed_rows(a.data + k * a.stride + first, a.stride, rows.end - first, inner.end - k, here);
+      } else {
+        pack_rows(a.data + first * a.stride + k, a.stride, rows.end - first, inner.end - k, here);
+      }
+    }
   }
-  const uint16_t* from = a.data + rows.begin * a.stride + inner.begin;
-  if (rows.size() == kBlock && inner.size() % kStep == 0) return {from, a.stride, kStep, kTile * a.stride};
-  pack_rows(from, a.stride, rows.size(), inner.size(), packed);
-  return result;
 }
+
+// The rows of a left factor, block by block.
+class LeftPanels {
+ public:
+  LeftPanels(const Factor& a, const Range& rows, const Range& inner)
+      : a_(a), rows_(rows), inner_(inner), packed_(workspace.left(kPanels * panel_length(inner))) {}
+
+  GYRE_AMX LeftRows at(const Range& rows) {
+    const bool lies_well = !a_.transposed && rows.size() == kBlock && inner_.size() % kStep == 0;
+    if (lies_well) return {a_.data + rows.begin * a_.stride + inner_.begin, a_.stride, kStep, kTile * a_.stride};
+    if (rows.begin >= packed_to_) {
+      packed_from_ = rows.begin;
+      packed_to_ = std::min(rows.begin + kPanels * kBlock, rows_.end);
+      pack_left(a_, {packed_from_, packed_to_}, inner_, packed_);
+    }
+    const int64_t panel = (rows.begin - packed_from_) / kBlock;
+    return {packed_ + panel * panel_length(inner_), kStep, 2 * kTileElements, kTileElements};
+  }
+
+ private:
+  static constexpr int64_t kPanels = 4;  // packed together
+
+  Factor a_;
+  Range rows_, inner_;
+  uint16_t* packed_;
+  int64_t packed_from_ = 0, packed_to_ = 0;
+};
 
 // A block of the result: which rows and columns of it there are.
 struct Place {
@@ -234,18 +273,18 @@ template <typename Result>
 GYRE_AMX void multiply_part(const Sizes& sizes, const Factor& a, const Factor& b, const Parts& parts, const Place& part,
                             const Result& result) {
   uint16_t* right = workspace.right(parts.columns * parts.inner);
-  uint16_t* left = workspace.left(kBlock * parts.inner);
   for (int64_t k = 0; k < sizes.k; k += parts.inner) {
     const Range inner = part_at({0, sizes.k}, k, parts.inner);
     const int64_t steps = round_up(inner.size(), kStep) / kStep;
     pack_right(b, part.columns, inner, right);
+    LeftPanels left(a, part.rows, inner);
     for (int64_t row = part.rows.begin; row < part.rows.end; row += kBlock) {
       const Range rows = part_at(part.rows, row, kBlock);
-      const LeftRows packed = left_rows(a, rows, inner, left);
+      const LeftRows left_rows = left.at(rows);
       const uint16_t* columns = right;
       for (int64_t column = part.columns.begin; column < part.columns.end; column += kBlock) {
         const Place place{rows, part_at(part.columns, column, kBlock)};
-        multiply_block(packed, columns, steps, place, part, k == 0, inner.end == sizes.k, result);
+        multiply_block(left_rows, columns, steps, place, part, k == 0, inner.end == sizes.k, result);
         columns += steps * 2 * kTileElements;
       }
     }

@@ -19,6 +19,12 @@ inline constexpr int64_t kBlock = 2 * kTile;             // rows and columns of 
 inline constexpr int64_t kStep = 32;                     // of the inner dimension, what one instruction takes
 inline constexpr int64_t kTileElements = kTile * kStep;  // bf16
 
+// The compiler does not know that tiles are loaded from memory: what is behind the pointer, and all that others can
+// reach, must be there before.
+inline void write_out(const void* pointer) {
+  __asm__ volatile("" ::"r"(pointer) : "memory");
+}
+
 // While it lives the thread's tiles are 16 rows of 64 bytes; then it has none, so that they need not be saved when
 // threads change places.
 class Tiles {
@@ -34,6 +40,7 @@ class Tiles {
       shape.bytes_of_row[tile] = 64;
       shape.rows[tile] = kTile;
     }
+    write_out(&shape);
     _tile_loadconfig(&shape);
   }
   GYRE_AMX ~Tiles() { _tile_release(); }
@@ -64,6 +71,7 @@ GYRE_AMX inline void begin_block(const Block* sums) {
     _tile_zero(3);
     return;
   }
+  write_out(sums->data);
   const int64_t bytes = sums->stride * static_cast<int64_t>(sizeof(float));
   const float *upper = sums->data, *lower = upper + kTile * sums->stride;
   _tile_loadd(0, upper, bytes);
@@ -75,6 +83,7 @@ GYRE_AMX inline void begin_block(const Block* sums) {
 // Adds to tiles 0 to 3 the rows times the 32 columns packed at b: for each step the tile of the first 16 columns, then
 // that of the others.
 GYRE_AMX inline void add_product(const LeftRows& rows, const uint16_t* b, int64_t steps) {
+  write_out(b);
   const int64_t bytes = rows.stride * static_cast<int64_t>(sizeof(uint16_t));
   const uint16_t *upper = rows.data, *lower = rows.data + rows.half;
   for (int64_t s = 0; s < steps; ++s, upper += rows.step, lower += rows.step, b += 2 * kTileElements) {
