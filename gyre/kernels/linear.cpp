@@ -65,6 +65,10 @@ bool has_fast_bf16_products() {
   return bf16::cpu_serves();
 }
 
+bool adds_bf16_products_in_place() {
+  return bf16::adds_in_place();
+}
+
 namespace portable {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {

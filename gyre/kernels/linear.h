@@ -21,6 +21,8 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
 std::string bf16_products();
 // Whether it has instructions for them that something here uses; libtorch's products are slower.
 bool has_fast_bf16_products();
+// Whether linear_backward_weight adds bf16 products where the gradient lies; else each is made by itself before.
+bool adds_bf16_products_in_place();
 
 namespace portable {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);

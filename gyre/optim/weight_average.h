@@ -20,6 +20,9 @@
 
 namespace gyre {
 
+// Which of a run's weights: those that it trains, or their averages.
+enum class ModelWeights { Trained, Ema };
+
 class WeightAverage {
  public:
   WeightAverage(std::vector<ParameterSpec> specs, double decay, at::Device device);

@@ -26,14 +26,14 @@ struct LossCollector final : SegmentObserver {
 }  // namespace
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, EvaluatedWeights weights, SegmentObserver* watcher) {
+                int64_t updates, ModelWeights weights, SegmentObserver* watcher) {
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
   segment.batches = &batches;
   segment.first_update = updates;
   segment.microbatches = microbatches;
-  segment.ema = weights == EvaluatedWeights::Ema;
+  segment.weights = weights;
   LossCollector collector(microbatches, watcher);
   executor.run(pipeline, segment, collector);
   double sum = 0;

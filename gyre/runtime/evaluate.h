@@ -4,18 +4,16 @@
 #include <cstdint>
 
 #include "gyre/batches/batch.h"
+#include "gyre/optim/weight_average.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/pipeline.h"
 
 namespace gyre {
 
-// The weights as they are trained, or their averages (RuntimeOptions::ema_decay).
-enum class EvaluatedWeights { Trained, Ema };
-
-// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. `watcher` hears of workers
+// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. Averages are there
+// with RuntimeOptions::ema_decay. `watcher` hears of workers
 // that take long, and looks at them.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, EvaluatedWeights weights = EvaluatedWeights::Trained,
-                SegmentObserver* watcher = nullptr);
+                int64_t updates, ModelWeights weights = ModelWeights::Trained, SegmentObserver* watcher = nullptr);
 
 }  // namespace gyre

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gyre/batches/batch.h"
+#include "gyre/optim/weight_average.h"
 #include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/schedule/schedule.h"
 #include "gyre/schedule/timed_action.h"
@@ -20,11 +21,11 @@ namespace gyre {
 struct Segment {
   const Schedule* schedule = nullptr;  // the pipeline's own, or a forward-only one of the same placement
   const BatchSource* batches = nullptr;
-  int64_t first_microbatch = 0;  // of the run; the schedule's own numbers start at 0 in every segment
-  int64_t first_update = 0;      // updates made before this segment
-  int64_t microbatches = 0;      // to take in, unless stopped
-  bool trace = false;            // keep the times of every action
-  bool ema = false;              // a forward-only one: in the averages of the weights
+  int64_t first_microbatch = 0;                  // of the run; the schedule's own numbers start at 0 in every segment
+  int64_t first_update = 0;                      // updates made before this segment
+  int64_t microbatches = 0;                      // to take in, unless stopped
+  bool trace = false;                            // keep the times of every action
+  ModelWeights weights = ModelWeights::Trained;  // which of them a forward-only one reads
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // from which they are counted
   // When it becomes true (a signal, a checkpoint that is due), the segment drains at the next window's end. Asked on
   // the thread that called the executor.

@@ -49,11 +49,16 @@ WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType comput
   }
 }
 
-WeightReader WeightStore::read() const {
-  const auto version = std::make_shared<WeightVersion>();
+std::shared_ptr<WeightVersion> WeightStore::lent(const PooledBuffer& buffer) const {
+  auto version = std::make_shared<WeightVersion>();
   version->number = version_;
-  version->buffer = view_flat_buffer(newest_->flat, specs_);
-  version->lease = newest_.lend();
+  version->buffer = view_flat_buffer(buffer->flat, specs_);
+  version->lease = buffer.lend();
+  return version;
+}
+
+WeightReader WeightStore::read() const {
+  const std::shared_ptr<WeightVersion> version = lent(newest_);
   if (corrected_) {
     version->corrected = view_flat_buffer(corrected_->flat, specs_);
     version->lease = std::make_shared<std::pair<Lease, Lease>>(version->lease, corrected_.lend());
@@ -64,11 +69,7 @@ WeightReader WeightStore::read() const {
 WeightReader WeightStore::read_with(const at::Tensor& values) {
   const PooledBuffer buffer = pool_.take();
   buffer->flat.copy_(values);
-  const auto version = std::make_shared<WeightVersion>();
-  version->number = version_;
-  version->buffer = view_flat_buffer(buffer->flat, specs_);
-  version->lease = buffer.lend();
-  return version;
+  return lent(buffer);
 }
 
 void WeightStore::publish() {

@@ -66,6 +66,8 @@ class WeightStore {
   size_t live_buffers() const { return pool_.live() + (in_place() ? 0 : 1); }
 
  private:
+  // The newest version with what is in the buffer, which is lent to it.
+  std::shared_ptr<WeightVersion> lent(const PooledBuffer& buffer) const;
   void publish();
   // Whether the newest version is the master itself.
   bool in_place() const { return compute_ == at::kFloat && !forecast_.any(); }

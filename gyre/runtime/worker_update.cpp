@@ -145,7 +145,8 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
 }
 
 WeightReader Worker::read(StageOwner& owner) const {
-  return segment_.ema ? owner.weights.read_with(owner.average.value().values().flat) : owner.weights.read();
+  if (segment_.weights == ModelWeights::Trained) return owner.weights.read();
+  return owner.weights.read_with(owner.average.value().values().flat);
 }
 
 // The newest version goes to every replica: at once to those here that change with the owner, by message to the others.

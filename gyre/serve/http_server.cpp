@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
-#include <sys/eventfd.h>
 
 #include <array>
 #include <atomic>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/wake_flag.h"
 #include "gyre/serve/connection.h"
 #include "gyre/serve/gate.h"
 
@@ -41,22 +41,6 @@ httplib::Headers headers_of_all() {
       {"Referrer-Policy", "no-referrer"},
       {"Cross-Origin-Resource-Policy", "same-origin"}};
 }
-
-// Readable once it was raised, for who waits for several things.
-class Flag {
- public:
-  Flag() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
-    if (descriptor_ < 0) throw RunError(fmt::format("no descriptor is left: {}", std::strerror(errno)));
-  }
-  ~Flag() { ::close(descriptor_); }
-  Flag(const Flag&) = delete;
-  Flag& operator=(const Flag&) = delete;
-  void raise() const { ::eventfd_write(descriptor_, 1); }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 }  // namespace
 
@@ -208,7 +192,7 @@ class HttpServer::Library : public httplib::Server {
   std::string token_;
   Answerer answerer_;
   std::optional<Gate> gate_;
-  Flag stopping_;
+  WakeFlag stopping_;
   std::atomic<bool> is_stopped_ = false;
   std::mutex mutex_;
   std::list<socket_t> waiting_;

@@ -9,6 +9,7 @@
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
 
@@ -51,8 +52,9 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.kept = layer.kept_bytes(shape);
-  // A gradient by bf16 weights is made by itself where it is added to others.
-  const double product = is_bf16(config) && config.pipeline.accumulate > 1 ? kFloat * largest : 0;
+  // A gradient by bf16 weights may be made by itself where it is added to others.
+  const bool apart = is_bf16(config) && config.pipeline.accumulate > 1 && !adds_bf16_products_in_place();
+  const double product = apart ? kFloat * largest : 0;
   bytes.passing = std::max(layer.passing_bytes(shape), product);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;

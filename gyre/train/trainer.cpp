@@ -223,15 +223,15 @@ class Training {
 
   void run_evaluation() {
     const int64_t count = std::min(config_.run.eval_batches, checked_.val_batches.count);
-    const auto loss_of = [&](EvaluatedWeights weights) {
+    const auto loss_of = [&](ModelWeights weights) {
       return telling_how_to_go_on([&] {
         return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_, weights,
                         &books_.listen_to_evaluation());
       });
     };
-    const double loss = loss_of(EvaluatedWeights::Trained);
+    const double loss = loss_of(ModelWeights::Trained);
     std::optional<double> ema_loss;
-    if (config_.optimizer.ema_decay > 0) ema_loss = loss_of(EvaluatedWeights::Ema);
+    if (config_.optimizer.ema_decay > 0) ema_loss = loss_of(ModelWeights::Ema);
     books_.evaluated(done_, loss, ema_loss);
   }
 

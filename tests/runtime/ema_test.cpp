@@ -34,7 +34,7 @@ NamedTensors averages_of(const Pipeline& pipeline) {
   return averages;
 }
 
-double loss_in(Pipeline& pipeline, EvaluatedWeights weights, const WrapTransport& wrap = {}) {
+double loss_in(Pipeline& pipeline, ModelWeights weights, const WrapTransport& wrap = {}) {
   return evaluate(pipeline, *make_executor("replay", wrap), tiny_batches(), 3, pipeline.owner(0).weights.version(),
                   weights);
 }
@@ -85,11 +85,11 @@ TEST(Ema, IsEvaluatedInTheWeightsPlace) {
       run_segment(pipeline, e, 0, 4, recorder);
       run_segment(undisturbed, e, 0, 4, expected);
       averaged.restore(averages_of(pipeline), {}, 0);
-      const double own = loss_in(pipeline, EvaluatedWeights::Trained), ema = loss_in(pipeline, EvaluatedWeights::Ema);
+      const double own = loss_in(pipeline, ModelWeights::Trained), ema = loss_in(pipeline, ModelWeights::Ema);
       EXPECT_NE(own, ema) << name_of(e);
-      EXPECT_EQ(ema, loss_in(averaged, EvaluatedWeights::Trained)) << name_of(e);
-      EXPECT_EQ(ema, loss_in(pipeline, EvaluatedWeights::Ema, copying)) << name_of(e);
-      EXPECT_EQ(own, loss_in(pipeline, EvaluatedWeights::Trained)) << name_of(e);
+      EXPECT_EQ(ema, loss_in(averaged, ModelWeights::Trained)) << name_of(e);
+      EXPECT_EQ(ema, loss_in(pipeline, ModelWeights::Ema, copying)) << name_of(e);
+      EXPECT_EQ(own, loss_in(pipeline, ModelWeights::Trained)) << name_of(e);
       run_segment(pipeline, e, 4, 3, recorder);
       run_segment(undisturbed, e, 4, 3, expected);
       EXPECT_EQ(recorder.losses, expected.losses) << name_of(e);

@@ -93,7 +93,7 @@ WholeOutcome run_whole(Pipeline& pipeline, Executor& executor) {
   outcome.first = run_segment(pipeline, executor, 0, 4, outcome.recorder);
   outcome.evaluation = evaluate(pipeline, executor, batches, 3, 4);
   if (pipeline.options().ema_decay > 0) {
-    outcome.ema_evaluation = evaluate(pipeline, executor, batches, 3, 4, EvaluatedWeights::Ema);
+    outcome.ema_evaluation = evaluate(pipeline, executor, batches, 3, 4, ModelWeights::Ema);
   }
   outcome.second = run_segment(pipeline, executor, 4, 3, outcome.recorder);
   outcome.state = state_of(pipeline);

@@ -24,7 +24,7 @@ int64_t round_up(int64_t count, int64_t unit) {
 }
 // Of parts as equal as multiples of `unit` can be, none longer than `most`.
 int64_t part_length(int64_t length, int64_t most, int64_t unit) {
-  const int64_t parts = (length + most - 1) / most;
+  const int64_t parts = std::max<int64_t>(1, (length + most - 1) / most);
   return round_up((length + parts - 1) / parts, unit);
 }
 

@@ -40,6 +40,10 @@ bool cpu_serves() {
   return has_tiles() || onednn::cpu_serves();
 }
 
+bool adds_in_place() {
+  return has_tiles();
+}
+
 std::string description() {
   return has_tiles() ? "gyre (AMX)" : onednn::description();
 }

@@ -40,6 +40,9 @@ struct Matrix {
 // only tiles can.
 bool multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool wide, void* c);
 
+// Whether what is added to a gradient of weights is added where that lies, and not made by itself before.
+bool adds_in_place();
+
 // On all of the thread's threads (at::get_num_threads), of which each keeps some memory to work in.
 void run(const Product& product, const void* first, const void* second, void* result, const void* bias = nullptr);
 

@@ -2,7 +2,6 @@
 #define NCURSES_NOMACROS  // its macros have names such as `timeout`
 #include <curses.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <cstdio>
 
 #include "gyre/core/error.h"
+#include "gyre/core/wake_flag.h"
 #include "gyre/report/top/terminal.h"
 
 namespace gyre {
@@ -82,12 +82,10 @@ class NcursesTerminal final : public Terminal {
       init_pair(kWarning, COLOR_YELLOW, -1);
       init_pair(kBad, COLOR_RED, -1);
     }
-    wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   }
   ~NcursesTerminal() override {
     endwin();
     delscreen(screen_);
-    if (wake_ >= 0) ::close(wake_);
   }
   NcursesTerminal(const NcursesTerminal&) = delete;
   NcursesTerminal& operator=(const NcursesTerminal&) = delete;
@@ -113,9 +111,9 @@ class NcursesTerminal final : public Terminal {
   }
 
   Key wait(std::chrono::milliseconds within, const std::stop_token& stop) override {
-    const std::stop_callback wake(stop, [this] { ::eventfd_write(wake_, 1); });
+    const std::stop_callback wake(stop, [this] { wake_.raise(); });
     if (const int code = wgetch(stdscr); code != ERR) return key_of(code);
-    pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {wake_, POLLIN, 0}};
+    pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {wake_.descriptor(), POLLIN, 0}};
     const int ready = ::poll(waits, 2, static_cast<int>(within.count()));
     const bool interrupted = ready < 0 && errno == EINTR;  // by a change of the size
     if (ready <= 0 && !interrupted) return Key::None;
@@ -127,7 +125,7 @@ class NcursesTerminal final : public Terminal {
 
  private:
   SCREEN* screen_ = nullptr;
-  int wake_ = -1;
+  WakeFlag wake_;
 };
 
 }  // namespace

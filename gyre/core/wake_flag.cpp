@@ -1,0 +1,26 @@
+#include "gyre/core/wake_flag.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+WakeFlag::WakeFlag() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (descriptor_ < 0) throw RunError(fmt::format("no descriptor is left: {}", std::strerror(errno)));
+}
+
+WakeFlag::~WakeFlag() {
+  ::close(descriptor_);
+}
+
+void WakeFlag::raise() const {
+  ::eventfd_write(descriptor_, 1);
+}
+
+}  // namespace gyre
