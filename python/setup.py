@@ -15,7 +15,7 @@ gyre = root / "gyre"
 # Two rooms, and what these call of the rooms below them.
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
 sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/matrix_block.cpp"]
-sources += [gyre / "kernels/rows.cpp", gyre / "kernels/onednn/products_missing.cpp"]  # products are PyTorch's
+sources += [gyre / "kernels/rows.cpp", gyre / "kernels/bf16/missing.cpp"]  # products are PyTorch's
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 
