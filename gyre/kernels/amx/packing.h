@@ -2,7 +2,6 @@
 // that blocks are always whole.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 

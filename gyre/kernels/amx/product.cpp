@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -317,7 +318,7 @@ void for_places(const Sizes& sizes, const Work& work) {
 bool ask_for_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;  // of leaf 7 in EDX
-  __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   if ((d & kBf16) == 0 || (d & kTiles) == 0 || !__builtin_cpu_supports("avx512bf16")) return false;
   constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;

@@ -4,22 +4,15 @@
 
 #include <cstdint>
 
+#include "gyre/kernels/bf16/product.h"
+
 namespace gyre::amx {
 
 // Whether the CPU has them and the operating system lets this process use them.
 bool cpu_has_tiles();
 
-// A matrix whose rows lie one after the other, `stride` elements apart. `transposed`: of the factor that is meant.
-struct Factor {
-  const uint16_t* data;  // bf16
-  int64_t stride;
-  bool transposed;
-};
-
-// Of c (m, n) = a (m, k) b (k, n).
-struct Sizes {
-  int64_t m, n, k;
-};
+using bf16::Factor;
+using bf16::Sizes;
 
 // c = a b, and `bias` (n) to every row where it is not null, rounded to bf16 once.
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c);

@@ -48,7 +48,7 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 };
 
-// The 32 rows of a left factor for one block: where its lie, or packed.
+// The 32 rows of a left factor for one block: where they lie, or packed.
 struct LeftRows {
   const uint16_t* data;
   int64_t stride;  // elements from one row to the next

@@ -32,9 +32,9 @@ bool serves_as_factor(const at::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.dim() == 2 && x.numel() > 0 &&
          (x.stride(1) == 1 || x.stride(0) == 1);
 }
-Matrix factor(const at::Tensor& x) {
+Factor factor(const at::Tensor& x) {
   const bool transposed = x.stride(1) != 1;
-  return {x.data_ptr(), x.stride(transposed ? 1 : 0), transposed};
+  return {static_cast<const uint16_t*>(x.data_ptr()), x.stride(transposed ? 1 : 0), transposed};
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type
   if (!serves_as_factor(a) || !serves_as_factor(b)) return {};
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
   const bool done =
-      multiply(a.size(0), b.size(1), a.size(1), factor(a), factor(b), type == at::kFloat, result.data_ptr());
+      multiply({a.size(0), b.size(1), a.size(1)}, factor(a), factor(b), type == at::kFloat, result.data_ptr());
   return done ? result : at::Tensor();
 }
 

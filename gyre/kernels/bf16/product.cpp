@@ -48,14 +48,12 @@ std::string description() {
   return has_tiles() ? "gyre (AMX)" : onednn::description();
 }
 
-bool multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool wide, void* c) {
+bool multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c) {
   if (!has_tiles()) return false;
-  const amx::Sizes sizes{m, n, k};
-  const amx::Factor left{words(a.data), a.stride, a.transposed}, right{words(b.data), b.stride, b.transposed};
   if (wide) {
-    amx::multiply(sizes, left, right, /*adds=*/false, static_cast<float*>(c));
+    amx::multiply(sizes, a, b, /*adds=*/false, static_cast<float*>(c));
   } else {
-    amx::multiply(sizes, left, right, nullptr, static_cast<uint16_t*>(c));
+    amx::multiply(sizes, a, b, nullptr, static_cast<uint16_t*>(c));
   }
   return true;
 }

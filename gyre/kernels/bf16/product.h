@@ -29,16 +29,18 @@ bool cpu_serves();
 // "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", or "libtorch" and why.
 std::string description();
 
-// A matrix of a product that is asked for by itself: rows `stride` elements apart, of what is meant or of its
-// transpose.
-struct Matrix {
-  const void* data;
+// A factor of a product that is asked for by itself: rows `stride` elements apart, of it or of its transpose.
+struct Factor {
+  const uint16_t* data;  // bf16
   int64_t stride;
   bool transposed;
 };
-// c = a b, c (m, n) row by row, bf16 or fp32; a (m, k) and b (k, n) bf16, of whatever layouts. False: it cannot, as
-// only tiles can.
-bool multiply(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, bool wide, void* c);
+// Of c (m, n) = a (m, k) b (k, n).
+struct Sizes {
+  int64_t m, n, k;
+};
+// c = a b, c row by row, in fp32 if `wide`, else in bf16. False: it cannot, as only tiles can.
+bool multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c);
 
 // Whether what is added to a gradient of weights is added where that lies, and not made by itself before.
 bool adds_in_place();

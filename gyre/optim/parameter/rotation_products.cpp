@@ -17,11 +17,12 @@ bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
 // Of rounded factors, summed and left in fp32; undefined: it cannot.
 at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
   if (!a.is_cpu() || !in_bf16(a, b, in_half)) return {};
-  const at::Tensor any = bf16::product(to_bf16(a), to_bf16(b), at::kFloat);
-  if (any.defined()) return any;
+  const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
+  at::Tensor result = bf16::product(rounded_a, rounded_b, at::kFloat);
+  if (result.defined()) return result;
   // As oneDNN makes gradients of weights.
-  at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
-  return bf16::linear_backward_weight(to_bf16(b), to_bf16(a).t(), result, false) ? result : at::Tensor();
+  result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
+  return bf16::linear_backward_weight(rounded_b, rounded_a.t(), result, false) ? result : at::Tensor();
 }
 
 }  // namespace
