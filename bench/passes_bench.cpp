@@ -1,0 +1,133 @@
+// What is no product of weights, on one thread: a block's passes over a microbatch.
+//   passes_bench [WIDTH] [CONTEXT] [ROUNDS] [SEQUENCES]
+// Heads of 64. Every round times each pass once; medians of milliseconds of processor time, and nanoseconds for each
+// element that it makes. Attention is with its products, and its softmax once more by itself, causal, as attention asks
+// for it: block by block.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gyre/kernels/activation.h"
+#include "gyre/kernels/attention.h"
+#include "gyre/kernels/attention_blocks.h"
+#include "gyre/kernels/attention_softmax.h"
+#include "gyre/kernels/layer_norm.h"
+#include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/tensors/thread_count.h"
+#include "timing.h"
+
+namespace {
+
+using namespace gyre;
+
+struct Pass {
+  std::string name;
+  double elements;
+  std::function<void()> run;
+  std::vector<double> seconds = {};
+};
+
+// softmax, and its backward, of all blocks of all heads.
+struct Softmax {
+  int64_t context, heads;
+  double scale = attention_scale(64);
+  std::vector<c10::BFloat16> products, scores, grad;
+  std::vector<float> scratch, shift, factor, dots;
+  Softmax(int64_t of_context, int64_t number)
+      : context(of_context),
+        heads(number),
+        products(static_cast<size_t>(kQueries * of_context)),
+        scores(products.size()),
+        grad(products.size()),
+        scratch(static_cast<size_t>(of_context + 16)),
+        shift(static_cast<size_t>(kQueries)),
+        factor(shift.size()),
+        dots(shift.size()) {
+    const at::Tensor random = at::randn({static_cast<int64_t>(products.size())}).mul_(8).to(at::kBFloat16);
+    std::copy_n(random.data_ptr<c10::BFloat16>(), products.size(), products.begin());
+  }
+  void forward() {
+    for (int64_t head = 0; head < heads; ++head) {
+      for (const AttentionBlock& block : attention_blocks(context, true)) {
+        std::copy_n(products.begin(), block.rows * block.seen, scores.begin());
+        cpu::attention_softmax(scores.data(), scratch.data(), {shift.data(), factor.data()}, block.rows, block.seen,
+                               scale, true);
+      }
+    }
+  }
+  void backward() {
+    for (int64_t head = 0; head < heads; ++head) {
+      for (const AttentionBlock& block : attention_blocks(context, true)) {
+        std::copy_n(products.begin(), block.rows * block.seen, scores.begin());
+        std::copy_n(products.begin(), block.rows * block.seen, grad.begin());
+        cpu::attention_softmax_backward(grad.data(), scores.data(), {shift.data(), factor.data()}, dots.data(),
+                                        block.rows, block.seen, scale, true);
+      }
+    }
+  }
+};
+
+at::Tensor random(at::IntArrayRef sizes) {
+  return at::randn(sizes).to(at::kBFloat16);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  use_threads(1);
+  const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
+  const int64_t context = argc > 2 ? std::atoll(argv[2]) : 256;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 21;
+  const int64_t sequences = argc > 4 ? std::atoll(argv[4]) : 4;
+  const AttentionHeads heads{width / 64, width / 64};
+
+  const at::Tensor x = random({sequences, context, width}), grad = random({sequences, context, width});
+  const at::Tensor qkv = random({sequences, context, 3 * width});
+  const at::Tensor wide = random({sequences, context, 4 * width}), grad_wide = random({sequences, context, 4 * width});
+  const at::Tensor weight = random({width}), bias = random({width});
+  const HeadTensors of = split_heads(qkv, heads);
+  const Attended attended = attention(of, heads, true);
+  HeadTensors of_grad = attention_backward(grad, of, attended, heads, true);
+  const LayerNormResult normed = layer_norm(x, weight, bias, 1e-5);
+  const at::Tensor sum = random({sequences, context, width});
+  Softmax softmax(context, sequences * heads.query);
+  const auto state = [&] { return at::rand({12 * width * width}); };
+  const at::Tensor master = state(), gradient = state(), exp_avg = state(), exp_avg_sq = state();
+  const at::Tensor version = master.to(at::kBFloat16);
+
+  const auto of_x = static_cast<double>(x.numel()), of_wide = static_cast<double>(wide.numel());
+  const auto scores = static_cast<double>(sequences * heads.query * context * (context + 1) / 2);
+  const auto parameters = static_cast<double>(master.numel());
+  std::vector<Pass> passes = {
+      {"softmax", scores, [&] { softmax.forward(); }},
+      {"softmax, backward", scores, [&] { softmax.backward(); }},
+      {"attention", scores, [&] { attention(of, heads, true); }},
+      {"attention, backward", scores, [&] { of_grad = attention_backward(grad, of, attended, heads, true); }},
+      {"heads of qkv", 3 * of_x, [&] { split_heads(qkv, heads); }},
+      {"gradients by heads, merged", 3 * of_x, [&] { merge_heads(of_grad, heads); }},
+      {"gelu", of_wide, [&] { activate(wide, Activation::Gelu); }},
+      {"gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::Gelu); }},
+      {"tanh's gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::GeluTanh); }},
+      {"layer norm", of_x, [&] { layer_norm(x, weight, bias, 1e-5); }},
+      {"layer norm, backward", of_x, [&] { layer_norm_backward(grad, x, normed.mean, normed.rstd, weight); }},
+      {"sum of branches", of_x, [&] { sum.add_(x); }},
+      {"AdamW, a block", parameters,
+       [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, 10), 1e-3, 0, 0.5); }},
+      {"a block's version", parameters, [&] { version.copy_(master); }},
+  };
+  for (int round = -1; round < rounds; ++round) {
+    for (Pass& pass : passes) {
+      const double begin = bench::thread_seconds();
+      pass.run();
+      if (round >= 0) pass.seconds.push_back(bench::thread_seconds() - begin);
+    }
+  }
+  for (const Pass& pass : passes) {
+    const double middle = bench::median(pass.seconds);
+    fmt::print("{:<28} {:>8.3f} ms {:>7.3f} ns\n", pass.name, 1e3 * middle, 1e9 * middle / pass.elements);
+  }
+}
