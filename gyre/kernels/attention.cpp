@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
+#include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/attention.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/kernels/rows.h"

@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "gyre/kernels/attention_softmax.h"
-
 namespace gyre {
 
 struct AttentionHeads {
@@ -25,6 +23,11 @@ struct HeadTensors {
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);
 // The gradient by qkv.
 at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads);
+
+// Of rows of scores: a probability is factor * 2^(log2(e) * scale * score - shift). fp32, or fp64 with scores in fp64.
+struct SoftmaxRows {
+  at::Tensor shift, factor;  // (n, rows)
+};
 
 // What comes out of attention, and what its backward reads beside its inputs.
 struct Attended {

@@ -5,12 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace gyre {
+#include "gyre/kernels/attention.h"
 
-// Of rows of scores: a probability is factor * 2^(log2(e) * scale * score - shift). fp32, or fp64 with scores in fp64.
-struct SoftmaxRows {
-  at::Tensor shift, factor;  // (n, rows)
-};
+namespace gyre {
 
 // scores: (n, rows, keys), contiguous; row t of each matrix becomes the softmax of scale * scores[t, visible], zero
 // elsewhere. Causal: the rows are those of the last positions, so that the last one sees all keys.

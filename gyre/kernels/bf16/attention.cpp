@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
+#include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/rows.h"
