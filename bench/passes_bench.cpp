@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "gyre/kernels/attention.h"
 #include "gyre/kernels/attention_blocks.h"
 #include "gyre/kernels/attention_softmax.h"
+#include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/layer_norm.h"
 #include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/tensors/thread_count.h"
@@ -31,22 +33,19 @@ struct Pass {
   std::vector<double> seconds = {};
 };
 
-// softmax, and its backward, of all blocks of all heads.
+// softmax, and it again with its backward, of all blocks of all heads.
 struct Softmax {
   int64_t context, heads;
   double scale = attention_scale(64);
   std::vector<c10::BFloat16> products, scores, grad;
-  std::vector<float> scratch, shift, factor, dots;
+  std::vector<float> scratch;
   Softmax(int64_t of_context, int64_t number)
       : context(of_context),
         heads(number),
         products(static_cast<size_t>(kQueries * of_context)),
         scores(products.size()),
         grad(products.size()),
-        scratch(static_cast<size_t>(of_context + 16)),
-        shift(static_cast<size_t>(kQueries)),
-        factor(shift.size()),
-        dots(shift.size()) {
+        scratch(static_cast<size_t>(cpu::whole_lanes(of_context))) {
     const at::Tensor random = at::randn({static_cast<int64_t>(products.size())}).mul_(8).to(at::kBFloat16);
     std::copy_n(random.data_ptr<c10::BFloat16>(), products.size(), products.begin());
   }
@@ -54,8 +53,7 @@ struct Softmax {
     for (int64_t head = 0; head < heads; ++head) {
       for (const AttentionBlock& block : attention_blocks(context, true)) {
         std::copy_n(products.begin(), block.rows * block.seen, scores.begin());
-        cpu::attention_softmax(scores.data(), scratch.data(), {shift.data(), factor.data()}, block.rows, block.seen,
-                               scale, true);
+        cpu::attention_softmax(scores.data(), scratch.data(), block.rows, block.seen, scale, true);
       }
     }
   }
@@ -64,8 +62,8 @@ struct Softmax {
       for (const AttentionBlock& block : attention_blocks(context, true)) {
         std::copy_n(products.begin(), block.rows * block.seen, scores.begin());
         std::copy_n(products.begin(), block.rows * block.seen, grad.begin());
-        cpu::attention_softmax_backward(grad.data(), scores.data(), {shift.data(), factor.data()}, dots.data(),
-                                        block.rows, block.seen, scale, true);
+        cpu::attention_softmax(scores.data(), scratch.data(), block.rows, block.seen, scale, true);
+        cpu::attention_softmax_backward(grad.data(), scores.data(), block.rows, block.seen, scale, true);
       }
     }
   }
@@ -90,8 +88,7 @@ int main(int argc, char** argv) {
   const at::Tensor wide = random({sequences, context, 4 * width}), grad_wide = random({sequences, context, 4 * width});
   const at::Tensor weight = random({width}), bias = random({width});
   const HeadTensors of = split_heads(qkv, heads);
-  const Attended attended = attention(of, heads, true);
-  HeadTensors of_grad = attention_backward(grad, of, attended, heads, true);
+  HeadTensors of_grad = attention_backward(grad, of, heads, true);
   const LayerNormResult normed = layer_norm(x, weight, bias, 1e-5);
   const at::Tensor sum = random({sequences, context, width});
   Softmax softmax(context, sequences * heads.query);
@@ -104,9 +101,9 @@ int main(int argc, char** argv) {
   const auto parameters = static_cast<double>(master.numel());
   std::vector<Pass> passes = {
       {"softmax", scores, [&] { softmax.forward(); }},
-      {"softmax, backward", scores, [&] { softmax.backward(); }},
+      {"softmax again, and backward", scores, [&] { softmax.backward(); }},
       {"attention", scores, [&] { attention(of, heads, true); }},
-      {"attention, backward", scores, [&] { of_grad = attention_backward(grad, of, attended, heads, true); }},
+      {"attention, backward", scores, [&] { of_grad = attention_backward(grad, of, heads, true); }},
       {"heads of qkv", 3 * of_x, [&] { split_heads(qkv, heads); }},
       {"gradients by heads, merged", 3 * of_x, [&] { merge_heads(of_grad, heads); }},
       {"gelu", of_wide, [&] { activate(wide, Activation::Gelu); }},

@@ -10,180 +10,118 @@
 namespace gyre {
 namespace {
 
-using Bf16 = c10::BFloat16;
-using cpu::LanePair;
-using cpu::Lanes;
-
-GYRE_INLINE void exp2_negative(const Lanes& x, Lanes& result) {
-  cpu::exp2_negative<cpu::LaneBits, Lanes>(x, result);
-}
+using cpu::exp_negative;
+using cpu::load;
+using cpu::store;
 
 // f(x) and f'(x).
 struct Point {
-  Lanes value, slope;
+  float value, slope;
 };
 
 // x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2. What lies beyond |x| is a polynomial of 1 / (1 + c |x|) times
 // e^(-x^2 / 2), which is also the density that the slope needs: Abramowitz and Stegun 7.1.26, error of Phi below 1e-7,
 // a thousandth of what bf16 rounds away.
 struct Gelu {
-  GYRE_INLINE static void at(const Lanes& x, Point& f) {
-    constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f, kHalfLog2e = 0.72134752f;
-    const Lanes size = x < 0 ? -x : x;
-    Lanes falling;
-    exp2_negative(-kHalfLog2e * x * x, falling);
-    const Lanes t = 1.0f / (1.0f + 0.3275911f * kBySqrtTwo * size);
-    Lanes p = 1.061405429f * t - 1.453152027f;
+  GYRE_INLINE static Point at(float x) {
+    constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f;
+    const float size = x < 0 ? -x : x;
+    const float falling = exp_negative(-0.5f * x * x);
+    const float t = 1.0f / (1.0f + 0.3275911f * kBySqrtTwo * size);
+    float p = 1.061405429f;
+    p = p * t - 1.453152027f;
     p = p * t + 1.421413741f;
     p = p * t - 0.284496736f;
     p = p * t + 0.254829592f;
-    const Lanes tail = 0.5f * p * t * falling;
-    const Lanes phi = x < 0 ? tail : 1.0f - tail;
-    f.value = x * phi;
-    f.slope = phi + x * falling * kBySqrtTwoPi;
+    const float tail = 0.5f * p * t * falling;
+    const float phi = x < 0 ? tail : 1.0f - tail;
+    return {x * phi, phi + x * falling * kBySqrtTwoPi};
   }
 };
 
-GYRE_INLINE void sigmoid(const Lanes& x, Lanes& result) {
-  Lanes small;
-  exp2_negative((x < 0 ? x : -x) * 1.44269504f, small);
-  result = (x < 0 ? small : 1.0f) / (1.0f + small);
+GYRE_INLINE float sigmoid(float x) {
+  const float small = exp_negative(x < 0 ? x : -x);
+  return (x < 0 ? small : 1.0f) / (1.0f + small);
 }
 
 // x sigmoid(2 u) = x (1 + tanh u) / 2, with u = sqrt(2 / pi) (x + 0.044715 x^3).
 struct GeluTanh {
-  GYRE_INLINE static void at(const Lanes& x, Point& f) {
+  GYRE_INLINE static Point at(float x) {
     constexpr float kFactor = 2 * 0.79788456f, kCubic = 0.044715f;
-    Lanes s;
-    sigmoid(kFactor * (x + kCubic * x * x * x), s);
-    f.value = x * s;
-    f.slope = s + x * s * (1.0f - s) * kFactor * (1.0f + 3 * kCubic * x * x);
+    const float s = sigmoid(kFactor * (x + kCubic * x * x * x));
+    return {x * s, s + x * s * (1.0f - s) * kFactor * (1.0f + 3 * kCubic * x * x)};
   }
 };
 
 struct Silu {
-  GYRE_INLINE static void at(const Lanes& x, Point& f) {
-    Lanes s;
-    sigmoid(x, s);
-    f.value = x * s;
-    f.slope = s + x * s * (1.0f - s);
+  GYRE_INLINE static Point at(float x) {
+    const float s = sigmoid(x);
+    return {x * s, s + x * s * (1.0f - s)};
   }
 };
 
-// of(i, count, there) for each pair of lanes of [0, n): `count` values of it are below n, and `there` from i on.
-template <typename OfPair>
-GYRE_INLINE void for_pairs(int64_t n, OfPair of) {
-  int64_t i = 0;
-  for (; i + LanePair::kSize <= n; i += LanePair::kSize) of(i, LanePair::kSize, LanePair::kSize);
-  if (i < n) of(i, n - i, n - i);
+template <typename Function, typename T>
+GYRE_INLINE void forward_loop(const T* __restrict x, T* __restrict y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) store(y + i, Function::at(load(x + i)).value);
 }
 
-template <typename Function>
-GYRE_INLINE void value_of(LanePair& x) {
-  Point f;
-  Function::at(x.a, f);
-  x.a = f.value;
-  Function::at(x.b, f);
-  x.b = f.value;
+template <typename Function, typename T>
+GYRE_INLINE void backward_loop(const T* __restrict grad, const T* __restrict x, T* __restrict grad_x, T* __restrict y,
+                               int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const Point point = Function::at(load(x + i));
+    store(y + i, point.value);
+    store(grad_x + i, load(grad + i) * point.slope);
+  }
 }
 
-template <typename Function>
-GYRE_INLINE void forward_loop(const Bf16* x, Bf16* y, int64_t count) {
-  for_pairs(count, [=](int64_t i, int64_t number, int64_t there) GYRE_INLINE_BODY {
-    LanePair of;
-    cpu::load_rest(x + i, number, there, of);
-    value_of<Function>(of);
-    cpu::store_rest(y + i, number, there, of);
-  });
+// What the portable path rounds on its way to memory, so that both give the same bits.
+template <typename T>
+GYRE_INLINE float rounded(float x) {
+  T narrow;
+  store(&narrow, x);
+  return load(&narrow);
 }
 
-// x becomes f(x), grad its gradient.
-template <typename Function>
-GYRE_INLINE void turn_back(Lanes& x, Lanes& grad) {
-  Point f;
-  Function::at(x, f);
-  x = f.value;
-  grad *= f.slope;
-}
-
-template <typename Function>
-GYRE_INLINE void backward_loop(const Bf16* grad, const Bf16* x, Bf16* grad_x, Bf16* y, int64_t count) {
-  for_pairs(count, [=](int64_t i, int64_t number, int64_t there) GYRE_INLINE_BODY {
-    LanePair of, g;
-    cpu::load_rest(x + i, number, there, of);
-    cpu::load_rest(grad + i, number, there, g);
-    turn_back<Function>(of.a, g.a);
-    turn_back<Function>(of.b, g.b);
-    cpu::store_rest(y + i, number, there, of);
-    cpu::store_rest(grad_x + i, number, there, g);
-  });
-}
-
-// Rows of 2 n: the gate, then what it gates. What the portable path rounds on its way to memory is rounded, so that
-// both give the same bits.
-template <typename Function>
-GYRE_INLINE void gated_forward_loop(const Bf16* x, Bf16* y, int64_t rows, int64_t n) {
+// Rows of 2 n: the gate, then what it gates.
+template <typename Function, typename T>
+GYRE_INLINE void gated_forward_loop(const T* __restrict x, T* __restrict y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, x += 2 * n, y += n) {
-    for_pairs(n, [=](int64_t i, int64_t number, int64_t there) GYRE_INLINE_BODY {
-      LanePair gate, up;
-      cpu::load_rest(x + i, number, there, gate);
-      cpu::load_rest(x + n + i, number, there, up);
-      value_of<Function>(gate);
-      cpu::round_lanes(gate.a);
-      cpu::round_lanes(gate.b);
-      gate.a *= up.a;
-      gate.b *= up.b;
-      cpu::store_rest(y + i, number, there, gate);
-    });
+    for (int64_t i = 0; i < n; ++i) store(y + i, rounded<T>(Function::at(load(x + i)).value) * load(x + n + i));
   }
 }
 
-// gate becomes the product, up the gradient by itself, grad that by the gate.
-template <typename Function>
-GYRE_INLINE void turn_gate_back(Lanes& gate, Lanes& up, Lanes& grad) {
-  Lanes value = gate, by_gate = grad * up;
-  cpu::round_lanes(by_gate);
-  turn_back<Function>(value, by_gate);
-  cpu::round_lanes(value);
-  gate = value * up;
-  up = value * grad;
-  grad = by_gate;
-}
-
-template <typename Function>
-GYRE_INLINE void gated_backward_loop(const Bf16* grad, const Bf16* x, Bf16* grad_x, Bf16* y, int64_t rows, int64_t n) {
+template <typename Function, typename T>
+GYRE_INLINE void gated_backward_loop(const T* __restrict grad, const T* __restrict x, T* __restrict grad_x,
+                                     T* __restrict y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, grad += n, x += 2 * n, grad_x += 2 * n, y += n) {
-    for_pairs(n, [=](int64_t i, int64_t number, int64_t there) GYRE_INLINE_BODY {
-      LanePair gate, up, g;
-      cpu::load_rest(x + i, number, there, gate);
-      cpu::load_rest(x + n + i, number, there, up);
-      cpu::load_rest(grad + i, number, there, g);
-      turn_gate_back<Function>(gate.a, up.a, g.a);
-      turn_gate_back<Function>(gate.b, up.b, g.b);
-      cpu::store_rest(y + i, number, there, gate);
-      cpu::store_rest(grad_x + i, number, there, g);
-      cpu::store_rest(grad_x + n + i, number, there, up);
-    });
+    for (int64_t i = 0; i < n; ++i) {
+      const Point point = Function::at(load(x + i));
+      const float up = load(x + n + i), value = rounded<T>(point.value);
+      store(y + i, value * up);
+      store(grad_x + i, rounded<T>(load(grad + i) * up) * point.slope);
+      store(grad_x + n + i, value * load(grad + i));
+    }
   }
 }
 
-#define GYRE_ACTIVATION(Function)                                                                                     \
-  GYRE_CPU_KERNEL void forward_kernel(Function, const Bf16* x, Bf16* y, int64_t count) {                              \
-    forward_loop<Function>(x, y, count);                                                                              \
-  }                                                                                                                   \
-  GYRE_CPU_KERNEL void backward_kernel(Function, const Bf16* grad, const Bf16* x, Bf16* grad_x, Bf16* y, int64_t n) { \
-    backward_loop<Function>(grad, x, grad_x, y, n);                                                                   \
-  }                                                                                                                   \
-  GYRE_CPU_KERNEL void gated_forward_kernel(Function, const Bf16* x, Bf16* y, int64_t rows, int64_t n) {              \
-    gated_forward_loop<Function>(x, y, rows, n);                                                                      \
-  }                                                                                                                   \
-  GYRE_CPU_KERNEL void gated_backward_kernel(Function, const Bf16* grad, const Bf16* x, Bf16* grad_x, Bf16* y,        \
-                                             int64_t rows, int64_t n) {                                               \
-    gated_backward_loop<Function>(grad, x, grad_x, y, rows, n);                                                       \
+#define GYRE_ACTIVATION(Function, T)                                                                             \
+  GYRE_CPU_KERNEL void forward_kernel(Function, const T* x, T* y, int64_t count) {                               \
+    forward_loop<Function>(x, y, count);                                                                         \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t n) {        \
+    backward_loop<Function>(grad, x, grad_x, y, n);                                                              \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void gated_forward_kernel(Function, const T* x, T* y, int64_t rows, int64_t n) {               \
+    gated_forward_loop<Function>(x, y, rows, n);                                                                 \
+  }                                                                                                              \
+  GYRE_CPU_KERNEL void gated_backward_kernel(Function, const T* grad, const T* x, T* grad_x, T* y, int64_t rows, \
+                                             int64_t n) {                                                        \
+    gated_backward_loop<Function>(grad, x, grad_x, y, rows, n);                                                  \
   }
-GYRE_ACTIVATION(Gelu)
-GYRE_ACTIVATION(GeluTanh)
-GYRE_ACTIVATION(Silu)
+GYRE_ACTIVATION(Gelu, c10::BFloat16)
+GYRE_ACTIVATION(GeluTanh, c10::BFloat16)
+GYRE_ACTIVATION(Silu, c10::BFloat16)
 #undef GYRE_ACTIVATION
 
 // `then` with the function that is fast here, and true; false: there is none.

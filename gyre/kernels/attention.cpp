@@ -47,22 +47,12 @@ double scale_of(const HeadTensors& of) {
   return attention_scale(of.query.size(2));
 }
 
-// q k^T: (batch * query heads, rows, seen)
-at::Tensor scores_of(const Block& block, const HeadTensors& of, const AttentionHeads& heads) {
-  return at::bmm(grouped(queries(of.query, block), heads), keys(of.key, block).transpose(1, 2))
-      .view({of.query.size(0), block.rows, block.seen});
-}
-
-// Those of a block's rows.
-SoftmaxRows narrow(const SoftmaxRows& rows, const Block& block) {
-  return {queries(rows.shift, block), queries(rows.factor, block)};
-}
-
-// Sums over a head of the output, times its gradient: (batch * query heads, context).
-at::Tensor dots_of(const at::Tensor& grad, const at::Tensor& output, int64_t heads) {
-  const auto wide = portable::wide_type(grad);
-  const at::Tensor products = grad.to(wide) * output.to(wide);
-  return products.view({grad.size(0), grad.size(1), heads, -1}).sum(-1).transpose(1, 2).reshape({-1, grad.size(1)});
+// (batch * query heads, rows, seen)
+at::Tensor probabilities_of(const Block& block, const HeadTensors& of, const AttentionHeads& heads, bool causal) {
+  at::Tensor scores = at::bmm(grouped(queries(of.query, block), heads), keys(of.key, block).transpose(1, 2))
+                          .view({of.query.size(0), block.rows, block.seen});
+  attention_softmax_in_place(scores, scale_of(of), causal);
+  return scores;
 }
 
 // A sum over blocks of queries, from the last, which sees all keys, to the first: of several in fp32, of one that one
@@ -109,53 +99,43 @@ at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads) {
   return result.view({batch, context, -1});
 }
 
-Attended attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
+at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
   const ProfileScope scope("gyre::attention");
-  Attended result;
+  at::Tensor result;
   return bf16::attention(of, heads, causal, result) ? result : portable::attention(of, heads, causal);
 }
 
-HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended,
-                               const AttentionHeads& heads, bool causal) {
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads,
+                               bool causal) {
   const ProfileScope scope("gyre::attention");
   HeadTensors result;
-  const bool done = bf16::attention_backward(grad, of, attended, heads, causal, result);
-  return done ? result : portable::attention_backward(grad, of, attended, heads, causal);
+  const bool done = bf16::attention_backward(grad, of, heads, causal, result);
+  return done ? result : portable::attention_backward(grad, of, heads, causal);
 }
 
-Attended portable::attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
+at::Tensor portable::attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
   const int64_t batch = of.query.size(0) / heads.query, context = of.query.size(1), size = of.query.size(2);
-  const at::Tensor output = at::empty({batch, context, heads.query, size}, of.query.options());
-  const auto numbers = [&] {
-    return at::empty({of.query.size(0), context}, of.query.options().dtype(portable::wide_type(of.query)));
-  };
-  const SoftmaxRows rows{numbers(), numbers()};
+  at::Tensor result = at::empty({batch, context, heads.query, size}, of.query.options());
   for (const Block& block : attention_blocks(context, causal)) {
-    at::Tensor probabilities = scores_of(block, of, heads);
-    const SoftmaxRows of_block = gyre::attention_softmax_in_place(probabilities, scale_of(of), causal);
-    const SoftmaxRows place = narrow(rows, block);
-    place.shift.copy_(of_block.shift);
-    place.factor.copy_(of_block.factor);
-    const at::Tensor by_head = at::bmm(grouped(probabilities, heads), keys(of.value, block));
-    copy_head_rows(output.narrow(1, block.first, block.rows),
-                   by_position(by_head.view({batch * heads.query, block.rows, size}), heads.query));
+    const at::Tensor probabilities = probabilities_of(block, of, heads, causal);
+    const at::Tensor output = at::bmm(grouped(probabilities, heads), keys(of.value, block));
+    copy_head_rows(result.narrow(1, block.first, block.rows),
+                   by_position(output.view({batch * heads.query, block.rows, size}), heads.query));
   }
-  return {output.view({batch, context, heads.query * size}), rows};
+  return result.view({batch, context, heads.query * size});
 }
 
-HeadTensors portable::attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended,
-                                         const AttentionHeads& heads, bool causal) {
+HeadTensors portable::attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads,
+                                         bool causal) {
   const at::Tensor grad_output = by_head(grad, heads.query);
-  const at::Tensor dots = dots_of(grad, attended.output, heads.query);
   const std::vector<Block> blocks = attention_blocks(of.query.size(1), causal);
   at::Tensor grad_query = at::empty(of.query.sizes(), of.query.options());
   BlockSum grad_key(of.key, blocks.size()), grad_value(of.value, blocks.size());
   for (const Block& block : blocks) {
-    at::Tensor probabilities = scores_of(block, of, heads);
+    const at::Tensor probabilities = probabilities_of(block, of, heads, causal);
     const at::Tensor from_output = grouped(queries(grad_output, block), heads);
     at::Tensor grad_scores = at::bmm(from_output, keys(of.value, block).transpose(1, 2)).view(probabilities.sizes());
-    gyre::attention_softmax_backward_in_place(grad_scores, probabilities, narrow(attended.rows, block),
-                                              queries(dots, block), scale_of(of), causal);
+    attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(of), causal);
     const at::Tensor scores = grouped(grad_scores, heads);
     const at::Tensor by_scores = at::bmm(scores, keys(of.key, block));
     copy_head_rows(queries(grad_query, block).unsqueeze(0),

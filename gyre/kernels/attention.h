@@ -24,31 +24,17 @@ HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);
 // The gradient by qkv.
 at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads);
 
-// Of rows of scores: a probability is factor * 2^(log2(e) * scale * score - shift). fp32, or fp64 with scores in fp64.
-struct SoftmaxRows {
-  at::Tensor shift, factor;  // (n, rows)
-};
-
-// What comes out of attention, and what its backward reads beside its inputs.
-struct Attended {
-  at::Tensor output;  // (batch, context, query heads * size)
-  SoftmaxRows rows;   // of (batch * query heads, context)
-};
-
-// softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it. Goes by blocks of
-// queries, so that no more than a block's rows of scores are there at once, and what a causal block does not see is not
-// computed.
-Attended attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
+// softmax(q k^T / sqrt(size)) v per head: (batch, context, query heads * size); causal: a position sees itself and
+// those before it. Goes by blocks of queries, so that no more than a block's rows of scores are there at once, and what
+// a causal block does not see is not computed.
+at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
 // grad: by the output. Computes the probabilities of each block again: nothing of the size of context x context is
-// kept. What a row of them, times its gradients, sums to is what a position's output sums to, times its own gradient
-// (Dao et al., 2022, FlashAttention, appendix B.2).
-HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended,
-                               const AttentionHeads& heads, bool causal);
+// kept.
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal);
 
 namespace portable {
-Attended attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
-HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended,
-                               const AttentionHeads& heads, bool causal);
+at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal);
+HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal);
 }  // namespace portable
 
 }  // namespace gyre

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numbers>
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
@@ -13,10 +13,8 @@
 namespace gyre {
 namespace {
 
-using cpu::LanePair;
-using cpu::Lanes;
-using cpu::load_pair;
-using cpu::store_pair;
+using cpu::load;
+using cpu::store;
 
 // Of all matrices' rows one after the other. Only the visible part costs arithmetic.
 struct Rows {
@@ -29,237 +27,106 @@ struct Rows {
   GYRE_INLINE int64_t visible(int64_t row) const { return causal ? keys - of_matrix + row % of_matrix + 1 : keys; }
 };
 
+// The `visible` values of scratch by `factor`, and zeros for the other keys.
 template <typename T>
-GYRE_INLINE void hide(T* row, int64_t visible, int64_t keys) {
-  std::memset(static_cast<void*>(row + visible), 0, static_cast<size_t>(keys - visible) * sizeof(T));
+GYRE_INLINE void store_row(const float* scratch, float factor, T* __restrict to, int64_t visible, int64_t keys) {
+  const int64_t whole = visible / cpu::kLanes * cpu::kLanes;
+  cpu::for_lanes(whole, [=](int64_t i) { store(to + i, scratch[i] * factor); });
+  for (int64_t i = whole; i < visible; ++i) store(to + i, scratch[i] * factor);
+  std::memset(static_cast<void*>(to + visible), 0, static_cast<size_t>(keys - visible) * sizeof(T));
 }
-
-GYRE_INLINE void larger(Lanes& most, const LanePair& x) {
-  most = x.a > most ? x.a : most;
-  most = x.b > most ? x.b : most;
-}
-
-GYRE_INLINE void multiply(LanePair& x, float factor) {
-  x.a *= factor;
-  x.b *= factor;
-}
-
-// 2^(by_two * x - shift)
-struct Power {
-  float by_two, shift;
-  GYRE_INLINE void operator()(LanePair& x) const {
-    cpu::exp2_negative<cpu::LaneBits, Lanes>(by_two * x.a - shift, x.a);
-    cpu::exp2_negative<cpu::LaneBits, Lanes>(by_two * x.b - shift, x.b);
-  }
-};
 
 template <typename T>
-GYRE_INLINE void forward_rows(T* scores, float* scratch, float* shifts, float* factors, const Rows& rows, float scale) {
-  constexpr int64_t kSize = LanePair::kSize;
-  constexpr float kLowest = std::numeric_limits<float>::lowest();
-  const float by_two = scale * std::numbers::log2e_v<float>;
+GYRE_INLINE void forward_rows(T* scores, float* __restrict scratch, const Rows& rows, float scale) {
   for (int64_t row = 0; row < rows.count; ++row, scores += rows.keys) {
-    const int64_t visible = rows.visible(row), whole = visible / kSize * kSize;
-    const int64_t rest = visible - whole, there = rows.keys - whole;
-    LanePair x;
-    Lanes most = Lanes{} + kLowest;
-    for (int64_t i = 0; i < whole; i += kSize) {
-      load_pair(scores + i, x);
-      larger(most, x);
-    }
-    if (rest > 0) {
-      cpu::load_rest(scores + whole, rest, there, x);
-      cpu::keep_first<T>(x, rest, kLowest);
-      larger(most, x);
-    }
-    const Power power{by_two, by_two * cpu::largest(most)};
-    Lanes sum{};
-    for (int64_t i = 0; i < whole; i += kSize) {
-      load_pair(scores + i, x);
-      power(x);
-      store_pair(scratch + i, x);
-      sum += x.a + x.b;
-    }
-    if (rest > 0) {
-      cpu::load_rest(scores + whole, rest, there, x);
-      power(x);
-      cpu::keep_first<T>(x, rest, 0);
-      sum += x.a + x.b;
-    }
-    const float factor = 1.0f / cpu::total(sum);
-    if (rest > 0) {
-      multiply(x, factor);
-      cpu::store_rest(scores + whole, rest, there, x);
-    }
-    for (int64_t i = 0; i < whole; i += kSize) {
-      load_pair(scratch + i, x);
-      multiply(x, factor);
-      store_pair(scores + i, x);
-    }
-    hide(scores, visible, rows.keys);
-    shifts[row] = power.shift;
-    factors[row] = factor;
+    const int64_t visible = rows.visible(row), whole = cpu::whole_lanes(visible);
+    cpu::load_row(scores, scratch, visible);
+    const float most = scale * cpu::lane_max(scratch, whole);
+    const float sum =
+        cpu::lane_sum(whole, [=](int64_t i) { return scratch[i] = cpu::exp_negative(scale * scratch[i] - most); });
+    store_row(scratch, 1.0f / sum, scores, visible, rows.keys);
   }
 }
-
-struct RowGradient {
-  Power power;
-  float factor, scale, dot;
-  // Scores become probabilities, grad the gradient by the scores.
-  GYRE_INLINE void operator()(LanePair& scores, LanePair& grad) const {
-    power(scores);
-    multiply(scores, factor);
-    grad.a = scale * scores.a * (grad.a - dot);
-    grad.b = scale * scores.b * (grad.b - dot);
-  }
-};
 
 template <typename T>
-GYRE_INLINE void backward_rows(T* grad, T* scores, const float* shifts, const float* factors, const float* dots,
-                               const Rows& rows, float scale) {
-  constexpr int64_t kSize = LanePair::kSize;
-  const float by_two = scale * std::numbers::log2e_v<float>;
-  for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, scores += rows.keys) {
-    const RowGradient gradient{{by_two, shifts[row]}, factors[row], scale, dots[row]};
-    const int64_t visible = rows.visible(row), whole = visible / kSize * kSize;
-    const int64_t rest = visible - whole, there = rows.keys - whole;
-    LanePair x, g;
-    for (int64_t i = 0; i < whole; i += kSize) {
-      load_pair(scores + i, x);
-      load_pair(grad + i, g);
-      gradient(x, g);
-      store_pair(scores + i, x);
-      store_pair(grad + i, g);
-    }
-    if (rest > 0) {
-      cpu::load_rest(scores + whole, rest, there, x);
-      cpu::load_rest(grad + whole, rest, there, g);
-      gradient(x, g);
-      cpu::store_rest(scores + whole, rest, there, x);
-      cpu::store_rest(grad + whole, rest, there, g);
-    }
-    hide(scores, visible, rows.keys);
-    hide(grad, visible, rows.keys);
+GYRE_INLINE void backward_rows(T* __restrict grad, const T* __restrict probabilities, const Rows& rows, float scale) {
+  for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, probabilities += rows.keys) {
+    // Behind what is visible probabilities are zero, and so is what is made of them.
+    const int64_t count = std::min(cpu::whole_lanes(rows.visible(row)), rows.keys);
+    const float dot = cpu::lane_sum(count, [=](int64_t i) { return load(grad + i) * load(probabilities + i); });
+    const auto result = [=](int64_t i) { store(grad + i, scale * load(probabilities + i) * (load(grad + i) - dot)); };
+    const int64_t whole = count / cpu::kLanes * cpu::kLanes;
+    cpu::for_lanes(whole, result);
+    for (int64_t i = whole; i < count; ++i) result(i);
+    std::memset(static_cast<void*>(grad + count), 0, static_cast<size_t>(rows.keys - count) * sizeof(T));
   }
 }
 
-#define GYRE_ATTENTION_SOFTMAX(T)                                                                                 \
-  GYRE_CPU_KERNEL void forward_kernel(T* scores, float* scratch, float* shifts, float* factors, const Rows& rows, \
-                                      float scale) {                                                              \
-    forward_rows(scores, scratch, shifts, factors, rows, scale);                                                  \
-  }                                                                                                               \
-  GYRE_CPU_KERNEL void backward_kernel(T* grad, T* scores, const float* shifts, const float* factors,             \
-                                       const float* dots, const Rows& rows, float scale) {                        \
-    backward_rows(grad, scores, shifts, factors, dots, rows, scale);                                              \
+#define GYRE_ATTENTION_SOFTMAX(T)                                                                        \
+  GYRE_CPU_KERNEL void forward_kernel(T* scores, float* scratch, const Rows& rows, float scale) {        \
+    forward_rows(scores, scratch, rows, scale);                                                          \
+  }                                                                                                      \
+  GYRE_CPU_KERNEL void backward_kernel(T* grad, const T* probabilities, const Rows& rows, float scale) { \
+    backward_rows(grad, probabilities, rows, scale);                                                     \
   }
 GYRE_ATTENTION_SOFTMAX(float)
 GYRE_ATTENTION_SOFTMAX(c10::BFloat16)
 #undef GYRE_ATTENTION_SOFTMAX
 
-GYRE_CPU_KERNEL void dots_kernel(const c10::BFloat16* a, const c10::BFloat16* b, int64_t stride, int64_t rows,
-                                 int64_t size, float* dots) {
-  const int64_t whole = size / LanePair::kSize * LanePair::kSize, rest = size - whole;
-  for (int64_t row = 0; row < rows; ++row, a += stride, b += stride) {
-    LanePair x, y;
-    Lanes sum{};
-    for (int64_t i = 0; i < whole; i += LanePair::kSize) {
-      load_pair(a + i, x);
-      load_pair(b + i, y);
-      sum += x.a * y.a + x.b * y.b;
-    }
-    if (rest > 0) {
-      cpu::load_rest(a + whole, rest, rest, x);
-      cpu::load_rest(b + whole, rest, rest, y);
-      sum += x.a * y.a + x.b * y.b;
-    }
-    dots[row] = cpu::total(sum);
-  }
-}
-
 template <typename T>
-SoftmaxRows cpu_forward(at::Tensor& scores, double scale, bool causal) {
+void cpu_forward(at::Tensor& scores, double scale, bool causal) {
   std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(scores.size(-1))));
-  const auto numbers = [&] { return at::empty({scores.size(0), scores.size(1)}, scores.options().dtype(at::kFloat)); };
-  SoftmaxRows rows{numbers(), numbers()};
-  forward_kernel(scores.data_ptr<T>(), scratch.data(), rows.shift.template data_ptr<float>(),
-                 rows.factor.template data_ptr<float>(), Rows(scores, causal), static_cast<float>(scale));
-  return rows;
+  forward_kernel(scores.data_ptr<T>(), scratch.data(), Rows(scores, causal), static_cast<float>(scale));
 }
 
 template <typename T>
-void cpu_backward(at::Tensor& grad, at::Tensor& scores, const SoftmaxRows& rows, const at::Tensor& dots, double scale,
-                  bool causal) {
-  const at::Tensor shifts = rows.shift.contiguous(), factors = rows.factor.contiguous(), own_dots = dots.contiguous();
-  backward_kernel(grad.data_ptr<T>(), scores.data_ptr<T>(), shifts.data_ptr<float>(), factors.data_ptr<float>(),
-                  own_dots.data_ptr<float>(), Rows(grad, causal), static_cast<float>(scale));
-}
-
-// What a causal row does not see: (rows, keys).
-at::Tensor hidden(const at::Tensor& scores) {
-  const int64_t rows = scores.size(-2), keys = scores.size(-1);
-  return at::ones({rows, keys}, scores.options().dtype(at::kBool)).triu_(keys - rows + 1);
-}
-
-// log2(e) * scale * score.
-at::Tensor exponents(const at::Tensor& scores, double scale, bool causal) {
-  at::Tensor visible = scores.to(portable::wide_type(scores)) * (std::numbers::log2e * scale);
-  if (causal) visible.masked_fill_(hidden(scores), -std::numeric_limits<double>::infinity());
-  return visible;
+void cpu_backward(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal) {
+  backward_kernel(grad.data_ptr<T>(), probabilities.data_ptr<T>(), Rows(grad, causal), static_cast<float>(scale));
 }
 
 }  // namespace
 
-SoftmaxRows attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
+void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
   if (scores.is_cpu() && scores.scalar_type() == at::kFloat) return cpu_forward<float>(scores, scale, causal);
-  if (scores.is_cpu() && scores.scalar_type() == at::kBFloat16) {
+  if (scores.is_cpu() && scores.scalar_type() == at::kBFloat16)
     return cpu_forward<c10::BFloat16>(scores, scale, causal);
-  }
-  return portable::attention_softmax_in_place(scores, scale, causal);
+  portable::attention_softmax_in_place(scores, scale, causal);
 }
 
-void attention_softmax_backward_in_place(at::Tensor& grad, at::Tensor& scores, const SoftmaxRows& rows,
-                                         const at::Tensor& dots, double scale, bool causal) {
-  if (grad.is_cpu() && grad.scalar_type() == at::kFloat) {
-    return cpu_backward<float>(grad, scores, rows, dots, scale, causal);
-  }
+void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal) {
+  if (grad.is_cpu() && grad.scalar_type() == at::kFloat) return cpu_backward<float>(grad, probabilities, scale, causal);
   if (grad.is_cpu() && grad.scalar_type() == at::kBFloat16) {
-    return cpu_backward<c10::BFloat16>(grad, scores, rows, dots, scale, causal);
+    return cpu_backward<c10::BFloat16>(grad, probabilities, scale, causal);
   }
-  portable::attention_softmax_backward_in_place(grad, scores, rows, dots, scale, causal);
+  portable::attention_softmax_backward_in_place(grad, probabilities, scale, causal);
 }
 
-void cpu::attention_softmax(c10::BFloat16* scores, float* scratch, const SoftmaxRowPointers& of, int64_t rows,
-                            int64_t keys, double scale, bool causal) {
-  forward_kernel(scores, scratch, of.shift, of.factor, Rows(rows, rows, keys, causal), static_cast<float>(scale));
+void cpu::attention_softmax(c10::BFloat16* scores, float* scratch, int64_t rows, int64_t keys, double scale,
+                            bool causal) {
+  forward_kernel(scores, scratch, Rows(rows, rows, keys, causal), static_cast<float>(scale));
 }
 
-void cpu::attention_softmax_backward(c10::BFloat16* grad, c10::BFloat16* scores, const SoftmaxRowPointers& of,
-                                     const float* dots, int64_t rows, int64_t keys, double scale, bool causal) {
-  backward_kernel(grad, scores, of.shift, of.factor, dots, Rows(rows, rows, keys, causal), static_cast<float>(scale));
-}
-
-void cpu::row_dots(const c10::BFloat16* a, const c10::BFloat16* b, int64_t stride, int64_t rows, int64_t size,
-                   float* dots) {
-  dots_kernel(a, b, stride, rows, size, dots);
+void cpu::attention_softmax_backward(c10::BFloat16* grad, const c10::BFloat16* probabilities, int64_t rows,
+                                     int64_t keys, double scale, bool causal) {
+  backward_kernel(grad, probabilities, Rows(rows, rows, keys, causal), static_cast<float>(scale));
 }
 
 namespace portable {
 
-SoftmaxRows attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
-  const at::Tensor visible = exponents(scores, scale, causal);
-  const at::Tensor shift = visible.amax(-1);
-  const at::Tensor powers = at::exp2(visible - shift.unsqueeze(-1));
-  const at::Tensor factor = powers.sum(-1).reciprocal();
-  scores.copy_(powers * factor.unsqueeze(-1));
-  return {shift, factor};
+void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
+  const int64_t rows = scores.size(-2), keys = scores.size(-1);
+  at::Tensor visible = scores.to(wide_type(scores)) * scale;
+  if (causal) {
+    const at::Tensor hidden = at::ones({rows, keys}, scores.options().dtype(at::kBool)).triu_(keys - rows + 1);
+    visible.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  }
+  scores.copy_(at::softmax(visible, -1));
 }
 
-void attention_softmax_backward_in_place(at::Tensor& grad, at::Tensor& scores, const SoftmaxRows& rows,
-                                         const at::Tensor& dots, double scale, bool causal) {
-  const at::Tensor powers = at::exp2(exponents(scores, scale, causal) - rows.shift.unsqueeze(-1));
-  const at::Tensor probabilities = powers * rows.factor.unsqueeze(-1);
-  grad.copy_((grad.to(wide_type(grad)) - dots.unsqueeze(-1)) * probabilities * scale);
-  scores.copy_(probabilities);
+void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool) {
+  // Probabilities are zero where nothing is seen.
+  const at::Tensor g = grad.to(wide_type(grad)), p = probabilities.to(wide_type(grad));
+  grad.copy_((g - (g * p).sum(-1, /*keepdim=*/true)) * p * scale);
 }
 
 }  // namespace portable

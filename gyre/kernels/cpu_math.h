@@ -25,7 +25,6 @@
 #define GYRE_CPU_KERNEL __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
 #define GYRE_INLINE inline __attribute__((always_inline))
-#define GYRE_INLINE_BODY __attribute__((always_inline))  // of a lambda, behind its parameters
 
 namespace gyre::cpu {
 
@@ -71,32 +70,6 @@ GYRE_INLINE float exp_negative(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
-// 2^x for x <= 0, relative error below 3e-7: 2^n, added to the exponent, times a polynomial of the rest. What is below
-// 2^-125 becomes that. Cheaper than exp_negative, for where the factor log2(e) costs nothing. Of a float, with Bits an
-// unsigned integer, or of Lanes, with LaneBits.
-template <typename Bits, typename Float>
-GYRE_INLINE void exp2_negative(const Float& x, Float& result) {
-  constexpr float kRound = 12582912.0f;  // as above; n is in the low bits of what has been rounded
-  const Float bounded = x < -125.0f ? -125.0f : x;
-  const Float shifted = bounded + kRound;
-  const Float r = bounded - (shifted - kRound);
-  Float p = 1.3276472e-3f * r + 9.6755418e-3f;
-  p = p * r + 5.5507133e-2f;
-  p = p * r + 2.4022120e-1f;
-  p = p * r + 6.9314697e-1f;
-  p = p * r + 1.0000001f;
-  Bits exponent, bits;
-  std::memcpy(&exponent, &shifted, sizeof exponent);
-  std::memcpy(&bits, &p, sizeof bits);
-  bits += exponent << 23;
-  std::memcpy(&result, &bits, sizeof result);
-}
-GYRE_INLINE float exp2_negative(float x) {
-  float result;
-  exp2_negative<uint32_t>(x, result);
-  return result;
-}
-
 // The least multiple of kLanes that is no less than count.
 inline constexpr int64_t whole_lanes(int64_t count) {
   return (count + kLanes - 1) / kLanes * kLanes;
@@ -109,73 +82,6 @@ GYRE_INLINE void for_lanes(int64_t count, Body body) {
   for (int64_t i = 0; i < count; i += kLanes) {
     for (int lane = 0; lane < kLanes; ++lane) body(i + lane);
   }
-}
-
-using LaneBits = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
-
-// 32 values: of bf16 those at even places and those at odd ones, which are a shift and a mask away from memory; of fp32
-// those of the first half and of the second. (By reference: by value, Lanes have another ABI in each of a kernel's
-// versions.)
-struct LanePair {
-  static constexpr int64_t kSize = 2 * int64_t{kLanes};
-  Lanes a, b;
-};
-GYRE_INLINE void load_pair(const float* x, LanePair& to) {
-  std::memcpy(&to.a, x, sizeof to.a);
-  std::memcpy(&to.b, x + kLanes, sizeof to.b);
-}
-GYRE_INLINE void load_pair(const c10::BFloat16* x, LanePair& to) {
-  LaneBits bits;
-  std::memcpy(&bits, x, sizeof bits);
-  const LaneBits even = bits << 16, odd = bits & 0xFFFF0000u;
-  std::memcpy(&to.a, &even, sizeof even);
-  std::memcpy(&to.b, &odd, sizeof odd);
-}
-GYRE_INLINE void store_pair(float* to, const LanePair& from) {
-  std::memcpy(to, &from.a, sizeof from.a);
-  std::memcpy(to + kLanes, &from.b, sizeof from.b);
-}
-// To the nearest bf16, as store does.
-GYRE_INLINE void round_lanes(Lanes& x) {
-  LaneBits bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x7FFFu + ((bits >> 16) & 1u)) & 0xFFFF0000u;
-  std::memcpy(&x, &bits, sizeof bits);
-}
-GYRE_INLINE void store_pair(c10::BFloat16* to, const LanePair& from) {
-  Lanes a = from.a, b = from.b;
-  round_lanes(a);
-  round_lanes(b);
-  LaneBits even, odd;
-  std::memcpy(&even, &a, sizeof even);
-  std::memcpy(&odd, &b, sizeof odd);
-  const LaneBits bits = (even >> 16) | odd;
-  std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
-}
-// The `count` that are left of `there` values, which a pair may end beyond. What the others of the pair are read as is
-// some number, and they are written if they are there.
-template <typename T>
-GYRE_INLINE void load_rest(const T* x, int64_t count, int64_t there, LanePair& to) {
-  if (LanePair::kSize <= there) return load_pair(x, to);
-  std::array<T, LanePair::kSize> copy{};
-  std::memcpy(static_cast<void*>(copy.data()), x, static_cast<size_t>(count) * sizeof(T));
-  load_pair(copy.data(), to);
-}
-template <typename T>
-GYRE_INLINE void store_rest(T* to, int64_t count, int64_t there, const LanePair& from) {
-  if (LanePair::kSize <= there) return store_pair(to, from);
-  std::array<T, LanePair::kSize> copy;
-  store_pair(copy.data(), from);
-  std::memcpy(static_cast<void*>(to), copy.data(), static_cast<size_t>(count) * sizeof(T));
-}
-// What is not among the first `count` of a pair from memory of type T becomes `other`.
-template <typename T>
-GYRE_INLINE void keep_first(LanePair& of, int64_t count, float other) {
-  constexpr bool kPaired = sizeof(T) == sizeof(uint16_t);
-  constexpr LaneBits kNumbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  const LaneBits a = kPaired ? 2 * kNumbers : kNumbers, b = kPaired ? a + 1u : a + uint32_t{kLanes};
-  of.a = a < static_cast<uint32_t>(count) ? of.a : other;
-  of.b = b < static_cast<uint32_t>(count) ? of.b : other;
 }
 
 using HalfLanes = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));

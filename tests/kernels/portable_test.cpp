@@ -114,15 +114,14 @@ TEST(Portable, AttentionSoftmax) {
   for (const bool causal : {false, true}) {
     const auto kernel = [causal](auto&& forward, auto&& backward) {
       return [=](Tensors in) {
-        at::Tensor probabilities = in[0].clone();
-        const SoftmaxRows rows = forward(probabilities, 0.3, causal);
-        backward(in[1], in[0], rows, in[2].to(at::kFloat), 0.3, causal);
-        return Tensors{probabilities, rows.shift, rows.factor, in[0], in[1]};
+        forward(in[0], 0.3, causal);
+        backward(in[1], in[0], 0.3, causal);
+        return in;
       };
     };
     // Causal: gradients by what nobody sees do not matter.
     for (const int64_t rows : {9, 4, 1}) {
-      expect_both({at::randn({6, rows, 9}) * 3, at::randn({6, rows, 9}), at::randn({6, rows})},
+      expect_both({at::randn({6, rows, 9}) * 3, at::randn({6, rows, 9})},
                   kernel(attention_softmax_in_place, attention_softmax_backward_in_place),
                   kernel(portable::attention_softmax_in_place, portable::attention_softmax_backward_in_place));
     }
@@ -150,9 +149,8 @@ TEST(Portable, HeadRows) {
 
 Tensors attention_and_gradients(const Tensors& in, const AttentionHeads& heads, bool causal) {
   const HeadTensors of = split_heads(in[0], heads);
-  const Attended attended = attention(of, heads, causal);
-  const HeadTensors grad = attention_backward(in[1], of, attended, heads, causal);
-  return {attended.output, grad.query, grad.key, grad.value};
+  const HeadTensors grad = attention_backward(in[1], of, heads, causal);
+  return {attention(of, heads, causal), grad.query, grad.key, grad.value};
 }
 
 // Whole blocks of queries, some of them, and sizes that are no multiple of anything.
@@ -168,13 +166,12 @@ TEST(Portable, Attention) {
             inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
             [=](const Tensors& in) {
               const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
-              const Attended attended = portable::attention(of, heads, causal);
-              const HeadTensors grad = portable::attention_backward(in[1].to(at::kFloat), of, attended, heads, causal);
-              Tensors results = {attended.output, grad.query, grad.key, grad.value};
+              const HeadTensors grad = portable::attention_backward(in[1].to(at::kFloat), of, heads, causal);
+              Tensors results = {portable::attention(of, heads, causal), grad.query, grad.key, grad.value};
               for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
               return results;
             },
-            /*of_bf16=*/2.5e-2);
+            /*of_bf16=*/2e-2);
       }
     }
   }
@@ -515,10 +512,9 @@ TEST(Meta, Attention) {
       const RotaryAngles angles = RotaryPositions(context, 6, 1e4).angles(0, context, in[0]);
       rotate_in_place(of.query, angles);
       rotate_back_in_place(of.key, angles);
-      const auto [output, rows] = attention(of, heads, true);
-      const HeadTensors grad = attention_backward(in[1], of, {output, rows}, heads, true);
-      return Tensors{of.query,    of.key,     of.value, output,     rows.shift,
-                     rows.factor, grad.query, grad.key, grad.value, merge_heads(grad, heads)};
+      const at::Tensor attended = attention(of, heads, true);
+      const HeadTensors grad = attention_backward(in[1], of, heads, true);
+      return Tensors{of.query, of.key, of.value, attended, grad.query, grad.key, grad.value, merge_heads(grad, heads)};
     });
   }
 }

@@ -46,33 +46,28 @@ void multiply(Kind kind, int64_t rows, int64_t in, int64_t out, const void* firs
   run({kind, rows, in, out}, first, second, result);
 }
 
-// What a thread works in: a block's scores, which become probabilities, and the like.
+// What a thread works in: a block's scores and the like.
 struct Workspace {
-  std::vector<Bf16> scores, grad_scores, rows;
-  std::vector<float> softmax, dots, grad_key, grad_value;
+  std::vector<Bf16> probabilities, grad_scores, rows;
+  std::vector<float> softmax, grad_key, grad_value;
 
   explicit Workspace(const Shape& shape)
-      : scores(static_cast<size_t>(kQueries * shape.context)),
+      : probabilities(static_cast<size_t>(kQueries * shape.context)),
         rows(static_cast<size_t>(kQueries * shape.size)),
         softmax(static_cast<size_t>(cpu::whole_lanes(shape.context))) {}
   void for_backward(const Shape& shape) {
-    grad_scores.resize(scores.size());
-    dots.resize(static_cast<size_t>(kQueries));
+    grad_scores.resize(probabilities.size());
     grad_key.resize(static_cast<size_t>(shape.head_elements()));
     grad_value.resize(grad_key.size());
   }
 };
 
-// Q K^T of a block into the workspace.
-void find_scores(const AttentionBlock& block, const Shape& shape, const Bf16* queries, const Bf16* keys,
-                 Workspace& work) {
-  multiply(Kind::Forward, block.rows, shape.size, block.seen, queries, keys, work.scores.data());
-}
-
-// Those of one head of queries, from row `first` on.
-cpu::SoftmaxRowPointers rows_from(const SoftmaxRows& rows, int64_t head, int64_t first) {
-  const int64_t place = head * rows.shift.size(1) + first;
-  return {rows.shift.data_ptr<float>() + place, rows.factor.data_ptr<float>() + place};
+// softmax(scale * Q K^T) of a block into the workspace.
+void find_probabilities(const AttentionBlock& block, const Shape& shape, const Bf16* queries, const Bf16* keys,
+                        bool causal, Workspace& work) {
+  multiply(Kind::Forward, block.rows, shape.size, block.seen, queries, keys, work.probabilities.data());
+  cpu::attention_softmax(work.probabilities.data(), work.softmax.data(), block.rows, block.seen,
+                         attention_scale(shape.size), causal);
 }
 
 // Rows of one head, between its own place and that among all heads.
@@ -91,26 +86,21 @@ struct HeadBackward {
   const std::vector<AttentionBlock>& blocks;
   bool causal;
   const Bf16 *query, *key, *value;
-  cpu::SoftmaxRowPointers softmax;
 
-  // output, grad: among all heads.
-  void run(const Bf16* output, const Bf16* grad, Bf16* grad_query, bool adds, Workspace& work) const {
-    const int64_t stride = shape.heads * shape.size;
+  void run(const Bf16* grad, Bf16* grad_query, bool adds, Workspace& work) const {
     for (const AttentionBlock& block : blocks) {
       const Bf16* queries = query + block.first * shape.size;
-      const int64_t first = block.first * stride;
-      find_scores(block, shape, queries, key, work);
-      gather_rows(grad + first, block.rows, shape, work.rows.data());
+      find_probabilities(block, shape, queries, key, causal, work);
+      gather_rows(grad + block.first * shape.heads * shape.size, block.rows, shape, work.rows.data());
       multiply(Kind::Forward, block.rows, shape.size, block.seen, work.rows.data(), value, work.grad_scores.data());
-      cpu::row_dots(grad + first, output + first, stride, block.rows, shape.size, work.dots.data());
-      cpu::attention_softmax_backward(work.grad_scores.data(), work.scores.data(),
-                                      {softmax.shift + block.first, softmax.factor + block.first}, work.dots.data(),
-                                      block.rows, block.seen, attention_scale(shape.size), causal);
+      cpu::attention_softmax_backward(work.grad_scores.data(), work.probabilities.data(), block.rows, block.seen,
+                                      attention_scale(shape.size), causal);
       multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.grad_scores.data(), key,
                grad_query + block.first * shape.size);
       const Kind outer = adds ? Kind::AddedOuter : Kind::Outer;
       multiply(outer, block.rows, shape.size, block.seen, work.grad_scores.data(), queries, work.grad_key.data());
-      multiply(outer, block.rows, shape.size, block.seen, work.scores.data(), work.rows.data(), work.grad_value.data());
+      multiply(outer, block.rows, shape.size, block.seen, work.probabilities.data(), work.rows.data(),
+               work.grad_value.data());
       adds = true;  // the last block, which comes first, has seen all keys
     }
   }
@@ -118,30 +108,23 @@ struct HeadBackward {
 
 }  // namespace
 
-bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, Attended& result) {
+bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, at::Tensor& result) {
   if (!serves(of)) return false;
   const Shape shape(of, heads);
   const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
-  const auto numbers = [&] {
-    return at::empty({of.query.size(0), shape.context}, of.query.options().dtype(at::kFloat));
-  };
-  result = {
-      at::empty({shape.groups / shape.groups_of_sequence, shape.context, shape.heads * shape.size}, of.query.options()),
-      {numbers(), numbers()}};
+  result =
+      at::empty({shape.groups / shape.groups_of_sequence, shape.context, shape.heads * shape.size}, of.query.options());
   const auto *query = of.query.data_ptr<Bf16>(), *key = of.key.data_ptr<Bf16>(), *value = of.value.data_ptr<Bf16>();
-  auto* to = result.output.data_ptr<Bf16>();
+  auto* to = result.data_ptr<Bf16>();
   at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
     Workspace work(shape);
     for (int64_t group = begin; group < end; ++group) {
       const int64_t keys = group * shape.head_elements();
       for (int64_t q = 0; q < shape.in_group; ++q) {
-        const int64_t head = group * shape.in_group + q;
-        const Bf16* queries = query + head * shape.head_elements();
+        const Bf16* queries = query + (group * shape.in_group + q) * shape.head_elements();
         for (const AttentionBlock& block : blocks) {
-          find_scores(block, shape, queries + block.first * shape.size, key + keys, work);
-          cpu::attention_softmax(work.scores.data(), work.softmax.data(), rows_from(result.rows, head, block.first),
-                                 block.rows, block.seen, attention_scale(shape.size), causal);
-          multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.scores.data(), value + keys,
+          find_probabilities(block, shape, queries + block.first * shape.size, key + keys, causal, work);
+          multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.probabilities.data(), value + keys,
                    work.rows.data());
           scatter_rows(work.rows.data(), block.rows, shape, to + shape.by_position(group, q, block.first));
         }
@@ -151,17 +134,15 @@ bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, 
   return true;
 }
 
-bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended,
-                        const AttentionHeads& heads, bool causal, HeadTensors& result) {
-  if (!serves(of) || !cpu::is_plain(grad, at::kBFloat16) || !cpu::is_plain(attended.output, at::kBFloat16)) {
-    return false;
-  }
+bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal,
+                        HeadTensors& result) {
+  if (!serves(of) || !cpu::is_plain(grad, at::kBFloat16)) return false;
   const Shape shape(of, heads);
   const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
   const auto like = [](const at::Tensor& x) { return at::empty(x.sizes(), x.options()); };
   result = {like(of.query), like(of.key), like(of.value)};
   const auto *query = of.query.data_ptr<Bf16>(), *key = of.key.data_ptr<Bf16>(), *value = of.value.data_ptr<Bf16>();
-  const auto *from = grad.data_ptr<Bf16>(), *output = attended.output.data_ptr<Bf16>();
+  const auto* from = grad.data_ptr<Bf16>();
   auto *grad_query = result.query.data_ptr<Bf16>(), *grad_key = result.key.data_ptr<Bf16>(),
        *grad_value = result.value.data_ptr<Bf16>();
   at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
@@ -170,11 +151,9 @@ bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const Att
     for (int64_t group = begin; group < end; ++group) {
       const int64_t keys = group * shape.head_elements();
       for (int64_t q = 0; q < shape.in_group; ++q) {
-        const int64_t number = group * shape.in_group + q, queries = number * shape.head_elements();
-        const HeadBackward head{
-            shape, blocks, causal, query + queries, key + keys, value + keys, rows_from(attended.rows, number, 0)};
-        const int64_t place = shape.by_position(group, q, 0);
-        head.run(output + place, from + place, grad_query + queries, /*adds=*/q > 0, work);
+        const int64_t queries = (group * shape.in_group + q) * shape.head_elements();
+        const HeadBackward head{shape, blocks, causal, query + queries, key + keys, value + keys};
+        head.run(from + shape.by_position(group, q, 0), grad_query + queries, /*adds=*/q > 0, work);
       }
       cpu::to_bf16(work.grad_key.data(), grad_key + keys, shape.head_elements());
       cpu::to_bf16(work.grad_value.data(), grad_value + keys, shape.head_elements());

@@ -64,9 +64,8 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
   if (context.decoding != nullptr) {
     return projection_.forward(weights, attend_from(*context.decoding, kept.heads), context, kept.projection);
   }
-  const Attended attended = attention(kept.heads, options_.heads, options_.causal);
-  kept.rows = attended.rows;
-  return projection_.forward(weights, attended.output, context, kept.projection);
+  const at::Tensor attended = attention(kept.heads, options_.heads, options_.causal);
+  return projection_.forward(weights, attended, context, kept.projection);
 }
 
 at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& heads) const {
@@ -78,15 +77,14 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
   }
   keys.narrow(1, decoding.position, tokens).copy_(heads.key);
   values.narrow(1, decoding.position, tokens).copy_(heads.value);
-  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal).output;
+  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal);
   return attention_of_one({heads.query, keys.narrow(1, 0, read), values.narrow(1, 0, read)}, options_.heads);
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  const Attended attended{kept.projection.input, std::exchange(kept.rows, {})};
   HeadTensors grad_heads =
-      attention_backward(grad_attended, std::exchange(kept.heads, {}), attended, options_.heads, options_.causal);
+      attention_backward(grad_attended, std::exchange(kept.heads, {}), options_.heads, options_.causal);
   if (options_.rotary) {
     const RotaryAngles angles = options_.rotary->angles(0, grad.size(1), grad);
     rotate_back_in_place(grad_heads.query, angles);
@@ -120,8 +118,7 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
     norms = static_cast<double>(options_.heads.query) * query_norm_->kept_bytes(shape) +
             static_cast<double>(options_.heads.key_value) * key_norm_->kept_bytes(shape);
   }
-  const double of_rows = 2 * sizeof(float) * static_cast<double>(options_.heads.query);
-  return qkv_.kept_bytes(shape) + norms + shape.tokens() * (of_token * shape.element_bytes + of_rows) +
+  return qkv_.kept_bytes(shape) + norms + shape.tokens() * of_token * shape.element_bytes +
          projection_.kept_bytes(shape);
 }
 

@@ -36,11 +36,9 @@ class Attention {
     Linear::Kept qkv;
     Norm::Kept query_norm, key_norm;
     HeadTensors heads;  // as attention reads them: normalised, turned by rotary positions
-    SoftmaxRows rows;
     Linear::Kept projection;
     auto members() const {
-      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, rows.shift, rows.factor,
-                      projection);
+      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, projection);
     }
   };
 
