@@ -10,8 +10,9 @@
 namespace gyre {
 namespace {
 
-using cpu::exp_negative;
+using cpu::exp2_negative;
 using cpu::load;
+using cpu::rounded;
 using cpu::store;
 
 // f(x) and f'(x).
@@ -24,9 +25,9 @@ struct Point {
 // a thousandth of what bf16 rounds away.
 struct Gelu {
   GYRE_INLINE static Point at(float x) {
-    constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f;
+    constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f, kHalfByTwo = 0.72134752f;  // log2(e) / 2
     const float size = x < 0 ? -x : x;
-    const float falling = exp_negative(-0.5f * x * x);
+    const float falling = exp2_negative(-kHalfByTwo * x * x);
     const float t = 1.0f / (1.0f + 0.3275911f * kBySqrtTwo * size);
     float p = 1.061405429f;
     p = p * t - 1.453152027f;
@@ -40,7 +41,7 @@ struct Gelu {
 };
 
 GYRE_INLINE float sigmoid(float x) {
-  const float small = exp_negative(x < 0 ? x : -x);
+  const float small = exp2_negative(1.44269504f * (x < 0 ? x : -x));  // log2(e)
   return (x < 0 ? small : 1.0f) / (1.0f + small);
 }
 
@@ -75,15 +76,8 @@ GYRE_INLINE void backward_loop(const T* __restrict grad, const T* __restrict x, 
   }
 }
 
-// What the portable path rounds on its way to memory, so that both give the same bits.
-template <typename T>
-GYRE_INLINE float rounded(float x) {
-  T narrow;
-  store(&narrow, x);
-  return load(&narrow);
-}
-
-// Rows of 2 n: the gate, then what it gates.
+// Rows of 2 n: the gate, then what it gates. What the portable path rounds on its way to memory is rounded here, so
+// that both give the same bits.
 template <typename Function, typename T>
 GYRE_INLINE void gated_forward_loop(const T* __restrict x, T* __restrict y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, x += 2 * n, y += n) {

@@ -7,6 +7,7 @@
 #include "gyre/kernels/attention_blocks.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/attention.h"
+#include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
@@ -14,24 +15,26 @@
 namespace gyre {
 namespace {
 
-// (batch, context, heads * size) -> (batch * heads, context, size)
-at::Tensor by_head(const at::Tensor& x, int64_t heads) {
-  const int64_t batch = x.size(0), context = x.size(1), size = x.size(2) / heads;
-  at::Tensor result = at::empty({batch, heads, context, size}, x.options());
-  copy_head_rows(result, x.view({batch, context, heads, size}).transpose(1, 2));
-  return result.view({batch * heads, context, size});
+// (batch, heads, context, size), perhaps a view -> (batch * heads, context, size)
+at::Tensor by_head(const at::Tensor& x) {
+  const at::Tensor together = x.is_contiguous() ? x : at::empty(x.sizes(), x.options());
+  if (!x.is_contiguous()) copy_head_rows(together, x);
+  return together.view({x.size(0) * x.size(1), x.size(2), x.size(3)});
+}
+HeadTensors by_head(const HeadTensors& of) {
+  return {by_head(of.query), by_head(of.key), by_head(of.value)};
 }
 
-// And back: a view.
-at::Tensor by_position(const at::Tensor& x, int64_t heads) {
-  return x.view({x.size(0) / heads, heads, x.size(1), x.size(2)}).transpose(1, 2);
+// (batch, context, heads * size) -> (batch, heads, context, size), a view
+at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
 
 // The rows of all heads that share a key and value stand below each other, so that one product serves them:
 // (batch * query heads, context, n) -> (batch * key-value heads, query / key_value * context, n).
-at::Tensor grouped(const at::Tensor& x, const AttentionHeads& heads) {
-  const int64_t group = heads.query / heads.key_value;
-  return x.reshape({x.size(0) / group, group * x.size(1), x.size(2)});
+at::Tensor grouped(const at::Tensor& x, int64_t key_value_heads) {
+  const int64_t group = x.size(0) / key_value_heads;
+  return x.reshape({key_value_heads, group * x.size(1), x.size(2)});
 }
 
 using Block = AttentionBlock;
@@ -44,12 +47,12 @@ at::Tensor keys(const at::Tensor& x, const Block& block) {
 }
 
 double scale_of(const HeadTensors& of) {
-  return attention_scale(of.query.size(2));
+  return attention_scale(of.query.size(-1));
 }
 
 // (batch * query heads, rows, seen)
-at::Tensor probabilities_of(const Block& block, const HeadTensors& of, const AttentionHeads& heads, bool causal) {
-  at::Tensor scores = at::bmm(grouped(queries(of.query, block), heads), keys(of.key, block).transpose(1, 2))
+at::Tensor probabilities_of(const Block& block, const HeadTensors& of, bool causal) {
+  at::Tensor scores = at::bmm(grouped(queries(of.query, block), of.key.size(0)), keys(of.key, block).transpose(1, 2))
                           .view({of.query.size(0), block.rows, block.seen});
   attention_softmax_in_place(scores, scale_of(of), causal);
   return scores;
@@ -81,69 +84,73 @@ class BlockSum {
 }  // namespace
 
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
-  const ProfileScope scope("gyre::attention");
-  const int64_t size = qkv.size(2) / (heads.query + 2 * heads.key_value);
-  const int64_t queries = heads.query * size, keys = heads.key_value * size;
-  return {by_head(qkv.narrow(2, 0, queries), heads.query), by_head(qkv.narrow(2, queries, keys), heads.key_value),
-          by_head(qkv.narrow(2, queries + keys, keys), heads.key_value)};
+  const at::Tensor all = heads_of(qkv, heads.query + 2 * heads.key_value);
+  return {all.narrow(1, 0, heads.query), all.narrow(1, heads.query, heads.key_value),
+          all.narrow(1, heads.query + heads.key_value, heads.key_value)};
 }
 
-at::Tensor merge_heads(const HeadTensors& grad, const AttentionHeads& heads) {
+Attended attention(const HeadTensors& of, bool causal) {
   const ProfileScope scope("gyre::attention");
-  const int64_t batch = grad.query.size(0) / heads.query, context = grad.query.size(1), size = grad.query.size(2);
-  at::Tensor result = at::empty({batch, context, heads.query + 2 * heads.key_value, size}, grad.query.options());
-  copy_head_rows(result.narrow(2, 0, heads.query), by_position(grad.query, heads.query));
-  copy_head_rows(result.narrow(2, heads.query, heads.key_value), by_position(grad.key, heads.key_value));
-  copy_head_rows(result.narrow(2, heads.query + heads.key_value, heads.key_value),
-                 by_position(grad.value, heads.key_value));
-  return result.view({batch, context, -1});
+  Attended result;
+  if (bf16::attention(of, causal, result)) return result;
+  result.output = portable::attention(of, causal);
+  // Tensors without contents stand for those of the CPU.
+  const AttentionHeads heads{of.query.size(1), of.key.size(1)};
+  if (of.query.is_meta() && softmax_bytes(heads, static_cast<double>(of.query.element_size())) > 0) {
+    result.softmax_rows =
+        at::empty({of.query.size(0), heads.query, of.query.size(2), 2}, of.query.options().dtype(at::kFloat));
+  }
+  return result;
 }
 
-at::Tensor attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows,
+                              bool causal) {
   const ProfileScope scope("gyre::attention");
   at::Tensor result;
-  return bf16::attention(of, heads, causal, result) ? result : portable::attention(of, heads, causal);
+  const bool done = bf16::attention_backward(grad, of, softmax_rows, causal, result);
+  return done ? result : portable::attention_backward(grad, of, causal);
 }
 
-HeadTensors attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads,
-                               bool causal) {
-  const ProfileScope scope("gyre::attention");
-  HeadTensors result;
-  const bool done = bf16::attention_backward(grad, of, heads, causal, result);
-  return done ? result : portable::attention_backward(grad, of, heads, causal);
+double softmax_bytes(const AttentionHeads& heads, double element_bytes) {
+  const bool kept = bf16::cpu_serves() && element_bytes == sizeof(c10::BFloat16);
+  return kept ? static_cast<double>(heads.query) * 2 * sizeof(float) : 0;
 }
 
-at::Tensor portable::attention(const HeadTensors& of, const AttentionHeads& heads, bool causal) {
-  const int64_t batch = of.query.size(0) / heads.query, context = of.query.size(1), size = of.query.size(2);
-  at::Tensor result = at::empty({batch, context, heads.query, size}, of.query.options());
+at::Tensor portable::attention(const HeadTensors& of, bool causal) {
+  const int64_t batch = of.query.size(0), heads = of.query.size(1), context = of.query.size(2), size = of.query.size(3);
+  const HeadTensors each = by_head(of);
+  at::Tensor result = at::empty({batch, context, heads * size}, of.query.options());
   for (const Block& block : attention_blocks(context, causal)) {
-    const at::Tensor probabilities = probabilities_of(block, of, heads, causal);
-    const at::Tensor output = at::bmm(grouped(probabilities, heads), keys(of.value, block));
-    copy_head_rows(result.narrow(1, block.first, block.rows),
-                   by_position(output.view({batch * heads.query, block.rows, size}), heads.query));
+    const at::Tensor probabilities = grouped(probabilities_of(block, each, causal), each.key.size(0));
+    const at::Tensor output = at::bmm(probabilities, keys(each.value, block)).view({batch, heads, block.rows, size});
+    copy_head_rows(queries(result.view({batch, context, heads, size}), block), output.transpose(1, 2));
   }
-  return result.view({batch, context, heads.query * size});
+  return result;
 }
 
-HeadTensors portable::attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads,
-                                         bool causal) {
-  const at::Tensor grad_output = by_head(grad, heads.query);
-  const std::vector<Block> blocks = attention_blocks(of.query.size(1), causal);
-  at::Tensor grad_query = at::empty(of.query.sizes(), of.query.options());
-  BlockSum grad_key(of.key, blocks.size()), grad_value(of.value, blocks.size());
+at::Tensor portable::attention_backward(const at::Tensor& grad, const HeadTensors& of, bool causal) {
+  const AttentionHeads heads{of.query.size(1), of.key.size(1)};
+  const int64_t batch = of.query.size(0), context = of.query.size(2), size = of.query.size(3);
+  const HeadTensors each = by_head(of);
+  const at::Tensor grad_output = by_head(heads_of(grad, heads.query));
+  const at::Tensor result = at::empty({batch, context, (heads.query + 2 * heads.key_value) * size}, grad.options());
+  const HeadTensors to = split_heads(result, heads);
+  const std::vector<Block> blocks = attention_blocks(context, causal);
+  BlockSum grad_key(each.key, blocks.size()), grad_value(each.value, blocks.size());
   for (const Block& block : blocks) {
-    const at::Tensor probabilities = probabilities_of(block, of, heads, causal);
-    const at::Tensor from_output = grouped(queries(grad_output, block), heads);
-    at::Tensor grad_scores = at::bmm(from_output, keys(of.value, block).transpose(1, 2)).view(probabilities.sizes());
-    attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(of), causal);
-    const at::Tensor scores = grouped(grad_scores, heads);
-    const at::Tensor by_scores = at::bmm(scores, keys(of.key, block));
-    copy_head_rows(queries(grad_query, block).unsqueeze(0),
-                   by_scores.view({1, of.query.size(0), block.rows, of.query.size(2)}));
-    grad_key.add(at::bmm(scores.transpose(1, 2), grouped(queries(of.query, block), heads)));
-    grad_value.add(at::bmm(grouped(probabilities, heads).transpose(1, 2), from_output));
+    const at::Tensor probabilities = probabilities_of(block, each, causal);
+    const at::Tensor from_output = grouped(queries(grad_output, block), each.key.size(0));
+    at::Tensor grad_scores = at::bmm(from_output, keys(each.value, block).transpose(1, 2)).view(probabilities.sizes());
+    gyre::attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(of), causal);
+    const at::Tensor scores = grouped(grad_scores, each.key.size(0));
+    const at::Tensor by_scores = at::bmm(scores, keys(each.key, block)).view({batch, heads.query, block.rows, size});
+    copy_head_rows(to.query.narrow(2, block.first, block.rows), by_scores);
+    grad_key.add(at::bmm(scores.transpose(1, 2), grouped(queries(each.query, block), each.key.size(0))));
+    grad_value.add(at::bmm(grouped(probabilities, each.key.size(0)).transpose(1, 2), from_output));
   }
-  return {grad_query, grad_key.take(), grad_value.take()};
+  copy_head_rows(to.key, grad_key.take().view(to.key.sizes()));
+  copy_head_rows(to.value, grad_value.take().view(to.value.sizes()));
+  return result;
 }
 
 }  // namespace gyre

@@ -8,14 +8,15 @@
 
 namespace gyre {
 
-at::Tensor attention_of_one(const HeadTensors& of, const AttentionHeads& heads) {
-  const int64_t size = of.query.size(2), shared = of.key.size(0);
+at::Tensor attention_of_one(const HeadTensors& of) {
+  const int64_t batch = of.query.size(0), heads = of.query.size(1), size = of.query.size(3);
+  const int64_t shared = batch * of.key.size(1), group = heads / of.key.size(1);
+  const at::Tensor keys = of.key.flatten(0, 1), values = of.value.flatten(0, 1);
   // The queries that share keys and values are the rows of one product.
-  const at::Tensor queries = of.query.reshape({shared, heads.query / heads.key_value, size});
-  const at::Tensor scores = at::bmm(queries, of.key.transpose(1, 2)).to(portable::wide_type(of.query));
+  const at::Tensor queries = of.query.reshape({shared, group, size});
+  const at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(portable::wide_type(of.query));
   const at::Tensor probabilities = at::softmax(scores * (1.0 / std::sqrt(static_cast<double>(size))), -1);
-  return at::bmm(probabilities.to(of.value.scalar_type()), of.value)
-      .view({shared / heads.key_value, 1, heads.query * size});
+  return at::bmm(probabilities.to(values.scalar_type()), values).view({batch, 1, heads * size});
 }
 
 }  // namespace gyre

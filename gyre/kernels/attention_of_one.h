@@ -5,8 +5,8 @@
 
 namespace gyre {
 
-// of.query: (batch * query heads, 1, size); of.key and of.value: (batch * key-value heads, n, size), the new position's
+// of.query: (batch, query heads, 1, size); of.key and of.value: (batch, key-value heads, n, size), the new position's
 // last. Returns softmax(q k^T / sqrt(size)) v: (batch, 1, query heads * size).
-at::Tensor attention_of_one(const HeadTensors& of, const AttentionHeads& heads);
+at::Tensor attention_of_one(const HeadTensors& of);
 
 }  // namespace gyre

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace gyre {
 
 // scores: (n, rows, keys), contiguous; row t of each matrix becomes the softmax of scale * scores[t, visible], zero
@@ -12,10 +14,20 @@ void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal);
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal);
 
 namespace cpu {
-// The same of one matrix in bf16. scratch: a row's keys, in whole lanes.
-void attention_softmax(c10::BFloat16* scores, float* scratch, int64_t rows, int64_t keys, double scale, bool causal);
-void attention_softmax_backward(c10::BFloat16* grad, const c10::BFloat16* probabilities, int64_t rows, int64_t keys,
-                                double scale, bool causal);
+
+// What makes a row's probabilities of its scores: 2^(log2(e) * scale * score - shift) * factor.
+struct SoftmaxRow {
+  float shift = 0, factor = 0;
+};
+
+// The same of one matrix in bf16. scratch: a row's keys, in whole lanes. into: what was found, of each row.
+void attention_softmax(c10::BFloat16* scores, float* scratch, SoftmaxRow* into, int64_t rows, int64_t keys,
+                       double scale, bool causal);
+// scores: as they were before the softmax; become the same probabilities again, to the bit. grad: by those; becomes the
+// gradient by the scores.
+void attention_softmax_backward(c10::BFloat16* grad, c10::BFloat16* scores, const SoftmaxRow* of, int64_t rows,
+                                int64_t keys, double scale, bool causal);
+
 }  // namespace cpu
 
 namespace portable {

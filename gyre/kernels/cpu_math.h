@@ -52,6 +52,34 @@ GYRE_INLINE void store(c10::BFloat16* to, float value) {
   to->x = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// What is left of x in memory of type T.
+template <typename T>
+GYRE_INLINE float rounded(float x) {
+  T narrow;
+  store(&narrow, x);
+  return load(&narrow);
+}
+
+// Two values of bf16 next to each other, which are one word of memory: a shift and a mask away from fp32, while a loop
+// over single values needs permutations, and its vectors of fp32 are half as many bits as the machine has.
+struct Two {
+  float first, second;
+};
+GYRE_INLINE Two load_two(const c10::BFloat16* x) {
+  uint32_t word = 0;
+  std::memcpy(&word, x, sizeof word);
+  return {std::bit_cast<float>(word << 16), std::bit_cast<float>(word & 0xFFFF0000u)};
+}
+// Rounds as store does.
+GYRE_INLINE void store_two(c10::BFloat16* to, const Two& value) {
+  const auto rounded = [](float x) {
+    const auto bits = std::bit_cast<uint32_t>(x);
+    return bits + 0x7FFFu + ((bits >> 16) & 1u);
+  };
+  const uint32_t word = (rounded(value.first) >> 16) | (rounded(value.second) & 0xFFFF0000u);
+  std::memcpy(static_cast<void*>(to), &word, sizeof word);
+}
+
 // e^x for x <= 0, relative error below 2e-7: 2^n times a polynomial of the rest.
 GYRE_INLINE float exp_negative(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
@@ -68,6 +96,22 @@ GYRE_INLINE float exp_negative(float x) {
   p = p * r * r + r + 1.0f;
   const auto exponent = static_cast<uint32_t>(static_cast<int32_t>(n) + 127) << 23;
   return p * std::bit_cast<float>(exponent);
+}
+
+// 2^x for x <= 0, relative error below 3e-7: 2^n, added to the exponent, times a polynomial of the rest. What is below
+// 2^-125 becomes that. Takes fewer steps than exp_negative, for where the factor log2(e) costs nothing.
+GYRE_INLINE float exp2_negative(float x) {
+  constexpr float kRound = 12582912.0f;  // as above; n is in the low bits of what has been rounded
+  x = x < -125.0f ? -125.0f : x;
+  const float shifted = x + kRound;
+  const float r = x - (shifted - kRound);
+  float p = 1.3276472e-3f;
+  p = p * r + 9.6755418e-3f;
+  p = p * r + 5.5507133e-2f;
+  p = p * r + 2.4022120e-1f;
+  p = p * r + 6.9314697e-1f;
+  p = p * r + 1.0000001f;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
 }
 
 // The least multiple of kLanes that is no less than count.
@@ -97,6 +141,11 @@ GYRE_INLINE float total(const Lanes& lanes) {
   quarters[0] += quarters[1];
   return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
+GYRE_INLINE float total(const std::array<float, kLanes>& lanes) {
+  Lanes copy;
+  std::memcpy(&copy, lanes.data(), sizeof copy);
+  return total(copy);
+}
 
 GYRE_INLINE float largest(const Lanes& lanes) {
   std::array<HalfLanes, 2> halves;
@@ -118,9 +167,7 @@ GYRE_INLINE float lane_sum(int64_t count, Term term) {
     for (int lane = 0; lane < kLanes; ++lane) sums[lane] += term(i + lane);
   }
   for (int lane = 0; i < count; ++i, ++lane) sums[lane] += term(i);
-  Lanes lanes;
-  std::memcpy(&lanes, sums.data(), sizeof lanes);
-  return total(lanes);
+  return total(sums);
 }
 
 // Largest of x[0, count), count a multiple of kLanes above 0.

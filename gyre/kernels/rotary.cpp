@@ -12,30 +12,38 @@ namespace {
 using cpu::load;
 using cpu::store;
 
-// x: (heads, positions, 2 half). Products are rounded before they are added (this file is compiled without
-// contraction), as on the portable path.
+// Of x (batch, heads, positions, 2 half), perhaps a view with rows that lie apart.
+struct Places {
+  int64_t batch, heads, positions, half;
+  int64_t by_sequence, by_head, by_position;
+};
+
+// Products are rounded before they are added (this file is compiled without contraction), as on the portable path.
 template <typename T>
-GYRE_INLINE void turn_loop(T* x, const float* cos, const float* sin, float direction, int64_t heads, int64_t positions,
-                           int64_t half) {
-  for (int64_t head = 0; head < heads; ++head) {
-    for (int64_t position = 0; position < positions; ++position, x += 2 * half) {
-      const float* const c = cos + position * half;
-      const float* const s = sin + position * half;
-      T* __restrict const first = x;
-      T* __restrict const second = x + half;
-      for (int64_t i = 0; i < half; ++i) {
-        const float a = load(first + i), b = load(second + i), turn = direction * s[i];
-        store(first + i, a * c[i] - b * turn);
-        store(second + i, b * c[i] + a * turn);
+GYRE_INLINE void turn_row(T* __restrict first, T* __restrict second, const float* cos, const float* sin,
+                          float direction, int64_t half) {
+  for (int64_t i = 0; i < half; ++i) {
+    const float a = load(first + i), b = load(second + i), turn = direction * sin[i];
+    store(first + i, a * cos[i] - b * turn);
+    store(second + i, b * cos[i] + a * turn);
+  }
+}
+
+template <typename T>
+GYRE_INLINE void turn_loop(T* x, const float* cos, const float* sin, float direction, const Places& of) {
+  for (int64_t sequence = 0; sequence < of.batch; ++sequence) {
+    for (int64_t head = 0; head < of.heads; ++head) {
+      T* row = x + sequence * of.by_sequence + head * of.by_head;
+      for (int64_t position = 0; position < of.positions; ++position, row += of.by_position) {
+        turn_row(row, row + of.half, cos + position * of.half, sin + position * of.half, direction, of.half);
       }
     }
   }
 }
 
-#define GYRE_ROTARY(T)                                                                                       \
-  GYRE_CPU_KERNEL void turn_kernel(T* x, const float* cos, const float* sin, float direction, int64_t heads, \
-                                   int64_t positions, int64_t half) {                                        \
-    turn_loop(x, cos, sin, direction, heads, positions, half);                                               \
+#define GYRE_ROTARY(T)                                                                                                \
+  GYRE_CPU_KERNEL void turn_kernel(T* x, const float* cos, const float* sin, float direction, const Places& places) { \
+    turn_loop(x, cos, sin, direction, places);                                                                        \
   }
 GYRE_ROTARY(float)
 GYRE_ROTARY(c10::BFloat16)
@@ -44,16 +52,16 @@ GYRE_ROTARY(c10::BFloat16)
 template <typename T>
 void cpu_turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const at::Tensor cos = angles.cos.contiguous(), sin = angles.sin.contiguous();
-  const int64_t positions = cos.size(0), half = cos.size(1);
-  turn_kernel(x.data_ptr<T>(), cos.data_ptr<float>(), sin.data_ptr<float>(), direction,
-              x.numel() / (positions * 2 * half), positions, half);
+  const Places places{x.size(0), x.size(1), cos.size(0), cos.size(1), x.stride(0), x.stride(1), x.stride(2)};
+  turn_kernel(x.data_ptr<T>(), cos.data_ptr<float>(), sin.data_ptr<float>(), direction, places);
 }
 
 // direction: 1, or -1 for back.
 void turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const ProfileScope scope("gyre::rotary");
-  if (cpu::is_plain(x, at::kFloat)) return cpu_turn<float>(x, angles, direction);
-  if (cpu::is_plain(x, at::kBFloat16)) return cpu_turn<c10::BFloat16>(x, angles, direction);
+  const bool has_whole_rows = x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
+  if (has_whole_rows && x.scalar_type() == at::kFloat) return cpu_turn<float>(x, angles, direction);
+  if (has_whole_rows && x.scalar_type() == at::kBFloat16) return cpu_turn<c10::BFloat16>(x, angles, direction);
   direction > 0 ? portable::rotate_in_place(x, angles) : portable::rotate_back_in_place(x, angles);
 }
 

@@ -33,8 +33,8 @@ class RotaryPositions {
   mutable RotaryAngles kept_;  // of the whole context, in fp32 on the CPU
 };
 
-// x: (..., context, size), changed in place. Element i pairs with i + size / 2, as in checkpoints in the layout of
-// Hugging Face.
+// x: (batch, heads, context, size), changed in place. Element i pairs with i + size / 2, as in checkpoints in the
+// layout of Hugging Face.
 void rotate_in_place(at::Tensor& x, const RotaryAngles& angles);
 // The other way round: the gradient by x of the gradient by the result.
 void rotate_back_in_place(at::Tensor& grad, const RotaryAngles& angles);

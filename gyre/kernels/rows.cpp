@@ -16,8 +16,12 @@ GYRE_CPU_KERNEL void add_kernel(float* __restrict to, const c10::BFloat16* __res
   for (int64_t i = 0; i < count; ++i) to[i] += cpu::load(from + i);
 }
 
-GYRE_CPU_KERNEL void round_kernel(const float* __restrict from, c10::BFloat16* __restrict to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) cpu::store(to + i, from[i]);
+GYRE_INLINE void round_row(const float* __restrict from, c10::BFloat16* __restrict to, int64_t size) {
+  for (int64_t i = 0; i < size; ++i) cpu::store(to + i, from[i]);
+}
+GYRE_CPU_KERNEL void round_kernel(c10::BFloat16* to, int64_t to_stride, const float* from, int64_t from_stride,
+                                  int64_t rows, int64_t size) {
+  for (int64_t row = 0; row < rows; ++row) round_row(from + row * from_stride, to + row * to_stride, size);
 }
 
 bool is_fast(const at::Tensor& sum, const at::Tensor& part) {
@@ -71,8 +75,9 @@ void cpu::copy_rows(void* to, int64_t to_stride, const void* from, int64_t from_
   }
 }
 
-void cpu::to_bf16(const float* from, c10::BFloat16* to, int64_t count) {
-  round_kernel(from, to, count);
+void cpu::to_bf16(c10::BFloat16* to, int64_t to_stride, const float* from, int64_t from_stride, int64_t rows,
+                  int64_t size) {
+  round_kernel(to, to_stride, from, from_stride, rows, size);
 }
 
 namespace portable {

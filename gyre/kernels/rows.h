@@ -18,7 +18,8 @@ void add_keys(const at::Tensor& sum, const at::Tensor& part);
 namespace cpu {
 // Rows of `bytes` bytes, between places that lie `to_stride` and `from_stride` bytes apart.
 void copy_rows(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t rows, int64_t bytes);
-void to_bf16(const float* from, c10::BFloat16* to, int64_t count);
+// Rows of `size` elements, between places that lie so many elements apart.
+void to_bf16(c10::BFloat16* to, int64_t to_stride, const float* from, int64_t from_stride, int64_t rows, int64_t size);
 }  // namespace cpu
 
 namespace portable {

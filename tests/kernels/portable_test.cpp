@@ -149,8 +149,8 @@ TEST(Portable, HeadRows) {
 
 Tensors attention_and_gradients(const Tensors& in, const AttentionHeads& heads, bool causal) {
   const HeadTensors of = split_heads(in[0], heads);
-  const HeadTensors grad = attention_backward(in[1], of, heads, causal);
-  return {attention(of, heads, causal), grad.query, grad.key, grad.value};
+  const Attended attended = attention(of, causal);
+  return {attended.output, attention_backward(in[1], of, attended.softmax_rows, causal)};
 }
 
 // Whole blocks of queries, some of them, and sizes that are no multiple of anything.
@@ -166,13 +166,30 @@ TEST(Portable, Attention) {
             inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
             [=](const Tensors& in) {
               const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
-              const HeadTensors grad = portable::attention_backward(in[1].to(at::kFloat), of, heads, causal);
-              Tensors results = {portable::attention(of, heads, causal), grad.query, grad.key, grad.value};
+              Tensors results = {portable::attention(of, causal),
+                                 portable::attention_backward(in[1].to(at::kFloat), of, causal)};
               for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
               return results;
             },
             /*of_bf16=*/2e-2);
       }
+    }
+  }
+}
+
+// Heads by themselves, as norms of them leave them, and heads in the rows of a projection.
+TEST(Attention, BitsDoNotDependOnWhereHeadsLie) {
+  at::manual_seed(12);
+  const AttentionHeads heads{4, 2};
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const int64_t context : {1, 40, 150}) {
+      const at::Tensor qkv = at::randn({2, context, 8 * 16}).to(type), grad = at::randn({2, context, 4 * 16}).to(type);
+      const HeadTensors views = split_heads(qkv, heads);
+      const HeadTensors each = {views.query.contiguous(), views.key.contiguous(), views.value.contiguous()};
+      const Attended of_views = attention(views, true), of_each = attention(each, true);
+      EXPECT_TRUE(of_views.output.equal(of_each.output));
+      EXPECT_TRUE(attention_backward(grad, views, of_views.softmax_rows, true)
+                      .equal(attention_backward(grad, each, of_each.softmax_rows, true)));
     }
   }
 }
@@ -291,9 +308,12 @@ TEST(Portable, RotaryPositionsToTheBit) {
   for (const int64_t size : {6, 64}) {
     const RotaryPositions positions(9, size, 1e4);
     for (const auto type : {at::kFloat, at::kBFloat16}) {
-      const at::Tensor x = at::randn({3, 5, size}).to(type);
+      // As heads lie in the rows of a projection.
+      const at::Tensor rows = at::randn({2, 5, 3 * size}).to(type);
+      const auto heads = [&](const at::Tensor& of) { return of.view({2, 5, 3, size}).transpose(1, 2); };
+      const at::Tensor x = heads(rows);
       const RotaryAngles angles = positions.angles(2, 5, x);
-      at::Tensor fast = x.clone(), portable = x.clone();
+      at::Tensor fast = heads(rows.clone()), portable = x.contiguous();
       rotate_in_place(fast, angles);
       portable::rotate_in_place(portable, angles);
       EXPECT_TRUE(fast.equal(portable)) << size;
@@ -512,9 +532,8 @@ TEST(Meta, Attention) {
       const RotaryAngles angles = RotaryPositions(context, 6, 1e4).angles(0, context, in[0]);
       rotate_in_place(of.query, angles);
       rotate_back_in_place(of.key, angles);
-      const at::Tensor attended = attention(of, heads, true);
-      const HeadTensors grad = attention_backward(in[1], of, heads, true);
-      return Tensors{of.query, of.key, of.value, attended, grad.query, grad.key, grad.value, merge_heads(grad, heads)};
+      const at::Tensor attended = attention(of, true).output;
+      return Tensors{of.query, of.key, of.value, attended, attention_backward(in[1], of, {}, true)};
     });
   }
 }

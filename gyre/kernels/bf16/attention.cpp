@@ -16,28 +16,69 @@ namespace gyre::bf16 {
 namespace {
 
 using Bf16 = c10::BFloat16;
+using cpu::SoftmaxRow;
+
+bool has_whole_rows(const at::Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.stride(3) == 1;
+}
 
 bool serves(const HeadTensors& of) {
-  return cpu::is_plain(of.query, at::kBFloat16) && cpu::is_plain(of.key, at::kBFloat16) &&
-         cpu::is_plain(of.value, at::kBFloat16) && of.query.numel() > 0 && cpu_serves();
+  return has_whole_rows(of.query) && has_whole_rows(of.key) && has_whole_rows(of.value) && of.query.numel() > 0 &&
+         cpu_serves();
 }
 
 // A group is the heads of queries that share one of keys and values.
 struct Shape {
-  int64_t context, size, in_group, groups, groups_of_sequence, heads;
-  Shape(const HeadTensors& of, const AttentionHeads& of_heads)
-      : context(of.query.size(1)),
-        size(of.query.size(2)),
-        in_group(of_heads.query / of_heads.key_value),
-        groups(of.key.size(0)),
-        groups_of_sequence(of_heads.key_value),
-        heads(of_heads.query) {}
+  int64_t context, size, in_group, groups, groups_of_sequence;
+  explicit Shape(const HeadTensors& of)
+      : context(of.query.size(2)),
+        size(of.query.size(3)),
+        in_group(of.query.size(1) / of.key.size(1)),
+        groups(of.key.size(0) * of.key.size(1)),
+        groups_of_sequence(of.key.size(1)) {}
   int64_t head_elements() const { return context * size; }
-  // Where row `row` of a group's `query`-th head is in (batch, context, heads, size).
-  int64_t by_position(int64_t group, int64_t query, int64_t row) const {
-    const int64_t sequence = group / groups_of_sequence, head = group % groups_of_sequence * in_group + query;
-    return ((sequence * context + row) * heads + head) * size;
+  int64_t heads() const { return groups_of_sequence * in_group; }
+};
+
+// One head: `size` elements at each position, `stride` from those of the one before.
+struct Head {
+  Bf16* data;
+  int64_t stride;
+  Head from(int64_t position) const { return {data + position * stride, stride}; }
+};
+
+// The number-th head of (batch, heads, context, size).
+Head head_of(const at::Tensor& x, int64_t number) {
+  const int64_t sequence = number / x.size(1), head = number % x.size(1);
+  return {x.data_ptr<Bf16>() + sequence * x.stride(0) + head * x.stride(1), x.stride(2)};
+}
+
+// (batch, context, heads * size) as the heads of Shape are numbered.
+at::Tensor by_head(const at::Tensor& x, const Shape& shape) {
+  return x.view({x.size(0), shape.context, shape.heads(), shape.size}).transpose(1, 2);
+}
+
+void gather(const Head& from, int64_t rows, int64_t size, Bf16* to) {
+  const auto element = static_cast<int64_t>(sizeof(Bf16));
+  cpu::copy_rows(to, size * element, from.data, from.stride * element, rows, size * element);
+}
+void scatter(const Bf16* from, int64_t rows, int64_t size, const Head& to) {
+  const auto element = static_cast<int64_t>(sizeof(Bf16));
+  cpu::copy_rows(to.data, to.stride * element, from, size * element, rows, size * element);
+}
+
+// Rows of a head without gaps: where they lie, or copied, shortly before products read them.
+class DenseRows {
+ public:
+  const Bf16* of(const Head& head, int64_t rows, int64_t size) {
+    if (head.stride == size) return head.data;
+    if (copies_.size() < static_cast<size_t>(rows * size)) copies_.resize(static_cast<size_t>(rows * size));
+    gather(head, rows, size, copies_.data());
+    return copies_.data();
   }
+
+ private:
+  std::vector<Bf16> copies_;
 };
 
 // A product of one head; a thread has enough others to do.
@@ -48,12 +89,13 @@ void multiply(Kind kind, int64_t rows, int64_t in, int64_t out, const void* firs
 
 // What a thread works in: a block's scores and the like.
 struct Workspace {
-  std::vector<Bf16> probabilities, grad_scores, rows;
+  std::vector<Bf16> probabilities, grad_scores, results;
   std::vector<float> softmax, grad_key, grad_value;
+  DenseRows queries, keys, values, grad;
 
   explicit Workspace(const Shape& shape)
       : probabilities(static_cast<size_t>(kQueries * shape.context)),
-        rows(static_cast<size_t>(kQueries * shape.size)),
+        results(static_cast<size_t>(kQueries * shape.size)),
         softmax(static_cast<size_t>(cpu::whole_lanes(shape.context))) {}
   void for_backward(const Shape& shape) {
     grad_scores.resize(probabilities.size());
@@ -62,102 +104,108 @@ struct Workspace {
   }
 };
 
-// softmax(scale * Q K^T) of a block into the workspace.
-void find_probabilities(const AttentionBlock& block, const Shape& shape, const Bf16* queries, const Bf16* keys,
-                        bool causal, Workspace& work) {
-  multiply(Kind::Forward, block.rows, shape.size, block.seen, queries, keys, work.probabilities.data());
-  cpu::attention_softmax(work.probabilities.data(), work.softmax.data(), block.rows, block.seen,
-                         attention_scale(shape.size), causal);
+static_assert(sizeof(SoftmaxRow) == 2 * sizeof(float));
+// Those of the number-th head, of (batch, heads, context, 2).
+SoftmaxRow* rows_of(const at::Tensor& softmax_rows, int64_t number) {
+  return reinterpret_cast<SoftmaxRow*>(softmax_rows.data_ptr<float>()) + number * softmax_rows.size(2);
 }
 
-// Rows of one head, between its own place and that among all heads.
-void gather_rows(const Bf16* from, int64_t rows, const Shape& shape, Bf16* to) {
-  const auto bytes = static_cast<int64_t>(sizeof(Bf16)) * shape.size;
-  cpu::copy_rows(to, bytes, from, shape.heads * bytes, rows, bytes);
-}
-void scatter_rows(const Bf16* from, int64_t rows, const Shape& shape, Bf16* to) {
-  const auto bytes = static_cast<int64_t>(sizeof(Bf16)) * shape.size;
-  cpu::copy_rows(to, shape.heads * bytes, from, bytes, rows, bytes);
-}
-
-// The gradients of one head of queries. `adds`: the sums for keys and values hold something already.
-struct HeadBackward {
+// What one head of queries attends with: its group's keys and values, without gaps.
+struct Attending {
   const Shape& shape;
   const std::vector<AttentionBlock>& blocks;
   bool causal;
-  const Bf16 *query, *key, *value;
+  const Bf16 *key, *value;
+  double scale = attention_scale(shape.size);
 
-  void run(const Bf16* grad, Bf16* grad_query, bool adds, Workspace& work) const {
+  // Q K^T of a block into the workspace, where a softmax makes probabilities of it.
+  void find_scores(const AttentionBlock& block, const Bf16* queries, Workspace& work) const {
+    multiply(Kind::Forward, block.rows, shape.size, block.seen, queries, key, work.probabilities.data());
+  }
+
+  void forward(const Head& query, const Head& output, SoftmaxRow* softmax_rows, Workspace& work) const {
     for (const AttentionBlock& block : blocks) {
-      const Bf16* queries = query + block.first * shape.size;
-      find_probabilities(block, shape, queries, key, causal, work);
-      gather_rows(grad + block.first * shape.heads * shape.size, block.rows, shape, work.rows.data());
-      multiply(Kind::Forward, block.rows, shape.size, block.seen, work.rows.data(), value, work.grad_scores.data());
-      cpu::attention_softmax_backward(work.grad_scores.data(), work.probabilities.data(), block.rows, block.seen,
-                                      attention_scale(shape.size), causal);
+      find_scores(block, work.queries.of(query.from(block.first), block.rows, shape.size), work);
+      cpu::attention_softmax(work.probabilities.data(), work.softmax.data(), softmax_rows + block.first, block.rows,
+                             block.seen, scale, causal);
+      multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.probabilities.data(), value,
+               work.results.data());
+      scatter(work.results.data(), block.rows, shape.size, output.from(block.first));
+    }
+  }
+
+  // `adds`: the sums for keys and values hold something already.
+  void backward(const Head& query, const Head& grad_output, const SoftmaxRow* softmax_rows, const Head& grad_query,
+                bool adds, Workspace& work) const {
+    for (const AttentionBlock& block : blocks) {
+      const Bf16* queries = work.queries.of(query.from(block.first), block.rows, shape.size);
+      const Bf16* grad = work.grad.of(grad_output.from(block.first), block.rows, shape.size);
+      find_scores(block, queries, work);
+      multiply(Kind::Forward, block.rows, shape.size, block.seen, grad, value, work.grad_scores.data());
+      cpu::attention_softmax_backward(work.grad_scores.data(), work.probabilities.data(), softmax_rows + block.first,
+                                      block.rows, block.seen, scale, causal);
       multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.grad_scores.data(), key,
-               grad_query + block.first * shape.size);
+               work.results.data());
+      scatter(work.results.data(), block.rows, shape.size, grad_query.from(block.first));
       const Kind outer = adds ? Kind::AddedOuter : Kind::Outer;
       multiply(outer, block.rows, shape.size, block.seen, work.grad_scores.data(), queries, work.grad_key.data());
-      multiply(outer, block.rows, shape.size, block.seen, work.probabilities.data(), work.rows.data(),
-               work.grad_value.data());
+      multiply(outer, block.rows, shape.size, block.seen, work.probabilities.data(), grad, work.grad_value.data());
       adds = true;  // the last block, which comes first, has seen all keys
     }
   }
 };
 
+// work(group, what its heads attend with, a thread's workspace) for every group.
+template <typename Work>
+void for_groups(const HeadTensors& of, const Shape& shape, bool causal, const Work& work) {
+  const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
+  at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
+    Workspace workspace(shape);
+    for (int64_t group = begin; group < end; ++group) {
+      const Bf16* keys = workspace.keys.of(head_of(of.key, group), shape.context, shape.size);
+      const Bf16* values = workspace.values.of(head_of(of.value, group), shape.context, shape.size);
+      work(group, Attending{shape, blocks, causal, keys, values}, workspace);
+    }
+  });
+}
+
 }  // namespace
 
-bool attention(const HeadTensors& of, const AttentionHeads& heads, bool causal, at::Tensor& result) {
+bool attention(const HeadTensors& of, bool causal, Attended& result) {
   if (!serves(of)) return false;
-  const Shape shape(of, heads);
-  const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
-  result =
-      at::empty({shape.groups / shape.groups_of_sequence, shape.context, shape.heads * shape.size}, of.query.options());
-  const auto *query = of.query.data_ptr<Bf16>(), *key = of.key.data_ptr<Bf16>(), *value = of.value.data_ptr<Bf16>();
-  auto* to = result.data_ptr<Bf16>();
-  at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
-    Workspace work(shape);
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t keys = group * shape.head_elements();
-      for (int64_t q = 0; q < shape.in_group; ++q) {
-        const Bf16* queries = query + (group * shape.in_group + q) * shape.head_elements();
-        for (const AttentionBlock& block : blocks) {
-          find_probabilities(block, shape, queries + block.first * shape.size, key + keys, causal, work);
-          multiply(Kind::BackwardInput, block.rows, shape.size, block.seen, work.probabilities.data(), value + keys,
-                   work.rows.data());
-          scatter_rows(work.rows.data(), block.rows, shape, to + shape.by_position(group, q, block.first));
-        }
-      }
+  const Shape shape(of);
+  const int64_t batch = of.query.size(0);
+  result.output = at::empty({batch, shape.context, shape.heads() * shape.size}, of.query.options());
+  result.softmax_rows = at::empty({batch, shape.heads(), shape.context, 2}, of.query.options().dtype(at::kFloat));
+  const at::Tensor output = by_head(result.output, shape);
+  for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
+    for (int64_t head = group * shape.in_group; head < (group + 1) * shape.in_group; ++head) {
+      attending.forward(head_of(of.query, head), head_of(output, head), rows_of(result.softmax_rows, head), work);
     }
   });
   return true;
 }
 
-bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const AttentionHeads& heads, bool causal,
-                        HeadTensors& result) {
-  if (!serves(of) || !cpu::is_plain(grad, at::kBFloat16)) return false;
-  const Shape shape(of, heads);
-  const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
-  const auto like = [](const at::Tensor& x) { return at::empty(x.sizes(), x.options()); };
-  result = {like(of.query), like(of.key), like(of.value)};
-  const auto *query = of.query.data_ptr<Bf16>(), *key = of.key.data_ptr<Bf16>(), *value = of.value.data_ptr<Bf16>();
-  const auto* from = grad.data_ptr<Bf16>();
-  auto *grad_query = result.query.data_ptr<Bf16>(), *grad_key = result.key.data_ptr<Bf16>(),
-       *grad_value = result.value.data_ptr<Bf16>();
-  at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
-    Workspace work(shape);
+bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows, bool causal,
+                        at::Tensor& result) {
+  if (!softmax_rows.defined() || !serves(of) || !cpu::is_plain(grad, at::kBFloat16)) return false;
+  const Shape shape(of);
+  const AttentionHeads heads{shape.heads(), shape.groups_of_sequence};
+  result = at::empty({grad.size(0), shape.context, (heads.query + 2 * heads.key_value) * shape.size}, grad.options());
+  const HeadTensors to = split_heads(result, heads);
+  const at::Tensor grad_output = by_head(grad, shape);
+  for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
     work.for_backward(shape);
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t keys = group * shape.head_elements();
-      for (int64_t q = 0; q < shape.in_group; ++q) {
-        const int64_t queries = (group * shape.in_group + q) * shape.head_elements();
-        const HeadBackward head{shape, blocks, causal, query + queries, key + keys, value + keys};
-        head.run(from + shape.by_position(group, q, 0), grad_query + queries, /*adds=*/q > 0, work);
-      }
-      cpu::to_bf16(work.grad_key.data(), grad_key + keys, shape.head_elements());
-      cpu::to_bf16(work.grad_value.data(), grad_value + keys, shape.head_elements());
+    const int64_t first = group * shape.in_group;
+    for (int64_t head = first; head < first + shape.in_group; ++head) {
+      attending.backward(head_of(of.query, head), head_of(grad_output, head), rows_of(softmax_rows, head),
+                         head_of(to.query, head), /*adds=*/head > first, work);
     }
+    const auto store = [&](const std::vector<float>& sums, const Head& head) {
+      cpu::to_bf16(head.data, head.stride, sums.data(), shape.size, shape.context, shape.size);
+    };
+    store(work.grad_key, head_of(to.key, group));
+    store(work.grad_value, head_of(to.value, group));
   });
   return true;
 }

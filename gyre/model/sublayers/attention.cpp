@@ -64,37 +64,40 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
   if (context.decoding != nullptr) {
     return projection_.forward(weights, attend_from(*context.decoding, kept.heads), context, kept.projection);
   }
-  const at::Tensor attended = attention(kept.heads, options_.heads, options_.causal);
-  return projection_.forward(weights, attended, context, kept.projection);
+  const Attended attended = attention(kept.heads, options_.causal);
+  kept.softmax_rows = attended.softmax_rows;
+  return projection_.forward(weights, attended.output, context, kept.projection);
 }
 
 at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& heads) const {
   auto& [keys, values] = decoding.attentions[this];
-  const int64_t tokens = heads.key.size(1), read = decoding.position + tokens;
+  const int64_t tokens = heads.key.size(2), read = decoding.position + tokens;
   if (decoding.position == 0) {
-    keys = at::empty({heads.key.size(0), decoding.capacity, options_.head_size}, heads.key.options());
+    const int64_t batch = heads.key.size(0), count = options_.heads.key_value;
+    keys = at::empty({batch, count, decoding.capacity, options_.head_size}, heads.key.options());
     values = at::empty_like(keys);
   }
-  keys.narrow(1, decoding.position, tokens).copy_(heads.key);
-  values.narrow(1, decoding.position, tokens).copy_(heads.value);
-  if (decoding.position == 0) return attention(heads, options_.heads, options_.causal);
-  return attention_of_one({heads.query, keys.narrow(1, 0, read), values.narrow(1, 0, read)}, options_.heads);
+  keys.narrow(2, decoding.position, tokens).copy_(heads.key);
+  values.narrow(2, decoding.position, tokens).copy_(heads.value);
+  if (decoding.position == 0) return attention(heads, options_.causal).output;
+  return attention_of_one({heads.query, keys.narrow(2, 0, read), values.narrow(2, 0, read)});
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  HeadTensors grad_heads =
-      attention_backward(grad_attended, std::exchange(kept.heads, {}), options_.heads, options_.causal);
+  const at::Tensor grad_qkv = attention_backward(grad_attended, std::exchange(kept.heads, {}),
+                                                 std::exchange(kept.softmax_rows, {}), options_.causal);
+  HeadTensors heads = split_heads(grad_qkv, options_.heads);
   if (options_.rotary) {
     const RotaryAngles angles = options_.rotary->angles(0, grad.size(1), grad);
-    rotate_back_in_place(grad_heads.query, angles);
-    rotate_back_in_place(grad_heads.key, angles);
+    rotate_back_in_place(heads.query, angles);
+    rotate_back_in_place(heads.key, angles);
   }
   if (options_.norms) {
-    grad_heads.query = query_norm_->backward_input(weights, grad_heads.query, kept.query_norm);
-    grad_heads.key = key_norm_->backward_input(weights, grad_heads.key, kept.key_norm);
+    heads.query.copy_(query_norm_->backward_input(weights, heads.query, kept.query_norm));
+    heads.key.copy_(key_norm_->backward_input(weights, heads.key, kept.key_norm));
   }
-  return qkv_.backward_input(weights, merge_heads(grad_heads, options_.heads), kept.qkv);
+  return qkv_.backward_input(weights, grad_qkv, kept.qkv);
 }
 
 void Attention::backward_weights(Kept& kept, const GradientSums& gradients) const {
@@ -118,14 +121,14 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
     norms = static_cast<double>(options_.heads.query) * query_norm_->kept_bytes(shape) +
             static_cast<double>(options_.heads.key_value) * key_norm_->kept_bytes(shape);
   }
-  return qkv_.kept_bytes(shape) + norms + shape.tokens() * of_token * shape.element_bytes +
-         projection_.kept_bytes(shape);
+  const double of_heads = of_token * shape.element_bytes + softmax_bytes(options_.heads, shape.element_bytes);
+  return qkv_.kept_bytes(shape) + norms + shape.tokens() * of_heads + projection_.kept_bytes(shape);
 }
 
-// Gradients of queries, keys and values by heads, and as the matrix has them; those by what comes out and in.
+// Gradients of queries, keys and values; those by what comes out and in.
 double Attention::passing_bytes(const MicrobatchShape& shape) const {
   const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * options_.head_size);
-  return shape.tokens() * 2 * (heads + static_cast<double>(options_.width)) * shape.element_bytes;
+  return shape.tokens() * (heads + 2 * static_cast<double>(options_.width)) * shape.element_bytes;
 }
 
 }  // namespace gyre

@@ -36,9 +36,10 @@ class Attention {
     Linear::Kept qkv;
     Norm::Kept query_norm, key_norm;
     HeadTensors heads;  // as attention reads them: normalised, turned by rotary positions
+    at::Tensor softmax_rows;
     Linear::Kept projection;
     auto members() const {
-      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, projection);
+      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, softmax_rows, projection);
     }
   };
 

@@ -10,7 +10,7 @@
 namespace gyre {
 
 struct KeysAndValues {
-  at::Tensor keys, values;  // (batch * key-value heads, capacity, size); those of the tokens read come first
+  at::Tensor keys, values;  // (batch, key-value heads, capacity, size); those of the tokens read come first
 };
 
 struct DecodingState {

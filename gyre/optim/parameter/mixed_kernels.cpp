@@ -107,14 +107,8 @@ at::Tensor to_bf16(const at::Tensor& x) {
   const bool plain = cpu::is_plain(x, at::kFloat);
   if (!plain && (!has_plain_rows(x) || x.scalar_type() != at::kFloat)) return portable::to_bf16(x);
   at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
-  if (plain) {
-    cpu::to_bf16(x.data_ptr<float>(), rounded.data_ptr<c10::BFloat16>(), x.numel());
-    return rounded;
-  }
-  for (int64_t row = 0; row < x.size(0); ++row) {  // a part of another
-    cpu::to_bf16(x.data_ptr<float>() + row * x.stride(0), rounded.data_ptr<c10::BFloat16>() + row * x.size(1),
-                 x.size(1));
-  }
+  const int64_t rows = plain ? 1 : x.size(0), size = plain ? x.numel() : x.size(1);
+  cpu::to_bf16(rounded.data_ptr<c10::BFloat16>(), size, x.data_ptr<float>(), plain ? size : x.stride(0), rows, size);
   return rounded;
 }
 
