@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   Softmax softmax(context, sequences * heads.query);
   const auto state = [&] { return at::rand({12 * width * width}); };
   const at::Tensor master = state(), gradient = state(), exp_avg = state(), exp_avg_sq = state();
+  const AdamFactors factors = adam_factors(0.9, 0.999, 1e-8, 10);
   const at::Tensor version = master.to(at::kBFloat16);
 
   const auto of_x = static_cast<double>(x.numel()), of_wide = static_cast<double>(wide.numel());
@@ -113,9 +114,10 @@ int main(int argc, char** argv) {
       {"layer norm", of_x, [&] { layer_norm(x, weight, bias, 1e-5); }},
       {"layer norm, backward", of_x, [&] { layer_norm_backward(grad, x, normed.mean, normed.rstd, weight); }},
       {"sum of branches", of_x, [&] { sum.add_(x); }},
-      {"AdamW, a block", parameters,
-       [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, 10), 1e-3, 0, 0.5); }},
+      {"AdamW, a block", parameters, [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5); }},
       {"a block's version", parameters, [&] { version.copy_(master); }},
+      {"AdamW, and its version", parameters,
+       [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5, version); }},
   };
   constexpr size_t kLine = 64, kMoreThanCaches = size_t{256} << 20;
   std::vector<char> other(kMoreThanCaches);

@@ -15,11 +15,19 @@ class DelayDiscount final : public Optimizer {
   DelayDiscount(std::unique_ptr<Optimizer> optimizer, int64_t delay_warmup)
       : optimizer_(std::move(optimizer)), delay_warmup_(delay_warmup) {}
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override;
+            const UpdateContext& context) override {
+    optimizer_->step(weights, gradients, slowed(context));
+  }
+  void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                      std::span<const at::Tensor> rounded, const UpdateContext& context) override {
+    optimizer_->step_and_round(weights, gradients, rounded, slowed(context));
+  }
   NamedTensors state() const override { return optimizer_->state(); }
   void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
 
  private:
+  UpdateContext slowed(UpdateContext context) const;
+
   std::unique_ptr<Optimizer> optimizer_;
   int64_t delay_warmup_;
 };

@@ -29,10 +29,19 @@ void portable::step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> 
   for (const auto& [now, before] : changed) now.mul_(kept).add_(before.mul_(undone));
 }
 
-void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                    const at::Tensor& norm, const UpdateContext& context) {
-  if (!norm.is_cpu()) return portable::step_if_finite(optimizer, weights, gradients, norm, context);
-  if (std::isfinite(*norm.data_ptr<double>())) optimizer.step(weights, gradients, context);
+bool step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context, std::span<const at::Tensor> rounded) {
+  if (!norm.is_cpu()) {
+    portable::step_if_finite(optimizer, weights, gradients, norm, context);
+    return false;
+  }
+  if (!std::isfinite(*norm.data_ptr<double>())) return false;
+  if (rounded.empty()) {
+    optimizer.step(weights, gradients, context);
+  } else {
+    optimizer.step_and_round(weights, gradients, rounded, context);
+  }
+  return !rounded.empty();
 }
 
 }  // namespace gyre

@@ -9,8 +9,10 @@ namespace gyre {
 // they are, and no moment or basis changes. Nobody waits for the number. On the CPU it is at hand, and decides. Other
 // devices make the step from zeros and undo it, at the price of a copy of weights and state; on those devices, if a
 // first refresh of whole bases coincides with such an update, their matrix does nothing but decay until the next.
-void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                    const at::Tensor& norm, const UpdateContext& context);
+// rounded: as step_and_round has it, or empty. Returns whether it is the new weights; what is in it is undefined
+// otherwise.
+bool step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context, std::span<const at::Tensor> rounded = {});
 
 namespace portable {
 void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,

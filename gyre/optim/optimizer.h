@@ -22,6 +22,14 @@ class Optimizer {
   virtual void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                     const UpdateContext& context) = 0;
 
+  // As step(), and `rounded`, bf16 of the same shapes, becomes the new weights. Optimizers that have both at hand write
+  // them in one pass over memory.
+  virtual void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                              std::span<const at::Tensor> rounded, const UpdateContext& context) {
+    step(weights, gradients, context);
+    for (size_t i = 0; i < weights.size(); ++i) rounded[i].copy_(weights[i]);
+  }
+
   // State by "<full parameter name>/<what>", independent of how the model is cut into stages. The tensors are the live
   // ones: copy before the next step if they must not change.
   virtual NamedTensors state() const = 0;

@@ -5,6 +5,7 @@
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/optim/parameter/rounded_step.h"
 
 namespace gyre {
 
@@ -14,6 +15,7 @@ namespace gyre {
 //   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
 //   static double state_bytes(const Config&, const ParameterSpec&)
 //   static constexpr bool kTakesGradientFactor, if it does
+//   step_and_round(const Config&, weight, gradient, rounded, context), if it saves a pass
 template <typename Parameter>
 class ParameterOptimizer final : public Optimizer {
   using Config = typename Parameter::Config;
@@ -33,6 +35,12 @@ class ParameterOptimizer final : public Optimizer {
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override {
     for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].step(config_, weights[i], gradients[i], context);
+  }
+  void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                      std::span<const at::Tensor> rounded, const UpdateContext& context) override {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      gyre::step_and_round(parameters_[i], config_, weights[i], gradients[i], rounded[i], context);
+    }
   }
   NamedTensors state() const override {
     NamedTensors state;

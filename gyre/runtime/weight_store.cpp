@@ -72,10 +72,15 @@ WeightReader WeightStore::read_with(const at::Tensor& values) {
   return lent(buffer);
 }
 
+// The outgoing version's buffer is free unless a reader holds it.
+void WeightStore::take_next() {
+  newest_ = {};
+  newest_ = pool_.take();
+}
+
 void WeightStore::publish() {
   if (in_place()) return;
-  newest_ = {};  // the outgoing version's buffer is free unless a reader holds it
-  newest_ = pool_.take();
+  take_next();
   if (forecast_.forward()) {
     forecast_.write(separate_masters_.flat, newest_->flat);
   } else {
@@ -97,10 +102,16 @@ std::span<const at::Tensor> WeightStore::begin_update() {
   return masters();
 }
 
-void WeightStore::finish_update() {
+std::span<const at::Tensor> WeightStore::next_version() {
+  if (compute_ != at::kBFloat16 || forecast_.any()) return {};
+  take_next();
+  return newest_->tensors;
+}
+
+void WeightStore::finish_update(bool version_is_written) {
   if (forecast_.any()) forecast_.observe(master_buffer().flat);
   ++version_;
-  publish();
+  if (!version_is_written) publish();
 }
 
 void WeightStore::restart(int64_t version) {

@@ -56,7 +56,10 @@ class WeightStore {
 
   // An update: change the tensors that begin_update returns, then finish_update makes them the next version.
   std::span<const at::Tensor> begin_update();
-  void finish_update();
+  // During an update, what the next version is to be of: bf16 copies of the masters. Who makes them writes them here
+  // and says so to finish_update, which does it otherwise. Empty where versions are no such copies.
+  std::span<const at::Tensor> next_version();
+  void finish_update(bool version_is_written = false);
   // As finish_update after loading a checkpoint: `version` is set rather than advanced.
   void restart(int64_t version);
   // The pipeline is empty: the newest version is published as it is, without a forecast.
@@ -69,6 +72,7 @@ class WeightStore {
   // The newest version with what is in the buffer, which is lent to it.
   std::shared_ptr<WeightVersion> lent(const PooledBuffer& buffer) const;
   void publish();
+  void take_next();
   // Whether the newest version is the master itself.
   bool in_place() const { return compute_ == at::kFloat && !forecast_.any(); }
   const FlatBuffer& master_buffer() const { return in_place() ? *newest_ : separate_masters_; }

@@ -137,8 +137,10 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
   context.delay = (*sum)->delay;
   context.mean_delay = owner.mean_delay;
   context.learning_rate = options_.learning_rate(context.update);
-  step_if_finite(*owner.optimizer, owner.weights.begin_update(), here.gradient.tensors, norm, context);
-  owner.weights.finish_update();
+  const auto masters = owner.weights.begin_update();
+  const bool rounded =
+      step_if_finite(*owner.optimizer, masters, here.gradient.tensors, norm, context, owner.weights.next_version());
+  owner.weights.finish_update(rounded);
   if (owner.average) owner.average->take_in(owner.weights.masters(), owner.weights.version());
   here.gradient = {};
   sum->reset();

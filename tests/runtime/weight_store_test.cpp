@@ -60,6 +60,30 @@ TEST_P(WeightStoreTest, BuffersAreRecycled) {
   }
 }
 
+// Whoever updates masters may write the next version too; then nobody copies it. A version that is lent stays.
+TEST_P(WeightStoreTest, TheNextVersionMayBeWrittenBesideItsMasters) {
+  WeightStore store(specs(), GetParam(), at::kCPU);
+  update(store, 1);
+  const WeightReader before = store.read();
+  const auto masters = store.begin_update();
+  const auto next = store.next_version();
+  ASSERT_EQ(next.empty(), GetParam() == at::kFloat) << "there the master is the version";
+  for (const at::Tensor& master : masters) master.fill_(2);
+  for (const at::Tensor& written : next) written.fill_(9);
+  store.finish_update(/*version_is_written=*/!next.empty());
+  EXPECT_EQ(store.version(), 2);
+  EXPECT_EQ(before->buffer.tensors[1].sum().item<double>(), 7);
+  EXPECT_EQ(store.masters()[1].sum().item<double>(), 14);
+  EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), next.empty() ? 14 : 63);
+
+  store.begin_update();
+  store.next_version();
+  store.finish_update();  // it was not written
+  EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), 14);
+  WeightStore forecasts(specs(), GetParam(), at::kCPU, {WeightPolicy::Corrected, 2, 0.135});
+  EXPECT_TRUE(forecasts.next_version().empty()) << "versions there are no copies of masters";
+}
+
 TEST_P(WeightStoreTest, AVersionGoesByMessageAndItsMemoryComesBack) {
   WeightStore store(specs(), GetParam(), at::kCPU, {WeightPolicy::Corrected, 2, 0.135});
   update(store, 1);

@@ -23,14 +23,25 @@ Scalars scalars(const AdamFactors& f) {
 }
 
 // Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
-GYRE_CPU_KERNEL void step_loop(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
-                               int64_t count, Scalars s, float rate, float keep, float factor) {
+// to(i, w[i]) takes what the weight becomes.
+template <typename To>
+GYRE_INLINE void step_elements(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
+                               int64_t count, Scalars s, float rate, float keep, float factor, To to) {
   for (int64_t i = 0; i < count; ++i) {
     const float gradient = factor * g[i];
     m[i] = s.beta1 * m[i] + s.rest1 * gradient;
     v[i] = s.beta2 * v[i] + s.rest2 * gradient * gradient;
     w[i] = keep * w[i] - rate * (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
+    to(i, w[i]);
   }
+}
+GYRE_CPU_KERNEL void step_loop(float* w, const float* g, float* m, float* v, int64_t count, Scalars s, float rate,
+                               float keep, float factor) {
+  step_elements(w, g, m, v, count, s, rate, keep, factor, [](int64_t, float) {});
+}
+GYRE_CPU_KERNEL void rounding_step_loop(float* w, const float* g, float* m, float* v, c10::BFloat16* __restrict rounded,
+                                        int64_t count, Scalars s, float rate, float keep, float factor) {
+  step_elements(w, g, m, v, count, s, rate, keep, factor, [=](int64_t i, float x) { cpu::store(rounded + i, x); });
 }
 
 GYRE_CPU_KERNEL void direction_loop(float* __restrict g, float* __restrict m, float* __restrict v, int64_t count,
@@ -63,9 +74,10 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
 
 void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                           const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
-                          double factor) {
+                          double factor, const at::Tensor& rounded) {
   const at::Tensor direction = direction_of(factor == 1 ? gradient : gradient * factor, exp_avg, exp_avg_sq, factors);
   weight.mul_(1 - decay).sub_(direction, rate);
+  if (rounded.defined()) rounded.copy_(weight);
 }
 
 void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
@@ -74,13 +86,22 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 }
 
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
-  if (!is_plain({weight, gradient, exp_avg, exp_avg_sq})) {
-    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor,
+                const at::Tensor& rounded) {
+  const bool rounds = rounded.defined();
+  if (!is_plain({weight, gradient, exp_avg, exp_avg_sq}) || (rounds && !cpu::is_plain(rounded, at::kBFloat16))) {
+    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor, rounded);
   }
-  step_loop(weight.data_ptr<float>(), gradient.data_ptr<float>(), exp_avg.data_ptr<float>(),
-            exp_avg_sq.data_ptr<float>(), weight.numel(), scalars(factors), static_cast<float>(rate),
-            static_cast<float>(1 - decay), static_cast<float>(factor));
+  auto *w = weight.data_ptr<float>(), *g = gradient.data_ptr<float>(), *m = exp_avg.data_ptr<float>(),
+       *v = exp_avg_sq.data_ptr<float>();
+  const int64_t count = weight.numel();
+  const Scalars s = scalars(factors);
+  const auto step = static_cast<float>(rate), keep = static_cast<float>(1 - decay), by = static_cast<float>(factor);
+  if (rounds) {
+    rounding_step_loop(w, g, m, v, rounded.data_ptr<c10::BFloat16>(), count, s, step, keep, by);
+  } else {
+    step_loop(w, g, m, v, count, s, step, keep, by);
+  }
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,

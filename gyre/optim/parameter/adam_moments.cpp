@@ -15,9 +15,15 @@ AdamMoments::AdamMoments(const AdamSettings&, const ParameterSpec& spec, at::Dev
 
 void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
+  step_and_round(config, weight, gradient, {}, context);
+}
+
+void AdamMoments::step_and_round(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
+                                 const at::Tensor& rounded, const UpdateContext& context) {
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor);
+  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor,
+             rounded);
 }
 
 void AdamMoments::save(NamedTensors& state) const {

@@ -18,6 +18,8 @@ class AdamMoments {
   AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
   void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
+  void step_and_round(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
+                      const at::Tensor& rounded, const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/parameter/rounded_step.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
@@ -26,6 +27,10 @@ class MatrixParameter {
       : kept_(made(config, spec, device)) {}
   void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context) {
     std::visit([&](auto& kept) { kept.step(config, weight, gradient, context); }, kept_);
+  }
+  void step_and_round(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
+                      const at::Tensor& rounded, const UpdateContext& context) {
+    std::visit([&](auto& kept) { gyre::step_and_round(kept, config, weight, gradient, rounded, context); }, kept_);
   }
   void save(NamedTensors& state) const {
     std::visit([&](const auto& kept) { kept.save(state); }, kept_);
