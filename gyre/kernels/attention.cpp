@@ -25,11 +25,6 @@ HeadTensors by_head(const HeadTensors& of) {
   return {by_head(of.query), by_head(of.key), by_head(of.value)};
 }
 
-// (batch, context, heads * size) -> (batch, heads, context, size), a view
-at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
-  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
-}
-
 // The rows of all heads that share a key and value stand below each other, so that one product serves them:
 // (batch * query heads, context, n) -> (batch * key-value heads, query / key_value * context, n).
 at::Tensor grouped(const at::Tensor& x, int64_t key_value_heads) {
@@ -82,6 +77,10 @@ class BlockSum {
 };
 
 }  // namespace
+
+at::Tensor heads_of(const at::Tensor& x, int64_t heads) {
+  return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
+}
 
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
   const at::Tensor all = heads_of(qkv, heads.query + 2 * heads.key_value);

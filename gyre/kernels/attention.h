@@ -19,6 +19,8 @@ struct HeadTensors {
   at::Tensor key, value;  // (batch, key-value heads, context, size)
 };
 
+// (batch, context, heads * size) -> (batch, heads, context, size), a view.
+at::Tensor heads_of(const at::Tensor& x, int64_t heads);
 // qkv: (batch, context, (query + 2 key_value) * size): all heads' queries before their keys before their values. Views
 // of it, so that what is written to them is written there.
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);

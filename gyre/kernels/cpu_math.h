@@ -33,6 +33,11 @@ inline bool is_plain(const at::Tensor& x, at::ScalarType type) {
   return x.is_cpu() && x.scalar_type() == type && x.is_contiguous();
 }
 
+// Whether heads (batch, heads, positions, size), perhaps a view, have rows of `size` elements without gaps.
+inline bool has_whole_rows(const at::Tensor& x) {
+  return x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
+}
+
 inline constexpr int kLanes = 16;
 // GCC makes no vectors of conditional moves between elements of an array, as it does of additions.
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));

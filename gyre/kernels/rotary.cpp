@@ -59,9 +59,9 @@ void cpu_turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
 // direction: 1, or -1 for back.
 void turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const ProfileScope scope("gyre::rotary");
-  const bool has_whole_rows = x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
-  if (has_whole_rows && x.scalar_type() == at::kFloat) return cpu_turn<float>(x, angles, direction);
-  if (has_whole_rows && x.scalar_type() == at::kBFloat16) return cpu_turn<c10::BFloat16>(x, angles, direction);
+  const bool is_fast = cpu::has_whole_rows(x);
+  if (is_fast && x.scalar_type() == at::kFloat) return cpu_turn<float>(x, angles, direction);
+  if (is_fast && x.scalar_type() == at::kBFloat16) return cpu_turn<c10::BFloat16>(x, angles, direction);
   direction > 0 ? portable::rotate_in_place(x, angles) : portable::rotate_back_in_place(x, angles);
 }
 

@@ -37,14 +37,10 @@ void for_heads(const at::Tensor& sum, const at::Tensor& part, Kernel kernel) {
   for (int64_t head = 0; head < sum.size(0); ++head) kernel(to + head * stride, from + head * count, count);
 }
 
-bool has_whole_rows(const at::Tensor& x) {
-  return x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
-}
-
 }  // namespace
 
 void copy_head_rows(const at::Tensor& to, const at::Tensor& from) {
-  if (!has_whole_rows(to) || !has_whole_rows(from)) return portable::copy_head_rows(to, from);
+  if (!cpu::has_whole_rows(to) || !cpu::has_whole_rows(from)) return portable::copy_head_rows(to, from);
   const auto element = static_cast<int64_t>(to.element_size());
   auto* const to_bytes = static_cast<char*>(to.data_ptr());
   const auto* const from_bytes = static_cast<const char*>(from.data_ptr());

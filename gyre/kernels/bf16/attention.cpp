@@ -18,13 +18,11 @@ namespace {
 using Bf16 = c10::BFloat16;
 using cpu::SoftmaxRow;
 
-bool has_whole_rows(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.stride(3) == 1;
+bool serves(const at::Tensor& x) {
+  return cpu::has_whole_rows(x) && x.scalar_type() == at::kBFloat16;
 }
-
 bool serves(const HeadTensors& of) {
-  return has_whole_rows(of.query) && has_whole_rows(of.key) && has_whole_rows(of.value) && of.query.numel() > 0 &&
-         cpu_serves();
+  return serves(of.query) && serves(of.key) && serves(of.value) && of.query.numel() > 0 && cpu_serves();
 }
 
 // A group is the heads of queries that share one of keys and values.
@@ -51,11 +49,6 @@ struct Head {
 Head head_of(const at::Tensor& x, int64_t number) {
   const int64_t sequence = number / x.size(1), head = number % x.size(1);
   return {x.data_ptr<Bf16>() + sequence * x.stride(0) + head * x.stride(1), x.stride(2)};
-}
-
-// (batch, context, heads * size) as the heads of Shape are numbered.
-at::Tensor by_head(const at::Tensor& x, const Shape& shape) {
-  return x.view({x.size(0), shape.context, shape.heads(), shape.size}).transpose(1, 2);
 }
 
 void gather(const Head& from, int64_t rows, int64_t size, Bf16* to) {
@@ -177,7 +170,7 @@ bool attention(const HeadTensors& of, bool causal, Attended& result) {
   const int64_t batch = of.query.size(0);
   result.output = at::empty({batch, shape.context, shape.heads() * shape.size}, of.query.options());
   result.softmax_rows = at::empty({batch, shape.heads(), shape.context, 2}, of.query.options().dtype(at::kFloat));
-  const at::Tensor output = by_head(result.output, shape);
+  const at::Tensor output = heads_of(result.output, shape.heads());
   for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
     for (int64_t head = group * shape.in_group; head < (group + 1) * shape.in_group; ++head) {
       attending.forward(head_of(of.query, head), head_of(output, head), rows_of(result.softmax_rows, head), work);
@@ -193,7 +186,7 @@ bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const at:
   const AttentionHeads heads{shape.heads(), shape.groups_of_sequence};
   result = at::empty({grad.size(0), shape.context, (heads.query + 2 * heads.key_value) * shape.size}, grad.options());
   const HeadTensors to = split_heads(result, heads);
-  const at::Tensor grad_output = by_head(grad, shape);
+  const at::Tensor grad_output = heads_of(grad, shape.heads());
   for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
     work.for_backward(shape);
     const int64_t first = group * shape.in_group;
