@@ -20,7 +20,9 @@ for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do
   # The one after it may still be being written.
   [ $((saved % 20)) -eq 0 ] && [ "$saved" -ge 20 ] && [ "$saved" -le "$step" ] && [ "$saved" -ge $((step - 40)) ] ||
     fail "drained at step $step, but told that step $saved was saved"
-  grep -q "^draining: waiting for [0-9]* microbatch" err.txt || fail "not told what for: $(cat err.txt)"
+  # Where the pipeline was drained anyway, for a checkpoint or an evaluation, nothing is in flight to wait for.
+  [ $((step % 20)) -eq 0 ] || [ $((step % 30)) -eq 0 ] ||
+    grep -q "^draining: waiting for [0-9]* microbatch" err.txt || fail "not told what for: $(cat err.txt)"
   grep -q '"status":"interrupted"' run-$signal/metrics.jsonl || fail "not recorded as interrupted"
 done
 
