@@ -85,6 +85,16 @@ wait_for_reads() {
   done
 }
 
+# In an evaluation nothing is in flight, so there is nothing to wait for.
+: >err.txt
+"$gyre" train run.toml --out evaluating $endless --set run.eval_every=20 --set run.eval_batches=1000000 >/dev/null 2>err.txt &
+pid=$!
+wait_for_words '"event":"step","step":20,' $pid evaluating/metrics.jsonl
+kill -TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code after SIGTERM in an evaluation: $(cat err.txt)"
+! grep "waiting for 0 " err.txt || fail "told to wait for nothing"
+
 # It ends the run too where the first is answered and the drain takes for ever: a window of a million microbatches.
 : >err.txt  # of another run's words none may be there
 "$gyre" train run.toml --out long $endless --set pipeline.accumulate=1000000 >/dev/null 2>err.txt &
