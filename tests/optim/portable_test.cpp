@@ -75,6 +75,10 @@ TEST(Portable, SumsOfTwoTypes) {
       return [&](const Tensors& in) { kernel(in[0], in[1], 0.3, 0.99); };
     };
     expect_same_values(tensors, subtract(subtract_scaled), subtract(portable::subtract_scaled));
+    const auto part = [](const auto& kernel) {
+      return [&](const Tensors& in) { kernel(in[0].narrow(1, 2, 9), in[1].narrow(1, 5, 9), 0.9); };
+    };
+    expect_same_values(tensors, part(average_into), part(portable::average_into));
   }
 }
 
@@ -108,6 +112,44 @@ TEST(Portable, ProductsInFp32OfRoundedFactors) {
           EXPECT_TRUE(at::allclose(found, expected, 1e-5, 1e-4));
           const double off = (product_in_either(left, right, bf16).to(at::kFloat) - expected).norm().item<double>();
           EXPECT_LT(off, 0.01 * expected.norm().item<double>());
+        }
+      }
+    }
+  }
+}
+
+// Parts of matrices and repeated rows, as factors of every kind of result.
+TEST(Portable, ProductsOfFactorsWithGaps) {
+  at::manual_seed(36);
+  constexpr int64_t kSize = kBf16From + 5;
+  const at::Tensor whole = at::randn({kSize + 40, kSize + 30}).to(at::kBFloat16);
+  const at::Tensor part = whole.narrow(0, 3, kSize).narrow(1, 7, kSize), repeated = whole.narrow(0, 1, 1);
+  for (const at::Tensor& a : {part, part.t(), repeated.expand({kSize, -1}).narrow(1, 0, kSize)}) {
+    for (const at::Tensor& b : {part, part.t()}) {
+      const at::Tensor expected = portable::product_in_fp32(a, b, true);
+      EXPECT_TRUE(at::allclose(product_in_fp32(a, b, true), expected, 1e-5, 1e-4));
+      const double off = (product(a, b, true).to(at::kFloat) - expected).norm().item<double>();
+      EXPECT_LT(off, 0.01 * expected.norm().item<double>());
+    }
+  }
+}
+
+// Of every size of a last strip, of few and of many columns, and of transposes.
+TEST(Portable, SquaresByStrips) {
+  at::manual_seed(37);
+  const auto half = at::kBFloat16;
+  for (const int64_t size : {50, 96, 97, 200, 389}) {
+    for (const int64_t k : {8, 200}) {
+      const at::Tensor x = at::randn({size, k}), columns = at::randn({k, size}).t();
+      for (const at::Tensor& of : {x, columns, x.to(half), columns.to(half), x.narrow(1, 1, k - 3)}) {
+        for (const bool bf16 : {false, true}) {
+          const at::Tensor found = at::zeros({size, size}), expected = at::zeros({size, size});
+          for (int time = 0; time < 2; ++time) {
+            average_square_into(found, of, 0.9, bf16);
+            portable::average_square_into(expected, of, 0.9, bf16);
+          }
+          complete(found);
+          EXPECT_TRUE(at::allclose(found, expected, 1e-5, 1e-4)) << size << " x " << k;
         }
       }
     }

@@ -27,13 +27,19 @@ at::Tensor result_like(const at::Tensor& x, int64_t size) {
   return at::empty(sizes, x.options());
 }
 
+bool lies_by_columns(const at::Tensor& x) {
+  return x.stride(1) != 1;
+}
+
 // Whose rows, or whose transpose's, can be read where they lie.
 bool serves_as_factor(const at::Tensor& x) {
-  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && x.dim() == 2 && x.numel() > 0 &&
-         (x.stride(1) == 1 || x.stride(0) == 1);
+  if (!x.is_cpu() || x.scalar_type() != at::kBFloat16 || x.dim() != 2 || x.numel() == 0) return false;
+  const int64_t along = lies_by_columns(x) ? 0 : 1;
+  return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
 }
+
 Factor factor(const at::Tensor& x) {
-  const bool transposed = x.stride(1) != 1;
+  const bool transposed = lies_by_columns(x);
   return {static_cast<const uint16_t*>(x.data_ptr()), x.stride(transposed ? 1 : 0), transposed};
 }
 
@@ -43,7 +49,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
   if (!serves(x, weight) || (bias.defined() && !cpu::is_plain(bias, at::kBFloat16))) return {};
   const at::Tensor rows = contiguous_rows(x);
   at::Tensor result = result_like(x, weight.size(0));
-  run({Kind::Forward, rows.size(0), rows.size(1), weight.size(0), bias.defined()}, rows.data_ptr(), weight.data_ptr(),
+  run({Kind::Forward, rows.size(0), rows.size(1), weight.size(0)}, rows.data_ptr(), weight.data_ptr(),
       result.data_ptr(), bias.defined() ? bias.data_ptr() : nullptr);
   return result;
 }
@@ -68,11 +74,10 @@ bool linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 }
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
-  if (!serves_as_factor(a) || !serves_as_factor(b)) return {};
+  if (!serves_as_factor(a) || !serves_as_factor(b) || !cpu_serves()) return {};
   at::Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
-  const bool done =
-      multiply({a.size(0), b.size(1), a.size(1)}, factor(a), factor(b), type == at::kFloat, result.data_ptr());
-  return done ? result : at::Tensor();
+  multiply({a.size(0), b.size(1), a.size(1)}, factor(a), factor(b), type == at::kFloat, result.data_ptr());
+  return result;
 }
 
 }  // namespace gyre::bf16

@@ -15,23 +15,24 @@ const uint16_t* words(const void* pointer) {
   return static_cast<const uint16_t*>(pointer);
 }
 
-void run_with_tiles(const Product& of, const void* first, const void* second, void* result, const void* bias) {
-  switch (of.kind) {
-    case Kind::Forward:
-      return amx::multiply({of.rows, of.out, of.in}, {words(first), of.in, false}, {words(second), of.in, true},
-                           words(bias), static_cast<uint16_t*>(result));
-    case Kind::BackwardInput:
-      return amx::multiply({of.rows, of.in, of.out}, {words(first), of.out, false}, {words(second), of.in, false},
-                           nullptr, static_cast<uint16_t*>(result));
-    case Kind::BackwardWeight:
-    case Kind::AddedWeight:
-    case Kind::Outer:
-    case Kind::AddedOuter:
-      break;
+// c = a b, and `bias` to every row where it is not null.
+void multiply_rounded(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, void* c) {
+  auto* const rounded = static_cast<uint16_t*>(c);
+  if (has_tiles()) {
+    amx::multiply(sizes, a, b, bias, rounded);
+  } else {
+    onednn::multiply(sizes, a, b, bias, rounded);
   }
-  const bool adds = of.kind == Kind::AddedWeight || of.kind == Kind::AddedOuter;
-  amx::multiply({of.out, of.in, of.rows}, {words(first), of.out, true}, {words(second), of.in, false}, adds,
-                static_cast<float*>(result));
+}
+
+// c = a b, or c += a b.
+void multiply_wide(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, void* c) {
+  auto* const wide = static_cast<float*>(c);
+  if (has_tiles()) {
+    amx::multiply(sizes, a, b, adds, wide);
+  } else {
+    onednn::multiply(sizes, a, b, adds, wide);
+  }
 }
 
 }  // namespace
@@ -48,22 +49,32 @@ std::string description() {
   return has_tiles() ? "gyre (AMX)" : onednn::description();
 }
 
-bool multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c) {
-  if (!has_tiles()) return false;
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c) {
   if (wide) {
-    amx::multiply(sizes, a, b, /*adds=*/false, static_cast<float*>(c));
+    multiply_wide(sizes, a, b, /*adds=*/false, c);
   } else {
-    amx::multiply(sizes, a, b, nullptr, static_cast<uint16_t*>(c));
+    multiply_rounded(sizes, a, b, nullptr, c);
   }
-  return true;
 }
 
-void run(const Product& product, const void* first, const void* second, void* result, const void* bias) {
-  if (has_tiles()) {
-    run_with_tiles(product, first, second, result, bias);
-  } else {
-    onednn::run(product, first, second, result, bias);
+void run(const Product& of, const void* first, const void* second, void* result, const void* bias) {
+  const uint16_t *one = words(first), *other = words(second);
+  const Sizes of_weights{of.out, of.in, of.rows};
+  const bool adds = of.kind == Kind::AddedWeight || of.kind == Kind::AddedOuter;
+  switch (of.kind) {
+    case Kind::Forward:
+      return multiply_rounded({of.rows, of.out, of.in}, {one, of.in, false}, {other, of.in, true}, words(bias), result);
+    case Kind::BackwardInput:
+      return multiply_rounded({of.rows, of.in, of.out}, {one, of.out, false}, {other, of.in, false}, nullptr, result);
+    case Kind::BackwardWeight:
+    case Kind::AddedWeight:
+      if (!has_tiles()) return onednn::multiply_long(of_weights, one, other, adds, static_cast<float*>(result));
+      break;
+    case Kind::Outer:
+    case Kind::AddedOuter:
+      break;
   }
+  multiply_wide(of_weights, {one, of.out, true}, {other, of.in, false}, adds, result);
 }
 
 }  // namespace gyre::bf16

@@ -21,7 +21,6 @@ enum class Kind {
 struct Product {
   Kind kind;
   int64_t rows, in, out;
-  bool bias = false;
 };
 
 // Whether anything here can multiply on this CPU. ONEDNN_MAX_CPU_ISA takes instructions away, also those for tiles.
@@ -39,13 +38,14 @@ struct Factor {
 struct Sizes {
   int64_t m, n, k;
 };
-// c = a b, c row by row, in fp32 if `wide`, else in bf16. False: it cannot, as only tiles can.
-bool multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c);
+// c = a b, c row by row, in fp32 if `wide`, else in bf16.
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c);
 
 // Whether what is added to a gradient of weights is added where that lies, and not made by itself before.
 bool adds_in_place();
 
 // On all of the thread's threads (at::get_num_threads), of which each keeps some memory to work in.
+// bias: for Forward, or null.
 void run(const Product& product, const void* first, const void* second, void* result, const void* bias = nullptr);
 
 }  // namespace gyre::bf16

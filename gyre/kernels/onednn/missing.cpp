@@ -21,6 +21,10 @@ std::string description() {
   return "libtorch (built without oneDNN)";
 }
 
-void run(const bf16::Product&, const void*, const void*, void*, const void*) {}
+void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, const uint16_t*, uint16_t*) {}
+
+void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, bool, float*) {}
+
+void multiply_long(const bf16::Sizes&, const uint16_t*, const uint16_t*, bool, float*) {}
 
 }  // namespace gyre::onednn

@@ -13,7 +13,8 @@
 namespace gyre::onednn {
 namespace {
 
-using bf16::Kind;
+using bf16::Factor;
+using bf16::Sizes;
 using dnnl::memory;
 using Tag = memory::format_tag;
 constexpr auto kBf16 = memory::data_type::bf16;
@@ -49,11 +50,33 @@ struct Primitive {
   }
 };
 
+// How a factor lies.
+struct Layout {
+  int64_t stride;
+  bool transposed;
+  auto operator<=>(const Layout&) const = default;
+};
+Layout layout(const Factor& of) {
+  return {of.stride, of.transposed};
+}
+
+enum class Way {
+  Matmul,
+  BackwardWeights,  // the inner product's primitive
+};
+enum class Result {
+  Rounded,  // bf16
+  Biased,   // bf16, of sums with a bias
+  Wide,     // fp32
+  Added,    // to what is there, in fp32
+};
+
 // What a primitive is made for.
 struct Key {
-  Kind kind;
-  int64_t rows, in, out;
-  bool bias;
+  Way way;
+  int64_t m, n, k;
+  Layout a, b;
+  Result result;
   int threads;  // they decide how it cuts its work, so its bits
   auto operator<=>(const Key&) const = default;
 };
@@ -81,36 +104,32 @@ class Maker {
   }
 
   Primitive make(const Key& of) const {
-    // The transposes of matrices are taken where they lie.
-    const memory::desc x({of.rows, of.in}, kBf16, Tag::ab), y({of.rows, of.out}, kBf16, Tag::ab);
-    switch (of.kind) {
-      case Kind::Forward:
-        return product(x, memory::desc({of.in, of.out}, kBf16, Tag::ba), y,
-                       of.bias ? memory::desc({1, of.out}, kBf16, Tag::ab) : memory::desc());
-      case Kind::BackwardInput:
-        return product(y, memory::desc({of.out, of.in}, kBf16, Tag::ab), x);
-      case Kind::Outer:
-      case Kind::AddedOuter:
-        return product(memory::desc({of.out, of.rows}, kBf16, Tag::ba), x,
-                       memory::desc({of.out, of.in}, kFp32, Tag::ab), {}, of.kind == Kind::AddedOuter);
-      case Kind::BackwardWeight:
-      case Kind::AddedWeight:
-        break;
-    }
-    // The inner product's own primitive is faster here than a product of transposes.
-    const memory::desc any({of.out, of.in}, kBf16, Tag::any), gradient({of.out, of.in}, kFp32, Tag::ab);
+    return of.way == Way::Matmul ? made_by_matmul(of) : made_by_backward_weights(of);
+  }
+
+  // Transposes of matrices are taken where they lie.
+  static memory::desc described(int64_t rows, int64_t columns, const Layout& of) {
+    return {{rows, columns}, kBf16, of.transposed ? memory::dims{1, of.stride} : memory::dims{of.stride, 1}};
+  }
+
+  Primitive made_by_matmul(const Key& of) const {
+    const bool wide = of.result == Result::Wide || of.result == Result::Added;
+    const memory::desc a = described(of.m, of.k, of.a), b = described(of.k, of.n, of.b);
+    const memory::desc c({of.m, of.n}, wide ? kFp32 : kBf16, Tag::ab);
+    const memory::desc bias = of.result == Result::Biased ? memory::desc({1, of.n}, kBf16, Tag::ab) : memory::desc();
+    const auto desc = matmul(engine_, a, b, bias, c, attributes(of.result == Result::Added));
+    return {engine_, dnnl::matmul(desc), kOfMatmul, {a, b, c, bias, desc.scratchpad_desc()}};
+  }
+
+  Primitive made_by_backward_weights(const Key& of) const {
+    const memory::desc y({of.k, of.m}, kBf16, Tag::ab), x({of.k, of.n}, kBf16, Tag::ab);
+    const memory::desc any({of.m, of.n}, kBf16, Tag::any), gradient({of.m, of.n}, kFp32, Tag::ab);
     const auto desc =
         linear_backward_weights(engine_, x, gradient, y, linear_forward(engine_, x, any, y), attributes(false));
     return {engine_,
             dnnl::inner_product_backward_weights(desc),
             kOfBackwardWeights,
             {y, x, gradient, {}, desc.scratchpad_desc()}};
-  }
-
-  Primitive product(const memory::desc& first, const memory::desc& second, const memory::desc& result,
-                    const memory::desc& bias = {}, bool adds = false) const {
-    const auto desc = matmul(engine_, first, second, bias, result, attributes(adds));
-    return {engine_, dnnl::matmul(desc), kOfMatmul, {first, second, result, bias, desc.scratchpad_desc()}};
   }
 
   static dnnl::primitive_attr attributes(bool adds) {
@@ -159,14 +178,25 @@ std::string description() {
                      allows_tiles() ? "AMX" : "AVX-512");
 }
 
-void run(const bf16::Product& product, const void* first, const void* second, void* result, const void* bias) {
-  const Key key{product.kind, product.rows, product.in, product.out, product.bias, at::get_num_threads()};
-  if (product.kind != Kind::AddedWeight)
-    return maker.run(key, {pointer(first), pointer(second), result, pointer(bias)});
-  // The primitive that is fast here cannot add.
-  const at::Tensor sum = at::empty({product.out, product.in}, at::kFloat);
-  maker.run(key, {pointer(first), pointer(second), sum.data_ptr(), nullptr});
-  at::from_blob(result, sum.sizes(), at::kFloat).add_(sum);
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
+  const Result result = bias == nullptr ? Result::Rounded : Result::Biased;
+  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, at::get_num_threads()},
+            {pointer(a.data), pointer(b.data), c, pointer(bias)});
+}
+
+void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c) {
+  const Result result = adds ? Result::Added : Result::Wide;
+  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, at::get_num_threads()},
+            {pointer(a.data), pointer(b.data), c, nullptr});
+}
+
+void multiply_long(const Sizes& sizes, const uint16_t* a, const uint16_t* b, bool adds, float* c) {
+  const Key key{Way::BackwardWeights, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, at::get_num_threads()};
+  if (!adds) return maker.run(key, {pointer(a), pointer(b), c, nullptr});
+  // The primitive cannot add.
+  const at::Tensor sum = at::empty({sizes.m, sizes.n}, at::kFloat);
+  maker.run(key, {pointer(a), pointer(b), sum.data_ptr(), nullptr});
+  at::from_blob(c, sum.sizes(), at::kFloat).add_(sum);
 }
 
 }  // namespace gyre::onednn

@@ -69,19 +69,28 @@ bool subtracted(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == at::kBFloat16 && subtract_rows<c10::BFloat16>(y, a, b);
 }
 
+template <typename T, typename Kernel>
+void combine_rows(const at::Tensor& y, const at::Tensor& x, double a, double b, const Kernel& kernel) {
+  const bool plain = y.is_contiguous() && x.is_contiguous();  // one long row
+  const int64_t rows = plain ? 1 : y.size(0), size = plain ? y.numel() : y.size(1);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t y_at = plain ? 0 : row * y.stride(0), x_at = plain ? 0 : row * x.stride(0);
+    kernel(y.data_ptr<float>() + y_at, x.data_ptr<T>() + x_at, size, static_cast<float>(a), static_cast<float>(b));
+  }
+}
+
 // Whether a loop did it.
 bool combine(const at::Tensor& y, const at::Tensor& x, double a, double b) {
-  if (!cpu::is_plain(y, at::kFloat)) return false;
-  const auto fa = static_cast<float>(a), fb = static_cast<float>(b);
-  if (cpu::is_plain(x, at::kBFloat16)) {
-    combine_bf16(y.data_ptr<float>(), x.data_ptr<c10::BFloat16>(), y.numel(), fa, fb);
-    return true;
+  const bool plain = y.is_cpu() && x.is_cpu() && y.is_contiguous() && x.is_contiguous();
+  if (y.scalar_type() != at::kFloat || (!plain && (!has_plain_rows(y) || !has_plain_rows(x)))) return false;
+  if (x.scalar_type() == at::kBFloat16) {
+    combine_rows<c10::BFloat16>(y, x, a, b, combine_bf16);
+  } else if (x.scalar_type() == at::kFloat) {
+    combine_rows<float>(y, x, a, b, combine_single);
+  } else {
+    return false;
   }
-  if (cpu::is_plain(x, at::kFloat)) {
-    combine_single(y.data_ptr<float>(), x.data_ptr<float>(), y.numel(), fa, fb);
-    return true;
-  }
-  return false;
+  return true;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace gyre {
 
 // x in bf16, in x's own layout (a transposed view stays one).
 at::Tensor to_bf16(const at::Tensor& x);
-// average <- beta average + (1 - beta) x. average: fp32; x: fp32 or bf16, same shape.
+// average <- beta average + (1 - beta) x. average: fp32, may be a part of a matrix; x: fp32 or bf16, same shape.
 void average_into(const at::Tensor& average, const at::Tensor& x, double beta);
 // w <- keep w - rate x. w: fp32; x: fp32 or bf16, same shape.
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep);

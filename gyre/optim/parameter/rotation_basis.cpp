@@ -153,17 +153,20 @@ at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
   const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
-  if (!is_sketch()) {
-    const at::Tensor rows = across.t().contiguous();  // copied once for both factors
-    return product_in_fp32(rows.t(), rows, options_.bf16.covariance);
-  }
+  if (!is_sketch()) return product_in_fp32(across, across.t(), options_.bf16.covariance);
   const at::Tensor& held = options_.bf16.covariance ? operand(across.size(1)) : vectors_;
   const at::Tensor& y = ready_ ? held : probe_;
   return product_in_fp32(across, product(across.t(), y, options_.bf16.covariance), options_.bf16.covariance);
 }
 
 void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
-  average_into(covariance_, image(x, side), beta);
+  if (is_sketch()) return average_into(covariance_, image(x, side), beta);
+  average_square_into(covariance_, side == 0 ? x : x.t(), beta, options_.bf16.covariance);
+}
+
+const at::Tensor& RotationBasis::covariance() const {
+  if (covariance_.defined() && !is_sketch()) complete(covariance_);
+  return covariance_;
 }
 
 RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const at::Tensor& vectors,
@@ -299,7 +302,7 @@ at::Tensor RotationBasis::saved_vectors(const std::string& prefix, const NamedTe
 
 void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
   state[prefix + kVectors] = vectors_;
-  if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance_;
+  if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance();
   if (eigenvalues_.defined()) state[prefix + "_eigenvalues"] = eigenvalues_;
   if (!next_.valid()) return;
   const Prepared& next = next_.get();

@@ -63,7 +63,7 @@ class RotationBasis {
   // Both, of a sketch that is ready: what it holds of x, Y^T x, is the half of an image.
   bool accumulates_as_it_turns() const { return is_sketch() && ready_; }
   at::Tensor to_and_accumulate(const at::Tensor& x, int64_t side, double beta);
-  const at::Tensor& covariance() const { return covariance_; }  // as image(); undefined if not kept
+  const at::Tensor& covariance() const;  // as image(); undefined if not kept
 
   // The next basis from `of`, an average of images. Cold start: eigenvectors by falling eigenvalue (sketch: the range
   // of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T C Q), sort
@@ -120,7 +120,7 @@ class RotationBasis {
   const at::Tensor& operand(int64_t other) const;
 
   RotationBasisOptions options_;
-  at::Tensor covariance_;  // (size, size), or (size, r)
+  at::Tensor covariance_;  // (size, size), of which the lower triangle is up to date, or (size, r)
   at::Tensor vectors_, bf16_vectors_;
   at::Tensor eigenvalues_;  // (columns), where no covariance is kept
   at::Tensor probe_;        // (size, r) orthonormal: Y before the first basis

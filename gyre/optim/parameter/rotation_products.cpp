@@ -16,13 +16,20 @@ bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
 
 // Of rounded factors, summed and left in fp32; undefined: it cannot.
 at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  if (!a.is_cpu() || !in_bf16(a, b, in_half)) return {};
-  const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
-  at::Tensor result = bf16::product(rounded_a, rounded_b, at::kFloat);
-  if (result.defined()) return result;
-  // As oneDNN makes gradients of weights.
-  result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
-  return bf16::linear_backward_weight(rounded_b, rounded_a.t(), result, false) ? result : at::Tensor();
+  return in_bf16(a, b, in_half) ? bf16::product(to_bf16(a), to_bf16(b), at::kFloat) : at::Tensor();
+}
+
+// Strips of a symmetric matrix: as narrow as products can be and still be as fast as wide ones.
+constexpr int64_t kStrip = 96;
+
+bool goes_by_strips(const at::Tensor& matrix) {
+  return matrix.is_cpu() && matrix.size(0) > kStrip;
+}
+
+// work(begin, length) for every strip of `size` columns.
+template <typename Work>
+void for_strips(int64_t size, const Work& work) {
+  for (int64_t begin = 0; begin < size; begin += kStrip) work(begin, std::min(kStrip, size - begin));
 }
 
 }  // namespace
@@ -49,6 +56,33 @@ at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_hal
 at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool in_half) {
   const at::Tensor result = summed_in_fp32(a, b, in_half);
   return result.defined() ? result : product(a, b, in_half);
+}
+
+void portable::average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool in_half) {
+  average_into(average, portable::product_in_fp32(x, x.t(), in_half), beta);
+}
+
+void average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool in_half) {
+  if (!goes_by_strips(average)) return average_into(average, product_in_fp32(x, x.t(), in_half), beta);
+  const bool rounds = in_bf16(x, x.t(), in_half);
+  const at::Tensor rounded = rounds ? to_bf16(x) : x.to(at::kFloat);
+  for_strips(x.size(0), [&](int64_t begin, int64_t length) {
+    const int64_t rows = x.size(0) - begin;
+    const at::Tensor below = rounded.narrow(0, begin, rows), strip = rounded.narrow(0, begin, length).t();
+    at::Tensor square = rounds ? bf16::product(below, strip, at::kFloat) : at::Tensor();
+    if (!square.defined()) square = at::mm(below.to(at::kFloat), strip.to(at::kFloat));
+    average_into(average.narrow(0, begin, rows).narrow(1, begin, length), square, beta);
+  });
+}
+
+void complete(const at::Tensor& average) {
+  if (!goes_by_strips(average)) return;
+  for_strips(average.size(0), [&](int64_t begin, int64_t length) {
+    const int64_t end = begin + length, rest = average.size(0) - end;
+    average.narrow(0, begin, length)
+        .narrow(1, end, rest)
+        .copy_(average.narrow(0, end, rest).narrow(1, begin, length).t());
+  });
 }
 
 }  // namespace gyre
