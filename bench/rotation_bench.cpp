@@ -114,7 +114,7 @@ class Block {
     gpt.context = kContext;
     gpt.vocabulary = 256;  // of the embedding and the head, which are left out
     const Layers all = build_gpt(gpt);
-    return {all[1]};
+    return {all[1], all[2]};
   }
   int64_t width_;
   Stage stage_;

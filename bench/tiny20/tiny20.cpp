@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/build/balance.h"
 #include "gyre/model/gpt.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
@@ -69,8 +70,6 @@ class Training {
  private:
   static Pipeline make_pipeline(const Shape& shape, const Arm& arm) {
     const Layers layers = layers_of(shape);
-    std::vector<double> costs;
-    for (const auto& layer : layers) costs.push_back(layer->cost(shape.rows()));
     RuntimeOptions options;
     options.compute = at::kBFloat16;
     options.clip_scope = ClipScope::Stage;
@@ -78,8 +77,9 @@ class Training {
     options.learning_rate = [](int64_t) { return 1e-4; };
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
+    const BalancedWork work{.tokens = shape.rows(), .microbatches = arm.accumulate};
     return Pipeline(make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate}), layers,
-                    partition_by_cost(costs, shape.workers), options, optimizer);
+                    partition_by_cost(layer_costs(layers, optimizer, work), shape.workers), options, optimizer);
   }
 
   Pipeline pipeline_;

@@ -93,20 +93,30 @@ Layers build_layers(const Config& config) {
   return model_makers().at(config.model.kind).layers(config.model);
 }
 
+BalancedWork balanced_work(const Config& config) {
+  const PipelineSettings& pipeline = config.pipeline;
+  return {pipeline.microbatch * config.model.context, pipeline.accumulate, pipeline.recompute,
+          pipeline.shard_optimizer ? pipeline.replicas : 1};
+}
+
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {
-  std::vector<double> costs;
-  for (const auto& layer : layers) costs.push_back(layer->cost(config.pipeline.microbatch * config.model.context));
   check_stages(config);
-  return partition_by_cost(costs, static_cast<int>(config.pipeline.stages));
+  return partition_by_cost(layer_costs(layers, optimizer_config(config), balanced_work(config)),
+                           static_cast<int>(config.pipeline.stages));
 }
 
 void check_stages(const Config& config) {
-  const int64_t layers = config.model.layers + 2;
+  // Blocks are alike; what a single one has is enough to count.
+  Config small = config;
+  small.model.layers = 1;
+  if (small.model.vocabulary == 0) small.model.vocabulary = 1024;  // the data's, which may not be known
+  const auto of_block = static_cast<int64_t>(build_layers(small).size()) - 2;
+  const int64_t layers = config.model.layers * of_block + 2;
   if (config.pipeline.stages <= layers) return;
-  throw InputError(
-      fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks, head); use "
-                  "at most {} stages",
-                  config.pipeline.stages, layers, config.model.layers, layers));
+  throw InputError(fmt::format(
+      "[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks of {}, head); "
+      "use at most {} stages",
+      config.pipeline.stages, layers, config.model.layers, of_block, layers));
 }
 
 void check_clipping(const Config& config, const Schedule& schedule) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "gyre/build/balance.h"
 #include "gyre/config/config.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/data/dataset.h"
@@ -26,7 +27,9 @@ int threads_per_worker(const Config& config);
 at::ScalarType compute_type(const Config& config);
 
 Layers build_layers(const Config& config);
-// Balanced by the layers' cost for one microbatch. InputError for more stages than layers.
+// The work between two updates (build/balance.h).
+BalancedWork balanced_work(const Config& config);
+// Balanced by that. InputError for more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);

@@ -39,10 +39,11 @@ struct PipelineSettings {
   static void each_option(Self& self, Visit&& visit) {
     visit("schedule", self.schedule, Range{},
           fmt::format("{}, or the path of a file", join(schedule_names(), ", ")).c_str());
-    visit("stages", self.stages, between(1, kMostStages),
-          fmt::format("stages; at most layers + 2. One worker each; several on a worker under {}",
-                      schedules_with_stages_sharing_workers())
-              .c_str());
+    visit(
+        "stages", self.stages, between(1, kMostStages),
+        fmt::format("stages; at most 2 x layers + 2, a block being two. One worker each; several on a worker under {}",
+                    schedules_with_stages_sharing_workers())
+            .c_str());
     visit("replicas", self.replicas, between(1, kMostStages),
           "copies of the whole pipeline, each on workers of its own: data parallelism. An update takes microbatch x "
           "accumulate x replicas sequences");

@@ -185,7 +185,7 @@ void bring_tokenizer(const ImportOptions& options, const RunDirectory& run, Impo
 Config run_config(const ModelSettings& settings, const std::string& dtype) {
   Config config;
   config.model = settings;
-  config.pipeline.stages = std::min(config.pipeline.stages, settings.layers + 2);
+  config.pipeline.stages = std::min(config.pipeline.stages, 2 * settings.layers + 2);
   config.run.precision = dtype == "BF16" ? "bf16" : "fp32";
   return config;
 }

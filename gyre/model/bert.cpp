@@ -14,7 +14,7 @@ Layers build_bert(const BertConfig& config) {
   block.epsilon = kBertNormEpsilon;
   Layers layers;
   layers.push_back(make_bert_embedding(config));
-  for (int number = 0; number < config.layers; ++number) layers.push_back(make_transformer_block(block, number));
+  for (int number = 0; number < config.layers; ++number) add_transformer_block(block, number, layers);
   layers.push_back(make_bert_head(config));
   return layers;
 }

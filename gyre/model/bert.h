@@ -15,9 +15,9 @@ struct BertConfig : ModelSettings, BertSettings {
   int64_t separator() const { return SpecialTokens(*this, vocabulary).separator; }
 };
 
-// The layers: "embedding", "blocks.0" ..., "head". Targets are (batch, context) int64: the token to be found, or -1
-// where there is nothing to predict; column 0 has the order of the segments (0 or 1) for the sentence-order head, or
-// -1. Errors: InputError for sizes that do not fit.
+// The layers: "embedding", "blocks.0.attention", "blocks.0.mlp" ..., "head". Targets are (batch, context) int64: the
+// token to be found, or -1 where there is nothing to predict; column 0 has the order of the segments (0 or 1) for the
+// sentence-order head, or -1. Errors: InputError for sizes that do not fit.
 Layers build_bert(const BertConfig& config);
 
 }  // namespace gyre

@@ -79,7 +79,7 @@ class BertEmbedding {
 }  // namespace
 
 std::shared_ptr<const Layer> make_bert_embedding(const BertConfig& config) {
-  return std::make_shared<LayerOf<BertEmbedding>>("embedding", config);
+  return std::make_shared<LayerOf<BertEmbedding>>(LayerName("embedding"), config);
 }
 
 }  // namespace gyre

@@ -234,7 +234,7 @@ class BertHead {
 }  // namespace
 
 std::shared_ptr<const Layer> make_bert_head(const BertConfig& config) {
-  return std::make_shared<LayerOf<BertHead>>("head", config);
+  return std::make_shared<LayerOf<BertHead>>(LayerName("head"), config);
 }
 
 }  // namespace gyre

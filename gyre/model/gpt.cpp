@@ -11,7 +11,7 @@ Layers build_gpt(const ModelSettings& settings) {
   Layers layers;
   layers.push_back(make_gpt_embedding(settings));
   const BlockConfig block = block_config(settings);
-  for (int number = 0; number < settings.layers; ++number) layers.push_back(make_transformer_block(block, number));
+  for (int number = 0; number < settings.layers; ++number) add_transformer_block(block, number, layers);
   LanguageModelHeadConfig head;
   head.norm = {.width = settings.width, .bias = settings.bias};
   head.vocabulary = settings.vocabulary;

@@ -6,7 +6,8 @@
 
 namespace gyre {
 
-// The layers: "embedding", "blocks.0" ... "blocks.N-1", "head" (final norm, output matrix, cross-entropy).
+// The layers: "embedding", "blocks.0.attention", "blocks.0.mlp" ..., "head" (final norm, output matrix,
+// cross-entropy).
 // Errors: as check_model.
 Layers build_gpt(const ModelSettings& settings);
 

@@ -57,7 +57,7 @@ class GptEmbedding {
 }  // namespace
 
 std::shared_ptr<const Layer> make_gpt_embedding(const ModelSettings& settings) {
-  return std::make_shared<LayerOf<GptEmbedding>>("embedding", settings);
+  return std::make_shared<LayerOf<GptEmbedding>>(LayerName("embedding"), settings);
 }
 
 }  // namespace gyre

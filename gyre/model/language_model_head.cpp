@@ -77,7 +77,7 @@ class LanguageModelHead {
 }  // namespace
 
 std::shared_ptr<const Layer> make_language_model_head(const LanguageModelHeadConfig& config) {
-  return std::make_shared<LayerOf<LanguageModelHead>>("head", config);
+  return std::make_shared<LayerOf<LanguageModelHead>>(LayerName("head"), config);
 }
 
 }  // namespace gyre

@@ -24,8 +24,10 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Full name within the model, e.g. "blocks.3"; the prefix of its parameters' names.
+  // Within the model, e.g. "blocks.3.attention".
   virtual const std::string& name() const = 0;
+  // Of its parameters' full names, e.g. "blocks.3". Layers may share one, if no two parameters are called the same.
+  virtual const std::string& prefix() const { return name(); }
   // All that it reads; at most one of a whole model is another layer's (ParameterSpec::tied_to).
   virtual std::vector<ParameterSpec> parameters() const = 0;
 

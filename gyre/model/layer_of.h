@@ -11,14 +11,22 @@
 
 namespace gyre {
 
+struct LayerName {
+  std::string name, prefix;
+  explicit LayerName(std::string both) : name(both), prefix(std::move(both)) {}
+  LayerName(std::string of_layer, std::string of_parameters)
+      : name(std::move(of_layer)), prefix(std::move(of_parameters)) {}
+};
+
 template <Sublayer Part>
 class LayerOf final : public Layer {
  public:
   template <typename... Options>
-  explicit LayerOf(std::string name, const Options&... options)
+  explicit LayerOf(LayerName name, const Options&... options)
       : name_(std::move(name)), part_(parameters_, options...) {}
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return name_.name; }
+  const std::string& prefix() const override { return name_.prefix; }
   std::vector<ParameterSpec> parameters() const override { return parameters_.specs(); }
 
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
@@ -49,7 +57,7 @@ class LayerOf final : public Layer {
   }
 
  private:
-  std::string name_;
+  LayerName name_;
   ParameterList parameters_;
   Part part_;
 };

@@ -27,8 +27,9 @@ Layers build_llama(const LlamaConfig& config) {
   block.qkv_bias = config.qkv_bias;
   block.norm = NormKind::RmsNorm;
   block.epsilon = config.norm_epsilon;
-  Layers layers = {std::make_shared<LayerOf<Embedding>>("embedding", "token", config.vocabulary, config.width)};
-  for (int number = 0; number < config.layers; ++number) layers.push_back(make_transformer_block(block, number));
+  Layers layers = {
+      std::make_shared<LayerOf<Embedding>>(LayerName("embedding"), "token", config.vocabulary, config.width)};
+  for (int number = 0; number < config.layers; ++number) add_transformer_block(block, number, layers);
   layers.push_back(
       make_language_model_head({{block.norm, config.width, false, block.epsilon}, config.vocabulary, config.tie}));
   return layers;

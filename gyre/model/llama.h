@@ -14,7 +14,8 @@ struct LlamaConfig : ModelSettings, LlamaSettings {};
 // Hidden size of the MLP: mlp_width, or 8/3 of the width, up to a multiple of 64.
 int64_t llama_mlp_width(const ModelSettings& settings);
 
-// The layers: "embedding", "blocks.0" ... "blocks.N-1", "head" (final norm, output matrix, cross-entropy).
+// The layers: "embedding", "blocks.0.attention", "blocks.0.mlp" ..., "head" (final norm, output matrix,
+// cross-entropy).
 // Errors: InputError for sizes that do not fit.
 Layers build_llama(const LlamaConfig& config);
 

@@ -18,7 +18,7 @@ Stage::Stage(Layers layers, int first_layer) : layers_(std::move(layers)), first
     for (ParameterSpec& parameter : layer->parameters()) {
       const size_t place = read++;
       if (parameter.tied_to.empty()) {
-        parameter.name = layer->name() + "." + parameter.name;
+        parameter.name = layer->prefix() + "." + parameter.name;
         parameters_.push_back(std::move(parameter));
       } else {
         assert(!tied_);

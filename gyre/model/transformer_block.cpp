@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/attention.h"
@@ -57,45 +55,6 @@ ResidualOptions residual_options(const BlockConfig& config, uint32_t number, con
   return residual;
 }
 
-class TransformerBlock {
- public:
-  struct Kept {
-    Residual<Attention>::Kept attention;
-    Residual<Mlp>::Kept mlp;
-    auto members() const { return std::tie(attention, mlp); }
-  };
-
-  TransformerBlock(ParameterList& parameters, const BlockConfig& config)
-      : causal_(config.causal),
-        attention_(parameters, residual_options(config, 1, "attention"), attention_options(config)),
-        mlp_(parameters, residual_options(config, 2, "mlp"), mlp_options(config)) {}
-
-  // x: (batch, context, width). Returns the same shape.
-  at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const {
-    return mlp_.forward(weights, attention_.forward(weights, x, context, kept.attention), context, kept.mlp);
-  }
-  at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
-    return attention_.backward_input(weights, mlp_.backward_input(weights, grad, kept.mlp), kept.attention);
-  }
-  void backward_weights(Kept& kept, const GradientSums& gradients) const {
-    attention_.backward_weights(kept.attention, gradients);
-    mlp_.backward_weights(kept.mlp, gradients);
-  }
-  double cost() const { return attention_.cost() + mlp_.cost(); }
-  bool decodes() const { return causal_; }
-  double kept_bytes(const MicrobatchShape& shape) const {
-    return attention_.kept_bytes(shape) + mlp_.kept_bytes(shape);
-  }
-  double passing_bytes(const MicrobatchShape& shape) const {
-    return std::max(attention_.branch().passing_bytes(shape), mlp_.branch().passing_bytes(shape));
-  }
-
- private:
-  bool causal_;
-  Residual<Attention> attention_;
-  Residual<Mlp> mlp_;
-};
-
 }  // namespace
 
 BlockConfig block_config(const ModelSettings& settings) {
@@ -111,8 +70,12 @@ BlockConfig block_config(const ModelSettings& settings) {
   return block;
 }
 
-std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, int number) {
-  return std::make_shared<LayerOf<TransformerBlock>>(fmt::format("blocks.{}", number), config);
+void add_transformer_block(const BlockConfig& config, int number, Layers& layers) {
+  const std::string block = fmt::format("blocks.{}", number);
+  layers.push_back(std::make_shared<LayerOf<Residual<Attention>>>(
+      LayerName(block + ".attention", block), residual_options(config, 1, "attention"), attention_options(config)));
+  layers.push_back(std::make_shared<LayerOf<Residual<Mlp>>>(LayerName(block + ".mlp", block),
+                                                            residual_options(config, 2, "mlp"), mlp_options(config)));
 }
 
 }  // namespace gyre

@@ -36,7 +36,7 @@ struct BlockConfig {
 // What every family takes of its settings alike; the rest is its own.
 BlockConfig block_config(const ModelSettings& settings);
 
-// The layer "blocks.NUMBER".
-std::shared_ptr<const Layer> make_transformer_block(const BlockConfig& config, int number);
+// Adds block NUMBER, which is two layers, attention and MLP, so that a stage may begin between them.
+void add_transformer_block(const BlockConfig& config, int number, Layers& layers);
 
 }  // namespace gyre

@@ -33,7 +33,7 @@ OptimizerMaker maker(const char* name) {
   return {name,
           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
               -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
-          SomeOptimizer::state_bytes};
+          SomeOptimizer::state_bytes, SomeOptimizer::update_cost};
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ struct OptimizerMaker {
   std::unique_ptr<Optimizer> (*make)(const OptimizerConfig&, const std::vector<ParameterSpec>&, at::Device);
   // Bytes that it keeps for one parameter; a double, since a wrong configuration's sizes fit no integer.
   double (*state_bytes)(const OptimizerConfig&, const ParameterSpec&);
+  // Multiply-adds of an update's matrix products and decompositions for one parameter, the mean of many updates: for
+  // balancing stages. 0: it has none. What goes through memory element by element is not counted.
+  double (*update_cost)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
 };
 // The builtin ones, and what a program has added.
 Registry<OptimizerMaker>& optimizer_makers();

@@ -11,12 +11,14 @@
 namespace gyre {
 namespace {
 
-// X <- 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X, five times: singular values go to about 1.
+constexpr int kIterations = 5;
+
+// X <- 3.4445 X - 4.7750 (X X^T) X + 2.0315 (X X^T)^2 X, several times: singular values go to about 1.
 at::Tensor orthogonalised(const at::Tensor& momentum) {
   const bool tall = momentum.size(0) > momentum.size(1);
   at::Tensor x = tall ? momentum.t() : momentum;
   x = x / (x.norm() + 1e-7);
-  for (int iteration = 0; iteration < 5; ++iteration) {
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
     const at::Tensor a = at::mm(x, x.t());
     const at::Tensor b = at::mul(a, -4.7750).addmm_(a, a, 1, 2.0315);
     x = at::mul(x, 3.4445).addmm_(b, x);
@@ -53,6 +55,16 @@ void MuonMatrices::load(const NamedTensors& state) {
 
 double MuonMatrices::state_bytes(const MuonConfig&, const ParameterSpec& spec, const std::vector<MatrixBlock>&) {
   return state_tensor_bytes(spec);
+}
+
+double MuonMatrices::update_cost(const MuonConfig&, const std::vector<MatrixBlock>& blocks) {
+  double cost = 0;
+  for (const MatrixBlock& block : blocks) {
+    const auto less = static_cast<double>(std::min(block.rows, block.columns));
+    const auto more = static_cast<double>(std::max(block.rows, block.columns));
+    cost += kIterations * less * less * (2 * more + less);
+  }
+  return cost;
 }
 
 }  // namespace gyre

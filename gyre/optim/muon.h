@@ -29,6 +29,7 @@ class MuonMatrices {
   void load(const NamedTensors& state);
   static double state_bytes(const MuonConfig& config, const ParameterSpec& spec,
                             const std::vector<MatrixBlock>& blocks);
+  static double update_cost(const MuonConfig& config, const std::vector<MatrixBlock>& blocks);
 
  private:
   std::string name_;

@@ -14,6 +14,7 @@ namespace gyre {
 //   Parameter(const Config&, const ParameterSpec&, at::Device)
 //   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
 //   static double state_bytes(const Config&, const ParameterSpec&)
+//   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
 //   static constexpr bool kTakesGradientFactor, if it does
 //   step_and_round(const Config&, weight, gradient, rounded, context), if it saves a pass
 template <typename Parameter>
@@ -52,6 +53,13 @@ class ParameterOptimizer final : public Optimizer {
   }
   static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
     return Parameter::state_bytes(config_of(config), spec);
+  }
+  static double update_cost(const OptimizerConfig& config, const ParameterSpec& spec) {
+    if constexpr (requires { Parameter::update_cost(config_of(config), spec); }) {
+      return Parameter::update_cost(config_of(config), spec);
+    } else {
+      return 0;
+    }
   }
 
  private:

@@ -126,7 +126,8 @@ class Planner {
     if (!schedule) return leave_out(options, why);
     if (options_.weights) schedule->weights = *options_.weights;
     for (const bool recompute : {false, true}) {
-      const CostModel costs = stage_costs(layers_, options.stages, recompute, options_.tokens_per_microbatch);
+      const CostModel costs =
+          stage_costs(layers_, options.stages, options.window, recompute, options_.tokens_per_microbatch);
       const SteadyState state = steady_state(*schedule, costs, {.places = places()});
       PlanRow row = evaluate(options, *schedule, costs, recompute, state);
       least_ = std::min(least_, std::tuple{row.peak_memory, label(options)});
@@ -176,7 +177,8 @@ class Planner {
       Schedule schedule = make_schedule(row.schedule);
       if (options_.weights) schedule.weights = *options_.weights;
       const WorkerPlaces places(*options_.cluster, schedule.workers);
-      const CostModel costs = stage_costs(layers_, row.schedule.stages, row.recompute, options_.tokens_per_microbatch);
+      const CostModel costs =
+          stage_costs(layers_, row.schedule.stages, row.schedule.window, row.recompute, options_.tokens_per_microbatch);
       const SimulationOptions on_places{.places = &places, .links = true};
       const SteadyState state = steady_state(schedule, costs, on_places);
       row.losses = find_losses(schedule, costs, on_places, state);
@@ -240,10 +242,13 @@ int64_t passing_bytes(std::span<const LayerProfile> layers) {
 
 }  // namespace
 
-CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, bool recompute,
+CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, int64_t window, bool recompute,
                       int64_t tokens_per_microbatch) {
   std::vector<double> seconds;
-  for (const LayerProfile& layer : layers) seconds.push_back(layer.forward + layer.backward());
+  for (const LayerProfile& layer : layers) {
+    const double pass = (recompute ? 2 : 1) * layer.forward + layer.backward();
+    seconds.push_back(static_cast<double>(window) * pass + layer.update);
+  }
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
   for (const LayerRange range : partition_by_cost(seconds, stages)) {

@@ -20,7 +20,7 @@ constexpr double kFloat = 4;  // bytes
 
 struct LayerBytes {
   std::string name;
-  double cost = 0;  // of a forward, by which layers are shared out
+  double cost = 0;  // by which layers are shared out
   double version = 0, masters = 0, gradients = 0, moments = 0;
   double kept = 0, passing = 0, input = 0, output = 0;  // of a microbatch
   double tied = 0;                                      // see StageCost
@@ -44,7 +44,7 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   std::erase_if(specs, [](const ParameterSpec& spec) { return !spec.tied_to.empty(); });
   LayerBytes bytes;
   bytes.name = layer.name();
-  bytes.cost = layer.cost(config.pipeline.microbatch * config.model.context);
+  bytes.cost = layer_cost(layer, optimizer_config(config), balanced_work(config));
   bytes.version = parameters * shape.element_bytes;
   bytes.masters = is_bf16(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
   bytes.gradients = parameters * kFloat;
@@ -60,14 +60,23 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   return bytes;
 }
 
-// The embedding, a block and the head: blocks are alike, and a hundred thousand of them need not be made to be weighed.
+// The embedding, a block's layers and the head: blocks are alike, and a hundred thousand of them need not be made to be
+// weighed.
 struct ModelBytes {
-  LayerBytes embedding, block, head;
+  LayerBytes embedding, head;
+  std::vector<LayerBytes> block;
   double blocks = 0;
 
   template <typename Of>
   double sum(Of&& of) const {
-    return of(embedding) + blocks * of(block) + of(head);
+    double of_block = 0;
+    for (const LayerBytes& layer : block) of_block += of(layer);
+    return of(embedding) + blocks * of_block + of(head);
+  }
+  double most_kept() const {
+    double most = std::max(embedding.kept, head.kept);
+    for (const LayerBytes& layer : block) most = std::max(most, layer.kept);
+    return most;
   }
 };
 
@@ -75,8 +84,11 @@ ModelBytes bytes_of(const Config& config) {
   Config small = config;
   small.model.layers = 1;
   const Layers layers = build_layers(small);
-  ModelBytes bytes{bytes_of(config, *layers[0]), bytes_of(config, *layers[1]), bytes_of(config, *layers[2]),
-                   static_cast<double>(config.model.layers)};
+  ModelBytes bytes;
+  bytes.embedding = bytes_of(config, *layers.front());
+  bytes.head = bytes_of(config, *layers.back());
+  for (size_t i = 1; i + 1 < layers.size(); ++i) bytes.block.push_back(bytes_of(config, *layers[i]));
+  bytes.blocks = static_cast<double>(config.model.layers);
   bytes.embedding.tied = bytes.head.tied * (is_bf16(config) ? 2 : kFloat) / kFloat;
   bytes.embedding.input =
       static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context) * 8;
@@ -162,7 +174,7 @@ std::vector<LayerProfile> profiles_of(const Config& config) {
   const auto add = [&](const LayerBytes& layer) {
     LayerProfile profile;
     profile.name = layer.name;
-    profile.forward = layer.cost;
+    profile.update = layer.cost;
     profile.input_bytes = whole(layer.input);
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
@@ -174,7 +186,9 @@ std::vector<LayerProfile> profiles_of(const Config& config) {
     profiles.push_back(profile);
   };
   add(bytes.embedding);
-  for (int64_t block = 0; block < config.model.layers; ++block) add(bytes.block);
+  for (int64_t block = 0; block < config.model.layers; ++block) {
+    for (const LayerBytes& layer : bytes.block) add(layer);
+  }
   add(bytes.head);
   return profiles;
 }
@@ -192,7 +206,7 @@ MemoryParts least_memory(const Config& given, Work work) {
   const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
   const double moments = model.sum([](const LayerBytes& layer) { return layer.moments; });
   const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
-  const double costliest = std::max({model.embedding.kept, model.block.kept, model.head.kept});
+  const double costliest = model.most_kept();
   switch (work) {
     case Work::Train:
       return {version, checkpoint, masters + moments, config.pipeline.recompute ? costliest : kept};
@@ -219,7 +233,7 @@ bool has_room_for_copy(const PredictedMemory& memory, double program, const Memo
 }
 
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
-  const CostModel costs = stage_costs(profiles_of(config), schedule.stages, config.pipeline.recompute,
+  const CostModel costs = stage_costs(profiles_of(config), schedule.stages, schedule.window, config.pipeline.recompute,
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));

@@ -6,7 +6,7 @@ refuses "see gyre --help" "$gyre"
 refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
 refuses "did you mean 'width'?" "$gyre" train run.toml --out x --set model.widht=3
 refuses "give a whole number" "$gyre" train run.toml --out x --set model.width=wide
-refuses "use at most 5 stages" "$gyre" train run.toml --out x --set pipeline.stages=6
+refuses "use at most 8 stages" "$gyre" train run.toml --out x --set pipeline.stages=9
 refuses "does not divide width" "$gyre" train run.toml --out x --set model.heads=5
 refuses "did you mean 'pipedream'?" "$gyre" train run.toml --out x --set pipeline.schedule=pipedraem
 refuses "did you mean 'adamw'?" "$gyre" train run.toml --out x --set optimizer.kind=adam

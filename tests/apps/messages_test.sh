@@ -111,7 +111,7 @@ updates = 0
 TOML
 ends 2 "did you mean 'width'" "$gyre" train wrong.toml --out x --set run.sed=3
 [ "$(wc -l <err.txt)" -eq 5 ] || fail "not all faults at once: $(cat err.txt)"
-ends 2 "use at most 5 stages" "$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 \
+ends 2 "use at most 8 stages" "$gyre" train run.toml --out x --set data.tokens=nowhere --set pipeline.stages=9 \
   --set pipeline.schedule=gpip --set pipeline.threads_per_worker=1024
 [ "$(wc -l <err.txt)" -eq 4 ] || fail "not all faults at once: $(cat err.txt)"
 for key in model.width=1048576 model.mlp_width=16777216 pipeline.microbatch=1048576 model.layers=100000,model.width=16384; do

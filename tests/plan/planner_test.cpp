@@ -132,7 +132,7 @@ TEST(Plan, SaysWhyASchedulesIsLeftOut) {
 
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
-  const CostModel costs = stage_costs(layers, 3, false, 100);
+  const CostModel costs = stage_costs(layers, 3, 1, false, 100);
   double forward = 0, expected = 0;
   int64_t weights = 0;
   for (const StageCost& cost : costs.stages) {
@@ -142,7 +142,7 @@ TEST(Plan, StageCostsAddUpToTheLayers) {
   for (const LayerProfile& layer : layers) expected += layer.forward;
   EXPECT_NEAR(forward, expected, 1e-12);
   EXPECT_EQ(weights, 8 * 100);
-  const CostModel again = stage_costs(layers, 3, true, 100);
+  const CostModel again = stage_costs(layers, 3, 1, true, 100);
   for (int stage = 0; stage < 3; ++stage) {
     EXPECT_NEAR(again.stages[stage].backward, costs.stages[stage].backward + costs.stages[stage].forward, 1e-12);
     EXPECT_EQ(again.stages[stage].activation_bytes, 10);

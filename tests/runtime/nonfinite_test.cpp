@@ -21,6 +21,7 @@ class Poisoned final : public Layer {
   Poisoned(std::shared_ptr<const Layer> layer, std::set<int64_t> microbatches)
       : layer_(std::move(layer)), microbatches_(std::move(microbatches)) {}
   const std::string& name() const override { return layer_->name(); }
+  const std::string& prefix() const override { return layer_->prefix(); }
   std::vector<ParameterSpec> parameters() const override { return layer_->parameters(); }
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Saved& saved) const override {

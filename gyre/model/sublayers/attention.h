@@ -50,6 +50,7 @@ class Attention {
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
+  bool decodes() const { return options_.causal; }
   double cost() const;
   double kept_bytes(const MicrobatchShape& shape) const;
   double passing_bytes(const MicrobatchShape& shape) const;  // see Layer

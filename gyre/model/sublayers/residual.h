@@ -56,11 +56,16 @@ class Residual {
     branch_.backward_weights(kept.branch, gradients);
   }
 
-  const Branch& branch() const { return branch_; }
+  // See Layer.
+  bool decodes() const {
+    if constexpr (requires { branch_.decodes(); }) return branch_.decodes();
+    return true;
+  }
   double cost() const { return branch_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const {
     return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) + dropout_.kept_bytes(shape);
   }
+  double passing_bytes(const MicrobatchShape& shape) const { return branch_.passing_bytes(shape); }
 
  private:
   bool post_norm_;

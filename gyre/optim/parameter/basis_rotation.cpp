@@ -86,6 +86,20 @@ double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, in
   return bytes + 2 * left * right * kFloat;  // two moments
 }
 
+double RotatedMatrix::update_cost(const RotationConfig& config, int64_t rows, int64_t columns) {
+  const RotatedDirections directions = rotated_directions(config, rows, columns);
+  const auto interval = static_cast<double>(config.interval);
+  const double covariances =
+      config.source == "second" ? 1 / static_cast<double>(std::min(config.covariance_every, config.interval)) : 0;
+  const auto count = [&](int64_t size, int64_t of_side, int64_t other) {
+    if (of_side == 0) return 0.0;
+    const RotationCost cost = RotationBasis::cost(size, basis_options(config, size, of_side), other);
+    // Gradients are turned forth and directions back, at a refresh the first moment too.
+    return 2 * (1 + 1 / interval) * cost.turn + covariances * cost.covariance + cost.refresh / interval;
+  };
+  return count(rows, directions.left, columns) + count(columns, directions.right, rows);
+}
+
 bool RotatedMatrix::untouched() const {
   return !(left_ && left_->ready()) && !(right_ && right_->ready());
 }
@@ -298,6 +312,12 @@ void RotatedMatrices::save(NamedTensors& state) const {
 
 void RotatedMatrices::load(const NamedTensors& state) {
   for (RotatedMatrix& matrix : rotated_) matrix.load(state);
+}
+
+double RotatedMatrices::update_cost(const RotationConfig& config, const std::vector<MatrixBlock>& blocks) {
+  double cost = 0;
+  for (const MatrixBlock& block : blocks) cost += RotatedMatrix::update_cost(config, block.rows, block.columns);
+  return cost;
 }
 
 double RotatedMatrices::state_bytes(const RotationConfig& config, const ParameterSpec&,

@@ -52,6 +52,7 @@ class RotatedMatrix {
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const RotationConfig& config, int64_t rows, int64_t columns);
+  static double update_cost(const RotationConfig& config, int64_t rows, int64_t columns);
 
  private:
   // What the covariances keep of themselves in this update; none: its gradient is not one that they take in.
@@ -115,6 +116,7 @@ class RotatedMatrices {
   void load(const NamedTensors& state);
   static double state_bytes(const RotationConfig& config, const ParameterSpec& spec,
                             const std::vector<MatrixBlock>& blocks);
+  static double update_cost(const RotationConfig& config, const std::vector<MatrixBlock>& blocks);
 
  private:
   std::vector<MatrixBlock> blocks_;

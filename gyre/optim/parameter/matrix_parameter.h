@@ -17,6 +17,7 @@ namespace gyre {
 //   Matrices(const Config&, const ParameterSpec&, std::vector<MatrixBlock> blocks, at::Device)
 //   step, save and load as AdamMoments, with Config in the place of Adam's settings
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
+//   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
 template <typename Matrices>
 class MatrixParameter {
  public:
@@ -41,6 +42,9 @@ class MatrixParameter {
   static double state_bytes(const Config& config, const ParameterSpec& spec) {
     const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
     return blocks.empty() ? AdamMoments::state_bytes(config, spec) : Matrices::state_bytes(config, spec, blocks);
+  }
+  static double update_cost(const Config& config, const ParameterSpec& spec) {
+    return Matrices::update_cost(config, matrix_blocks(spec));
   }
 
  private:

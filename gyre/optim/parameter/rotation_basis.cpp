@@ -93,6 +93,15 @@ double RotationBasis::state_bytes(int64_t size, const RotationBasisOptions& opti
   return basis + source + probe;
 }
 
+RotationCost RotationBasis::cost(int64_t size, const RotationBasisOptions& options, int64_t other) {
+  const bool sketch = options.rank > 0;
+  const auto n = static_cast<double>(size), k = static_cast<double>(other);
+  const double r = sketch ? static_cast<double>(options.rank) : n;
+  const double qr = 2 * (n * r * r - r * r * r / 3);  // the decomposition, and Q made of it
+  // A sketch is multiplied twice where the whole is once; its image is at hand. Of a square half is made.
+  return {(sketch ? 2 : 1) * n * r * k, (sketch ? 1 : 0.5) * n * r * k, qr + (sketch ? 0 : n * n * r)};
+}
+
 void RotationBasis::set_vectors(const at::Tensor& vectors) {
   vectors_.copy_(vectors);
   if (options_.bf16.turning && vectors_.size(1) >= kBf16From) bf16_vectors_ = to_bf16(vectors_);

@@ -28,6 +28,13 @@ struct RotationBasisOptions {
   int64_t largest_decomposition = 2048;
 };
 
+// Multiply-adds of the parts of a basis' work, for a matrix whose other side is known.
+struct RotationCost {
+  double turn = 0;  // to() or from()
+  double covariance = 0;
+  double refresh = 0;  // one step of orthogonal iteration
+};
+
 // The change of coordinates T along this side: T^T T = 1, so from(to(x)) = x.
 //   whole space   T = Q^T                      coordinates = size
 //   sketch        T = [Y^T; 1 - Y Y^T]         coordinates = r + size: what the sketch holds, then the rest in its old
@@ -40,6 +47,7 @@ class RotationBasis {
   // Before it is made: how many coordinates it has, and the bytes of what it keeps (a double: no size is too large).
   static int64_t coordinates(int64_t size, const RotationBasisOptions& options);
   static double state_bytes(int64_t size, const RotationBasisOptions& options);
+  static RotationCost cost(int64_t size, const RotationBasisOptions& options, int64_t other);
 
   int64_t coordinates() const { return coordinates(size(), options_); }
   int64_t size() const { return vectors_.size(0); }

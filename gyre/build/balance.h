@@ -1,0 +1,24 @@
+// What layers cost, by which they are shared out to stages: counted, so that it is the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gyre/model/layer.h"
+#include "gyre/optim/config.h"
+
+namespace gyre {
+
+struct BalancedWork {
+  int64_t tokens = 0;        // of a microbatch
+  int64_t microbatches = 1;  // between two updates of a stage
+  bool recompute = false;
+  int64_t update_shares = 1;  // of an update, of which a worker makes one
+};
+
+// In multiply-adds between two updates: of every microbatch's forward and backward, and of the optimizer's update,
+// whose share is large where it rotates and updates are small.
+double layer_cost(const Layer& layer, const OptimizerConfig& optimizer, const BalancedWork& work);
+std::vector<double> layer_costs(const Layers& layers, const OptimizerConfig& optimizer, const BalancedWork& work);
+
+}  // namespace gyre
