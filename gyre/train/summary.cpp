@@ -21,9 +21,17 @@ struct StageRow {
   int64_t delay = 0;
 };
 
+// "blocks.1.mlp to blocks.3": a block of which the stage has all at that end goes by the name that its layers share.
 std::string names_of(const Layers& layers, LayerRange range) {
-  const std::string& first = layers[range.begin]->name();
-  return range.end - range.begin == 1 ? first : fmt::format("{} to {}", first, layers[range.end - 1]->name());
+  if (range.end - range.begin == 1) return layers[range.begin]->name();
+  const auto is_cut = [&](int at) {
+    return at > 0 && at < static_cast<int>(layers.size()) && layers[at - 1]->prefix() == layers[at]->prefix();
+  };
+  const auto& begin = *layers[range.begin];
+  const auto& end = *layers[range.end - 1];
+  const std::string& first = is_cut(range.begin) ? begin.name() : begin.prefix();
+  const std::string& last = is_cut(range.end) ? end.name() : end.prefix();
+  return first == last ? first : fmt::format("{} to {}", first, last);
 }
 
 std::vector<StageRow> rows_of(const Schedule& schedule, const Layers& layers, const std::vector<LayerRange>& ranges) {

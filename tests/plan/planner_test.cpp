@@ -130,6 +130,15 @@ TEST(Plan, SaysWhyASchedulesIsLeftOut) {
   EXPECT_THAT(plan.left_out, ::testing::Contains(::testing::HasSubstr("10 stages need as many layers")));
 }
 
+// One layer's update costs as much as eight passes.
+TEST(Plan, StagesAreBalancedByUpdatesToo) {
+  auto layers = profiles(4, 0.01);
+  layers[1].update = 8 * 3;
+  const CostModel often = stage_costs(layers, 2, 1, false, 100), rarely = stage_costs(layers, 2, 1000, false, 100);
+  EXPECT_NEAR(often.stages[0].forward, 1.01, 1e-12) << "it is alone beside the embedding";
+  EXPECT_NEAR(rarely.stages[0].forward, 2.01, 1e-12);
+}
+
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
   const CostModel costs = stage_costs(layers, 3, 1, false, 100);
