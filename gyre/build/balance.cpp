@@ -3,15 +3,14 @@
 namespace gyre {
 
 double layer_cost(const Layer& layer, const OptimizerConfig& optimizer, const BalancedWork& work) {
-  // A backward makes two products where a forward makes one.
-  const double passes = work.recompute ? 4 : 3;
-  const double pass = passes * static_cast<double>(work.microbatches) * layer.cost(work.tokens);
+  constexpr double kForwards = 3;  // a backward makes two products where a forward makes one
+  const double pass = kForwards * static_cast<double>(work.microbatches) * layer.cost(work.tokens);
   const OptimizerMaker& maker = optimizer_makers().at(optimizer.kind);
   double update = 0;
   for (const ParameterSpec& spec : layer.parameters()) {
     if (maker.update_cost != nullptr && spec.tied_to.empty()) update += maker.update_cost(optimizer, spec);
   }
-  return pass + update / static_cast<double>(work.update_shares);
+  return pass + update;
 }
 
 std::vector<double> layer_costs(const Layers& layers, const OptimizerConfig& optimizer, const BalancedWork& work) {

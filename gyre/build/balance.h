@@ -1,4 +1,5 @@
-// What layers cost, by which they are shared out to stages: counted, so that it is the same on every machine.
+// What layers cost, by which they are shared out to stages: counted, so that it is the same on every machine, and from
+// nothing that may be changed without changing bits, such as recompute or who of several replicas makes an update.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,7 @@ namespace gyre {
 
 struct BalancedWork {
   int64_t tokens = 0;        // of a microbatch
-  int64_t microbatches = 1;  // between two updates of a stage
-  bool recompute = false;
-  int64_t update_shares = 1;  // of an update, of which a worker makes one
+  int64_t microbatches = 1;  // of a replica, between two updates
 };
 
 // In multiply-adds between two updates: of every microbatch's forward and backward, and of the optimizer's update,

@@ -94,9 +94,7 @@ Layers build_layers(const Config& config) {
 }
 
 BalancedWork balanced_work(const Config& config) {
-  const PipelineSettings& pipeline = config.pipeline;
-  return {pipeline.microbatch * config.model.context, pipeline.accumulate, pipeline.recompute,
-          pipeline.shard_optimizer ? pipeline.replicas : 1};
+  return {config.pipeline.microbatch * config.model.context, config.pipeline.accumulate};
 }
 
 std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {

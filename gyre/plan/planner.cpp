@@ -246,8 +246,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, int64
                       int64_t tokens_per_microbatch) {
   std::vector<double> seconds;
   for (const LayerProfile& layer : layers) {
-    const double pass = (recompute ? 2 : 1) * layer.forward + layer.backward();
-    seconds.push_back(static_cast<double>(window) * pass + layer.update);
+    seconds.push_back(static_cast<double>(window) * (layer.forward + layer.backward()) + layer.update);
   }
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
