@@ -78,8 +78,9 @@ class Training {
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
     const BalancedWork work{.tokens = shape.rows(), .microbatches = arm.accumulate};
-    return Pipeline(make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate}), layers,
-                    partition_by_cost(layer_costs(layers, optimizer, work), shape.workers), options, optimizer);
+    Schedule schedule = make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate});
+    const auto ranges = partition_by_cost(layer_costs(layers, optimizer, work), schedule);
+    return Pipeline(std::move(schedule), layers, ranges, options, optimizer);
   }
 
   Pipeline pipeline_;

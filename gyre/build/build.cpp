@@ -97,10 +97,9 @@ BalancedWork balanced_work(const Config& config) {
   return {config.pipeline.microbatch * config.model.context, config.pipeline.accumulate};
 }
 
-std::vector<LayerRange> build_partition(const Config& config, const Layers& layers) {
+std::vector<LayerRange> build_partition(const Config& config, const Schedule& schedule, const Layers& layers) {
   check_stages(config);
-  return partition_by_cost(layer_costs(layers, optimizer_config(config), balanced_work(config)),
-                           static_cast<int>(config.pipeline.stages));
+  return partition_by_cost(layer_costs(layers, optimizer_config(config), balanced_work(config)), schedule);
 }
 
 void check_stages(const Config& config) {
@@ -127,7 +126,7 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
 
 std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here) {
   const Layers layers = build_layers(config);
-  const auto ranges = build_partition(config, layers);
+  const auto ranges = build_partition(config, schedule, layers);
   RuntimeOptions options = runtime_options(config, schedule);
   return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config),
                                     here);

@@ -29,8 +29,9 @@ at::ScalarType compute_type(const Config& config);
 Layers build_layers(const Config& config);
 // The work between two updates (build/balance.h).
 BalancedWork balanced_work(const Config& config);
-// Balanced by that. InputError for more stages than layers.
-std::vector<LayerRange> build_partition(const Config& config, const Layers& layers);
+// Balanced by that, for the configuration's schedule or another of as many stages. InputError for more stages than
+// layers.
+std::vector<LayerRange> build_partition(const Config& config, const Schedule& schedule, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);

@@ -21,8 +21,9 @@ RuntimeOptions exact(RuntimeOptions options) {
 
 Pipeline make_pipeline(const Config& config, RuntimeOptions options) {
   const Layers layers = build_layers(config);
-  return Pipeline(build_one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate), layers,
-                  build_partition(config, layers), exact(std::move(options)), optimizer_config(config));
+  Schedule schedule = build_one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate);
+  const auto ranges = build_partition(config, schedule, layers);
+  return Pipeline(std::move(schedule), layers, ranges, exact(std::move(options)), optimizer_config(config));
 }
 
 struct NoObserver final : SegmentObserver {

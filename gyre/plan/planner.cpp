@@ -127,7 +127,7 @@ class Planner {
     if (options_.weights) schedule->weights = *options_.weights;
     for (const bool recompute : {false, true}) {
       const CostModel costs =
-          stage_costs(layers_, options.stages, options.window, recompute, options_.tokens_per_microbatch);
+          stage_costs(layers_, *schedule, options.window, recompute, options_.tokens_per_microbatch);
       const SteadyState state = steady_state(*schedule, costs, {.places = places()});
       PlanRow row = evaluate(options, *schedule, costs, recompute, state);
       least_ = std::min(least_, std::tuple{row.peak_memory, label(options)});
@@ -178,7 +178,7 @@ class Planner {
       if (options_.weights) schedule.weights = *options_.weights;
       const WorkerPlaces places(*options_.cluster, schedule.workers);
       const CostModel costs =
-          stage_costs(layers_, row.schedule.stages, row.schedule.window, row.recompute, options_.tokens_per_microbatch);
+          stage_costs(layers_, schedule, row.schedule.window, row.recompute, options_.tokens_per_microbatch);
       const SimulationOptions on_places{.places = &places, .links = true};
       const SteadyState state = steady_state(schedule, costs, on_places);
       row.losses = find_losses(schedule, costs, on_places, state);
@@ -242,7 +242,7 @@ int64_t passing_bytes(std::span<const LayerProfile> layers) {
 
 }  // namespace
 
-CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, int64_t window, bool recompute,
+CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
                       int64_t tokens_per_microbatch) {
   std::vector<double> seconds;
   for (const LayerProfile& layer : layers) {
@@ -250,7 +250,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, int64
   }
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
-  for (const LayerRange range : partition_by_cost(seconds, stages)) {
+  for (const LayerRange range : partition_by_cost(seconds, schedule)) {
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
     cost.passing_bytes = passing_bytes(std::span(layers).subspan(range.begin, range.end - range.begin));

@@ -72,9 +72,9 @@ struct Plan {
   std::vector<std::string> left_out;  // "name: why"
 };
 
-// Costs of the stages that a partition makes of the layers, balanced by what they take from one update to the next,
-// with `window` microbatches. Errors: InputError for more stages than layers.
-CostModel stage_costs(const std::vector<LayerProfile>& layers, int stages, int64_t window, bool recompute,
+// Costs of the schedule's stages, which a partition makes of the layers, balanced by what they take from one update to
+// the next, with `window` microbatches. Errors: InputError for more stages than layers.
+CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
                       int64_t tokens_per_microbatch);
 
 // Errors: InputError when nothing fits the memory limit, saying what would.

@@ -233,7 +233,7 @@ bool has_room_for_copy(const PredictedMemory& memory, double program, const Memo
 }
 
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
-  const CostModel costs = stage_costs(profiles_of(config), schedule.stages, schedule.window, config.pipeline.recompute,
+  const CostModel costs = stage_costs(profiles_of(config), schedule, schedule.window, config.pipeline.recompute,
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));

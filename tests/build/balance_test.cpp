@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gyre/build/build.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 
 namespace gyre {
@@ -26,7 +27,7 @@ Config config_of(const std::string& optimizer, int64_t accumulate) {
 
 // Layers of the first of two stages: the embedding and two for each block.
 int first_stage(const Config& config) {
-  return build_partition(config, build_layers(config)).front().end;
+  return build_partition(config, build_schedule(config), build_layers(config)).front().end;
 }
 
 TEST(Balance, FewTokensAnUpdateMoveWorkAwayFromWhatIsRotated) {
@@ -68,10 +69,10 @@ TEST(Balance, AsManyStagesAsLayers) {
   ASSERT_EQ(layers.size(), 8u);
   EXPECT_EQ(layers[5]->name(), "blocks.2.attention");
   EXPECT_EQ(layers[6]->name(), "blocks.2.mlp");
-  EXPECT_EQ(build_partition(config, layers).size(), 8u);
+  EXPECT_EQ(build_partition(config, build_schedule(config), layers).size(), 8u);
   config.pipeline.stages = 9;
   try {
-    build_partition(config, layers);
+    build_partition(config, build_schedule(config), layers);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("use at most 8 stages"));

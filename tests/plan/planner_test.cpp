@@ -8,6 +8,7 @@
 #include <set>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/builders.h"
 
 namespace gyre {
 namespace {
@@ -134,14 +135,16 @@ TEST(Plan, SaysWhyASchedulesIsLeftOut) {
 TEST(Plan, StagesAreBalancedByUpdatesToo) {
   auto layers = profiles(4, 0.01);
   layers[1].update = 8 * 3;
-  const CostModel often = stage_costs(layers, 2, 1, false, 100), rarely = stage_costs(layers, 2, 1000, false, 100);
+  const Schedule two = make_schedule({.name = "pipedream", .stages = 2, .window = 1});
+  const CostModel often = stage_costs(layers, two, 1, false, 100), rarely = stage_costs(layers, two, 1000, false, 100);
   EXPECT_NEAR(often.stages[0].forward, 1.01, 1e-12) << "it is alone beside the embedding";
   EXPECT_NEAR(rarely.stages[0].forward, 2.01, 1e-12);
 }
 
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
-  const CostModel costs = stage_costs(layers, 3, 1, false, 100);
+  const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});
+  const CostModel costs = stage_costs(layers, three, 1, false, 100);
   double forward = 0, expected = 0;
   int64_t weights = 0;
   for (const StageCost& cost : costs.stages) {
@@ -151,7 +154,7 @@ TEST(Plan, StageCostsAddUpToTheLayers) {
   for (const LayerProfile& layer : layers) expected += layer.forward;
   EXPECT_NEAR(forward, expected, 1e-12);
   EXPECT_EQ(weights, 8 * 100);
-  const CostModel again = stage_costs(layers, 3, 1, true, 100);
+  const CostModel again = stage_costs(layers, three, 1, true, 100);
   for (int stage = 0; stage < 3; ++stage) {
     EXPECT_NEAR(again.stages[stage].backward, costs.stages[stage].backward + costs.stages[stage].forward, 1e-12);
     EXPECT_EQ(again.stages[stage].activation_bytes, 10);
