@@ -29,9 +29,8 @@ class Partition {
     best[0] = 0;
     for (int stage = 0; stage < stages_; ++stage) {
       std::vector<double> next(layers_ + 1, kInfinity);
-      for_each_range(stage, [&](int begin, int end) {
-        next[end] = std::min(next[end], std::max(best[begin], cost(begin, end)));
-      });
+      for_each_range(
+          stage, [&](int begin, int end) { next[end] = std::min(next[end], std::max(best[begin], cost(begin, end))); });
       best = std::move(next);
     }
     return best[layers_];
@@ -97,8 +96,8 @@ bool holds_several_stages(const Schedule& schedule) {
 
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int stages, std::span<const double> delays) {
   if (stages < 1 || stages > static_cast<int>(costs.size())) {
-    throw InputError(fmt::format("{} layers cannot be cut into {} stages; give 1 to {} stages", costs.size(), stages,
-                                 costs.size()));
+    throw InputError(
+        fmt::format("{} layers cannot be cut into {} stages; give 1 to {} stages", costs.size(), stages, costs.size()));
   }
   const Partition partition(costs, stages);
   return partition.cut(partition.least_costliest(), delays);

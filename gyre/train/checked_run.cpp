@@ -32,7 +32,8 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   const PredictedMemory predicted = predict_memory(config, schedule);
   may_copy = config.run.checkpoint_background && has_room_for_copy(predicted, resident_bytes(), limit);
   const Layers layers = build_layers(config);
-  summary = summarise(config, *dataset, schedule, layers, build_partition(config, schedule, layers), predicted, may_copy, limit);
+  summary = summarise(config, *dataset, schedule, layers, build_partition(config, schedule, layers), predicted,
+                      may_copy, limit);
 }
 
 }  // namespace gyre
