@@ -124,7 +124,7 @@ refuses "NUL" "$gyre" train run.toml --out x --set 'data.tokens="a\u0000b"'
 [ ! -e x ] && [ ! -e open/x/train.bin ] || fail "a refused run left something behind"
 
 # A stage's layers are called by whole blocks where it has them.
-"$gyre" train --check run.toml --out x --set pipeline.stages=5 >out.txt 2>&1 || fail "--check: $(cat out.txt)"
+"$gyre" train --check run.toml --out x --set pipeline.stages=5 --set pipeline.schedule=1f1b >out.txt 2>&1 || fail "--check: $(cat out.txt)"
 for layers in " embedding to blocks.0.attention " " blocks.0.mlp " " blocks.1 " " blocks.2 " " head "; do
   grep -qF -- "$layers" out.txt || fail "no stage of $layers: $(cat out.txt)"
 done
