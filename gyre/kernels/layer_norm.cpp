@@ -15,6 +15,23 @@ using cpu::lane_sum;
 using cpu::load;
 using cpu::store;
 
+template <typename T>
+GYRE_INLINE void output_row(const T* x, float mean, float rstd, const T* weight, const T* bias, T* y, int64_t width) {
+  if (bias != nullptr) {
+    for (int64_t i = 0; i < width; ++i) store(y + i, (load(x + i) - mean) * rstd * load(weight + i) + load(bias + i));
+  } else {
+    for (int64_t i = 0; i < width; ++i) store(y + i, (load(x + i) - mean) * rstd * load(weight + i));
+  }
+}
+
+template <typename T>
+GYRE_INLINE void output_rows(const T* x, const float* means, const float* rstds, const T* weight, const T* bias, T* y,
+                             int64_t rows, int64_t width) {
+  for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
+    output_row(x, means[row], rstds[row], weight, bias, y, width);
+  }
+}
+
 // Statistics are fp32 whatever the type of x. ATen's CPU kernel for bf16 rounds them to bf16 in some versions, and is
 // slow.
 template <typename T>
@@ -28,13 +45,7 @@ GYRE_INLINE void forward_rows(const T* x, const T* weight, const T* bias, T* y, 
     const float rstd = 1.0f / std::sqrt(variance + epsilon);
     means[row] = mean;
     rstds[row] = rstd;
-    if (bias != nullptr) {
-      for (int64_t i = 0; i < width; ++i) {
-        store(y + i, (load(x + i) - mean) * rstd * load(weight + i) + load(bias + i));
-      }
-    } else {
-      for (int64_t i = 0; i < width; ++i) store(y + i, (load(x + i) - mean) * rstd * load(weight + i));
-    }
+    output_row(x, mean, rstd, weight, bias, y, width);
   }
 }
 
@@ -62,6 +73,10 @@ GYRE_INLINE void backward_rows(const T* grad, const T* x, const float* means, co
                                       int64_t rows, int64_t width, float epsilon) {                                    \
     forward_rows(x, weight, bias, y, means, rstds, rows, width, epsilon);                                              \
   }                                                                                                                    \
+  GYRE_CPU_KERNEL void output_kernel(const T* x, const float* means, const float* rstds, const T* weight,              \
+                                     const T* bias, T* y, int64_t rows, int64_t width) {                               \
+    output_rows(x, means, rstds, weight, bias, y, rows, width);                                                        \
+  }                                                                                                                    \
   GYRE_CPU_KERNEL void backward_kernel(const T* grad, const T* x, const float* means, const float* rstds,              \
                                        const T* weight, T* grad_x, float* grad_weight, float* grad_bias, int64_t rows, \
                                        int64_t width) {                                                                \
@@ -80,6 +95,16 @@ LayerNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, const
                  result.output.data_ptr<T>(), result.mean.data_ptr<float>(), result.rstd.data_ptr<float>(), rows, width,
                  static_cast<float>(epsilon));
   return result;
+}
+
+template <typename T>
+at::Tensor cpu_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd, const at::Tensor& weight,
+                      const at::Tensor& bias) {
+  const int64_t width = x.size(-1);
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  output_kernel(x.data_ptr<T>(), mean.data_ptr<float>(), rstd.data_ptr<float>(), weight.data_ptr<T>(),
+                bias.defined() ? bias.data_ptr<T>() : nullptr, y.data_ptr<T>(), x.numel() / width, width);
+  return y;
 }
 
 template <typename T>
@@ -105,6 +130,16 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const 
   return portable::layer_norm(x, weight, bias, epsilon);
 }
 
+at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
+                             const at::Tensor& weight, const at::Tensor& bias) {
+  const ProfileScope scope("gyre::norm");
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_output<float>(x.contiguous(), mean, rstd, weight, bias);
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
+    return cpu_output<c10::BFloat16>(x.contiguous(), mean, rstd, weight, bias);
+  }
+  return portable::layer_norm_output(x, mean, rstd, weight, bias);
+}
+
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                        const at::Tensor& rstd, const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
@@ -122,11 +157,16 @@ namespace portable {
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   const at::Tensor rows = rows_of(x).to(wide_type(x));
   const at::Tensor mean = rows.mean(-1);
-  const at::Tensor centred = rows - mean.unsqueeze(-1);
-  const at::Tensor rstd = centred.square().mean(-1).add_(epsilon).rsqrt_();
+  const at::Tensor rstd = (rows - mean.unsqueeze(-1)).square_().mean(-1).add_(epsilon).rsqrt_();
+  return {portable::layer_norm_output(x, mean, rstd, weight, bias), mean, rstd};
+}
+
+at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
+                             const at::Tensor& weight, const at::Tensor& bias) {
+  const at::Tensor centred = rows_of(x).to(wide_type(x)) - mean.unsqueeze(-1);
   at::Tensor y = centred * rstd.unsqueeze(-1) * weight;
   if (bias.defined()) y.add_(bias);
-  return {y.to(x.scalar_type()).view(x.sizes()), mean, rstd};
+  return y.to(x.scalar_type()).view(x.sizes());
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,

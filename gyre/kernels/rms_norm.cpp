@@ -16,13 +16,23 @@ using cpu::load;
 using cpu::store;
 
 template <typename T>
+GYRE_INLINE void output_row(const T* x, float rstd, const T* weight, T* y, int64_t width) {
+  for (int64_t i = 0; i < width; ++i) store(y + i, load(x + i) * rstd * load(weight + i));
+}
+
+template <typename T>
+GYRE_INLINE void output_rows(const T* x, const float* rstds, const T* weight, T* y, int64_t rows, int64_t width) {
+  for (int64_t row = 0; row < rows; ++row, x += width, y += width) output_row(x, rstds[row], weight, y, width);
+}
+
+template <typename T>
 GYRE_INLINE void forward_rows(const T* x, const T* weight, T* y, float* rstds, int64_t rows, int64_t width,
                               float epsilon) {
   for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
     const float square = lane_sum(width, [x](int64_t i) { return load(x + i) * load(x + i); });
     const float rstd = 1.0f / std::sqrt(square / static_cast<float>(width) + epsilon);
     rstds[row] = rstd;
-    for (int64_t i = 0; i < width; ++i) store(y + i, load(x + i) * rstd * load(weight + i));
+    output_row(x, rstd, weight, y, width);
   }
 }
 
@@ -48,6 +58,10 @@ GYRE_INLINE void backward_rows(const T* grad, const T* x, const float* rstds, co
                                       float epsilon) {                                                              \
     forward_rows(x, weight, y, rstds, rows, width, epsilon);                                                        \
   }                                                                                                                 \
+  GYRE_CPU_KERNEL void output_kernel(const T* x, const float* rstds, const T* weight, T* y, int64_t rows,           \
+                                     int64_t width) {                                                               \
+    output_rows(x, rstds, weight, y, rows, width);                                                                  \
+  }                                                                                                                 \
   GYRE_CPU_KERNEL void backward_kernel(const T* grad, const T* x, const float* rstds, const T* weight, T* grad_x,   \
                                        float* grad_weight, int64_t rows, int64_t width) {                           \
     backward_rows(grad, x, rstds, weight, grad_x, grad_weight, rows, width);                                        \
@@ -63,6 +77,15 @@ RmsNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, double 
   forward_kernel(x.data_ptr<T>(), weight.data_ptr<T>(), result.output.data_ptr<T>(), result.rstd.data_ptr<float>(),
                  rows, width, static_cast<float>(epsilon));
   return result;
+}
+
+template <typename T>
+at::Tensor cpu_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
+  const int64_t width = x.size(-1);
+  at::Tensor y = at::empty(x.sizes(), x.options());
+  output_kernel(x.data_ptr<T>(), rstd.data_ptr<float>(), weight.data_ptr<T>(), y.data_ptr<T>(), x.numel() / width,
+                width);
+  return y;
 }
 
 template <typename T>
@@ -86,6 +109,13 @@ RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps
   return portable::rms_norm(x, weight, epsilon);
 }
 
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
+  const ProfileScope scope("gyre::norm");
+  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_output<float>(x.contiguous(), rstd, weight);
+  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) return cpu_output<c10::BFloat16>(x.contiguous(), rstd, weight);
+  return portable::rms_norm_output(x, rstd, weight);
+}
+
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
@@ -103,7 +133,12 @@ namespace portable {
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const at::Tensor rows = rows_of(x).to(wide_type(x));
   const at::Tensor rstd = rows.square().mean(-1).add_(epsilon).rsqrt_();
-  return {(rows * rstd.unsqueeze(-1) * weight).to(x.scalar_type()).view(x.sizes()), rstd};
+  return {portable::rms_norm_output(x, rstd, weight), rstd};
+}
+
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
+  const at::Tensor rows = rows_of(x).to(wide_type(x));
+  return (rows * rstd.unsqueeze(-1) * weight).to(x.scalar_type()).view(x.sizes());
 }
 
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,

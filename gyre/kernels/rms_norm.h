@@ -12,6 +12,8 @@ struct RmsNormResult {
 };
 // x: (..., width); weight: (width).
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+// Its output once more, to the bit, from the rstd that it returned.
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight);
 
 struct RmsNormGradients {
   at::Tensor input;
@@ -22,6 +24,7 @@ RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, 
 
 namespace portable {
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight);
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight);
 }  // namespace portable

@@ -13,6 +13,7 @@
 #include "gyre/kernels/dropout.h"
 #include "gyre/kernels/embedding.h"
 #include "gyre/kernels/layer_norm.h"
+#include "gyre/kernels/rms_norm.h"
 
 namespace gyre {
 namespace {
@@ -83,6 +84,22 @@ TEST(LayerNorm, EqualsATen) {
     EXPECT_EQ(rounded.mean.scalar_type(), at::kFloat);
     if (width > 1) {
       EXPECT_LT(relative_error(rounded.output, y), 0.02);
+    }
+  }
+}
+
+TEST(Norms, OutputsMadeAgainAreTheSameBits) {
+  at::manual_seed(2);
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {  // the last is the portable way
+    for (const int64_t width : {1, 7, 40, 384}) {
+      const at::Tensor x = (at::randn({4, 3, width}) * 3 + 1).to(type);
+      const at::Tensor weight = at::randn({width}).to(type);
+      for (const at::Tensor& bias : {at::Tensor(), at::randn({width}).to(type)}) {
+        const auto norm = layer_norm(x, weight, bias, 1e-5);
+        EXPECT_TRUE(norm.output.equal(layer_norm_output(x, norm.mean, norm.rstd, weight, bias))) << width;
+      }
+      const auto norm = rms_norm(x, weight, 1e-5);
+      EXPECT_TRUE(norm.output.equal(rms_norm_output(x, norm.rstd, weight))) << width;
     }
   }
 }

@@ -82,30 +82,34 @@ TEST(Portable, LayerNorm) {
   at::manual_seed(1);
   const at::Tensor x = at::randn({3, 5, 40}) * 2 + 1, grad = at::randn({3, 5, 40});
   for (const bool bias : {false, true}) {
-    const auto kernel = [bias](auto&& forward, auto&& backward) {
+    const auto kernel = [bias](auto&& forward, auto&& backward, auto&& again) {
       return [=](const Tensors& in) {
-        const auto norm = forward(in[0], in[1], bias ? in[2] : at::Tensor(), 1e-5);
+        const at::Tensor added = bias ? in[2] : at::Tensor();
+        const auto norm = forward(in[0], in[1], added, 1e-5);
         const auto gradients = backward(in[3], in[0], norm.mean, norm.rstd, in[1]);
-        return Tensors{norm.output, norm.mean, norm.rstd, gradients.input, gradients.weight, gradients.bias};
+        return Tensors{
+            norm.output,     norm.mean,        norm.rstd,     again(in[0], norm.mean, norm.rstd, in[1], added),
+            gradients.input, gradients.weight, gradients.bias};
       };
     };
-    expect_both({x, at::randn({40}), at::randn({40}), grad}, kernel(layer_norm, layer_norm_backward),
-                kernel(portable::layer_norm, portable::layer_norm_backward));
+    expect_both({x, at::randn({40}), at::randn({40}), grad}, kernel(layer_norm, layer_norm_backward, layer_norm_output),
+                kernel(portable::layer_norm, portable::layer_norm_backward, portable::layer_norm_output));
   }
 }
 
 TEST(Portable, RmsNorm) {
   at::manual_seed(2);
-  const auto kernel = [](auto&& forward, auto&& backward) {
+  const auto kernel = [](auto&& forward, auto&& backward, auto&& again) {
     return [=](const Tensors& in) {
       const auto norm = forward(in[0], in[1], 1e-5);
       const auto gradients = backward(in[2], in[0], norm.rstd, in[1]);
-      return Tensors{norm.output, norm.rstd, gradients.input, gradients.weight};
+      return Tensors{norm.output, norm.rstd, again(in[0], norm.rstd, in[1]), gradients.input, gradients.weight};
     };
   };
   for (const int64_t width : {1, 7, 40}) {
     expect_both({at::randn({3, 5, width}) * 2 + 1, at::randn({width}), at::randn({3, 5, width})},
-                kernel(rms_norm, rms_norm_backward), kernel(portable::rms_norm, portable::rms_norm_backward));
+                kernel(rms_norm, rms_norm_backward, rms_norm_output),
+                kernel(portable::rms_norm, portable::rms_norm_backward, portable::rms_norm_output));
   }
 }
 

@@ -161,6 +161,32 @@ TEST(GptLayersSplit, InputAndWeightHalvesEqualTheWhole) {
   }
 }
 
+// Latest weights: the backward gets newer ones, and those that the forward read may be written over by then.
+TEST(GptLayersWeights, WhatTheForwardReadMayBeWrittenOver) {
+  const at::NoGradGuard no_grad;
+  const Problem problem = make_problem(small(true, "gelu"), at::kFloat);
+  std::vector<at::Tensor> newer;
+  for (const at::Tensor& weight : problem.weights) newer.push_back(weight + at::randn_like(weight));
+  LayerContext context;
+  context.targets = problem.targets;
+  const auto gradients = [&](bool written_over) {
+    std::vector<at::Tensor> read, result;
+    for (const at::Tensor& weight : problem.weights) {
+      read.push_back(weight.clone());
+      result.push_back(at::zeros_like(weight));
+    }
+    StageSaved saved;
+    problem.stage.forward(read, problem.tokens, context, saved);
+    for (size_t i = 0; written_over && i < read.size(); ++i) read[i].copy_(newer[i]);
+    problem.stage.backward(written_over ? read : newer, at::scalar_tensor(1.0), saved, result);
+    return result;
+  };
+  const auto kept = gradients(false), written_over = gradients(true);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_TRUE(kept[i].equal(written_over[i])) << problem.stage.parameters()[i].name;
+  }
+}
+
 TEST(GptLayersScale, TheLossWeightScalesGradients) {
   const Problem problem = make_problem(small(true, "gelu"), at::kDouble);
   const Result whole = run(problem, at::kDouble), quarter = run(problem, at::kDouble, 0.25);

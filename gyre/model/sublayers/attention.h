@@ -42,6 +42,7 @@ class Attention {
       return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, softmax_rows, projection);
     }
   };
+  static at::Tensor& input(Kept& kept) { return kept.qkv.input; }
 
   // Declares NAME.qkv, NAME.projection and, with norms, NAME.q_norm and NAME.k_norm.
   Attention(ParameterList& parameters, const std::string& name, const AttentionOptions& options);

@@ -27,6 +27,7 @@ class Mlp {
     Linear::Kept out;
     auto members() const { return std::tie(in, hidden, out); }
   };
+  static at::Tensor& input(Kept& kept) { return kept.in.input; }
 
   // Declares NAME.in and NAME.out.
   Mlp(ParameterList& parameters, const std::string& name, const MlpOptions& options);

@@ -14,8 +14,14 @@ Norm::Norm(ParameterList& parameters, const std::string& name, const NormOptions
   }
 }
 
-at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const LayerContext&, Kept& kept) const {
+at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
+                         Kept& kept) const {
   kept.input = x;
+  // Copies: the backward may be given newer weights, and these may have been written over by then.
+  if (options_.makes_output_again && context.training) {
+    kept.weight = weights[weight_].clone();
+    if (bias_) kept.bias = weights[*bias_].clone();
+  }
   if (options_.kind == NormKind::RmsNorm) {
     auto norm = rms_norm(x, weights[weight_], options_.epsilon);
     kept.rstd = std::move(norm.rstd);
@@ -29,6 +35,7 @@ at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const L
 
 at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const Kept forward = std::exchange(kept, {});
+  if (options_.makes_output_again) kept.output = output(forward);
   if (options_.kind == NormKind::RmsNorm) {
     auto norm = rms_norm_backward(grad, forward.input, forward.rstd, weights[weight_]);
     kept.grad_weight = std::move(norm.weight);
@@ -40,6 +47,11 @@ at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& gra
   return norm.input;
 }
 
+at::Tensor Norm::output(const Kept& forward) const {
+  if (options_.kind == NormKind::RmsNorm) return rms_norm_output(forward.input, forward.rstd, forward.weight);
+  return layer_norm_output(forward.input, forward.mean, forward.rstd, forward.weight, forward.bias);
+}
+
 void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
   gradients.add(weight_, kept.grad_weight);
   if (bias_) gradients.add(*bias_, kept.grad_bias);
@@ -48,7 +60,9 @@ void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
 
 double Norm::kept_bytes(const MicrobatchShape& shape) const {
   const double statistics = 4 * (options_.kind == NormKind::RmsNorm ? 1 : 2);  // of a token, fp32
-  return shape.tokens() * (static_cast<double>(options_.width) * shape.element_bytes + statistics);
+  const double copies = !options_.makes_output_again ? 0 : bias_ ? 2 : 1;
+  const double row = static_cast<double>(options_.width) * shape.element_bytes;
+  return shape.tokens() * (row + statistics) + copies * row;
 }
 
 }  // namespace gyre

@@ -17,14 +17,18 @@ struct NormOptions {
   int64_t width = 0;
   bool bias = true;  // of a layer norm
   double epsilon = 1e-5;
+  // The backward makes the output again, for whoever reads it there, so that nobody keeps it.
+  bool makes_output_again = false;
 };
 
 class Norm {
  public:
   struct Kept {
     at::Tensor input, mean, rstd;       // an RMSNorm has no mean
+    at::Tensor weight, bias;            // copies of the forward's, to make its output again
+    at::Tensor output;                  // made again by backward_input, for the caller to take
     at::Tensor grad_weight, grad_bias;  // left for the weights
-    auto members() const { return std::tie(input, mean, rstd, grad_weight, grad_bias); }
+    auto members() const { return std::tie(input, mean, rstd, weight, bias, output, grad_weight, grad_bias); }
   };
 
   // Declares NAME.weight and, with a bias, NAME.bias.
@@ -37,6 +41,8 @@ class Norm {
   double kept_bytes(const MicrobatchShape& shape) const;
 
  private:
+  at::Tensor output(const Kept& forward) const;
+
   NormOptions options_;
   size_t weight_;
   std::optional<size_t> bias_;

@@ -1,10 +1,13 @@
 // A branch beside the residual stream, with its norm and its dropout.
 //   pre-norm (GPT-2):                         y = x + dropout(branch(norm(x)))
 //   post-norm (BERT, Vaswani et al., 2017):   y = norm(x + dropout(branch(x)))
+// norm(x) is not kept from forward to backward: the norm's backward, which reads x, makes it again.
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "gyre/model/sublayers/dropout.h"
 #include "gyre/model/sublayers/norm.h"
@@ -18,7 +21,13 @@ struct ResidualOptions {
   DropoutOptions dropout;
 };
 
-template <Sublayer Branch>
+// What the branch's backward needs of its input stands at one place of its record.
+template <typename T>
+concept ResidualBranch = Sublayer<T> && requires(typename T::Kept& kept) {
+  { T::input(kept) } -> std::same_as<at::Tensor&>;
+};
+
+template <ResidualBranch Branch>
 class Residual {
  public:
   struct Kept {
@@ -31,13 +40,15 @@ class Residual {
   // Declares the norm's parameters, then the branch's.
   Residual(ParameterList& parameters, const ResidualOptions& options, const typename Branch::Options& branch)
       : post_norm_(options.post_norm),
-        norm_(parameters, options.norm_name, options.norm),
+        width_(static_cast<double>(options.norm.width)),
+        norm_(parameters, options.norm_name, norm_options(options)),
         branch_(parameters, options.branch_name, branch),
         dropout_(options.dropout) {}
 
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const {
     const at::Tensor input = post_norm_ ? x : norm_.forward(weights, x, context, kept.norm);
     at::Tensor y = branch_.forward(weights, input, context, kept.branch);
+    if (!post_norm_) Branch::input(kept.branch).reset();
     dropout_.apply(y, context, kept.dropout);
     y.add_(x);
     return post_norm_ ? norm_.forward(weights, y, context, kept.norm) : y;
@@ -47,7 +58,10 @@ class Residual {
     const at::Tensor grad_sum = post_norm_ ? norm_.backward_input(weights, grad, kept.norm) : grad;
     const at::Tensor grad_branch = dropout_.backward_input(grad_sum, kept.dropout);
     at::Tensor grad_x = branch_.backward_input(weights, grad_branch, kept.branch);
-    if (!post_norm_) grad_x = norm_.backward_input(weights, grad_x, kept.norm);
+    if (!post_norm_) {
+      grad_x = norm_.backward_input(weights, grad_x, kept.norm);
+      Branch::input(kept.branch) = std::exchange(kept.norm.output, {});
+    }
     return grad_x.add_(grad_sum);
   }
 
@@ -63,12 +77,20 @@ class Residual {
   }
   double cost() const { return branch_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const {
-    return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) + dropout_.kept_bytes(shape);
+    const double input = post_norm_ ? 0 : shape.tokens() * width_ * shape.element_bytes;  // which the branch names
+    return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) - input + dropout_.kept_bytes(shape);
   }
   double passing_bytes(const MicrobatchShape& shape) const { return branch_.passing_bytes(shape); }
 
  private:
+  static NormOptions norm_options(const ResidualOptions& options) {
+    NormOptions norm = options.norm;
+    norm.makes_output_again = !options.post_norm;
+    return norm;
+  }
+
   bool post_norm_;
+  double width_;
   Norm norm_;
   Branch branch_;
   Dropout dropout_;
