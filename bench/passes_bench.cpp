@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
       {"tanh's gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::GeluTanh); }},
       {"layer norm", of_x, [&] { layer_norm(x, weight, bias, 1e-5); }},
       {"layer norm, backward", of_x, [&] { layer_norm_backward(grad, x, normed.mean, normed.rstd, weight); }},
+      {"layer norm, output again", of_x, [&] { layer_norm_output(x, normed.mean, normed.rstd, weight, bias); }},
       {"sum of branches", of_x, [&] { sum.add_(x); }},
       {"AdamW, a block", parameters, [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5); }},
       {"a block's version", parameters, [&] { version.copy_(master); }},
