@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   Softmax softmax(context, sequences * heads.query);
   const auto state = [&] { return at::rand({12 * width * width}); };
   const at::Tensor master = state(), gradient = state(), exp_avg = state(), exp_avg_sq = state();
+  const at::Tensor exp_avg_bf16 = exp_avg.to(at::kBFloat16), exp_avg_sq_bf16 = exp_avg_sq.to(at::kBFloat16);
   const AdamFactors factors = adam_factors(0.9, 0.999, 1e-8, 10);
   const at::Tensor version = master.to(at::kBFloat16);
 
@@ -119,6 +120,8 @@ int main(int argc, char** argv) {
       {"a block's version", parameters, [&] { version.copy_(master); }},
       {"AdamW, and its version", parameters,
        [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5, version); }},
+      {"the same, bf16 moments", parameters,
+       [&] { adamw_step(master, gradient, exp_avg_bf16, exp_avg_sq_bf16, factors, 1e-3, 0, 0.5, version); }},
   };
   constexpr size_t kLine = 64, kMoreThanCaches = size_t{256} << 20;
   std::vector<char> other(kMoreThanCaches);

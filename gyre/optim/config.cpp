@@ -23,6 +23,7 @@ OptimizerSettings common_settings(const OptimizerConfig& config) {
   settings.betas = {config.beta1, config.beta2};
   settings.epsilon = config.epsilon;
   settings.weight_decay = config.weight_decay;
+  settings.moments = config.bf16_moments ? "bf16" : "fp32";
   settings.delay_warmup = config.delay_warmup;
   return settings;
 }

@@ -28,7 +28,7 @@ void NesterovAsync::step(const Config& config, const at::Tensor& weight, const a
   const double next = nesterov_momentum(config.beta1, context.update + 1);
   const double product = momentum_product(config.beta1, context.update);
   const double correction2 = 1 - std::pow(config.beta2, static_cast<double>(context.update));
-  const at::Tensor &exp_avg = moments_.exp_avg(), &exp_avg_sq = moments_.exp_avg_sq();
+  const at::Tensor exp_avg = moments_.exp_avg(), exp_avg_sq = moments_.exp_avg_sq();
   exp_avg.mul_(config.beta1).add_(gradient, 1 - config.beta1);
   exp_avg_sq.mul_(config.beta2).addcmul_(gradient, gradient, 1 - config.beta2);
   const at::Tensor scale = exp_avg_sq.div(correction2).sqrt_().add_(config.epsilon);
@@ -37,6 +37,7 @@ void NesterovAsync::step(const Config& config, const at::Tensor& weight, const a
   const double decay = moments_.decays() ? context.learning_rate * config.weight_decay : 0;
   if (decay > 0) weight.mul_(1 - decay);
   weight.sub_(direction, context.learning_rate);
+  moments_.keep(exp_avg, exp_avg_sq, gradient, context.update);
 }
 
 }  // namespace gyre

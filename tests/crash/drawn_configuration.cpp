@@ -108,6 +108,7 @@ void draw_optimizer(Drawer& draw) {
   draw.of<Reals>("optimizer.betas", {{}, {}, {0.9, 0.95}, {0, 0}, {0.99, 0.5}});
   draw.of<double>("optimizer.epsilon", {1e-8, 1e-8, 1e-12, 1e-3});
   draw.of<double>("optimizer.weight_decay", {0, 0.01, 1});
+  draw.word("optimizer.moments");
   draw.whole("optimizer.warmup", 0, 12);
   draw.word("optimizer.decay");
   draw.of<int64_t>("optimizer.cooldown", {0, 3, 20});

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fixture.h"
@@ -13,8 +15,9 @@ using namespace testing_support;
 
 TEST(Every, SavedStateContinuesToTheBit) {
   for (const std::string& kind : optimizer_kinds().names()) {
-    for (const char* source : {"second", "first"}) {
+    for (const auto& [source, bf16_moments] : {std::pair("second", false), {"first", false}, {"second", true}}) {
       OptimizerConfig config;
+      config.bf16_moments = bf16_moments;
       if (kind == "basis-rotation") {
         const char* geometry = source == std::string("first") ? "unilateral" : "bilateral";
         config.own = BasisRotationSettings{.interval = 4, .source = source, .geometry = geometry};

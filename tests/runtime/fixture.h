@@ -56,6 +56,7 @@ struct Experiment {
   bool recompute = false;
   ClipScope clip_scope = ClipScope::Stage;
   std::string optimizer = "adamw";
+  bool bf16_moments = false;
   std::string refresh = "fixed";
   int64_t interval = 10;
   double dropout = 0;
@@ -104,6 +105,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   options.reduction_part = e.reduction_part;
   OptimizerConfig optimizer;
   optimizer.kind = e.optimizer;
+  optimizer.bf16_moments = e.bf16_moments;
   if (e.optimizer == "basis-rotation") {
     optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "fixture.h"
 
@@ -146,9 +147,12 @@ TEST(Shards, StateAndNormsAreThoseOfOneOwner) {
 
 // More owners than matrices: some have nothing, and still tell the others so.
 TEST(Shards, SomeMayBeEmpty) {
-  for (const char* optimizer : {"adamw", "basis-rotation"}) {
+  using Of = std::pair<const char*, bool>;
+  for (const auto& [optimizer, bf16_moments] :
+       {Of("adamw", false), Of("basis-rotation", false), Of("adamw", true), Of("basis-rotation", true)}) {
     Experiment e = experiment("pipedream", 6, 1);  // the first stage is an embedding of two matrices
     e.optimizer = optimizer;
+    e.bf16_moments = bf16_moments;
     e.replicas = 5;
     Pipeline pipeline = make_pipeline(e);
     EXPECT_EQ(pipeline.owner(0, 4).weights.specs().size(), 0u);

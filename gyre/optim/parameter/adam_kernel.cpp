@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <initializer_list>
+#include <type_traits>
 
 #include "gyre/kernels/cpu_math.h"
 
@@ -14,62 +16,155 @@ namespace {
 // The factors as the loop needs them.
 struct Scalars {
   float beta1, rest1, beta2, rest2, inverse1, inverse_root2, epsilon;
+  uint32_t update;
 };
 Scalars scalars(const AdamFactors& f) {
   return {static_cast<float>(f.beta1),           static_cast<float>(1 - f.beta1),
           static_cast<float>(f.beta2),           static_cast<float>(1 - f.beta2),
           static_cast<float>(1 / f.correction1), static_cast<float>(1 / std::sqrt(f.correction2)),
-          static_cast<float>(f.epsilon)};
+          static_cast<float>(f.epsilon),         static_cast<uint32_t>(f.update)};
+}
+
+constexpr int64_t kAllBits = 0xFFFFFFFF;
+
+// A well mixed number for a gradient's bits and an update's number, of which the halves are as good as independent:
+// shifts and products that lose no bit (Wellons' lowbias32).
+constexpr uint32_t kUpdateStep = 0x9E3779B9u, kMix1 = 0x7FEB352Du, kMix2 = 0x846CA68Bu;
+GYRE_INLINE uint32_t drawn(float gradient, uint32_t update) {
+  uint32_t x = std::bit_cast<uint32_t>(gradient) + update * kUpdateStep;
+  x = (x ^ (x >> 16)) * kMix1;
+  x = (x ^ (x >> 15)) * kMix2;
+  return x ^ (x >> 16);
+}
+
+// chance: below 2^16.
+GYRE_INLINE void store_by(uint32_t, float* to, float value) {
+  *to = value;
+}
+GYRE_INLINE void store_by(uint32_t chance, c10::BFloat16* to, float value) {
+  to->x = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + chance) >> 16);
+}
+
+// (m / c1) over (sqrt(v / c2) + eps).
+struct Direction {
+  float dividend, divisor;
+};
+
+// Both moments take in the gradient.
+template <typename Moment>
+GYRE_INLINE Direction take_in(float gradient, Moment* m, Moment* v, const Scalars& s) {
+  const float first = s.beta1 * cpu::load(m) + s.rest1 * gradient;
+  const float second = s.beta2 * cpu::load(v) + s.rest2 * gradient * gradient;
+  const uint32_t chance = std::is_same_v<Moment, float> ? 0 : drawn(gradient, s.update);
+  store_by(chance & 0xFFFFu, m, first);
+  store_by(chance >> 16, v, second);
+  return {first * s.inverse1, std::sqrt(second) * s.inverse_root2 + s.epsilon};
 }
 
 // Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
 // to(i, w[i]) takes what the weight becomes.
-template <typename To>
-GYRE_INLINE void step_elements(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v,
-                               int64_t count, Scalars s, float rate, float keep, float factor, To to) {
+template <typename Moment, typename To>
+GYRE_INLINE void step_elements(float* __restrict w, const float* __restrict g, Moment* __restrict m,
+                               Moment* __restrict v, int64_t count, Scalars s, float rate, float keep, float factor,
+                               To to) {
   for (int64_t i = 0; i < count; ++i) {
-    const float gradient = factor * g[i];
-    m[i] = s.beta1 * m[i] + s.rest1 * gradient;
-    v[i] = s.beta2 * v[i] + s.rest2 * gradient * gradient;
-    w[i] = keep * w[i] - rate * (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
+    const Direction direction = take_in(factor * g[i], m + i, v + i, s);
+    w[i] = keep * w[i] - rate * direction.dividend / direction.divisor;
     to(i, w[i]);
   }
 }
-GYRE_CPU_KERNEL void step_loop(float* w, const float* g, float* m, float* v, int64_t count, Scalars s, float rate,
-                               float keep, float factor) {
-  step_elements(w, g, m, v, count, s, rate, keep, factor, [](int64_t, float) {});
-}
-GYRE_CPU_KERNEL void rounding_step_loop(float* w, const float* g, float* m, float* v, c10::BFloat16* __restrict rounded,
-                                        int64_t count, Scalars s, float rate, float keep, float factor) {
-  step_elements(w, g, m, v, count, s, rate, keep, factor, [=](int64_t i, float x) { cpu::store(rounded + i, x); });
-}
 
-GYRE_CPU_KERNEL void direction_loop(float* __restrict g, float* __restrict m, float* __restrict v, int64_t count,
+template <typename Moment>
+GYRE_INLINE void direction_elements(float* __restrict g, Moment* __restrict m, Moment* __restrict v, int64_t count,
                                     Scalars s) {
   for (int64_t i = 0; i < count; ++i) {
-    m[i] = s.beta1 * m[i] + s.rest1 * g[i];
-    v[i] = s.beta2 * v[i] + s.rest2 * g[i] * g[i];
-    g[i] = (m[i] * s.inverse1) / (std::sqrt(v[i]) * s.inverse_root2 + s.epsilon);
+    const Direction direction = take_in(g[i], m + i, v + i, s);
+    g[i] = direction.dividend / direction.divisor;
   }
 }
 
-bool is_plain(std::initializer_list<at::Tensor> tensors) {
-  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& t) { return cpu::is_plain(t, at::kFloat); });
+#define GYRE_ADAM(Moment)                                                                                              \
+  GYRE_CPU_KERNEL void step_loop(float* w, const float* g, Moment* m, Moment* v, int64_t count, Scalars s, float rate, \
+                                 float keep, float factor) {                                                           \
+    step_elements(w, g, m, v, count, s, rate, keep, factor, [](int64_t, float) {});                                    \
+  }                                                                                                                    \
+  GYRE_CPU_KERNEL void rounding_step_loop(float* w, const float* g, Moment* m, Moment* v,                              \
+                                          c10::BFloat16* __restrict rounded, int64_t count, Scalars s, float rate,     \
+                                          float keep, float factor) {                                                  \
+    step_elements(w, g, m, v, count, s, rate, keep, factor, [=](int64_t i, float x) { cpu::store(rounded + i, x); });  \
+  }                                                                                                                    \
+  GYRE_CPU_KERNEL void direction_loop(float* g, Moment* m, Moment* v, int64_t count, Scalars s) {                      \
+    direction_elements(g, m, v, count, s);                                                                             \
+  }
+GYRE_ADAM(float)
+GYRE_ADAM(c10::BFloat16)
+#undef GYRE_ADAM
+
+bool is_plain(std::initializer_list<at::Tensor> tensors, at::ScalarType type) {
+  return std::all_of(tensors.begin(), tensors.end(), [type](const at::Tensor& t) { return cpu::is_plain(t, type); });
+}
+
+template <typename Moment>
+void cpu_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+              const at::Tensor& exp_avg_sq, const Scalars& s, double rate, double decay, double factor,
+              const at::Tensor& rounded) {
+  auto *w = weight.data_ptr<float>(), *g = gradient.data_ptr<float>();
+  auto *m = exp_avg.data_ptr<Moment>(), *v = exp_avg_sq.data_ptr<Moment>();
+  const int64_t count = weight.numel();
+  const auto step = static_cast<float>(rate), keep = static_cast<float>(1 - decay), by = static_cast<float>(factor);
+  if (rounded.defined()) {
+    rounding_step_loop(w, g, m, v, rounded.data_ptr<c10::BFloat16>(), count, s, step, keep, by);
+  } else {
+    step_loop(w, g, m, v, count, s, step, keep, by);
+  }
+}
+
+template <typename Moment>
+void cpu_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+                   const Scalars& s) {
+  direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<Moment>(), exp_avg_sq.data_ptr<Moment>(),
+                 gradient.numel(), s);
 }
 
 // (m / c1) / (sqrt(v / c2) + eps), the moments having taken in the gradient.
 at::Tensor direction_of(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                         const AdamFactors& f) {
-  exp_avg.mul_(f.beta1).add_(gradient, 1 - f.beta1);
-  exp_avg_sq.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
-  return exp_avg.div(f.correction1).div_(exp_avg_sq.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
+  // fp32 moments are these.
+  const at::Tensor m = exp_avg.to(at::kFloat), v = exp_avg_sq.to(at::kFloat);
+  m.mul_(f.beta1).add_(gradient, 1 - f.beta1);
+  v.mul_(f.beta2).addcmul_(gradient, gradient, 1 - f.beta2);
+  round_moments(m, v, gradient, f.update, exp_avg, exp_avg_sq);
+  return m.div(f.correction1).div_(v.sqrt().div_(std::sqrt(f.correction2)).add_(f.epsilon));
+}
+
+// As unsigned numbers.
+at::Tensor bits_of(const at::Tensor& x) {
+  return x.contiguous().view(at::kInt).to(at::kLong).bitwise_and_(kAllBits);
 }
 
 }  // namespace
 
 AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t update) {
   const auto t = static_cast<double>(update);
-  return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t)};
+  return {beta1, beta2, epsilon, 1 - std::pow(beta1, t), 1 - std::pow(beta2, t), update};
+}
+
+void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& gradient, int64_t update,
+                   const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq) {
+  if (exp_avg.scalar_type() == at::kFloat) return;
+  // As drawn() and store_by() do, in numbers of 64 bits.
+  const auto mixed = [](const at::Tensor& x, int shift) {
+    return x.bitwise_xor(x.bitwise_right_shift(shift)).bitwise_and_(kAllBits);
+  };
+  at::Tensor chance = (bits_of(gradient) + static_cast<int64_t>(static_cast<uint32_t>(update) * kUpdateStep));
+  chance = mixed(chance.bitwise_and_(kAllBits), 16) * static_cast<int64_t>(kMix1);
+  chance = mixed(chance.bitwise_and_(kAllBits), 15) * static_cast<int64_t>(kMix2);
+  chance = mixed(chance.bitwise_and_(kAllBits), 16);
+  const auto store_by = [](const at::Tensor& by, const at::Tensor& to, const at::Tensor& x) {
+    to.copy_((bits_of(x) + by).bitwise_right_shift(16).to(at::kShort).view(at::kBFloat16));
+  };
+  store_by(chance.bitwise_and(0xFFFF), exp_avg, m);
+  store_by(chance.bitwise_right_shift(16), exp_avg_sq, v);
 }
 
 void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
@@ -88,29 +183,27 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor,
                 const at::Tensor& rounded) {
-  const bool rounds = rounded.defined();
-  if (!is_plain({weight, gradient, exp_avg, exp_avg_sq}) || (rounds && !cpu::is_plain(rounded, at::kBFloat16))) {
-    return portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor, rounded);
-  }
-  auto *w = weight.data_ptr<float>(), *g = gradient.data_ptr<float>(), *m = exp_avg.data_ptr<float>(),
-       *v = exp_avg_sq.data_ptr<float>();
-  const int64_t count = weight.numel();
-  const Scalars s = scalars(factors);
-  const auto step = static_cast<float>(rate), keep = static_cast<float>(1 - decay), by = static_cast<float>(factor);
-  if (rounds) {
-    rounding_step_loop(w, g, m, v, rounded.data_ptr<c10::BFloat16>(), count, s, step, keep, by);
+  const bool plain =
+      is_plain({weight, gradient}, at::kFloat) && (!rounded.defined() || cpu::is_plain(rounded, at::kBFloat16));
+  if (plain && is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
+    cpu_step<float>(weight, gradient, exp_avg, exp_avg_sq, scalars(factors), rate, decay, factor, rounded);
+  } else if (plain && is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
+    cpu_step<c10::BFloat16>(weight, gradient, exp_avg, exp_avg_sq, scalars(factors), rate, decay, factor, rounded);
   } else {
-    step_loop(w, g, m, v, count, s, step, keep, by);
+    portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor, rounded);
   }
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors) {
-  if (!is_plain({gradient, exp_avg, exp_avg_sq})) {
-    return portable::adam_direction(gradient, exp_avg, exp_avg_sq, factors);
+  const bool plain = cpu::is_plain(gradient, at::kFloat);
+  if (plain && is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
+    cpu_direction<float>(gradient, exp_avg, exp_avg_sq, scalars(factors));
+  } else if (plain && is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
+    cpu_direction<c10::BFloat16>(gradient, exp_avg, exp_avg_sq, scalars(factors));
+  } else {
+    portable::adam_direction(gradient, exp_avg, exp_avg_sq, factors);
   }
-  direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<float>(), exp_avg_sq.data_ptr<float>(), gradient.numel(),
-                 scalars(factors));
 }
 
 }  // namespace gyre

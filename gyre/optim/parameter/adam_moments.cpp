@@ -7,11 +7,11 @@
 
 namespace gyre {
 
-AdamMoments::AdamMoments(const AdamSettings&, const ParameterSpec& spec, at::Device device)
+AdamMoments::AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device)
     : name_(spec.name),
       decay_(spec.decay),
-      exp_avg_(state_zeros(spec, device)),
-      exp_avg_sq_(state_zeros(spec, device)) {}
+      exp_avg_(state_zeros(spec, device, moments_type(config))),
+      exp_avg_sq_(state_zeros(spec, device, moments_type(config))) {}
 
 void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
@@ -26,6 +26,11 @@ void AdamMoments::step_and_round(const AdamSettings& config, const at::Tensor& w
              rounded);
 }
 
+void AdamMoments::keep(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& gradient,
+                       int64_t update) {
+  round_moments(exp_avg, exp_avg_sq, gradient, update, exp_avg_, exp_avg_sq_);
+}
+
 void AdamMoments::save(NamedTensors& state) const {
   state[name_ + "/exp_avg"] = exp_avg_;
   state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
@@ -36,8 +41,8 @@ void AdamMoments::load(const NamedTensors& state) {
   load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
 }
 
-double AdamMoments::state_bytes(const AdamSettings&, const ParameterSpec& spec) {
-  return 2 * state_tensor_bytes(spec);
+double AdamMoments::state_bytes(const AdamSettings& config, const ParameterSpec& spec) {
+  return 2 * state_tensor_bytes(spec, moments_type(config));
 }
 
 }  // namespace gyre

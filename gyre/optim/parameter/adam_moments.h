@@ -24,9 +24,11 @@ class AdamMoments {
   void load(const NamedTensors& state);
   static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);
 
-  // For other steps with the same moments: the live tensors, and whether the parameter decays.
-  const at::Tensor& exp_avg() const { return exp_avg_; }
-  const at::Tensor& exp_avg_sq() const { return exp_avg_sq_; }
+  // For other steps with the same moments: in fp32, to be changed in place, then kept as the ones after this update,
+  // whose gradient is given.
+  at::Tensor exp_avg() const { return exp_avg_.to(at::kFloat); }
+  at::Tensor exp_avg_sq() const { return exp_avg_sq_.to(at::kFloat); }
+  void keep(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& gradient, int64_t update);
   bool decays() const { return decay_; }
 
  private:

@@ -66,9 +66,9 @@ RotatedMatrix::RotatedMatrix(const RotationConfig& config, std::string name, int
     return side ? side->coordinates() : size;
   };
   const int64_t left = make(left_, rows, directions.left), right = make(right_, columns, directions.right);
-  exp_avg_ = at::zeros({left, right}, at::TensorOptions().dtype(at::kFloat).device(device));
+  exp_avg_ = at::zeros({left, right}, at::TensorOptions().dtype(moments_type(config)).device(device));
   exp_avg_sq_ = at::zeros_like(exp_avg_);
-  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, exp_avg_.options());
+  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, exp_avg_.options().dtype(at::kFloat));
 }
 
 double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, int64_t columns) {
@@ -83,7 +83,7 @@ double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, in
   };
   const double left = count(rows, directions.left), right = count(columns, directions.right);
   if (config.look_ahead > 0) bytes += static_cast<double>(rows) * static_cast<double>(columns) * kFloat;
-  return bytes + 2 * left * right * kFloat;  // two moments
+  return bytes + 2 * left * right * static_cast<double>(at::elementSize(moments_type(config)));
 }
 
 double RotatedMatrix::update_cost(const RotationConfig& config, int64_t rows, int64_t columns) {
@@ -208,8 +208,8 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
     if (right_) of.right = right_->covariance();
     return of;
   }
-  const at::Tensor momentum =
-      from_rotated(exp_avg_).to(at::kFloat) * config.beta1 + gradient * (1 - config.beta1);  // as it is about to be
+  const at::Tensor momentum = from_rotated(exp_avg_.to(at::kFloat)).to(at::kFloat) * config.beta1 +
+                              gradient * (1 - config.beta1);  // as it is about to be
   if (left_) of.left = left_->image(momentum, 0);
   if (right_) of.right = right_->image(momentum, 1);
   return of;
@@ -263,8 +263,8 @@ void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_backgrou
 
 void RotatedMatrix::take(const RotationConfig& config) {
   const ProfileScope scope("gyre::rotation_moments");
-  const at::Tensor momentum = from_rotated(exp_avg_);
-  at::Tensor variances = exp_avg_sq_;
+  const at::Tensor momentum = from_rotated(exp_avg_.to(at::kFloat));
+  at::Tensor variances = exp_avg_sq_.to(at::kFloat);
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
   if (right_) variances = right_->carry_variances(variances, 1, right_->take(config.transport));
   exp_avg_.copy_(to_rotated(momentum, {}));

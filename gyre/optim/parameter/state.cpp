@@ -8,12 +8,12 @@
 
 namespace gyre {
 
-at::Tensor state_zeros(const ParameterSpec& spec, at::Device device) {
-  return at::zeros(spec.shape, at::TensorOptions().dtype(at::kFloat).device(device));
+at::Tensor state_zeros(const ParameterSpec& spec, at::Device device, at::ScalarType type) {
+  return at::zeros(spec.shape, at::TensorOptions().dtype(type).device(device));
 }
 
-double state_tensor_bytes(const ParameterSpec& spec) {
-  double bytes = 4;
+double state_tensor_bytes(const ParameterSpec& spec, at::ScalarType type) {
+  auto bytes = static_cast<double>(at::elementSize(type));
   for (const int64_t size : spec.shape) bytes *= static_cast<double>(size);
   return bytes;
 }

@@ -69,7 +69,7 @@ std::string delay_warmup_of_kinds() {
 AdamSettings adam_settings(const OptimizerSettings& settings) {
   const std::vector<double>& betas =
       settings.betas.empty() ? optimizer_kinds().at(settings.kind).betas : settings.betas;
-  return {betas[0], betas[1], settings.epsilon, settings.weight_decay};
+  return {betas[0], betas[1], settings.epsilon, settings.weight_decay, settings.moments == "bf16"};
 }
 
 bool refreshes_by_delay(const BasisRotationSettings& settings) {

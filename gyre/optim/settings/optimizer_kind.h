@@ -19,6 +19,7 @@ struct AdamSettings {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
+  bool bf16_moments = false;  // how both are kept between updates; else in fp32
   bool operator==(const AdamSettings&) const = default;
 };
 

@@ -16,6 +16,7 @@ struct OptimizerSettings {
   std::vector<double> betas = {};
   double epsilon = AdamSettings().epsilon;
   double weight_decay = AdamSettings().weight_decay;
+  std::string moments = "fp32";
   int64_t warmup = 0;
   std::string decay = "cosine";
   int64_t cooldown = 0;
@@ -37,6 +38,10 @@ struct OptimizerSettings {
     visit("betas", self.betas, between(0, 1), betas.c_str());
     visit("epsilon", self.epsilon, between(1e-300, 1), "added to the root of the second moment");
     visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled decay of matrices and embeddings");
+    visit(
+        "moments", self.moments, one_of({"fp32", "bf16"}),
+        "how Adam's two moments are kept between updates; bf16: half the memory, rounded up or down by chance, so that "
+        "small changes add up");
     visit("warmup", self.warmup, at_least(0), "updates of linear warm-up");
     visit("decay", self.decay, one_of({"cosine", "linear", "constant", "inverse-sqrt", "wsd"}),
           "course of the learning rate after warm-up; wsd (warm-up, stable, decay): the peak until the cooldown");
