@@ -13,6 +13,7 @@ struct Shape {
   int64_t layers = 8, width = 384, heads = 6, context = 256, vocabulary = 8192, microbatch = 4;
   int workers = 2;                                       // and stages
   bool llama = false;                                    // instead of a GPT
+  bool bf16_moments = false;                             // [optimizer] moments
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
 
   ModelSettings model() const {

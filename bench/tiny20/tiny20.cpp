@@ -77,6 +77,7 @@ class Training {
     options.learning_rate = [](int64_t) { return 1e-4; };
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
+    optimizer.bf16_moments = shape.bf16_moments;
     const BalancedWork work{.tokens = shape.rows(), .microbatches = arm.accumulate};
     Schedule schedule = make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate});
     const auto ranges = partition_by_cost(layer_costs(layers, optimizer, work), schedule);
@@ -156,7 +157,7 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
     Peer process({"/proc/self/exe", "--memory-of", name_of(arm, s), "--layers", std::to_string(s.layers), "--width",
                   std::to_string(s.width), "--heads", std::to_string(s.heads), "--context", std::to_string(s.context),
                   "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers),
-                  s.llama ? "--llama" : "--no-llama"},
+                  s.llama ? "--llama" : "--no-llama", s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
                  {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
@@ -273,6 +274,7 @@ int main(int argc, char** argv) {
   app.add_option("--vocabulary", shape.vocabulary);
   app.add_option("--stages", shape.workers);
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
+  app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--rotation,!--no-rotation", flags.rotation);

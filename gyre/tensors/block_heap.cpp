@@ -9,7 +9,8 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kLine = 64;                // of a cache
+constexpr size_t kLine = 64;  // of a cache
+constexpr size_t kLarge = size_t{32} << 20;
 constexpr size_t kChunk = size_t{2} << 20;  // the system is asked for multiples of it
 
 size_t rounded_up(size_t bytes, size_t to) {
@@ -28,19 +29,27 @@ BlockHeap::~BlockHeap() {
 
 void* BlockHeap::take(size_t bytes) {
   const size_t size = rounded_up(bytes, kLine);
-  auto piece = first_of(size);
+  auto piece = piece_for(size);
   if (piece == free_.end()) {
     if (!grow(size)) return nullptr;
-    piece = first_of(size);
+    piece = piece_for(size);
   }
   const auto [begin, room] = *piece;
+  if (size >= kLarge) {
+    piece->second -= size;
+    if (room == size) free_.erase(piece);
+    return begin + (room - size);
+  }
   free_.erase(piece);
   if (room > size) free_.emplace(begin + size, room - size);
   return begin;
 }
 
-BlockHeap::Pieces::iterator BlockHeap::first_of(size_t size) {
-  return std::find_if(free_.begin(), free_.end(), [size](const auto& piece) { return piece.second >= size; });
+BlockHeap::Pieces::iterator BlockHeap::piece_for(size_t size) {
+  const auto is_enough = [size](const auto& piece) { return piece.second >= size; };
+  if (size < kLarge) return std::find_if(free_.begin(), free_.end(), is_enough);
+  const auto last = std::find_if(free_.rbegin(), free_.rend(), is_enough);
+  return last == free_.rend() ? free_.end() : std::prev(last.base());
 }
 
 void BlockHeap::give_back(void* block, size_t bytes) {

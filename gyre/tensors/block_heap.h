@@ -2,6 +2,8 @@
 // schedule allocates comes again every microbatch, so little is lost between blocks; and since all threads share one
 // heap, a block that one of them frees serves the others. The smallest piece instead of the first would do as well for
 // most runs, but where one block is far larger than the others, as logits are, its place is filled with small ones.
+// Such blocks, of 32 MiB and more, lie at the end of the last piece that is large enough: small ones fill the heap from
+// its beginning, and leave that place free while the large one is away.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,7 @@ class BlockHeap {
 
   bool grow(size_t bytes);
   void add_free(std::byte* piece, size_t bytes);
-  Pieces::iterator first_of(size_t size);
+  Pieces::iterator piece_for(size_t size);
 
   Pieces free_;                     // by address: their sizes
   std::map<void*, size_t> chunks_;  // as the system gave them

@@ -73,6 +73,24 @@ TEST(BlockHeap, WhatComesAgainTakesNoMore) {
   for (const Block& block : before) heap.give_back(block.data, block.bytes);
 }
 
+// Logits come and go once a microbatch, and what is small comes and stays meanwhile.
+TEST(BlockHeap, SmallBlocksDoNotTakeThePlaceOfALargeOne) {
+  BlockHeap heap;
+  constexpr size_t kUnit = size_t{1} << 20;
+  heap.give_back(heap.take(70 * kUnit), 70 * kUnit);
+  const size_t held = heap.held();
+  void* const small = heap.take(kUnit);
+  void* const large = heap.take(40 * kUnit);
+  void* const beside = heap.take(3 * kUnit);
+  heap.give_back(large, 40 * kUnit);
+  void* const later = heap.take(2 * kUnit);
+  EXPECT_EQ(heap.take(40 * kUnit), large);
+  EXPECT_EQ(heap.held(), held);
+  EXPECT_LT(small, beside);
+  EXPECT_LT(beside, later);
+  EXPECT_LT(later, large);
+}
+
 TEST(BlockHeap, WhatTheSystemHasNotIsNull) {
   BlockHeap heap;
   EXPECT_EQ(heap.take(size_t{1} << 50), nullptr);
