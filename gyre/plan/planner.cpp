@@ -240,6 +240,21 @@ int64_t passing_bytes(std::span<const LayerProfile> layers) {
   return most;
 }
 
+// Between layers of a window's first backward there are activations of those before, and gradients of those behind:
+// what that saves of the two together with `passing`, as if all were there at once.
+int64_t replaced_bytes(std::span<const LayerProfile> layers, int64_t passing) {
+  int64_t activations = 0, gradients = 0;
+  for (const LayerProfile& layer : layers) activations += layer.activation_bytes;
+  const int64_t activations_at_first = activations;
+  int64_t most = 0;
+  for (size_t i = layers.size(); i-- > 0;) {
+    gradients += layers[i].gradient_bytes;
+    most = std::max(most, activations + gradients + layers[i].passing_bytes);
+    activations -= layers[i].activation_bytes;
+  }
+  return activations_at_first + gradients + passing - most;
+}
+
 }  // namespace
 
 CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
@@ -253,7 +268,9 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
   for (const LayerRange range : partition_by_cost(seconds, schedule)) {
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
-    cost.passing_bytes = passing_bytes(std::span(layers).subspan(range.begin, range.end - range.begin));
+    const auto own = std::span(layers).subspan(range.begin, range.end - range.begin);
+    cost.passing_bytes = passing_bytes(own);
+    cost.replaced_bytes = replaced_bytes(own, cost.passing_bytes);
     for (int i = range.begin; i < range.end; ++i) {
       const LayerProfile& layer = layers[i];
       cost.forward += layer.forward;

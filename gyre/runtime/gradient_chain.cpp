@@ -7,8 +7,12 @@
 
 namespace gyre {
 
-void GradientChain::finish(int64_t window, PooledBuffer sum, double delay, bool decides) {
-  Own own{std::move(sum), delay, decides};
+void GradientChain::finish(int64_t window, WindowGradient gradient, double delay, bool decides) {
+  if (!gradient.flat) {
+    send_from(device_, *links_.sums[0], {window, std::move(gradient.tensors), {delay}, {}});
+    return;
+  }
+  Own own{std::move(gradient.flat), delay, decides};
   if (links_.earlier_sums) {
     waiting_.emplace(window, std::move(own));
     pass_on();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/gradient_windows.h"
 #include "gyre/runtime/shards.h"
 #include "gyre/runtime/worker_links.h"
 #include "gyre/tensors/buffer_pool.h"
@@ -21,8 +22,9 @@ class GradientChain {
       : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)), shards_(std::move(shards)) {}
 
   // The replica's own sum of the window is complete. The delay of the window's first microbatch is the one that counts:
-  // `decides` says whether that is the replica's.
-  void finish(int64_t window, PooledBuffer sum, double delay, bool decides);
+  // `decides` says whether that is the replica's. A gradient that is not flat has a chain and an owner to itself, and
+  // goes there by parameter.
+  void finish(int64_t window, WindowGradient gradient, double delay, bool decides);
   // Adds the replica's sums to what has come, and passes it on; whether there was anything.
   bool pass_on();
   // Whether all of its sums are on their way.

@@ -1,38 +1,51 @@
 #include "gyre/runtime/gradient_windows.h"
 
+#include <ATen/ATen.h>
+
 #include <utility>
 
 namespace gyre {
 
-GradientWindows::GradientWindows(std::span<const ParameterSpec> specs, at::Device device,
+GradientWindows::GradientWindows(std::span<const ParameterSpec> specs, at::Device device, Layout layout,
                                  const std::optional<TiedWeight>& tied)
-    : pool_(specs, at::kFloat, device) {
+    : specs_(specs.begin(), specs.end()), device_(device) {
+  if (layout == Layout::Flat) pool_.emplace(specs, at::kFloat, device);
   if (!tied) return;
-  tied_place_ = tied->place;
+  tied_place_ = static_cast<std::ptrdiff_t>(tied->place);
   tied_pool_.emplace(std::span(&tied->spec, 1), at::kFloat, device);
+  specs_.insert(specs_.begin() + tied_place_, tied->spec);
 }
 
 GradientSums GradientWindows::sums(int64_t window) {
   auto found = open_.find(window);
-  if (found == open_.end()) {
-    Window opened{{pool_.take(), tied_pool_ ? tied_pool_->take() : PooledBuffer()}};
-    opened.tensors = opened.buffers.own->tensors;
-    if (tied_pool_) {
-      opened.tensors.insert(opened.tensors.begin() + static_cast<std::ptrdiff_t>(tied_place_),
-                            opened.buffers.tied->tensors[0]);
-    }
-    opened.holds.resize(opened.tensors.size());
-    found = open_.emplace(window, std::move(opened)).first;
+  if (found == open_.end()) found = open_.emplace(window, opened()).first;
+  return {found->second.tensors, found->second.holds, specs_, device_};
+}
+
+GradientWindows::Window GradientWindows::opened() {
+  Window window;
+  if (pool_) {
+    window.flat = pool_->take();
+    window.tensors = window.flat->tensors;
   }
-  return {found->second.tensors, found->second.holds};
+  if (tied_pool_) {
+    window.tied = tied_pool_->take();
+    if (pool_) window.tensors.insert(window.tensors.begin() + tied_place_, at::Tensor());
+  }
+  window.tensors.resize(specs_.size());
+  if (tied_pool_) window.tensors[static_cast<size_t>(tied_place_)] = window.tied->tensors[0];
+  window.holds.resize(specs_.size());
+  return window;
 }
 
 GradientWindows::Closed GradientWindows::close(int64_t window) {
   Window closed = std::move(open_.extract(window).mapped());
-  for (size_t i = 0; i < closed.holds.size(); ++i) {
-    if (closed.holds[i] == 0) closed.tensors[i].zero_();  // no microbatch had a gradient for it
+  const GradientSums sums(closed.tensors, closed.holds, specs_, device_);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!sums.holds(i)) sums.sum(i);  // no microbatch had a gradient for it: zeros
   }
-  return std::move(closed.buffers);
+  if (tied_pool_) closed.tensors.erase(closed.tensors.begin() + tied_place_);
+  return {{std::move(closed.tensors), std::move(closed.flat)}, std::move(closed.tied)};
 }
 
 }  // namespace gyre

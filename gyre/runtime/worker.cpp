@@ -342,7 +342,7 @@ bool Worker::add_tied_gradients(RunningReplica& here) {
     auto& [window, own] = *here.untied.begin();
     const auto message = arrived_on(state_.device, here.links->tied_sums->try_receive(window));
     if (!message) break;
-    own.sum->tensors[*here.replica->shared].add_(message->tensors[0]);
+    own.sum.tensors[*here.replica->shared].add_(message->tensors[0]);
     here.chain->finish(window, std::move(own.sum), own.delay, own.decides);
     here.untied.erase(here.untied.begin());
   }

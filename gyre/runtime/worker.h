@@ -69,7 +69,7 @@ class Worker {
   };
   // A replica's own gradient of a window, to which that of the tied weight is to be added.
   struct UntiedGradient {
-    PooledBuffer sum;
+    WindowGradient sum;
     double delay = 0;  // of the first microbatch
     bool decides = false;
   };
@@ -90,8 +90,8 @@ class Worker {
   };
   // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
   struct ReducedGradient {
-    at::Tensor sum;
-    int64_t delay = 0;  // of the first microbatch
+    std::vector<at::Tensor> sum;  // a flat tensor, or by parameter where the schedule's gradients stay whole
+    int64_t delay = 0;            // of the first microbatch
     Lease lease;
   };
   // One owner during a segment, and the update that is being made ready.
@@ -100,9 +100,9 @@ class Worker {
     OwnerLinks* links = nullptr;
     int64_t window = 0;  // that it updates next
     std::vector<std::optional<ReducedGradient>>
-        gathered;         // [pipeline] that sends; once all are there, the first has their sum
-    FlatBuffer gradient;  // that sum, once it is complete
-    at::Tensor norms;     // squared, of its tensors; undefined: it is not complete
+        gathered;                      // [pipeline] that sends; once all are there, the first has their sum
+    std::vector<at::Tensor> gradient;  // that sum by parameter, once it is complete
+    at::Tensor norms;                  // squared, of its tensors; undefined: it is not complete
     FinalReport::Owner seen;
   };
 

@@ -76,10 +76,13 @@ void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
 
 WorkerState::WorkerState(int worker, const PipelinePlan& plan)
     : number(worker), device(plan.options.device_of(worker)), stream(make_stream(device)) {
+  const auto layout =
+      plan.schedule.gradients_stay_whole() ? GradientWindows::Layout::Whole : GradientWindows::Layout::Flat;
   for (int stage = 0; stage < plan.schedule.stages; ++stage) {
     for (int pipeline = 0; pipeline < plan.schedule.pipelines; ++pipeline) {
       if (plan.schedule.worker_of(pipeline, stage) != number) continue;
-      replicas.try_emplace({pipeline, stage}, plan.stages[stage], device, stage == 0 ? plan.shared : std::nullopt);
+      replicas.try_emplace({pipeline, stage}, plan.stages[stage], device, layout,
+                           stage == 0 ? plan.shared : std::nullopt);
     }
     for (int shard = 0; shard < plan.schedule.shards(); ++shard) {
       if (plan.schedule.owner[shard][stage] == number) add_owner(stage, shard, plan);

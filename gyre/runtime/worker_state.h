@@ -47,9 +47,9 @@ struct StageOwner {
 
 // A stage as one pipeline runs it.
 struct Replica {
-  Replica(Stage layers, at::Device device, std::optional<size_t> its_shared)
+  Replica(Stage layers, at::Device device, GradientWindows::Layout layout, std::optional<size_t> its_shared)
       : layers(std::move(layers)),
-        gradients(this->layers.parameters(), device, this->layers.tied()),
+        gradients(this->layers.parameters(), device, layout, this->layers.tied()),
         shared(its_shared) {}
 
   Stage layers;

@@ -47,13 +47,13 @@ bool Worker::gather_gradient(RunningOwner& here) {
     if (!link || gradient || schedule().microbatches_in_window(p, here.window) == 0) continue;
     auto message = arrived_on(state_.device, link->try_receive(here.window));
     if (message) {
-      gradient = {std::move(message->tensors[0]), static_cast<int64_t>(message->values[0]), std::move(message->lease)};
+      gradient = {std::move(message->tensors), static_cast<int64_t>(message->values[0]), std::move(message->lease)};
     }
     complete &= gradient.has_value();
   }
   if (!complete) return false;
   add_up(here);
-  here.norms = squared_norms(here.gradient.tensors);
+  here.norms = squared_norms(here.gradient);
   if (here.links->norms) send_from(state_.device, *here.links->norms, {here.window, {here.norms}, {}, {}});
   return true;
 }
@@ -68,11 +68,13 @@ void Worker::add_up(RunningOwner& here) {
       sum = &*gradient;
       continue;
     }
-    sum->sum.add_(gradient->sum);
+    sum->sum[0].add_(gradient->sum[0]);
     if (p == chains_.last(schedule().pipeline_of(here.window * schedule().window))) sum->delay = gradient->delay;
     gradient.reset();
   }
-  here.gradient = view_flat_buffer(sum->sum, here.owner->weights.specs());
+  here.gradient = schedule().gradients_stay_whole()
+                      ? std::move(sum->sum)
+                      : view_flat_buffer(sum->sum[0], here.owner->weights.specs()).tensors;
 }
 
 // What the gradient is clipped by, or left out for if it is not finite. Undefined while other owners' norms are
@@ -130,7 +132,7 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
     if (norm.is_cpu() && owner.optimizer->takes_gradient_factor()) {
       context.gradient_factor = clip_factor(norm, options_.clip);
     } else {
-      clip(here.gradient.tensors, norm, options_.clip);
+      clip(here.gradient, norm, options_.clip);
     }
   }
   context.update = segment_.first_update + window + 1;
@@ -139,10 +141,10 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
   context.learning_rate = options_.learning_rate(context.update);
   const auto masters = owner.weights.begin_update();
   const bool rounded =
-      step_if_finite(*owner.optimizer, masters, here.gradient.tensors, norm, context, owner.weights.next_version());
+      step_if_finite(*owner.optimizer, masters, here.gradient, norm, context, owner.weights.next_version());
   owner.weights.finish_update(rounded);
   if (owner.average) owner.average->take_in(owner.weights.masters(), owner.weights.version());
-  here.gradient = {};
+  here.gradient.clear();
   sum->reset();
 }
 

@@ -62,6 +62,9 @@ struct Schedule {
     return (action.kind == ActionKind::Update ? owner : placement)[action.pipeline][action.stage];
   }
   int shards() const { return static_cast<int>(owner.size()); }  // into which each stage's optimizer is cut
+  // Whether a window's gradient of a stage is its owner's as one replica made it: nothing is added to it or cut from
+  // it.
+  bool gradients_stay_whole() const { return pipelines == 1 && shards() == 1; }
   int pipeline_of(int64_t microbatch) const { return static_cast<int>(microbatch % pipelines); }
   int64_t microbatches_in_window(int pipeline, int64_t window) const;  // 0 is possible in windows shorter than a round
   bool has_flush() const;  // every forward of a window follows every update of the earlier ones: delay is 0 everywhere

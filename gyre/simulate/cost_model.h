@@ -21,9 +21,12 @@ struct StageCost {
   int64_t output_bytes = 0;      // what a forward sends on; its gradient is as large
   int64_t activation_bytes = 0;  // held between forward and backward
   int64_t passing_bytes = 0;     // the most that one action holds beside that
-  int64_t weight_bytes = 0;      // one version of the weights, as layers read them
-  int64_t gradient_bytes = 0;    // the accumulators of one window, and what a replica sends its owner
-  int64_t optimizer_bytes = 0;   // at the owner: masters and moments
+  // Of a window's first backward: what of its gradients takes the place of activations that it has let go of, where
+  // gradients stay whole (Schedule::gradients_stay_whole).
+  int64_t replaced_bytes = 0;
+  int64_t weight_bytes = 0;     // one version of the weights, as layers read them
+  int64_t gradient_bytes = 0;   // the accumulators of one window, and what a replica sends its owner
+  int64_t optimizer_bytes = 0;  // at the owner: masters and moments
   // Of a tied weight: what the first stage sends of a version, and the last stage of its gradient.
   int64_t tied_bytes = 0;
   bool operator==(const StageCost&) const = default;

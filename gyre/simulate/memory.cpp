@@ -42,6 +42,7 @@ class WorkerWalk {
   WorkerMemory run() {
     int64_t left = representative_actions(schedule_, worker_);
     for (ProgramCursor cursor(schedule_, worker_); left > 0; --left, cursor.advance()) step(*cursor.peek());
+    int64_t replaced = 0;
     for (const ReplicaState& replica : replicas_) {
       const StageCost& cost = costs_.stage(replica.stage);
       memory_.weights += replica.peak_versions * cost.weight_bytes;
@@ -49,7 +50,10 @@ class WorkerWalk {
       memory_.gradients += replica.peak_windows * cost.gradient_bytes;
       memory_.received += replica.incoming * cost.gradient_bytes;
       memory_.passing = std::max(memory_.passing, cost.passing_bytes);
+      if (schedule_.gradients_stay_whole()) replaced += cost.replaced_bytes;
     }
+    const int64_t apart = memory_.activations + memory_.gradients + memory_.passing;
+    memory_.activations -= std::min({replaced, apart - most_together_, memory_.activations});
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       for (const auto& owner : schedule_.owner) {
         if (owner[stage] == worker_) count_owned(stage);
@@ -61,7 +65,10 @@ class WorkerWalk {
  private:
   void step(const Action& action) {
     const int64_t found = tracker_.track(action);
-    if (action.kind == ActionKind::Update) return;
+    if (action.kind == ActionKind::Update) {
+      live_gradients_ -= costs_.stage(action.stage).gradient_bytes;
+      return;
+    }
     const size_t place = numbers_.of(action.pipeline, action.stage) - numbers_.first(worker_);
     ReplicaState& replica = replicas_[place];
     replica.version = action.kind == ActionKind::Adopt ? found + 1 : found;
@@ -69,6 +76,7 @@ class WorkerWalk {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
+        count_together(costs_.stage(action.stage).passing_bytes);
         if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
@@ -120,12 +128,24 @@ class WorkerWalk {
   void count_gradient(size_t place, const Action& action) {
     ReplicaState& replica = replicas_[place];
     const int64_t window = action.microbatch / schedule_.window;
+    const StageCost& cost = costs_.stage(action.stage);
     const int64_t count = ++gradients_.at(place, window);
     replica.incoming = chains_.previous(action.pipeline) ? 1 : 0;
-    if (count == 1) replica.peak_windows = std::max(replica.peak_windows, ++replica.windows);
+    int64_t replaced = 0;
+    if (count == 1) {
+      replica.peak_windows = std::max(replica.peak_windows, ++replica.windows);
+      live_gradients_ += cost.gradient_bytes;
+      if (action.kind == ActionKind::Backward) replaced = cost.replaced_bytes;
+    }
+    count_together(cost.passing_bytes - replaced);
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
     --replica.windows;
+    if (schedule_.owner[0][action.stage] != worker_) live_gradients_ -= cost.gradient_bytes;  // they go there
+  }
+  // During an action: what is in flight, gradients that no update has applied, and what the action holds besides.
+  void count_together(int64_t besides) {
+    most_together_ = std::max(most_together_, activations_ + live_gradients_ + besides);
   }
 
   const Schedule& schedule_;
@@ -140,6 +160,7 @@ class WorkerWalk {
   RingMap<int64_t> held_version_;  // by microbatch
   RingMap<int64_t> gradients_;     // by window: how many are in
   int64_t activations_ = 0;
+  int64_t live_gradients_ = 0, most_together_ = 0;  // where gradients stay whole
   WorkerMemory memory_;
 };
 

@@ -9,16 +9,18 @@
 namespace gyre {
 
 struct WorkerMemory {
-  int64_t weights = 0;      // all versions that its replicas hold at once
-  int64_t gradients = 0;    // accumulators of windows that are open at once
-  int64_t received = 0;     // what other workers send for updates, where these are in other processes
-  int64_t optimizer = 0;    // of the stages it owns
-  int64_t activations = 0;  // of microbatches in flight
-  int64_t passing = 0;      // what one action holds beside those
+  int64_t weights = 0;    // all versions that its replicas hold at once
+  int64_t gradients = 0;  // accumulators of windows that are open at once
+  int64_t received = 0;   // what other workers send for updates, where these are in other processes
+  int64_t optimizer = 0;  // of the stages it owns
+  // Of microbatches in flight; where gradients stay whole, without what these take the place of.
+  int64_t activations = 0;
+  int64_t passing = 0;  // what one action holds beside those
   int64_t total() const { return weights + gradients + received + optimizer + activations + passing; }
 };
 
-// Each kind at its own peak, which is what allocators keep.
+// Each kind at its own peak, which is what allocators keep; but where gradients stay whole and take the place of
+// activations (StageCost::replaced_bytes), these two at the peak of both together.
 std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel& costs, WeightPolicy weights);
 
 // Of each pipeline of a tied model: windows that the last stage has completed and the first has not.

@@ -1,5 +1,6 @@
 // Where gradients by weights are summed up. A tensor that holds no sum yet is not zero: the first gradient is written
-// over whatever is in it, which saves a pass that zeroes it and one that adds to it.
+// over whatever is in it, which saves a pass that zeroes it and one that adds to it. A tensor that is not there yet is
+// made for its first gradient: a backward lets go of activations as it makes gradients, and these take their place.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,6 +8,8 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+
+#include "gyre/tensors/parameter.h"
 
 namespace gyre {
 
@@ -18,22 +21,33 @@ class GradientSums {
   GradientSums(std::span<at::Tensor> tensors) : tensors_(tensors) {}
   // holds: whether each tensor holds a sum. Changed as gradients come.
   GradientSums(std::span<at::Tensor> tensors, std::span<char> holds) : tensors_(tensors), holds_(holds) {}
+  // The same; tensors that are undefined are made, of the specs' shapes.
+  GradientSums(std::span<at::Tensor> tensors, std::span<char> holds, std::span<const ParameterSpec> specs,
+               at::Device device)
+      : tensors_(tensors), holds_(holds), specs_(specs), device_(device) {}
 
   size_t size() const { return tensors_.size(); }
   GradientSums part(size_t offset, size_t count) const {
-    return {tensors_.subspan(offset, count), holds_.empty() ? holds_ : holds_.subspan(offset, count)};
+    GradientSums part = *this;
+    part.tensors_ = tensors_.subspan(offset, count);
+    if (!holds_.empty()) part.holds_ = holds_.subspan(offset, count);
+    if (!specs_.empty()) part.specs_ = specs_.subspan(offset, count);
+    return part;
   }
 
   bool holds(size_t i) const { return holds_.empty() || holds_[i] != 0; }
   // The tensor, for a gradient that is about to be added, or written where it holds nothing.
   at::Tensor& receive(size_t i) const {
     if (!holds_.empty()) holds_[i] = 1;
+    if (!tensors_[i].defined()) make(i);
     return tensors_[i];
   }
   // The same for what can only add.
   at::Tensor& sum(size_t i) const {
-    if (!holds(i)) tensors_[i].zero_();
-    return receive(i);
+    const bool is_sum = holds(i);
+    at::Tensor& tensor = receive(i);
+    if (!is_sum) tensor.zero_();
+    return tensor;
   }
   void add(size_t i, const at::Tensor& gradient) const {
     if (holds(i)) {
@@ -44,8 +58,12 @@ class GradientSums {
   }
 
  private:
+  void make(size_t i) const;
+
   std::span<at::Tensor> tensors_;
-  std::span<char> holds_;  // empty: all do
+  std::span<char> holds_;                 // empty: all do
+  std::span<const ParameterSpec> specs_;  // empty: all tensors are there
+  at::Device device_ = at::kCPU;
 };
 
 }  // namespace gyre

@@ -141,6 +141,24 @@ TEST(Plan, StagesAreBalancedByUpdatesToo) {
   EXPECT_NEAR(rarely.stages[0].forward, 2.01, 1e-12);
 }
 
+// Between the second layer's backward and the first one's, activations of the first and gradients of the second are
+// there.
+TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
+  std::vector<LayerProfile> layers(2);
+  layers[0].activation_bytes = 10;
+  layers[0].gradient_bytes = 5;
+  layers[0].passing_bytes = 1;
+  layers[1].activation_bytes = 20;
+  layers[1].gradient_bytes = 50;
+  layers[1].passing_bytes = 2;
+  const Schedule one = make_schedule({.name = "1f1b", .stages = 1, .window = 1});
+  const StageCost second_most = stage_costs(layers, one, 1, false, 100).stages[0];
+  EXPECT_EQ(second_most.replaced_bytes, (30 + 55 + 2) - (30 + 50 + 2));
+  layers[0].gradient_bytes = 50;
+  const StageCost first_most = stage_costs(layers, one, 1, false, 100).stages[0];
+  EXPECT_EQ(first_most.replaced_bytes, (30 + 100 + 2) - (10 + 100 + 1));
+}
+
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
   const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});

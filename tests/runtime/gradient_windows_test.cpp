@@ -1,4 +1,4 @@
-// Windows of gradients: buffers are used again as they were left, and no window gets anything of another.
+// Windows of gradients: memory is used again as it was left, and no window gets anything of another.
 #include "gyre/runtime/gradient_windows.h"
 
 #include <ATen/ATen.h>
@@ -9,6 +9,8 @@
 namespace gyre {
 namespace {
 
+using Layout = GradientWindows::Layout;
+
 std::vector<ParameterSpec> specs() {
   ParameterSpec a, b;
   a.shape = {3, 5};
@@ -16,8 +18,14 @@ std::vector<ParameterSpec> specs() {
   return {a, b};
 }
 
-TEST(GradientWindows, WhatHadNoGradientIsZeroWhateverTheBufferHeld) {
-  GradientWindows windows(specs(), at::kCPU);
+bool all_are(const at::Tensor& tensor, double value) {
+  return tensor.eq(value).all().item<bool>();
+}
+
+class GradientWindowsTest : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(GradientWindowsTest, WhatHadNoGradientIsZeroWhateverTheMemoryHeld) {
+  GradientWindows windows(specs(), at::kCPU, GetParam());
   for (int64_t window = 0; window < 3; ++window) {
     const auto value = static_cast<double>(window + 1);
     const GradientSums sums = windows.sums(window);
@@ -26,18 +34,53 @@ TEST(GradientWindows, WhatHadNoGradientIsZeroWhateverTheBufferHeld) {
     EXPECT_EQ(windows.count(window), 1);
     windows.sums(window).add(with, at::full({1}, value));
     EXPECT_EQ(windows.count(window), 2);
-    const PooledBuffer closed = windows.close(window).own;
-    EXPECT_TRUE(closed->tensors[with].eq(2 * value).all().item<bool>()) << window;
-    EXPECT_TRUE(closed->tensors[without].eq(0).all().item<bool>()) << window;
+    const WindowGradient closed = windows.close(window).own;
+    EXPECT_TRUE(all_are(closed.tensors[with], 2 * value)) << window;
+    EXPECT_TRUE(all_are(closed.tensors[without], 0)) << window;
+    EXPECT_EQ(closed.tensors[1].sizes(), at::IntArrayRef({7}));
   }
 }
 
-TEST(GradientWindows, OpenOnesDoNotMix) {
-  GradientWindows windows(specs(), at::kCPU);
+TEST_P(GradientWindowsTest, OpenOnesDoNotMix) {
+  GradientWindows windows(specs(), at::kCPU, GetParam());
   for (const int64_t window : {4, 5}) windows.sums(window).add(0, at::full({1}, static_cast<double>(window)));
   windows.sums(4).add(0, at::ones({1}));
-  EXPECT_TRUE(windows.close(4).own->tensors[0].eq(5).all().item<bool>());
-  EXPECT_TRUE(windows.close(5).own->tensors[0].eq(5).all().item<bool>());
+  EXPECT_TRUE(all_are(windows.close(4).own.tensors[0], 5));
+  EXPECT_TRUE(all_are(windows.close(5).own.tensors[0], 5));
+}
+
+TEST_P(GradientWindowsTest, TheTiedWeightsGradientIsByItself) {
+  ParameterSpec table;
+  table.shape = {2, 2};
+  GradientWindows windows(specs(), at::kCPU, GetParam(), TiedWeight{table, 1});
+  const GradientSums sums = windows.sums(0);
+  ASSERT_EQ(sums.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) sums.add(i, at::full({1}, static_cast<double>(i + 1)));
+  const GradientWindows::Closed closed = windows.close(0);
+  ASSERT_EQ(closed.own.tensors.size(), 2U);
+  EXPECT_TRUE(all_are(closed.own.tensors[0], 1));
+  EXPECT_TRUE(all_are(closed.tied->tensors[0], 2));
+  EXPECT_TRUE(all_are(closed.own.tensors[1], 3));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, GradientWindowsTest, ::testing::Values(Layout::Flat, Layout::Whole),
+                         [](const auto& layout) { return layout.param == Layout::Flat ? "Flat" : "Whole"; });
+
+TEST(GradientWindows, WholeOnesTakeMemoryAsGradientsCome) {
+  GradientWindows windows(specs(), at::kCPU, Layout::Whole);
+  const GradientSums sums = windows.sums(0);
+  sums.add(1, at::ones({1}));
+  const WindowGradient closed = windows.close(0).own;
+  EXPECT_FALSE(closed.flat);
+  EXPECT_EQ(closed.tensors[1].storage().nbytes(), 7 * sizeof(float));
+}
+
+TEST(GradientWindows, FlatOnesAreOneTensor) {
+  GradientWindows windows(specs(), at::kCPU, Layout::Flat);
+  windows.sums(0).add(0, at::ones({1}));
+  const WindowGradient closed = windows.close(0).own;
+  ASSERT_TRUE(closed.flat);
+  EXPECT_EQ(closed.flat->flat.sum().item<double>(), 15);
 }
 
 }  // namespace

@@ -231,6 +231,28 @@ TEST(Memory, EachOfAWorkersStagesHasItsOwnVersionsAndSizes) {
   EXPECT_EQ(peak_memory(schedule, costs, schedule.weights)[0].weights, 2 * 100 + 1);
 }
 
+// Where the gradients of a window begin while the most microbatches are in flight, they take the place of activations.
+TEST(Memory, GradientsThatStayWholeTakeThePlaceOfActivations) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].activation_bytes = 1000;
+  costs.stages[0].gradient_bytes = 500;
+  costs.stages[0].passing_bytes = 10;
+  costs.stages[0].replaced_bytes = 300;
+  const auto of = [&](const ScheduleOptions& options, size_t worker) {
+    const Schedule schedule = make_schedule(options);
+    return peak_memory(schedule, costs, schedule.weights)[worker];
+  };
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0).activations, 2000 - 300);
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0).total(), 2000 - 300 + 500 + 10);
+  EXPECT_EQ(of({"pipedream", 2, 1}, 1).activations, 1000 - 300);
+  EXPECT_EQ(of({"1f1b", 2, 2}, 0).activations, 2000 - 300) << "one microbatch less is there in the second backward";
+  EXPECT_EQ(of({"1f1b", 2, 2}, 1).activations, 1000) << "the second backward finds the gradient there";
+  EXPECT_EQ(of({"zb-h1", 2, 2}, 0).activations, of({"1f1b", 2, 2}, 0).activations + 300) << "halves come apart";
+  EXPECT_EQ(of({"pipedream", 2, 1, 2}, 0).activations, 2000) << "replicas add flat gradients";
+  costs.stages[0].replaced_bytes = 5000;
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0).total(), 2000 + 10) << "as much is there at a forward, without gradients";
+}
+
 // What a worker holds at most, counted one by one through a long run.
 WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
   struct Replica {

@@ -47,6 +47,21 @@ TEST(GradientSums, PartsShareWhatIsHeld) {
   EXPECT_TRUE(tensors[2].equal(at::ones({4})));
 }
 
+TEST(GradientSums, WhatIsNotThereIsMadeForItsFirstGradient) {
+  std::vector<at::Tensor> tensors(3);
+  std::vector<char> holds(3);
+  std::vector<ParameterSpec> specs(3);
+  specs[0].shape = {2, 3};
+  specs[1].shape = specs[2].shape = {4};
+  const GradientSums sums(tensors, holds, specs, at::kCPU);
+  sums.part(1, 2).add(0, at::full({4}, 5));
+  sums.part(1, 2).add(0, at::full({4}, 2));
+  sums.sum(2).add_(1);
+  EXPECT_FALSE(tensors[0].defined());
+  EXPECT_TRUE(tensors[1].equal(at::full({4}, 7.0f)));
+  EXPECT_TRUE(tensors[2].equal(at::ones({4})));
+}
+
 TEST(GradientSums, OfTensorsAloneAllHoldSums) {
   std::vector<at::Tensor> tensors = {at::ones({4})};
   const GradientSums sums(tensors);
