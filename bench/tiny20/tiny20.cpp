@@ -163,11 +163,15 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   }
 }
 
-// The most that this process has held.
+// The most that this process has held, and of that its large tensors and the heap that they are in.
 std::string peak_memory() {
+  const auto mb = [](size_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::ifstream status("/proc/self/status");
   for (std::string key, value; status >> key;) {
-    if (key == "VmHWM:" && status >> value) return fmt::format("{:.0f} MB", std::stod(value) * 1024 / 1e6);
+    if (key != "VmHWM:" || !(status >> value)) continue;
+    const HostMemory::Bytes bytes = HostMemory::of_process().value_or(HostMemory::Bytes());
+    return fmt::format("{:.0f} MB (tensors {:.0f}, their heap {:.0f})", std::stod(value) * 1024 / 1e6, mb(bytes.peak),
+                       mb(bytes.held));
   }
   return "not known";
 }

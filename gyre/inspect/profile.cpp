@@ -10,8 +10,10 @@
 
 #include "gyre/build/build.h"
 #include "gyre/build/model_maker.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/runtime/weight_store.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/flat_buffer.h"
 #include "gyre/tensors/thread_count.h"
@@ -57,12 +59,10 @@ class LayerProfiler {
       : config_(config),
         stage_({layer}, number),
         compute_(compute_type(config)),
-        masters_(make_flat_buffer(stage_.parameters(), at::kFloat, host())),
+        store_(stage_.parameters(), compute_, host()),
         gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, host())) {
-    for (size_t i = 0; i < masters_.tensors.size(); ++i) {
-      masters_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
-      weights_.push_back(masters_.tensors[i].to(compute_));
-    }
+    store_.restart(0, [&](size_t i) { return initial_value(stage_.parameters()[i], 1); });
+    for (size_t i = 0; i < stage_.parameters().size(); ++i) weights_.push_back(store_.master(i).to(compute_));
     sums_ = gradients_.tensors;
     if (const auto& tied = stage_.tied()) {
       weights_ = stage_.with_tied(weights_, initial_value(tied->spec, 1).to(compute_));
@@ -108,21 +108,21 @@ class LayerProfiler {
     const auto optimizer = make_optimizer(made_with, stage_.parameters(), host());
     const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
     const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
+    const at::Tensor norm = at::zeros({}, at::kDouble);  // a finite one: nothing is clipped
     double seconds = 0;
     for (int64_t update = 1; update <= 2 * period; ++update) {
       for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);
       UpdateContext context;
       context.update = update;
       context.learning_rate = 1e-6;
-      const double step = seconds_of([&] { optimizer->step(masters_.tensors, gradients_.tensors, context); });
+      const double step = seconds_of([&] { store_.update(*optimizer, gradients_.tensors, norm, context); });
       if (update > period) seconds += step;
     }
     profile_.update = seconds / static_cast<double>(period);
-    const bool separate_masters = compute_ != at::kFloat;
     const int64_t parameters = stage_.parameter_count();
-    profile_.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
+    profile_.weight_bytes = parameters * static_cast<int64_t>(at::elementSize(compute_));
     profile_.gradient_bytes = parameters * 4;
-    profile_.optimizer_bytes = separate_masters ? parameters * 4 : 0;
+    profile_.optimizer_bytes = parameters * master_bytes(compute_, weight_policy(config_, Schedule()));
     if (config_.optimizer.ema_decay > 0) profile_.optimizer_bytes += parameters * 4;
     for (const auto& [name, tensor] : optimizer->state())
       profile_.optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
@@ -131,7 +131,8 @@ class LayerProfiler {
   const Config& config_;
   Stage stage_;
   at::ScalarType compute_;
-  FlatBuffer masters_, gradients_;
+  WeightStore store_;
+  FlatBuffer gradients_;
   std::vector<at::Tensor> weights_, sums_;
   LayerContext context_;
   LayerProfile profile_;

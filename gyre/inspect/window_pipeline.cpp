@@ -48,9 +48,7 @@ void WindowPipeline::replace_optimizers(const Replace& made) {
 void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights) {
   pipeline_.replica(0, stage).weights.reset();  // the last window's: nobody reads it any more
   WeightStore& store = pipeline_.owner(stage).weights;
-  const auto masters = store.begin_update();
-  for (size_t i = 0; i < masters.size(); ++i) masters[i].copy_(weights[i]);
-  store.restart(store.version());
+  store.restart(store.version(), [&](size_t i) { return weights[i]; });
 }
 
 void WindowPipeline::run(int64_t first, int64_t count, int64_t update) {

@@ -18,9 +18,9 @@ class DelayDiscount final : public Optimizer {
             const UpdateContext& context) override {
     optimizer_->step(weights, gradients, slowed(context));
   }
-  void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                      std::span<const at::Tensor> rounded, const UpdateContext& context) override {
-    optimizer_->step_and_round(weights, gradients, rounded, slowed(context));
+  void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
+                  const UpdateContext& context) override {
+    optimizer_->step_split(weights, gradients, slowed(context));
   }
   NamedTensors state() const override { return optimizer_->state(); }
   void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace gyre {
 namespace {
@@ -13,6 +14,11 @@ namespace {
 at::Tensor bounded(const at::Tensor& x) {
   const at::Tensor most = at::full({}, std::numeric_limits<float>::max(), x.options());
   return at::fmin(at::fmax(x, -most), most);
+}
+
+// Of a number that is at hand.
+bool is_finite(const at::Tensor& norm) {
+  return std::isfinite(*norm.data_ptr<double>());
 }
 
 }  // namespace
@@ -29,19 +35,27 @@ void portable::step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> 
   for (const auto& [now, before] : changed) now.mul_(kept).add_(before.mul_(undone));
 }
 
-bool step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                    const at::Tensor& norm, const UpdateContext& context, std::span<const at::Tensor> rounded) {
+void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context) {
   if (!norm.is_cpu()) {
     portable::step_if_finite(optimizer, weights, gradients, norm, context);
-    return false;
-  }
-  if (!std::isfinite(*norm.data_ptr<double>())) return false;
-  if (rounded.empty()) {
+  } else if (is_finite(norm)) {
     optimizer.step(weights, gradients, context);
-  } else {
-    optimizer.step_and_round(weights, gradients, rounded, context);
   }
-  return !rounded.empty();
+}
+
+bool step_if_finite(Optimizer& optimizer, std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context) {
+  if (norm.is_cpu()) {
+    if (!is_finite(norm)) return false;
+    optimizer.step_split(weights, gradients, context);
+    return true;
+  }
+  std::vector<at::Tensor> whole;
+  for (const SplitWeight& weight : weights) whole.push_back(joined(weight));
+  portable::step_if_finite(optimizer, whole, gradients, norm, context);
+  for (size_t i = 0; i < weights.size(); ++i) split(whole[i], weights[i]);
+  return true;
 }
 
 }  // namespace gyre

@@ -9,10 +9,11 @@ namespace gyre {
 // they are, and no moment or basis changes. Nobody waits for the number. On the CPU it is at hand, and decides. Other
 // devices make the step from zeros and undo it, at the price of a copy of weights and state; on those devices, if a
 // first refresh of whole bases coincides with such an update, their matrix does nothing but decay until the next.
-// rounded: as step_and_round has it, or empty. Returns whether it is the new weights; what is in it is undefined
-// otherwise.
-bool step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                    const at::Tensor& norm, const UpdateContext& context, std::span<const at::Tensor> rounded = {});
+void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context);
+// The same of masters in halves. Returns whether their next versions are written; if not, they are as they were.
+bool step_if_finite(Optimizer& optimizer, std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
+                    const at::Tensor& norm, const UpdateContext& context);
 
 namespace portable {
 void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,

@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <span>
+#include <vector>
 
+#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/tensors/parameter.h"
 
@@ -22,12 +24,14 @@ class Optimizer {
   virtual void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
                     const UpdateContext& context) = 0;
 
-  // As step(), and `rounded`, bf16 of the same shapes, becomes the new weights. Optimizers that have both at hand write
-  // them in one pass over memory.
-  virtual void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                              std::span<const at::Tensor> rounded, const UpdateContext& context) {
-    step(weights, gradients, context);
-    for (size_t i = 0; i < weights.size(); ++i) rounded[i].copy_(weights[i]);
+  // The same of masters in halves, whose next version it writes (optim/parameter/split_weight.h). Unless an optimizer
+  // has better, all weights are made whole for it.
+  virtual void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
+                          const UpdateContext& context) {
+    std::vector<at::Tensor> whole;
+    for (const SplitWeight& weight : weights) whole.push_back(joined(weight));
+    step(whole, gradients, context);
+    for (size_t i = 0; i < weights.size(); ++i) split(whole[i], weights[i]);
   }
 
   // State by "<full parameter name>/<what>", independent of how the model is cut into stages. The tensors are the live

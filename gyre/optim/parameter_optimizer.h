@@ -5,7 +5,7 @@
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
-#include "gyre/optim/parameter/rounded_step.h"
+#include "gyre/optim/parameter/split_weight.h"
 
 namespace gyre {
 
@@ -16,7 +16,7 @@ namespace gyre {
 //   static double state_bytes(const Config&, const ParameterSpec&)
 //   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
 //   static constexpr bool kTakesGradientFactor, if it does
-//   step_and_round(const Config&, weight, gradient, rounded, context), if it saves a pass
+//   step(const Config&, weight, gradient, context) for a weight in halves, if that saves a pass
 template <typename Parameter>
 class ParameterOptimizer final : public Optimizer {
   using Config = typename Parameter::Config;
@@ -37,10 +37,10 @@ class ParameterOptimizer final : public Optimizer {
             const UpdateContext& context) override {
     for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].step(config_, weights[i], gradients[i], context);
   }
-  void step_and_round(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-                      std::span<const at::Tensor> rounded, const UpdateContext& context) override {
+  void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
+                  const UpdateContext& context) override {
     for (size_t i = 0; i < parameters_.size(); ++i) {
-      gyre::step_and_round(parameters_[i], config_, weights[i], gradients[i], rounded[i], context);
+      step_on(weights[i], parameters_[i], config_, gradients[i], context);
     }
   }
   NamedTensors state() const override {

@@ -33,21 +33,21 @@ void move_average(const at::Tensor& average, const at::Tensor& weight, double ra
 WeightAverage::WeightAverage(std::vector<ParameterSpec> specs, double decay, at::Device device)
     : specs_(std::move(specs)), decay_(decay), values_(make_flat_buffer(specs_, at::kFloat, device)) {}
 
-void WeightAverage::restart(std::span<const at::Tensor> weights, const NamedTensors& state) {
+void WeightAverage::restart(const Weights& weights, const NamedTensors& state) {
   const bool saved = std::any_of(specs_.begin(), specs_.end(),
                                  [&](const auto& spec) { return state.count(state_name(spec.name)) > 0; });
   for (size_t i = 0; i < specs_.size(); ++i) {
     if (saved) {
       load_tensor(state, state_name(specs_[i].name), values_.tensors[i]);
     } else {
-      values_.tensors[i].copy_(weights[i]);
+      values_.tensors[i].copy_(weights(i));
     }
   }
 }
 
-void WeightAverage::take_in(std::span<const at::Tensor> weights, int64_t version) {
+void WeightAverage::take_in(const Weights& weights, int64_t version) {
   const double rate = (1 - decay_) / (1 - std::pow(decay_, static_cast<double>(version + 1)));
-  for (size_t i = 0; i < specs_.size(); ++i) move_average(values_.tensors[i], weights[i], rate);
+  for (size_t i = 0; i < specs_.size(); ++i) move_average(values_.tensors[i], weights(i), rate);
 }
 
 NamedTensors WeightAverage::state() const {

@@ -11,7 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,12 +25,15 @@ enum class ModelWeights { Trained, Ema };
 
 class WeightAverage {
  public:
+  // A parameter's weight, fp32, by its number among the specs.
+  using Weights = std::function<at::Tensor(size_t)>;
+
   WeightAverage(std::vector<ParameterSpec> specs, double decay, at::Device device);
   // Begins anew: from a state that has the averages of these parameters, else from the weights. InputError for a state
   // that has some of them, or one of another shape.
-  void restart(std::span<const at::Tensor> weights, const NamedTensors& state = {});
-  // `weights`: fp32, of version `version`, the one after the last that it was given.
-  void take_in(std::span<const at::Tensor> weights, int64_t version);
+  void restart(const Weights& weights, const NamedTensors& state = {});
+  // `weights`: of version `version`, the one after the last that it was given.
+  void take_in(const Weights& weights, int64_t version);
   const FlatBuffer& values() const { return values_; }  // fp32
   // As Optimizer::state: by state_name(), live tensors.
   NamedTensors state() const;

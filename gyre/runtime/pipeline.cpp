@@ -51,16 +51,18 @@ int64_t Pipeline::parameter_count() const {
   return count;
 }
 
-NamedTensors Pipeline::stage_weights(int stage) const {
-  NamedTensors weights;
-  for (const StageOwner* owner : owners_here(stage)) {
-    const WeightStore& store = owner->weights;
-    for (size_t i = 0; i < store.specs().size(); ++i) weights[store.specs()[i].name] = store.masters()[i];
+NamedTensors Pipeline::weights() const {
+  NamedTensors all;
+  for (int stage = 0; stage < schedule().stages; ++stage) {
+    for (const StageOwner* owner : owners_here(stage)) {
+      const auto& specs = owner->weights.specs();
+      for (size_t i = 0; i < specs.size(); ++i) all[specs[i].name] = owner->weights.master(i);
+    }
   }
-  return weights;
+  return all;
 }
 
-NamedTensors Pipeline::stage_optimizer_state(int stage) const {
+NamedTensors Pipeline::optimizer_state(int stage) const {
   NamedTensors state;
   for (const StageOwner* owner : owners_here(stage)) {
     state.merge(owner->optimizer->state());
@@ -69,26 +71,21 @@ NamedTensors Pipeline::stage_optimizer_state(int stage) const {
   return state;
 }
 
-StageState Pipeline::stage_state(int stage) const {
-  return {stage_weights(stage), stage_optimizer_state(stage)};
-}
-
-NamedTensors Pipeline::weights() const {
-  NamedTensors all;
-  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(stage_weights(stage));
-  return all;
-}
-
 NamedTensors Pipeline::optimizer_state() const {
   NamedTensors all;
-  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(stage_optimizer_state(stage));
+  for (int stage = 0; stage < schedule().stages; ++stage) all.merge(optimizer_state(stage));
   return all;
 }
 
-std::set<std::string> Pipeline::parameters_here() const {
-  std::set<std::string> names;
-  for (const auto& [name, weight] : weights()) names.insert(name);
-  return names;
+std::vector<ParameterSpec> Pipeline::parameters_here() const {
+  std::vector<ParameterSpec> parameters;
+  for (int stage = 0; stage < schedule().stages; ++stage) {
+    for (const StageOwner* owner : owners_here(stage)) {
+      const auto& specs = owner->weights.specs();
+      parameters.insert(parameters.end(), specs.begin(), specs.end());
+    }
+  }
+  return parameters;
 }
 
 namespace {
@@ -103,9 +100,7 @@ void restore_weights(StageOwner& owner, const NamedTensors& weights, int64_t upd
                                    fmt::join(found->second.sizes(), ", "), fmt::join(spec.shape, ", ")));
     }
   }
-  const auto masters = owner.weights.begin_update();
-  for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(weights.at(specs[i].name));
-  owner.weights.restart(updates);
+  owner.weights.restart(updates, [&](size_t i) { return weights.at(specs[i].name); });
 }
 
 }  // namespace
@@ -118,7 +113,8 @@ void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimize
     for (StageOwner* restored : owners_here(stage)) {
       restore_weights(*restored, weights, updates);
       if (!optimizer_state.empty() || updates > 0) restored->optimizer->load_state(optimizer_state);
-      if (restored->average) restored->average->restart(restored->weights.masters(), optimizer_state);
+      if (!restored->average) continue;
+      restored->average->restart([&](size_t i) { return restored->weights.master(i); }, optimizer_state);
     }
   }
 }

@@ -8,8 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "gyre/runtime/conductor.h"
@@ -24,12 +22,6 @@ void check_clipping(ClipScope scope, const Schedule& schedule);
 struct WorkerRange {
   int begin = 0, end = std::numeric_limits<int>::max();
   bool contains(int worker) const { return begin <= worker && worker < end; }
-};
-
-// What is saved of a stage: fp32 masters by full name, and its optimizer's state, with the averages of weights where
-// there are any. Live tensors, not copies.
-struct StageState {
-  NamedTensors weights, optimizer;
 };
 
 class Pipeline {
@@ -52,21 +44,20 @@ class Pipeline {
   Replica& replica(int pipeline, int stage) const;
   int64_t parameter_count() const;
 
-  // Between segments only: of the shards of the stage that are owned here.
-  StageState stage_state(int stage) const;
-  // Of all that is owned here.
+  // Between segments only: what is saved of all that is owned here. fp32 masters by full name: live tensors where there
+  // are any, else made anew. Live tensors of optimizers' states, and of the averages of weights where there are any.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
+  // The same of the shards of one stage.
+  NamedTensors optimizer_state(int stage) const;
   // The parameters that these are of.
-  std::set<std::string> parameters_here() const;
+  std::vector<ParameterSpec> parameters_here() const;
   // What is owned here continues as after `updates` updates. InputError names a weight that is missing or
   // has another shape. Averages that are not in the state begin with the weights.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:
   std::vector<StageOwner*> owners_here(int stage) const;
-  NamedTensors stage_weights(int stage) const;
-  NamedTensors stage_optimizer_state(int stage) const;
 
   std::unique_ptr<const PipelinePlan> plan_;
   std::map<int, std::unique_ptr<WorkerState>> workers_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "gyre/optim/finite_step.h"
+
 namespace gyre {
 
 Message to_message(const WeightVersion& version, int64_t number) {
@@ -34,19 +36,46 @@ WeightReader joined(std::vector<WeightReader> shards) {
   return version;
 }
 
+int64_t master_bytes(at::ScalarType compute, WeightPolicy weights) {
+  const bool forecast = weights == WeightPolicy::Predict || weights == WeightPolicy::Corrected;
+  if (forecast) return 4;
+  return compute == at::kBFloat16 ? 2 : 0;
+}
+
 WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device,
                          const ForecastOptions& forecast)
     : specs_(std::move(specs)),
-      compute_(compute),
       forecast_(forecast),
+      kind_(forecast_.any()            ? Masters::Separate
+            : compute == at::kBFloat16 ? Masters::Split
+                                       : Masters::InPlace),
       pool_(specs_, compute, device),
       corrected_pool_(specs_, compute, device) {
-  if (in_place()) {
-    newest_ = pool_.take();
-  } else {
-    separate_masters_ = make_flat_buffer(specs_, at::kFloat, device);
+  if (kind_ == Masters::Separate) {
+    masters_ = make_flat_buffer(specs_, at::kFloat, device);
     publish();
+  } else {
+    newest_ = pool_.take();
+    if (kind_ == Masters::Split) rests_ = make_flat_buffer(specs_, at::kShort, device);
   }
+}
+
+at::Tensor WeightStore::master(size_t i) const {
+  switch (kind_) {
+    case Masters::InPlace:
+      return newest_->tensors[i];
+    case Masters::Split:
+      return joined(halves(i, *newest_));
+    case Masters::Separate:
+      break;
+  }
+  return masters_.tensors[i];
+}
+
+std::vector<at::Tensor> WeightStore::masters() const {
+  std::vector<at::Tensor> masters;
+  for (size_t i = 0; i < specs_.size(); ++i) masters.push_back(master(i));
+  return masters;
 }
 
 std::shared_ptr<WeightVersion> WeightStore::lent(const PooledBuffer& buffer) const {
@@ -72,58 +101,80 @@ WeightReader WeightStore::read_with(const at::Tensor& values) {
   return lent(buffer);
 }
 
-// The outgoing version's buffer is free unless a reader holds it.
-void WeightStore::take_next() {
-  newest_ = {};
-  newest_ = pool_.take();
-}
-
-void WeightStore::publish() {
-  if (in_place()) return;
-  take_next();
-  if (forecast_.forward()) {
-    forecast_.write(separate_masters_.flat, newest_->flat);
-  } else {
-    newest_->flat.copy_(separate_masters_.flat);
-  }
-  if (!forecast_.backward()) return;
-  corrected_ = {};
-  corrected_ = corrected_pool_.take();
-  forecast_.write(separate_masters_.flat, corrected_->flat);
-}
-
-std::span<const at::Tensor> WeightStore::begin_update() {
-  // fp32: the newest version is the master. If anyone reads it, the update goes to a copy and they keep the old buffer.
-  if (in_place() && newest_.is_lent()) {
+// If anyone reads a version that is the master, the update goes to a copy and they keep the old buffer.
+std::span<const at::Tensor> WeightStore::own_masters() {
+  if (kind_ == Masters::Separate) return masters_.tensors;
+  if (newest_.is_lent()) {
     PooledBuffer next = pool_.take();
     next->flat.copy_(newest_->flat);
     newest_ = std::move(next);
   }
-  return masters();
-}
-
-std::span<const at::Tensor> WeightStore::next_version() {
-  if (compute_ != at::kBFloat16 || forecast_.any()) return {};
-  take_next();
   return newest_->tensors;
 }
 
-void WeightStore::finish_update(bool version_is_written) {
-  if (forecast_.any()) forecast_.observe(master_buffer().flat);
+// The outgoing version's buffer is free unless a reader holds it.
+void WeightStore::publish() {
+  newest_ = {};
+  newest_ = pool_.take();
+  if (forecast_.forward()) {
+    forecast_.write(masters_.flat, newest_->flat);
+  } else {
+    newest_->flat.copy_(masters_.flat);
+  }
+  if (!forecast_.backward()) return;
+  corrected_ = {};
+  corrected_ = corrected_pool_.take();
+  forecast_.write(masters_.flat, corrected_->flat);
+}
+
+SplitWeight WeightStore::halves(size_t i, const FlatBuffer& next) const {
+  return {newest_->tensors[i], rests_.tensors[i], next.tensors[i]};
+}
+
+void WeightStore::update(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
+                         const UpdateContext& context) {
+  if (kind_ == Masters::Split) {
+    update_halves(optimizer, gradients, norm, context);
+  } else {
+    step_if_finite(optimizer, own_masters(), gradients, norm, context);
+  }
+  if (forecast_.any()) forecast_.observe(masters_.flat);
   ++version_;
-  if (!version_is_written) publish();
+  if (kind_ == Masters::Separate) publish();
+}
+
+// In the newest version's place, unless somebody reads it.
+void WeightStore::update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
+                                const UpdateContext& context) {
+  PooledBuffer elsewhere;
+  if (newest_.is_lent()) elsewhere = pool_.take();
+  const FlatBuffer& next = elsewhere ? *elsewhere : *newest_;
+  std::vector<SplitWeight> weights;
+  for (size_t i = 0; i < specs_.size(); ++i) weights.push_back(halves(i, next));
+  if (step_if_finite(optimizer, weights, gradients, norm, context) && elsewhere) newest_ = std::move(elsewhere);
+}
+
+void WeightStore::restart(int64_t version, const std::function<at::Tensor(size_t)>& weights) {
+  if (kind_ == Masters::Split) {
+    if (newest_.is_lent()) newest_ = pool_.take();
+    for (size_t i = 0; i < specs_.size(); ++i) split(weights(i), halves(i, *newest_));
+  } else {
+    const auto masters = own_masters();
+    for (size_t i = 0; i < specs_.size(); ++i) masters[i].copy_(weights(i));
+  }
+  restart(version);
 }
 
 void WeightStore::restart(int64_t version) {
   forecast_.restart();
   version_ = version;
-  publish();
+  if (kind_ == Masters::Separate) publish();
 }
 
 void WeightStore::begin_segment() {
   if (!forecast_.any()) return;
   restart(version_);
-  forecast_.observe(master_buffer().flat);
+  forecast_.observe(masters_.flat);
 }
 
 }  // namespace gyre

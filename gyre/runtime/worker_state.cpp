@@ -66,10 +66,8 @@ void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
                                        plan.forecasts[stage])
                           .first->second;
   const auto& specs = owner.weights.specs();
-  const auto masters = owner.weights.begin_update();
-  for (size_t i = 0; i < specs.size(); ++i) masters[i].copy_(initial_value(specs[i], plan.options.seed));
-  owner.weights.restart(0);
-  if (owner.average) owner.average->restart(owner.weights.masters());
+  owner.weights.restart(0, [&](size_t i) { return initial_value(specs[i], plan.options.seed); });
+  if (owner.average) owner.average->restart([&](size_t i) { return owner.weights.master(i); });
   owner.optimizer = make_optimizer(plan.optimizer, specs, device);
   owner.mean_delay = plan.mean_delays[stage];
 }

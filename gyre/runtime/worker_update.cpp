@@ -8,7 +8,6 @@
 
 #include "gyre/core/error.h"
 #include "gyre/optim/clipping.h"
-#include "gyre/optim/finite_step.h"
 #include "gyre/runtime/worker.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -139,11 +138,10 @@ void Worker::apply_update(const Action& action, const at::Tensor& norm) {
   context.delay = (*sum)->delay;
   context.mean_delay = owner.mean_delay;
   context.learning_rate = options_.learning_rate(context.update);
-  const auto masters = owner.weights.begin_update();
-  const bool rounded =
-      step_if_finite(*owner.optimizer, masters, here.gradient, norm, context, owner.weights.next_version());
-  owner.weights.finish_update(rounded);
-  if (owner.average) owner.average->take_in(owner.weights.masters(), owner.weights.version());
+  owner.weights.update(*owner.optimizer, here.gradient, norm, context);
+  if (owner.average) {
+    owner.average->take_in([&](size_t i) { return owner.weights.master(i); }, owner.weights.version());
+  }
   here.gradient.clear();
   sum->reset();
 }

@@ -11,7 +11,7 @@ std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline) {
   std::vector<int64_t> all;
   for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
     int64_t& bytes = all.emplace_back(0);
-    for (const auto& [name, tensor] : pipeline.stage_state(stage).optimizer) {
+    for (const auto& [name, tensor] : pipeline.optimizer_state(stage)) {
       bytes += static_cast<int64_t>(tensor.nbytes());
     }
   }
@@ -60,7 +60,7 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
       return found == costs_[stage].end() ? 0 : found->second.mean();
     };
     const auto parameters = pipeline.plan().stages[stage].parameter_count();
-    const bool separate_masters = pipeline.options().compute != at::kFloat;
+    const RuntimeOptions& options = pipeline.options();
     StageCost cost;
     cost.forward = mean(ActionKind::Forward);
     cost.backward_input = mean(ActionKind::BackwardInput);
@@ -73,9 +73,9 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
     cost.adopt = mean(ActionKind::Adopt);
     cost.output_bytes = sizes_[stage].output_bytes;
     cost.activation_bytes = sizes_[stage].activation_bytes;
-    cost.weight_bytes = parameters * static_cast<int64_t>(separate_masters ? 2 : 4);
+    cost.weight_bytes = parameters * static_cast<int64_t>(at::elementSize(options.compute));
     cost.gradient_bytes = parameters * 4;
-    cost.optimizer_bytes = optimizer_bytes[stage] + (separate_masters ? parameters * 4 : 0);
+    cost.optimizer_bytes = optimizer_bytes[stage] + parameters * master_bytes(options.compute, options.weights);
     model.stages.push_back(cost);
   }
   if (const auto& tied = pipeline.plan().stages.back().tied()) {

@@ -12,6 +12,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
+#include "gyre/runtime/weight_store.h"
 
 namespace gyre {
 namespace {
@@ -30,7 +31,7 @@ bool is_bf16(const Config& config) {
   return compute_type(config) == at::kBFloat16;
 }
 
-LayerBytes bytes_of(const Config& config, const Layer& layer) {
+LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& layer) {
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
                               static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat};
   auto specs = layer.parameters();
@@ -46,7 +47,7 @@ LayerBytes bytes_of(const Config& config, const Layer& layer) {
   bytes.name = layer.name();
   bytes.cost = layer_cost(layer, optimizer_config(config), balanced_work(config));
   bytes.version = parameters * shape.element_bytes;
-  bytes.masters = is_bf16(config) ? parameters * kFloat : 0;  // with fp32 the newest version is the master
+  bytes.masters = parameters * static_cast<double>(master_bytes(compute_type(config), weights));
   bytes.gradients = parameters * kFloat;
   bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
@@ -80,14 +81,14 @@ struct ModelBytes {
   }
 };
 
-ModelBytes bytes_of(const Config& config) {
+ModelBytes bytes_of(const Config& config, WeightPolicy weights) {
   Config small = config;
   small.model.layers = 1;
   const Layers layers = build_layers(small);
   ModelBytes bytes;
-  bytes.embedding = bytes_of(config, *layers.front());
-  bytes.head = bytes_of(config, *layers.back());
-  for (size_t i = 1; i + 1 < layers.size(); ++i) bytes.block.push_back(bytes_of(config, *layers[i]));
+  bytes.embedding = bytes_of(config, weights, *layers.front());
+  bytes.head = bytes_of(config, weights, *layers.back());
+  for (size_t i = 1; i + 1 < layers.size(); ++i) bytes.block.push_back(bytes_of(config, weights, *layers[i]));
   bytes.blocks = static_cast<double>(config.model.layers);
   bytes.embedding.tied = bytes.head.tied * (is_bf16(config) ? 2 : kFloat) / kFloat;
   bytes.embedding.input =
@@ -168,8 +169,7 @@ int64_t whole(double bytes) {
   return static_cast<int64_t>(bytes);
 }
 
-std::vector<LayerProfile> profiles_of(const Config& config) {
-  const ModelBytes bytes = bytes_of(config);
+std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& bytes) {
   std::vector<LayerProfile> profiles;
   const auto add = [&](const LayerBytes& layer) {
     LayerProfile profile;
@@ -200,7 +200,7 @@ MemoryParts least_memory(const Config& given, Work work) {
   if (work == Work::Diagnose) config.run.precision = "fp32";
   if (work == Work::Diagnose) config.pipeline.recompute = false;
   if (work == Work::Evaluate) config.model.dropout = 0;  // no masks
-  const ModelBytes model = bytes_of(config);
+  const ModelBytes model = bytes_of(config, weight_policy(config, Schedule()));
   const double version = model.sum([](const LayerBytes& layer) { return layer.version; });
   const double checkpoint = model.sum([](const LayerBytes& layer) { return layer.gradients; });  // fp32 too
   const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
@@ -208,8 +208,12 @@ MemoryParts least_memory(const Config& given, Work work) {
   const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
   const double costliest = model.most_kept();
   switch (work) {
-    case Work::Train:
-      return {version, checkpoint, masters + moments, config.pipeline.recompute ? costliest : kept};
+    case Work::Train: {
+      const double held = config.pipeline.recompute ? costliest : kept;
+      // Of a window of one microbatch, gradients may take the place of activations.
+      const bool by_turns = config.pipeline.accumulate == 1 && config.pipeline.replicas == 1;
+      return {version, checkpoint, masters + moments, by_turns ? std::max(held - checkpoint, 0.0) : held};
+    }
     case Work::Evaluate:
       return {version + checkpoint, 0, masters + moments, costliest};
     case Work::Generate:
@@ -233,11 +237,13 @@ bool has_room_for_copy(const PredictedMemory& memory, double program, const Memo
 }
 
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
-  const CostModel costs = stage_costs(profiles_of(config), schedule, schedule.window, config.pipeline.recompute,
+  const WeightPolicy weights = weight_policy(config, schedule);
+  const ModelBytes model = bytes_of(config, weights);
+  const CostModel costs = stage_costs(profiles_of(config, model), schedule, schedule.window, config.pipeline.recompute,
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
-  predicted.workers = peak_memory(schedule, costs, weight_policy(config, schedule));
-  predicted.copy = bytes_of(config).sum([](const LayerBytes& layer) { return layer.gradients + layer.moments; });
+  predicted.workers = peak_memory(schedule, costs, weights);
+  predicted.copy = model.sum([](const LayerBytes& layer) { return layer.gradients + layer.moments; });
   MemoryParts& process = predicted.process;
   const auto replicas = static_cast<size_t>(config.pipeline.replicas);
   for (size_t number = 0; number < predicted.workers.size(); ++number) {

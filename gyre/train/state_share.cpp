@@ -5,26 +5,46 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gyre/train/measurements.h"
 
 namespace gyre {
 namespace {
 
+// What nobody else has, neither the tensor nor its memory, is a copy already.
 void copy_all(NamedTensors& tensors) {
-  for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kCPU, tensor.scalar_type(), false, /*copy=*/true);
+  for (auto& [name, tensor] : tensors) {
+    const bool live = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+    tensor = tensor.to(at::kCPU, tensor.scalar_type(), false, /*copy=*/live);
+  }
+}
+
+std::set<std::string> names_of(const std::vector<ParameterSpec>& parameters) {
+  std::set<std::string> names;
+  for (const ParameterSpec& parameter : parameters) names.insert(parameter.name);
+  return names;
+}
+
+// As the masters are, without values.
+NamedTensors shapes_of(const std::vector<ParameterSpec>& parameters) {
+  const auto shape_alone = at::TensorOptions().dtype(at::kFloat).device(at::kMeta);
+  NamedTensors shapes;
+  for (const ParameterSpec& parameter : parameters) shapes[parameter.name] = at::empty(parameter.shape, shape_alone);
+  return shapes;
 }
 
 }  // namespace
 
 ShareSizes StateShare::sizes() const {
   constexpr int64_t kManifestAndDirectory = 1 << 16;
-  return {kManifestAndDirectory + shard_bytes(pipeline_.weights()) + shard_bytes(pipeline_.optimizer_state()),
+  return {kManifestAndDirectory + shard_bytes(shapes_of(pipeline_.parameters_here())) +
+              shard_bytes(pipeline_.optimizer_state()),
           optimizer_bytes(pipeline_)};
 }
 
 void StateShare::restore(const CheckpointReader& checkpoint) {
-  const std::set<std::string> here = pipeline_.parameters_here();
+  const std::set<std::string> here = names_of(pipeline_.parameters_here());
   // An optimizer's state has its parameter's name in front: "name/what", "name[1]/what" of a block of one.
   const auto is_here = [&](const std::string& name) {
     return here.count(name.substr(0, name.find_first_of("/["))) > 0;
@@ -35,7 +55,7 @@ void StateShare::restore(const CheckpointReader& checkpoint) {
 }
 
 void StateShare::begin_with(const CheckpointReader& checkpoint) {
-  const std::set<std::string> here = pipeline_.parameters_here();
+  const std::set<std::string> here = names_of(pipeline_.parameters_here());
   const auto is_here = [&](const std::string& name) { return here.count(name) > 0; };
   checkpoint.check_presence({Part::Model}, is_here);
   pipeline_.restore(checkpoint.read(Part::Model, is_here), {}, 0);

@@ -27,14 +27,7 @@ TEST(FiniteStep, LeavesOutWhatIsNotFiniteAlone) {
       const bool bad = update == 4 || update == 5;
       if (bad) gradients[1][2][3] = std::numeric_limits<float>::infinity();
       const at::Tensor squared = squared_norms(gradients);
-      // Bf16 copies are written in every second update, and change nothing else.
-      const auto copy = [](const at::Tensor& x) { return at::full(x.sizes(), 7, at::kBFloat16); };
-      std::vector<at::Tensor> rounded = {copy(a[0]), copy(a[1])};
-      if (update % 2 == 0) rounded.clear();
-      const bool written =
-          step_if_finite(*left_out, a, gradients, whole_norm({&squared, 1}), context_of(update, 1e-2), rounded);
-      EXPECT_EQ(written, !bad && !rounded.empty()) << kind << ", update " << update;
-      for (size_t i = 0; written && i < a.size(); ++i) EXPECT_TRUE(rounded[i].equal(a[i].to(at::kBFloat16))) << kind;
+      step_if_finite(*left_out, a, gradients, whole_norm({&squared, 1}), context_of(update, 1e-2));
       if (!bad) plain->step(b, copies, context_of(update, 1e-2));
       EXPECT_TRUE(a[0].equal(b[0]) && a[1].equal(b[1])) << kind << ", update " << update;
     }

@@ -20,6 +20,10 @@ std::vector<at::Tensor> draw() {
   return {at::randn({19, 5}), at::randn({1, 37})};
 }
 
+WeightAverage::Weights of(std::vector<at::Tensor> tensors) {
+  return [tensors = std::move(tensors)](size_t i) { return tensors[i]; };
+}
+
 double distance(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
@@ -29,10 +33,10 @@ TEST(WeightAverage, IsTheMeanOfAllVersionsWithFallingWeights) {
   for (const double decay : {0.0, 0.5, 0.99, 0.9999999}) {
     WeightAverage average(kSpecs, decay, at::kCPU);
     std::vector<std::vector<at::Tensor>> versions = {draw()};
-    average.restart(versions.front());
+    average.restart(of(versions.front()));
     for (int64_t version = 1; version <= 30; ++version) {
       versions.push_back(draw());
-      average.take_in(versions.back(), version);
+      average.take_in(of(versions.back()), version);
       for (size_t i = 0; i < kSpecs.size(); ++i) {
         at::Tensor sum = at::zeros_like(versions[0][i], at::kDouble);
         double weights = 0;
@@ -51,27 +55,27 @@ TEST(WeightAverage, BegunInTheMiddleOfARunBeginsWithTheWeightsThatItFinds) {
   at::manual_seed(2);
   WeightAverage average(kSpecs, 0.9, at::kCPU);
   const auto found = draw(), next = draw();
-  average.restart(found, {{"w", at::zeros({19, 5})}});
-  average.take_in(next, 1000);
+  average.restart(of(found), {{"w", at::zeros({19, 5})}});
+  average.take_in(of(next), 1000);
   EXPECT_LT(distance(average.values().tensors[0], 0.9 * found[0] + 0.1 * next[0]), 1e-6);
 }
 
 TEST(WeightAverage, ContinuesFromItsState) {
   at::manual_seed(3);
   WeightAverage whole(kSpecs, 0.9, at::kCPU), second(kSpecs, 0.9, at::kCPU);
-  whole.restart(draw());
-  whole.take_in(draw(), 1);
-  second.restart(draw(), whole.state());
+  whole.restart(of(draw()));
+  whole.take_in(of(draw()), 1);
+  second.restart(of(draw()), whole.state());
   const auto next = draw();
-  whole.take_in(next, 2);
-  second.take_in(next, 2);
+  whole.take_in(of(next), 2);
+  second.take_in(of(next), 2);
   for (const auto& [name, value] : whole.state()) EXPECT_TRUE(at::equal(value, second.state().at(name))) << name;
   EXPECT_EQ(whole.state().count("w/ema"), 1U);
   NamedTensors half = whole.state();
   half.erase("b/ema");
-  EXPECT_THROW(second.restart(next, half), InputError) << "some are there, one is not";
+  EXPECT_THROW(second.restart(of(next), half), InputError) << "some are there, one is not";
   half["b/ema"] = at::zeros({37});
-  EXPECT_THROW(second.restart(next, half), InputError) << "of another shape";
+  EXPECT_THROW(second.restart(of(next), half), InputError) << "of another shape";
 }
 
 TEST(WeightAverage, FastAndPortablePathsAgree) {

@@ -106,11 +106,12 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
       owner.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved, gradients.tensors);
     }
     const at::Tensor norms = squared_norms(gradients.tensors);
-    clip(gradients.tensors, whole_norm({&norms, 1}), pipeline.options().clip);
+    const at::Tensor norm = whole_norm({&norms, 1});
+    clip(gradients.tensors, norm, pipeline.options().clip);
     UpdateContext context;
     context.update = update;
     context.learning_rate = pipeline.options().learning_rate(update);
-    owner.optimizer->step(owner.weights.masters(), gradients.tensors, context);
+    owner.weights.update(*owner.optimizer, gradients.tensors, norm, context);
   }
   for (const auto& [name, tensor] : pipeline.weights()) outcome.weights[name] = tensor.clone();
   return outcome;

@@ -79,9 +79,7 @@ TEST(ModulePipeline, ABackwardWithAnotherVersionRepeatsTheForward) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     WeightStore store(stage.parameters(), type, at::kCPU);
     const auto update = [&](double scale) {
-      const auto masters = store.begin_update();
-      for (size_t i = 0; i < masters.size(); ++i) masters[i].copy_(initial_value(stage.parameters()[i], 1) * scale);
-      store.finish_update();
+      store.restart(store.version() + 1, [&](size_t i) { return initial_value(stage.parameters()[i], 1) * scale; });
     };
     const auto gradient = [&](double forward_scale, double backward_scale) {
       update(forward_scale);

@@ -142,8 +142,10 @@ TEST(NonFinite, ALossEndsTheRunByItsOwnName) {
     e.executor = executor;
     e.stages = 3;
     Pipeline pipeline = make_pipeline(e);
-    pipeline.owner(2).weights.begin_update()[0].fill_(std::numeric_limits<float>::quiet_NaN());
-    pipeline.owner(2).weights.restart(0);
+    WeightStore& weights = pipeline.owner(2).weights;
+    weights.restart(0, [&](size_t i) {
+      return i == 0 ? at::full_like(weights.master(0), std::numeric_limits<float>::quiet_NaN()) : weights.master(i);
+    });
     Recorder recorder;
     try {
       run_segment(pipeline, e, 0, 30, recorder);

@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 namespace gyre {
 namespace {
 
@@ -16,9 +19,23 @@ std::vector<ParameterSpec> specs() {
   return {a, b};
 }
 
-void update(WeightStore& store, double value) {
-  for (const auto& tensor : store.begin_update()) tensor.fill_(value);
-  store.finish_update();
+// Makes every weight the value that it is given.
+class Fill final : public Optimizer {
+ public:
+  explicit Fill(double value) : value_(value) {}
+  void step(std::span<const at::Tensor> weights, std::span<const at::Tensor>, const UpdateContext&) override {
+    for (const at::Tensor& weight : weights) weight.fill_(value_);
+  }
+  NamedTensors state() const override { return {}; }
+  void load_state(const NamedTensors&) override {}
+
+ private:
+  double value_;
+};
+
+void update(WeightStore& store, double value, double norm = 1) {
+  Fill optimizer(value);
+  store.update(optimizer, {}, at::scalar_tensor(norm, at::kDouble), {});
 }
 
 class WeightStoreTest : public ::testing::TestWithParam<at::ScalarType> {};
@@ -42,46 +59,58 @@ TEST_P(WeightStoreTest, AReaderKeepsItsVersion) {
 
 TEST_P(WeightStoreTest, BuffersAreRecycled) {
   WeightStore store(specs(), GetParam(), at::kCPU);
-  const size_t masters = GetParam() == at::kFloat ? 0 : 1;
   for (int i = 0; i < 50; ++i) update(store, i);
-  EXPECT_EQ(store.live_buffers(), masters + 1);
+  EXPECT_EQ(store.live_buffers(), 1);
   std::vector<WeightReader> readers;
   for (int i = 0; i < 3; ++i) {
     readers.push_back(store.read());
     update(store, 100 + i);
   }
-  EXPECT_EQ(store.live_buffers(), masters + 4);
+  EXPECT_EQ(store.live_buffers(), 4);
   readers.clear();
-  EXPECT_EQ(store.live_buffers(), masters + 1);
+  EXPECT_EQ(store.live_buffers(), 1);
   const void* before = store.read()->buffer.flat.data_ptr();
   for (int i = 0; i < 10; ++i) update(store, i);
-  if (GetParam() == at::kFloat) {
-    EXPECT_EQ(store.read()->buffer.flat.data_ptr(), before);  // nobody reads: updated in place
+  EXPECT_EQ(store.read()->buffer.flat.data_ptr(), before) << "nobody reads: updated in place";
+}
+
+// The version is the same; a reader's stays what it was, and no buffer is left behind.
+TEST_P(WeightStoreTest, AnUpdateOfNoNumberMakesTheSameVersionAgain) {
+  for (const WeightPolicy policy : {WeightPolicy::Stash, WeightPolicy::Corrected}) {
+    WeightStore store(specs(), GetParam(), at::kCPU, {policy, policy == WeightPolicy::Stash ? 0 : 2, 0.135});
+    update(store, 2);
+    const WeightReader before = store.read();
+    const size_t live = store.live_buffers();
+    update(store, 3, std::numeric_limits<double>::infinity());
+    EXPECT_EQ(store.version(), 2);
+    EXPECT_EQ(store.read()->number, 2);
+    EXPECT_EQ(before->number, 1);
+    EXPECT_EQ(store.master(1).sum().item<double>(), 14);
+    EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), 14);
+    if (GetParam() == at::kBFloat16 && policy == WeightPolicy::Stash) {
+      EXPECT_EQ(store.live_buffers(), live);
+    }
+    update(store, 4);
+    EXPECT_EQ(before->buffer.tensors[1].sum().item<double>(), 14);
+    EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), 28);
   }
 }
 
-// Whoever updates masters may write the next version too; then nobody copies it. A version that is lent stays.
-TEST_P(WeightStoreTest, TheNextVersionMayBeWrittenBesideItsMasters) {
-  WeightStore store(specs(), GetParam(), at::kCPU);
-  update(store, 1);
-  const WeightReader before = store.read();
-  const auto masters = store.begin_update();
-  const auto next = store.next_version();
-  ASSERT_EQ(next.empty(), GetParam() == at::kFloat) << "there the master is the version";
-  for (const at::Tensor& master : masters) master.fill_(2);
-  for (const at::Tensor& written : next) written.fill_(9);
-  store.finish_update(/*version_is_written=*/!next.empty());
-  EXPECT_EQ(store.version(), 2);
-  EXPECT_EQ(before->buffer.tensors[1].sum().item<double>(), 7);
-  EXPECT_EQ(store.masters()[1].sum().item<double>(), 14);
-  EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), next.empty() ? 14 : 63);
-
-  store.begin_update();
-  store.next_version();
-  store.finish_update();  // it was not written
-  EXPECT_EQ(store.read()->buffer.tensors[1].sum().item<double>(), 14);
-  WeightStore forecasts(specs(), GetParam(), at::kCPU, {WeightPolicy::Corrected, 2, 0.135});
-  EXPECT_TRUE(forecasts.next_version().empty()) << "versions there are no copies of masters";
+// What is in a master is not lost in its version's bf16.
+TEST_P(WeightStoreTest, MastersAreExact) {
+  at::manual_seed(3);
+  const std::vector<at::Tensor> weights = {at::randn({3, 5}), at::randn({7})};
+  for (const WeightPolicy policy : {WeightPolicy::Stash, WeightPolicy::Predict}) {
+    WeightStore store(specs(), GetParam(), at::kCPU, {policy, policy == WeightPolicy::Stash ? 0 : 2, 0});
+    const WeightReader before = store.read();
+    store.restart(7, [&](size_t i) { return weights[i]; });
+    EXPECT_EQ(store.version(), 7);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      EXPECT_TRUE(store.master(i).equal(weights[i]));
+      EXPECT_TRUE(store.read()->buffer.tensors[i].equal(weights[i].to(GetParam())));
+      EXPECT_EQ(before->buffer.tensors[i].any().item<bool>(), false) << "a reader's version stays";
+    }
+  }
 }
 
 TEST_P(WeightStoreTest, AVersionGoesByMessageAndItsMemoryComesBack) {

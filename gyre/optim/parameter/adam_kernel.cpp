@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/optim/parameter/split_loops.h"
 
 namespace gyre {
 namespace {
@@ -61,16 +62,22 @@ GYRE_INLINE Direction take_in(float gradient, Moment* m, Moment* v, const Scalar
   return {first * s.inverse1, std::sqrt(second) * s.inverse_root2 + s.epsilon};
 }
 
+// A weight that is one tensor, as a loop reads and writes it.
+struct WholeElements {
+  float* w;
+  explicit WholeElements(const at::Tensor& weight) : w(weight.data_ptr<float>()) {}
+  GYRE_INLINE float load(int64_t i) const { return w[i]; }
+  GYRE_INLINE void store(int64_t i, float value) const { w[i] = value; }
+};
+
 // Each element is by itself, so vectors change nothing. Rounding of products is the compiler's, fixed per machine.
-// to(i, w[i]) takes what the weight becomes.
-template <typename Moment, typename To>
-GYRE_INLINE void step_elements(float* __restrict w, const float* __restrict g, Moment* __restrict m,
-                               Moment* __restrict v, int64_t count, Scalars s, float rate, float keep, float factor,
-                               To to) {
+template <typename Weight, typename Moment>
+GYRE_INLINE void step_elements(Weight w, const float* __restrict g, Moment* __restrict m, Moment* __restrict v,
+                               int64_t count, Scalars s, float rate, float keep, float factor) {
+#pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
     const Direction direction = take_in(factor * g[i], m + i, v + i, s);
-    w[i] = keep * w[i] - rate * direction.dividend / direction.divisor;
-    to(i, w[i]);
+    w.store(i, keep * w.load(i) - rate * direction.dividend / direction.divisor);
   }
 }
 
@@ -83,40 +90,43 @@ GYRE_INLINE void direction_elements(float* __restrict g, Moment* __restrict m, M
   }
 }
 
-#define GYRE_ADAM(Moment)                                                                                              \
-  GYRE_CPU_KERNEL void step_loop(float* w, const float* g, Moment* m, Moment* v, int64_t count, Scalars s, float rate, \
+#define GYRE_ADAM_STEP(Weight, Moment)                                                                                 \
+  GYRE_CPU_KERNEL void step_loop(Weight w, const float* g, Moment* m, Moment* v, int64_t count, Scalars s, float rate, \
                                  float keep, float factor) {                                                           \
-    step_elements(w, g, m, v, count, s, rate, keep, factor, [](int64_t, float) {});                                    \
-  }                                                                                                                    \
-  GYRE_CPU_KERNEL void rounding_step_loop(float* w, const float* g, Moment* m, Moment* v,                              \
-                                          c10::BFloat16* __restrict rounded, int64_t count, Scalars s, float rate,     \
-                                          float keep, float factor) {                                                  \
-    step_elements(w, g, m, v, count, s, rate, keep, factor, [=](int64_t i, float x) { cpu::store(rounded + i, x); });  \
-  }                                                                                                                    \
-  GYRE_CPU_KERNEL void direction_loop(float* g, Moment* m, Moment* v, int64_t count, Scalars s) {                      \
-    direction_elements(g, m, v, count, s);                                                                             \
+    step_elements(w, g, m, v, count, s, rate, keep, factor);                                                           \
+  }
+#define GYRE_ADAM(Moment)                                                                         \
+  GYRE_ADAM_STEP(WholeElements, Moment)                                                           \
+  GYRE_ADAM_STEP(SplitElements, Moment)                                                           \
+  GYRE_CPU_KERNEL void direction_loop(float* g, Moment* m, Moment* v, int64_t count, Scalars s) { \
+    direction_elements(g, m, v, count, s);                                                        \
   }
 GYRE_ADAM(float)
 GYRE_ADAM(c10::BFloat16)
 #undef GYRE_ADAM
+#undef GYRE_ADAM_STEP
 
 bool is_plain(std::initializer_list<at::Tensor> tensors, at::ScalarType type) {
   return std::all_of(tensors.begin(), tensors.end(), [type](const at::Tensor& t) { return cpu::is_plain(t, type); });
 }
 
-template <typename Moment>
-void cpu_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-              const at::Tensor& exp_avg_sq, const Scalars& s, double rate, double decay, double factor,
-              const at::Tensor& rounded) {
-  auto *w = weight.data_ptr<float>(), *g = gradient.data_ptr<float>();
-  auto *m = exp_avg.data_ptr<Moment>(), *v = exp_avg_sq.data_ptr<Moment>();
-  const int64_t count = weight.numel();
-  const auto step = static_cast<float>(rate), keep = static_cast<float>(1 - decay), by = static_cast<float>(factor);
-  if (rounded.defined()) {
-    rounding_step_loop(w, g, m, v, rounded.data_ptr<c10::BFloat16>(), count, s, step, keep, by);
+// Whether a loop did it.
+template <typename Elements, typename Weight>
+bool cpu_step(const Weight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+              const AdamFactors& factors, double rate, double decay, double factor) {
+  if (!cpu::is_plain(gradient, at::kFloat)) return false;
+  const auto loop = [&]<typename Moment>(Moment* m) {
+    step_loop(Elements(weight), gradient.data_ptr<float>(), m, exp_avg_sq.data_ptr<Moment>(), gradient.numel(),
+              scalars(factors), static_cast<float>(rate), static_cast<float>(1 - decay), static_cast<float>(factor));
+  };
+  if (is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
+    loop(exp_avg.data_ptr<float>());
+  } else if (is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
+    loop(exp_avg.data_ptr<c10::BFloat16>());
   } else {
-    step_loop(w, g, m, v, count, s, step, keep, by);
+    return false;
   }
+  return true;
 }
 
 template <typename Moment>
@@ -169,10 +179,17 @@ void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& g
 
 void portable::adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                           const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
-                          double factor, const at::Tensor& rounded) {
+                          double factor) {
   const at::Tensor direction = direction_of(factor == 1 ? gradient : gradient * factor, exp_avg, exp_avg_sq, factors);
   weight.mul_(1 - decay).sub_(direction, rate);
-  if (rounded.defined()) rounded.copy_(weight);
+}
+
+void portable::adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                          const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay,
+                          double factor) {
+  const at::Tensor whole = portable::joined(weight);
+  portable::adamw_step(whole, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  portable::split(whole, weight);
 }
 
 void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
@@ -181,17 +198,17 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 }
 
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor,
-                const at::Tensor& rounded) {
-  const bool plain =
-      is_plain({weight, gradient}, at::kFloat) && (!rounded.defined() || cpu::is_plain(rounded, at::kBFloat16));
-  if (plain && is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
-    cpu_step<float>(weight, gradient, exp_avg, exp_avg_sq, scalars(factors), rate, decay, factor, rounded);
-  } else if (plain && is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
-    cpu_step<c10::BFloat16>(weight, gradient, exp_avg, exp_avg_sq, scalars(factors), rate, decay, factor, rounded);
-  } else {
-    portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor, rounded);
-  }
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
+  const bool done = cpu::is_plain(weight, at::kFloat) &&
+                    cpu_step<WholeElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  if (!done) portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+}
+
+void adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
+  const bool done =
+      is_plain(weight) && cpu_step<SplitElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  if (!done) portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
 }
 
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,

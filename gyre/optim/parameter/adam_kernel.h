@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "gyre/optim/parameter/split_weight.h"
+
 namespace gyre {
 
 struct AdamFactors {
@@ -19,10 +21,11 @@ AdamFactors adam_factors(double beta1, double beta2, double epsilon, int64_t upd
 // w <- w (1 - decay);  w <- w - rate * (m / c1) / (sqrt(v / c2) + eps)       (Loshchilov and Hutter, 2019, algorithm 2)
 // All fp32 and of the same shape, but for the moments, which may be bf16: then the step is made with m and v as they
 // are in fp32, and what is kept of them is rounded as round_moments says. `decay` is learning rate times weight decay.
-// rounded: bf16, becomes w, or undefined.
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1,
-                const at::Tensor& rounded = {});
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
+// The same of a weight in halves.
+void adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
 
 // As above for moments alone: returns nothing but turns `gradient` into (m / c1) / (sqrt(v / c2) + eps).
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
@@ -37,8 +40,9 @@ void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& g
 
 namespace portable {
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
-                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1,
-                const at::Tensor& rounded = {});
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
+void adamw_step(const SplitWeight& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
+                const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor = 1);
 void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                     const AdamFactors& factors);
 }  // namespace portable

@@ -15,15 +15,20 @@ AdamMoments::AdamMoments(const AdamSettings& config, const ParameterSpec& spec, 
 
 void AdamMoments::step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
                        const UpdateContext& context) {
-  step_and_round(config, weight, gradient, {}, context);
+  step_any(config, weight, gradient, context);
 }
 
-void AdamMoments::step_and_round(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
-                                 const at::Tensor& rounded, const UpdateContext& context) {
+void AdamMoments::step(const AdamSettings& config, const SplitWeight& weight, const at::Tensor& gradient,
+                       const UpdateContext& context) {
+  step_any(config, weight, gradient, context);
+}
+
+template <typename Weight>
+void AdamMoments::step_any(const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
+                           const UpdateContext& context) {
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor,
-             rounded);
+  adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor);
 }
 
 void AdamMoments::keep(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& gradient,

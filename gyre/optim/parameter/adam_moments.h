@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/optimizer_kind.h"
 #include "gyre/tensors/parameter.h"
@@ -18,8 +19,8 @@ class AdamMoments {
   AdamMoments(const AdamSettings& config, const ParameterSpec& spec, at::Device device);
   void step(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
-  void step_and_round(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
-                      const at::Tensor& rounded, const UpdateContext& context);
+  void step(const AdamSettings& config, const SplitWeight& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);
@@ -32,6 +33,10 @@ class AdamMoments {
   bool decays() const { return decay_; }
 
  private:
+  template <typename Weight>
+  void step_any(const AdamSettings& config, const Weight& weight, const at::Tensor& gradient,
+                const UpdateContext& context);
+
   std::string name_;
   bool decay_;
   at::Tensor exp_avg_, exp_avg_sq_;

@@ -111,6 +111,28 @@ at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
 
 void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
                          const UpdateContext& context) {
+  if (ahead_.defined()) weight.sub_(ahead_);
+  const at::Tensor rotated = step_from_here(config, weight, gradient, context);
+  if (!ahead_.defined() || !rotated.defined()) return;
+  const double distance = static_cast<double>(context.delay) * context.learning_rate;
+  ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
+  weight.add_(ahead_);
+}
+
+void RotatedMatrix::step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
+                         const UpdateContext& context) {
+  if (ahead_.defined()) {
+    const at::Tensor whole = joined(weight);
+    step(config, whole, gradient, context);
+    split(whole, weight);
+  } else {
+    step_from_here(config, weight, gradient, context);
+  }
+}
+
+template <typename Weight>
+at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
+                                         const UpdateContext& context) {
   // Converted once for all products that want it so.
   const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
   const at::Tensor rounded = large && (bf16_.turning || bf16_.covariance) ? to_bf16(gradient) : gradient;
@@ -125,14 +147,13 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
   const double decay = decay_ ? context.learning_rate * config.weight_decay : 0;
-  if (ahead_.defined()) weight.sub_(ahead_);
   if (untouched()) {
     const at::Tensor first = own_coordinates(exp_avg_), second = own_coordinates(exp_avg_sq_);
     const at::Tensor m = first.contiguous(), v = second.contiguous();
     adamw_step(weight, gradient, m, v, factors, context.learning_rate, decay);
     first.copy_(m);
     second.copy_(v);
-    return;
+    return {};
   }
   at::Tensor rotated;
   {
@@ -149,11 +170,7 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
     direction = from_rotated(rotated);
   }
   subtract_scaled(weight, direction, context.learning_rate, 1 - decay);
-  if (ahead_.defined()) {
-    const double distance = static_cast<double>(context.delay) * context.learning_rate;
-    ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
-    weight.add_(ahead_);
-  }
+  return rotated;
 }
 
 at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, double share) const {
@@ -303,6 +320,13 @@ void RotatedMatrices::step(const RotationConfig& config, const at::Tensor& weigh
                            const UpdateContext& context) {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     rotated_[i].step(config, blocks_[i].of(weight), blocks_[i].of(gradient), context);
+  }
+}
+
+void RotatedMatrices::step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
+                           const UpdateContext& context) {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    rotated_[i].step(config, block_of(blocks_[i], weight), blocks_[i].of(gradient), context);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gyre/optim/parameter/rotation_basis.h"
+#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/optim/settings/optimizer_kind.h"
@@ -49,12 +50,19 @@ class RotatedMatrix {
                 at::Device device);
   void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
             const UpdateContext& context);
+  // The same of a weight in halves.
+  void step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const RotationConfig& config, int64_t rows, int64_t columns);
   static double update_cost(const RotationConfig& config, int64_t rows, int64_t columns);
 
  private:
+  // All of a step but for looking ahead. Returns the direction in rotated coordinates; undefined: plain AdamW's step.
+  template <typename Weight>
+  at::Tensor step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
+                            const UpdateContext& context);
   // What the covariances keep of themselves in this update; none: its gradient is not one that they take in.
   std::optional<double> beta_of(const RotationConfig& config, int64_t update) const;
   // Whether it is left to the turning of the gradient.
@@ -111,6 +119,8 @@ class RotatedMatrices {
   RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec, std::vector<MatrixBlock> blocks,
                   at::Device device);
   void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+            const UpdateContext& context);
+  void step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
             const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gyre/optim/parameter/adam_moments.h"
-#include "gyre/optim/parameter/rounded_step.h"
+#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/tensors/matrix_block.h"
 
 namespace gyre {
@@ -15,7 +15,8 @@ namespace gyre {
 // Matrices: what is kept for one parameter's matrices, `blocks` of them. It has
 //   Settings, the optimizer's own table, and Config, these and Adam's
 //   Matrices(const Config&, const ParameterSpec&, std::vector<MatrixBlock> blocks, at::Device)
-//   step, save and load as AdamMoments, with Config in the place of Adam's settings
+//   step, save and load as AdamMoments, with Config in the place of Adam's settings; the step on a weight in halves if
+//   it saves a pass
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
 //   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
 template <typename Matrices>
@@ -29,9 +30,8 @@ class MatrixParameter {
   void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context) {
     std::visit([&](auto& kept) { kept.step(config, weight, gradient, context); }, kept_);
   }
-  void step_and_round(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
-                      const at::Tensor& rounded, const UpdateContext& context) {
-    std::visit([&](auto& kept) { gyre::step_and_round(kept, config, weight, gradient, rounded, context); }, kept_);
+  void step(const Config& config, const SplitWeight& weight, const at::Tensor& gradient, const UpdateContext& context) {
+    std::visit([&](auto& kept) { step_on(weight, kept, config, gradient, context); }, kept_);
   }
   void save(NamedTensors& state) const {
     std::visit([&](const auto& kept) { kept.save(state); }, kept_);

@@ -4,6 +4,7 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/rows.h"
+#include "gyre/optim/parameter/split_loops.h"
 
 namespace gyre {
 namespace {
@@ -19,6 +20,19 @@ GYRE_CPU_KERNEL void combine_single(float* __restrict y, const float* __restrict
 GYRE_CPU_KERNEL void combine_bf16(float* __restrict y, const c10::BFloat16* __restrict x, int64_t count, float a,
                                   float b) {
   combine(y, x, count, a, b);
+}
+
+// w <- a w + b x
+template <typename T>
+GYRE_INLINE void combine(SplitElements w, const T* __restrict x, int64_t count, float a, float b) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) w.store(i, a * w.load(i) + b * cpu::load(x + i));
+}
+GYRE_CPU_KERNEL void combine_split(SplitElements w, const float* x, int64_t count, float a, float b) {
+  combine(w, x, count, a, b);
+}
+GYRE_CPU_KERNEL void combine_split(SplitElements w, const c10::BFloat16* x, int64_t count, float a, float b) {
+  combine(w, x, count, a, b);
 }
 
 template <typename A, typename B>
@@ -107,6 +121,12 @@ void portable::subtract_scaled(const at::Tensor& w, const at::Tensor& x, double 
   w.mul_(keep).sub_(x, rate);
 }
 
+void portable::subtract_scaled(const SplitWeight& w, const at::Tensor& x, double rate, double keep) {
+  const at::Tensor whole = portable::joined(w);
+  portable::subtract_scaled(whole, x, rate, keep);
+  portable::split(whole, w);
+}
+
 void portable::set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
   y.copy_(a.to(at::kFloat) - b.to(at::kFloat));
 }
@@ -127,6 +147,17 @@ void average_into(const at::Tensor& average, const at::Tensor& x, double beta) {
 
 void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, double keep) {
   if (!combine(w, x, keep, -rate)) portable::subtract_scaled(w, x, rate, keep);
+}
+
+void subtract_scaled(const SplitWeight& w, const at::Tensor& x, double rate, double keep) {
+  const auto a = static_cast<float>(keep), b = static_cast<float>(-rate);
+  if (is_plain(w) && cpu::is_plain(x, at::kFloat)) {
+    combine_split(SplitElements(w), x.data_ptr<float>(), x.numel(), a, b);
+  } else if (is_plain(w) && cpu::is_plain(x, at::kBFloat16)) {
+    combine_split(SplitElements(w), x.data_ptr<c10::BFloat16>(), x.numel(), a, b);
+  } else {
+    portable::subtract_scaled(w, x, rate, keep);
+  }
 }
 
 void set_difference(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
