@@ -1,6 +1,7 @@
 // How near gyre comes to what the machine could do, and how much faster it is than a plain PyTorch loop: a GPT of 20.6M
 // parameters, trained by AdamW and by basis rotation at 1,024 and 4,096 tokens an update.
-//   tiny20 [--rounds N] [--microbatches N] [--llama] [--width W --layers L --heads H --context C] [--stages S]
+//   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
+//          [--width W --layers L --heads H --context C] [--stages S]
 // In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
 // oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose
 // mean it is compared with, by the clock and by the processor's time, which other programs on the machine take less
@@ -12,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,7 +37,8 @@ struct Arm {
   std::string optimizer;
   int64_t accumulate;  // microbatches of an update
 };
-const std::vector<Arm> kArms = {{"adamw", 1}, {"adamw", 4}, {"basis-rotation", 1}, {"basis-rotation", 4}};
+// Updates after which a run is warm: bases were refreshed once, and are again with the 20th.
+constexpr int64_t kWarm = 16;
 
 Layers layers_of(const Shape& shape) {
   return shape.llama ? build_llama({shape.model(), {}}) : build_gpt(shape.model());
@@ -58,6 +61,17 @@ class Training {
     SegmentReport report = make_executor("threads")->run(pipeline_, segment, observer);
     updates_ += microbatches / arm_.accumulate;
     return report;
+  }
+  // Long updates take too long to be made so often: the state is that of short ones.
+  void warm_up(const Shape& shape) {
+    if (arm_.accumulate <= 4) {
+      run(kWarm * arm_.accumulate);
+      return;
+    }
+    Training brief(shape, {arm_.optimizer, 1});
+    brief.run(kWarm);
+    pipeline_.restore(brief.pipeline_.weights(), brief.pipeline_.optimizer_state(), kWarm);
+    updates_ = kWarm;
   }
   Roofline::Seconds measure(int64_t microbatches) {
     const double processor = processor_seconds();
@@ -146,6 +160,7 @@ void print_breakdown(const Shape& shape, const Arm& arm, int64_t microbatches) {
 
 struct Flags {
   int rounds = 5;
+  std::vector<int64_t> accumulate = {1, 4};  // microbatches of an update
   int64_t microbatches = 32;
   bool pytorch = true, rotation = true, rounds_only = false, breakdown_only = false;
   std::string python = "/usr/bin/python3";  // Debian's
@@ -154,32 +169,37 @@ struct Flags {
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   for (const Arm& arm : arms) {
-    Peer process({"/proc/self/exe", "--memory-of", name_of(arm, s), "--layers", std::to_string(s.layers), "--width",
-                  std::to_string(s.width), "--heads", std::to_string(s.heads), "--context", std::to_string(s.context),
-                  "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers),
-                  s.llama ? "--llama" : "--no-llama", s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
-                 {});
+    Peer process(
+        {"/proc/self/exe", "--memory-of", name_of(arm, s), "--accumulate", std::to_string(arm.accumulate), "--layers",
+         std::to_string(s.layers), "--width", std::to_string(s.width), "--heads", std::to_string(s.heads), "--context",
+         std::to_string(s.context), "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers),
+         s.llama ? "--llama" : "--no-llama", s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
+        {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
 }
 
-// The most that this process has held, and of that its large tensors and the heap that they are in.
+// The most that this process has held; of that its large tensors and the heap that they are in, and pages of files,
+// which are libraries: other processes share them, and the system can take them back.
 std::string peak_memory() {
-  const auto mb = [](size_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  std::map<std::string, double> kilobytes;
   std::ifstream status("/proc/self/status");
-  for (std::string key, value; status >> key;) {
-    if (key != "VmHWM:" || !(status >> value)) continue;
-    const HostMemory::Bytes bytes = HostMemory::of_process().value_or(HostMemory::Bytes());
-    return fmt::format("{:.0f} MB (tensors {:.0f}, their heap {:.0f})", std::stod(value) * 1024 / 1e6, mb(bytes.peak),
-                       mb(bytes.held));
+  for (std::string key, line; status >> key && std::getline(status, line);) {
+    if (key == "VmHWM:" || key == "RssFile:") kilobytes[key] = std::stod(line);
   }
-  return "not known";
+  const HostMemory::Bytes bytes = HostMemory::of_process().value_or(HostMemory::Bytes());
+  const auto mb = [](size_t of) { return static_cast<double>(of) / 1e6; };
+  return fmt::format("{:.0f} MB (tensors {:.0f}, their heap {:.0f}, libraries' files {:.0f})",
+                     kilobytes["VmHWM:"] * 1024 / 1e6, mb(bytes.peak), mb(bytes.held),
+                     kilobytes["RssFile:"] * 1024 / 1e6);
 }
 
 std::vector<Arm> arms_of(const Flags& flags) {
   std::vector<Arm> arms;
-  for (const Arm& arm : kArms) {
-    if (arm.optimizer == "adamw" || flags.rotation) arms.push_back(arm);
+  for (const char* optimizer : {"adamw", "basis-rotation"}) {
+    for (const int64_t accumulate : flags.accumulate) {
+      if (optimizer == std::string("adamw") || flags.rotation) arms.push_back({optimizer, accumulate});
+    }
   }
   return arms;
 }
@@ -195,19 +215,17 @@ void measure(const Shape& shape, const Flags& flags) {
   if (!roofline) fmt::print("no roofline: built without oneDNN\n");
   const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python) : nullptr;
   if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
-  for (const auto& training : trainings) training->run(4 * training->arm().accumulate);  // warm
+  for (const auto& training : trainings) training->warm_up(shape);
 
   std::vector<std::vector<double>> tokens(arms.size()), of_roofline(arms.size()), of_processor(arms.size()),
       of_pytorch(arms.size());
   for (int round = 1; round <= flags.rounds; ++round) {
-    std::vector<double> pytorch_tokens(5);  // by microbatches of an update
-    if (pytorch) {
-      for (const int64_t accumulate : {1, 4}) {
-        pytorch_tokens[static_cast<size_t>(accumulate)] =
-            pytorch->tokens_per_second(accumulate, std::max<int64_t>(4, flags.microbatches / 2));
-        fmt::print("round {}  {:<22} {:>7.0f} tokens/s\n", round, fmt::format("PyTorch {}", accumulate * shape.rows()),
-                   pytorch_tokens[static_cast<size_t>(accumulate)]);
-      }
+    std::map<int64_t, double> pytorch_tokens;  // by microbatches of an update
+    for (const int64_t accumulate : flags.accumulate) {
+      if (!pytorch) break;
+      pytorch_tokens[accumulate] = pytorch->tokens_per_second(accumulate, std::max(accumulate, flags.microbatches / 2));
+      fmt::print("round {}  {:<22} {:>7.0f} tokens/s\n", round, fmt::format("PyTorch {}", accumulate * shape.rows()),
+                 pytorch_tokens[accumulate]);
     }
     Roofline::Times before = roofline ? roofline->measure() : Roofline::Times{};
     for (size_t i = 0; i < arms.size(); ++i) {
@@ -227,7 +245,7 @@ void measure(const Shape& shape, const Flags& flags) {
         before = after;
       }
       if (pytorch) {
-        of_pytorch[i].push_back(tokens[i].back() / pytorch_tokens[static_cast<size_t>(arms[i].accumulate)]);
+        of_pytorch[i].push_back(tokens[i].back() / pytorch_tokens[arms[i].accumulate]);
         fmt::print("  {:.2f} of PyTorch", of_pytorch[i].back());
       }
       fmt::print("\n");
@@ -255,7 +273,7 @@ void run(const Shape& shape, const Flags& flags) {
     return;
   }
   if (flags.memory_of.empty()) return measure(shape, flags);
-  for (const Arm& arm : kArms) {
+  for (const Arm& arm : arms_of(flags)) {
     if (name_of(arm, shape) == flags.memory_of) Training(shape, arm).run(4 * arm.accumulate);
   }
   fmt::print("{}\n", peak_memory());
@@ -270,7 +288,11 @@ int main(int argc, char** argv) {
   gyre::bench::Flags flags;
   CLI::App app("gyre over the roofline, and over PyTorch");
   app.add_option("--rounds", flags.rounds)->check(CLI::PositiveNumber);
-  app.add_option("--microbatches", flags.microbatches, "Of a measurement; a multiple of 4")->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", flags.microbatches, "Of a measurement; a multiple of an update's")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--accumulate", flags.accumulate, "Microbatches of an update")
+      ->check(CLI::PositiveNumber)
+      ->expected(1, 9);
   app.add_option("--layers", shape.layers);
   app.add_option("--width", shape.width);
   app.add_option("--heads", shape.heads);
