@@ -53,7 +53,11 @@ class WorkerWalk {
       if (schedule_.gradients_stay_whole()) replaced += cost.replaced_bytes;
     }
     const int64_t apart = memory_.activations + memory_.gradients + memory_.passing;
-    memory_.activations -= std::min({replaced, apart - most_together_, memory_.activations});
+    const int64_t saved = std::min(replaced, apart - most_together_);
+    // With recomputation most of the activations pass.
+    const int64_t of_activations = std::min(saved, memory_.activations);
+    memory_.activations -= of_activations;
+    memory_.passing -= saved - of_activations;
     for (int stage = 0; stage < schedule_.stages && !schedule_.forward_only; ++stage) {
       for (const auto& owner : schedule_.owner) {
         if (owner[stage] == worker_) count_owned(stage);
