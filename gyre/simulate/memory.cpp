@@ -53,7 +53,7 @@ class WorkerWalk {
       if (schedule_.gradients_stay_whole()) replaced += cost.replaced_bytes;
     }
     const int64_t apart = memory_.activations + memory_.gradients + memory_.passing;
-    const int64_t saved = std::min(replaced, apart - most_together_);
+    const int64_t saved = std::clamp<int64_t>(apart - most_together_, 0, replaced);
     // With recomputation most of the activations pass.
     const int64_t of_activations = std::min(saved, memory_.activations);
     memory_.activations -= of_activations;
@@ -70,7 +70,8 @@ class WorkerWalk {
   void step(const Action& action) {
     const int64_t found = tracker_.track(action);
     if (action.kind == ActionKind::Update) {
-      live_gradients_ -= costs_.stage(action.stage).gradient_bytes;
+      const bool made_here = schedule_.placement[0][action.stage] == worker_;
+      if (made_here) live_gradients_ -= costs_.stage(action.stage).gradient_bytes;
       return;
     }
     const size_t place = numbers_.of(action.pipeline, action.stage) - numbers_.first(worker_);

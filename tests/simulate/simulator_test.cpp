@@ -253,6 +253,25 @@ TEST(Memory, GradientsThatStayWholeTakeThePlaceOfActivations) {
   EXPECT_EQ(of({"pipedream", 2, 1}, 0).total(), 2000 + 10) << "as much is there at a forward, without gradients";
 }
 
+// An update may be elsewhere than the gradient, or come late: what is saved is between nothing and replaced_bytes.
+TEST(Memory, OwnersElsewhereChangeNothingOfWhatGradientsReplace) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].activation_bytes = 1000;
+  costs.stages[0].gradient_bytes = 500;
+  costs.stages[0].replaced_bytes = 300;
+  const auto of = [&](const std::string& owners, const std::string& first, const std::string& second) {
+    const Schedule schedule = parse_schedule(
+        "gyre-schedule 1\nname swapped\nstages 2\npipelines 1\nworkers 2\nwindow 1\nshift 1\nkind training\n"
+        "weights stash\nplacement 0 1\nowner " +
+            owners + "\nworker 0: | " + first + "\nworker 1: | " + second + "\n",
+        "swapped");
+    return peak_memory(schedule, costs, schedule.weights);
+  };
+  for (const auto& memory : {of("0 1", "0F0 0B0 0U0", "1F0 1B0 1U0"), of("1 0", "0F0 0B0 1U0", "1F0 1B0 0U0")}) {
+    for (const WorkerMemory& worker : memory) EXPECT_EQ(worker.activations, 700);
+  }
+}
+
 // What a worker holds at most, counted one by one through a long run.
 WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
   struct Replica {
