@@ -263,12 +263,14 @@ TEST(Memory, OwnersElsewhereChangeNothingOfWhatGradientsReplace) {
     const Schedule schedule = parse_schedule(
         "gyre-schedule 1\nname swapped\nstages 2\npipelines 1\nworkers 2\nwindow 1\nshift 1\nkind training\n"
         "weights stash\nplacement 0 1\nowner " +
-            owners + "\nworker 0: | " + first + "\nworker 1: | " + second + "\n",
+            owners + "\nworker 0: " + first + "\nworker 1: " + second + "\n",
         "swapped");
     return peak_memory(schedule, costs, schedule.weights);
   };
-  for (const auto& memory : {of("0 1", "0F0 0B0 0U0", "1F0 1B0 1U0"), of("1 0", "0F0 0B0 1U0", "1F0 1B0 0U0")}) {
-    for (const WorkerMemory& worker : memory) EXPECT_EQ(worker.activations, 700);
+  for (const auto& memory :
+       {of("0 1", "0F0 | 0F1 0B0 0U0", "| 1F0 1B0 1U0"), of("1 0", "0F0 | 0F1 0B0 1U0", "| 1F0 1B0 0U0")}) {
+    EXPECT_EQ(memory[0].activations, 2000 - 300);
+    EXPECT_EQ(memory[1].activations, 1000 - 300);
   }
 }
 
