@@ -71,10 +71,13 @@ class LayerProfiler {
     }
     context_.seed = 1;
     context_.targets = targets;
+    context_.loss_in_backward = true;
     profile_.name = layer->name();
-    profile_.passing_bytes = static_cast<int64_t>(layer->passing_bytes(
-        {static_cast<double>(config.pipeline.microbatch), static_cast<double>(config.model.context),
-         static_cast<double>(at::elementSize(compute_))}));
+    const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
+                                static_cast<double>(config.model.context),
+                                static_cast<double>(at::elementSize(compute_)), config.pipeline.accumulate > 1};
+    profile_.passing_bytes = static_cast<int64_t>(layer->passing_bytes(shape));
+    profile_.split_bytes = static_cast<int64_t>(layer->split_bytes(shape));
   }
 
   // Leaves what the layer makes of `input` in `output`.

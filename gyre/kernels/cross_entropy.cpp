@@ -18,12 +18,12 @@ using cpu::store;
 
 constexpr int64_t kElementsAtOnce = int64_t{1} << 24;  // of the portable path: 64 MiB of fp32
 
-// Per row of logits x with target t: the loss log(sum_i e^(x_i)) - x_t, and x becomes (softmax(x) - [i = t]) / rows.
-// scratch: of a row, in whole lanes.
+// Per row of logits x with target t: the loss log(sum_i e^(x_i)) - x_t, and x becomes weight (softmax(x) - [i = t]).
+// scratch: of a row, in whole lanes. Returns the sum of the losses.
 template <typename T>
-GYRE_INLINE double over_rows(T* x, const int64_t* targets, float* __restrict scratch, int64_t rows, int64_t width) {
+GYRE_INLINE double over_rows(T* x, const int64_t* targets, float* __restrict scratch, int64_t rows, int64_t width,
+                             float weight) {
   const int64_t whole = cpu::whole_lanes(width);
-  const float share = 1.0f / static_cast<float>(rows);
   double loss = 0;
   for (int64_t row = 0; row < rows; ++row, x += width) {
     cpu::load_row(x, scratch, width);
@@ -32,22 +32,24 @@ GYRE_INLINE double over_rows(T* x, const int64_t* targets, float* __restrict scr
         cpu::lane_sum(whole, [=](int64_t i) { return scratch[i] = cpu::exp_negative(scratch[i] - most); });
     const int64_t target = targets[row];
     loss += std::log(static_cast<double>(sum)) + (double{most} - load(x + target));
-    const float factor = share / sum;
+    const float factor = weight / sum;
     for (int64_t i = 0; i < width; ++i) store(x + i, scratch[i] * factor);
-    store(x + target, scratch[target] * factor - share);
+    store(x + target, scratch[target] * factor - weight);
   }
-  return loss / static_cast<double>(rows);
+  return loss;
 }
 
-GYRE_CPU_KERNEL double kernel(float* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width) {
-  return over_rows(x, targets, scratch, rows, width);
+GYRE_CPU_KERNEL double kernel(float* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width,
+                              float weight) {
+  return over_rows(x, targets, scratch, rows, width, weight);
 }
-GYRE_CPU_KERNEL double kernel(c10::BFloat16* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width) {
-  return over_rows(x, targets, scratch, rows, width);
+GYRE_CPU_KERNEL double kernel(c10::BFloat16* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width,
+                              float weight) {
+  return over_rows(x, targets, scratch, rows, width, weight);
 }
 
 template <typename T>
-at::Tensor on_cpu(at::Tensor& logits, const at::Tensor& targets) {
+at::Tensor on_cpu(at::Tensor& logits, const at::Tensor& targets, double weight) {
   const int64_t rows = logits.size(0), width = logits.size(1);
   const at::Tensor own = targets.contiguous();
   const auto* first = own.data_ptr<int64_t>();
@@ -55,28 +57,22 @@ at::Tensor on_cpu(at::Tensor& logits, const at::Tensor& targets) {
     TORCH_CHECK_INDEX(first[row] >= 0 && first[row] < width, "target ", first[row], " of ", width, " classes");
   }
   std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(width)));
-  return at::scalar_tensor(kernel(logits.data_ptr<T>(), first, scratch.data(), rows, width), at::kFloat);
+  const auto of_row = static_cast<float>(weight);
+  return at::scalar_tensor(kernel(logits.data_ptr<T>(), first, scratch.data(), rows, width, of_row), at::kDouble);
 }
 
 }  // namespace
 
-at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets) {
+at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight) {
   const ProfileScope scope("gyre::cross_entropy");
-  if (cpu::is_plain(logits, at::kFloat)) return on_cpu<float>(logits, targets);
-  if (cpu::is_plain(logits, at::kBFloat16)) return on_cpu<c10::BFloat16>(logits, targets);
-  return portable::cross_entropy_in_place(logits, targets);
-}
-
-void cross_entropy_backward_in_place(at::Tensor& grad_logits, const at::Tensor& grad_loss) {
-  const ProfileScope scope("gyre::cross_entropy");
-  // A pass over the vocabulary saved, where the factor need not be fetched from a device.
-  if (grad_loss.is_cpu() && grad_loss.item<double>() == 1) return;
-  grad_logits.mul_(grad_loss);
+  if (cpu::is_plain(logits, at::kFloat)) return on_cpu<float>(logits, targets, weight);
+  if (cpu::is_plain(logits, at::kBFloat16)) return on_cpu<c10::BFloat16>(logits, targets, weight);
+  return portable::cross_entropy_in_place(logits, targets, weight);
 }
 
 namespace portable {
 
-at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets) {
+at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight) {
   const int64_t rows = logits.size(0);
   const int64_t step = std::max<int64_t>(1, kElementsAtOnce / logits.size(1));
   at::Tensor loss = at::zeros({}, logits.options().dtype(wide_type(logits)));
@@ -87,9 +83,9 @@ at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets)
     loss.sub_(log_probabilities.gather(1, target).sum());
     at::Tensor gradient = log_probabilities.exp_();
     gradient.scatter_add_(1, target, at::full({count, 1}, -1.0, gradient.options()));
-    piece.copy_(gradient.div_(static_cast<double>(rows)));
+    piece.copy_(gradient.mul_(weight));
   }
-  return loss.div_(static_cast<double>(rows));
+  return loss.to(at::kDouble);
 }
 
 }  // namespace portable

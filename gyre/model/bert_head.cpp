@@ -12,11 +12,13 @@
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/embedding.h"
+#include "gyre/kernels/portable.h"
 #include "gyre/model/bert_layers.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/embedding.h"
 #include "gyre/model/sublayers/linear.h"
 #include "gyre/model/sublayers/norm.h"
+#include "gyre/model/sublayers/output_loss.h"
 
 namespace gyre {
 namespace {
@@ -45,14 +47,12 @@ class MaskedTokenHead {
     Linear::Kept transform;
     at::Tensor dense;  // before the activation
     Norm::Kept norm;
-    Linear::Kept output;
-    at::Tensor grad_logits;  // of the mean loss
-    auto members() const { return std::tie(transform, dense, norm, output, grad_logits); }
+    OutputLoss::Kept output;
+    auto members() const { return std::tie(transform, dense, norm, output); }
   };
 
   MaskedTokenHead(ParameterList& parameters, const BertConfig& config)
       : width_(static_cast<double>(config.width)),
-        vocabulary_(static_cast<double>(config.vocabulary)),
         activation_(activation_by_name(config.activation)),
         transform_(parameters, "transform", matrix_options(config.width, config.width)),
         norm_(parameters, "transform.norm", norm_options(config)),
@@ -60,44 +60,54 @@ class MaskedTokenHead {
 
   // rows: (rows, width) of the encoder's output. Returns (rows, vocabulary).
   at::Tensor logits(const WeightView& weights, const at::Tensor& rows, const LayerContext& context, Kept& kept) const {
-    kept.dense = transform_.forward(weights, rows, context, kept.transform);
-    const at::Tensor normed = norm_.forward(weights, activate(kept.dense, activation_), context, kept.norm);
-    return output_.forward(weights, normed, context, kept.output);
+    return output_.logits(weights, transformed(weights, rows, context, kept), context);
   }
   at::Tensor loss(const WeightView& weights, const at::Tensor& rows, const at::Tensor& targets,
                   const LayerContext& context, Kept& kept) const {
-    kept.grad_logits = logits(weights, rows, context, kept);
-    return cross_entropy_in_place(kept.grad_logits, targets);
+    return output_.forward(weights, transformed(weights, rows, context, kept), targets, context, kept.output);
   }
   // grad_loss: 0-dim. Returns the gradient by the rows.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
-    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
-    cross_entropy_backward_in_place(grad_logits, grad_loss);
-    const at::Tensor grad_normed = output_.backward_input(weights, grad_logits, kept.output);
-    const at::Tensor grad_activated = norm_.backward_input(weights, grad_normed, kept.norm);
-    const at::Tensor grad_dense = activate_backward(grad_activated, kept.dense, activation_).grad;
-    kept.dense.reset();
-    return transform_.backward_input(weights, grad_dense, kept.transform);
+    return through_transform(weights, output_.backward_input(weights, grad_loss, kept.output), kept);
   }
   void backward_weights(Kept& kept, const GradientSums& gradients) const {
     transform_.backward_weights(kept.transform, gradients);
     norm_.backward_weights(kept.norm, gradients);
     output_.backward_weights(kept.output, gradients);
   }
+  at::Tensor backward(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
+                      const GradientSums& gradients) const {
+    at::Tensor grad = through_transform(weights, output_.backward(weights, grad_loss, kept.output, gradients), kept);
+    transform_.backward_weights(kept.transform, gradients);
+    norm_.backward_weights(kept.norm, gradients);
+    return grad;
+  }
   double cost() const { return transform_.cost() + output_.cost(); }
-  // Gradients by the norm's output, by its input and by the dense rows.
-  double passing_bytes(const MicrobatchShape& rows) const { return 3 * output_.kept_bytes(rows); }
+  double passing_bytes(const MicrobatchShape& rows) const { return output_.passing_bytes(rows); }
+  double split_bytes(const MicrobatchShape& rows) const { return output_.split_bytes(rows); }
   double kept_bytes(const MicrobatchShape& rows) const {
     return transform_.kept_bytes(rows) + norm_.kept_bytes(rows) + output_.kept_bytes(rows) +
-           rows.tokens() * (width_ + vocabulary_) * rows.element_bytes;
+           rows.tokens() * width_ * rows.element_bytes;
   }
 
  private:
-  double width_, vocabulary_;
+  at::Tensor transformed(const WeightView& weights, const at::Tensor& rows, const LayerContext& context,
+                         Kept& kept) const {
+    kept.dense = transform_.forward(weights, rows, context, kept.transform);
+    return norm_.forward(weights, activate(kept.dense, activation_), context, kept.norm);
+  }
+  at::Tensor through_transform(const WeightView& weights, const at::Tensor& grad_normed, Kept& kept) const {
+    const at::Tensor grad_activated = norm_.backward_input(weights, grad_normed, kept.norm);
+    const at::Tensor grad_dense = activate_backward(grad_activated, kept.dense, activation_).grad;
+    kept.dense.reset();
+    return transform_.backward_input(weights, grad_dense, kept.transform);
+  }
+
+  double width_;
   Activation activation_;
   Linear transform_;
   Norm norm_;
-  Linear output_;
+  OutputLoss output_;
 };
 
 // Pooler (dense and tanh) and a matrix to two logits: are the segments in their order?
@@ -120,12 +130,13 @@ class SentenceOrderHead {
                   const LayerContext& context, Kept& kept) const {
     kept.pooled = pooler_.forward(weights, first, context, kept.pooler).tanh_();
     kept.grad_logits = order_.forward(weights, kept.pooled, context, kept.order);
-    return cross_entropy_in_place(kept.grad_logits, targets);
+    const auto rows = static_cast<double>(targets.size(0));
+    const at::Tensor loss = cross_entropy_in_place(kept.grad_logits, targets, 1 / rows).div_(rows);
+    return loss.to(portable::wide_type(first));
   }
   // grad_loss: 0-dim. Returns the gradient by `first`.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
-    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
-    cross_entropy_backward_in_place(grad_logits, grad_loss);
+    const at::Tensor grad_logits = std::exchange(kept.grad_logits, {}).mul_(grad_loss);
     const at::Tensor grad_pooled = order_.backward_input(weights, grad_logits, kept.order);
     const at::Tensor pooled = std::exchange(kept.pooled, {});
     return pooler_.backward_input(weights, grad_pooled * (1 - pooled * pooled), kept.pooler);
@@ -184,15 +195,16 @@ class BertHead {
 
   // grad_output: 0-dim, the weight of this microbatch's loss.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Kept& kept) const {
-    const at::Tensor grad_rows = tokens_.backward_input(weights, grad_output, kept.tokens);
-    // Rows are distinct: nothing is added twice, so the order does not matter.
-    at::Tensor grad = at::zeros({kept.batch * kept.context, config_.width}, grad_rows.options());
-    grad.index_copy_(0, std::exchange(kept.rows, {}), grad_rows);
-    grad = grad.view({kept.batch, kept.context, config_.width});
-    if (order_) grad.select(1, 0).add_(order_->backward_input(weights, grad_output, kept.order));
-    return norm_ ? norm_->backward_input(weights, grad, kept.norm) : grad;
+    return to_input(weights, tokens_.backward_input(weights, grad_output, kept.tokens), grad_output, kept);
   }
-
+  at::Tensor backward(const WeightView& weights, const at::Tensor& grad_output, Kept& kept,
+                      const GradientSums& gradients) const {
+    const at::Tensor grad_rows = tokens_.backward(weights, grad_output, kept.tokens, gradients);
+    at::Tensor grad_input = to_input(weights, grad_rows, grad_output, kept);
+    if (norm_) norm_->backward_weights(kept.norm, gradients);
+    if (order_) order_->backward_weights(kept.order, gradients);
+    return grad_input;
+  }
   void backward_weights(Kept& kept, const GradientSums& gradients) const {
     if (norm_) norm_->backward_weights(kept.norm, gradients);
     tokens_.backward_weights(kept.tokens, gradients);
@@ -205,6 +217,7 @@ class BertHead {
     const double gradient = shape.tokens() * static_cast<double>(config_.width) * shape.element_bytes;
     return std::max(tokens_.passing_bytes(masked(shape)), norm_ ? 2 * gradient : gradient);
   }
+  double split_bytes(const MicrobatchShape& shape) const { return tokens_.split_bytes(masked(shape)); }
   // What the sentence-order head keeps of a sequence is next to nothing.
   double kept_bytes(const MicrobatchShape& shape) const {
     constexpr double kRowNumber = 8;
@@ -218,6 +231,16 @@ class BertHead {
     shape.context =
         std::max(1.0, std::floor(kMaskedShare * (shape.context - static_cast<double>(kTokensAroundSegments))));
     return shape;
+  }
+  // The gradient by the head's input, of that by the masked rows.
+  at::Tensor to_input(const WeightView& weights, const at::Tensor& grad_rows, const at::Tensor& grad_output,
+                      Kept& kept) const {
+    // Rows are distinct: nothing is added twice, so the order does not matter.
+    at::Tensor grad = at::zeros({kept.batch * kept.context, config_.width}, grad_rows.options());
+    grad.index_copy_(0, std::exchange(kept.rows, {}), grad_rows);
+    grad = grad.view({kept.batch, kept.context, config_.width});
+    if (order_) grad.select(1, 0).add_(order_->backward_input(weights, grad_output, kept.order));
+    return norm_ ? norm_->backward_input(weights, grad, kept.norm) : grad;
   }
   // With pre-norm a final norm's parameters come first.
   MaskedTokenHead declare(ParameterList& parameters) {

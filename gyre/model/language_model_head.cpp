@@ -3,12 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <tuple>
-#include <utility>
 
-#include "gyre/kernels/cross_entropy.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/embedding.h"
-#include "gyre/model/sublayers/linear.h"
+#include "gyre/model/sublayers/output_loss.h"
 
 namespace gyre {
 namespace {
@@ -26,15 +24,12 @@ class LanguageModelHead {
  public:
   struct Kept {
     Norm::Kept norm;
-    Linear::Kept output;
-    at::Tensor grad_logits;  // of the mean loss: the backward needs no second pass over the vocabulary
-    auto members() const { return std::tie(norm, output, grad_logits); }
+    OutputLoss::Kept output;
+    auto members() const { return std::tie(norm, output); }
   };
 
   LanguageModelHead(ParameterList& parameters, const LanguageModelHeadConfig& config)
-      : vocabulary_(config.vocabulary),
-        norm_(parameters, "norm", config.norm),
-        output_(parameters, "output", output_options(config)) {}
+      : norm_(parameters, "norm", config.norm), output_(parameters, "output", output_options(config)) {}
 
   // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets; of
   // the last position alone when decoding.
@@ -42,36 +37,34 @@ class LanguageModelHead {
                      Kept& kept) const {
     const at::Tensor read = context.decoding == nullptr ? input : input.narrow(1, input.size(1) - 1, 1).contiguous();
     const at::Tensor normed = norm_.forward(weights, read, context, kept.norm);
-    at::Tensor logits = output_.forward(weights, normed, context, kept.output);
-    if (!context.targets.defined()) return logits;
-    at::Tensor rows = logits.view({-1, vocabulary_});
-    at::Tensor loss = cross_entropy_in_place(rows, context.targets.reshape({-1}).to(input.device()));
-    kept.grad_logits = std::move(logits);
-    return loss;
+    if (!context.targets.defined()) return output_.logits(weights, normed, context);
+    return output_.forward(weights, normed, context.targets.reshape({-1}), context, kept.output);
   }
   // grad_output: 0-dim, the weight of this microbatch's loss.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Kept& kept) const {
-    at::Tensor grad_logits = std::exchange(kept.grad_logits, {});
-    cross_entropy_backward_in_place(grad_logits, grad_output);
-    return norm_.backward_input(weights, output_.backward_input(weights, grad_logits, kept.output), kept.norm);
+    return norm_.backward_input(weights, output_.backward_input(weights, grad_output, kept.output), kept.norm);
   }
   void backward_weights(Kept& kept, const GradientSums& gradients) const {
     norm_.backward_weights(kept.norm, gradients);
     output_.backward_weights(kept.output, gradients);
   }
+  at::Tensor backward(const WeightView& weights, const at::Tensor& grad_output, Kept& kept,
+                      const GradientSums& gradients) const {
+    const at::Tensor grad_normed = output_.backward(weights, grad_output, kept.output, gradients);
+    at::Tensor grad_input = norm_.backward_input(weights, grad_normed, kept.norm);
+    norm_.backward_weights(kept.norm, gradients);
+    return grad_input;
+  }
   double cost() const { return output_.cost(); }
   bool decodes() const { return true; }
-  // Gradients by what comes in, by the norm's output and by its input.
-  double passing_bytes(const MicrobatchShape& shape) const { return 3 * output_.kept_bytes(shape); }
-  double kept_bytes(const MicrobatchShape& shape) const {
-    const double logits = shape.tokens() * static_cast<double>(vocabulary_) * shape.element_bytes;
-    return norm_.kept_bytes(shape) + output_.kept_bytes(shape) + logits;
-  }
+  // Beside what the output holds then, the norm's gradients by its output and its input come later.
+  double passing_bytes(const MicrobatchShape& shape) const { return output_.passing_bytes(shape); }
+  double split_bytes(const MicrobatchShape& shape) const { return output_.split_bytes(shape); }
+  double kept_bytes(const MicrobatchShape& shape) const { return norm_.kept_bytes(shape) + output_.kept_bytes(shape); }
 
  private:
-  int64_t vocabulary_;
   Norm norm_;
-  Linear output_;
+  OutputLoss output_;
 };
 
 }  // namespace

@@ -33,17 +33,27 @@ class Layer {
 
   // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
   // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last
-  // layer returns the mean loss (0-dim fp32) when the context has targets.
+  // layer returns the mean loss (0-dim fp32) when the context has targets. With LayerContext::loss_in_backward its
+  // value may come with the backward, and is then of the weights that the backward is given.
   virtual at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                              Saved& saved) const = 0;
 
-  // grad_output: gradient by this layer's output. Returns the gradient by its input (undefined for the first layer),
-  // and leaves in `saved` just what backward_weights needs. `weights` need not be those the forward read.
+  // grad_output: gradient by this layer's output; of a loss, on the host. Returns the gradient by its input (undefined
+  // for the first layer), and leaves in `saved` just what backward_weights needs. `weights` need not be those the
+  // forward read.
   virtual at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const = 0;
 
   // Adds the gradients by the weights to `gradients` (fp32, same order and shapes), whether those hold a sum yet or
   // not, and empties `saved`.
   virtual void backward_weights(Saved& saved, const GradientSums& gradients) const = 0;
+
+  // Both halves, for a layer that needs less memory for them together.
+  virtual at::Tensor backward(const WeightView& weights, const at::Tensor& grad_output, Saved& saved,
+                              const GradientSums& gradients) const {
+    at::Tensor grad_input = backward_input(weights, grad_output, saved);
+    backward_weights(saved, gradients);
+    return grad_input;
+  }
 
   // Whether it can go on behind tokens that it has read before (LayerContext::decoding).
   virtual bool decodes() const { return false; }
@@ -55,6 +65,9 @@ class Layer {
   virtual double kept_bytes(const MicrobatchShape&) const { return 0; }
   // Bytes that its backward holds at most beside those: what comes and goes. About; 0: little, or not known.
   virtual double passing_bytes(const MicrobatchShape&) const { return 0; }
+  // Bytes that it keeps besides kept_bytes from backward_input to backward_weights, if these are apart. About; 0:
+  // little, or not known.
+  virtual double split_bytes(const MicrobatchShape&) const { return 0; }
 };
 
 using Layers = std::vector<std::shared_ptr<const Layer>>;

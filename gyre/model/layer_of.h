@@ -43,6 +43,15 @@ class LayerOf final : public Layer {
     part_.backward_weights(saved.get<typename Part::Kept>(), gradients);
     saved.clear();
   }
+  at::Tensor backward(const WeightView& weights, const at::Tensor& grad_output, Saved& saved,
+                      const GradientSums& gradients) const override {
+    if constexpr (requires(typename Part::Kept & kept) { part_.backward(weights, grad_output, kept, gradients); }) {
+      at::Tensor grad_input = part_.backward(weights, grad_output, saved.get<typename Part::Kept>(), gradients);
+      saved.clear();
+      return grad_input;
+    }
+    return Layer::backward(weights, grad_output, saved, gradients);
+  }
 
   // A part that can says so.
   bool decodes() const override {
@@ -53,6 +62,10 @@ class LayerOf final : public Layer {
   double kept_bytes(const MicrobatchShape& shape) const override { return part_.kept_bytes(shape); }
   double passing_bytes(const MicrobatchShape& shape) const override {
     if constexpr (requires { part_.passing_bytes(shape); }) return part_.passing_bytes(shape);
+    return 0;
+  }
+  double split_bytes(const MicrobatchShape& shape) const override {
+    if constexpr (requires { part_.split_bytes(shape); }) return part_.split_bytes(shape);
     return 0;
   }
 

@@ -87,8 +87,8 @@ at::Tensor Stage::backward(const WeightView& weights, at::Tensor grad_output, St
                            const GradientSums& gradients) const {
   for (size_t i = layers_.size(); i-- > 0;) {
     const size_t count = offsets_[i + 1] - offsets_[i];
-    grad_output = layers_[i]->backward_input(weights.part(offsets_[i], count), grad_output, saved[i]);
-    layers_[i]->backward_weights(saved[i], gradients.part(offsets_[i], count));
+    grad_output = layers_[i]->backward(weights.part(offsets_[i], count), grad_output, saved[i],
+                                       gradients.part(offsets_[i], count));
   }
   return grad_output;
 }

@@ -266,6 +266,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
   for (const LayerRange range : partition_by_cost(seconds, schedule)) {
+    const bool splits = splits_backward(schedule, static_cast<int>(model.stages.size()));
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
     const auto own = std::span(layers).subspan(range.begin, range.end - range.begin);
@@ -277,7 +278,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
       cost.backward_input += layer.backward_input;
       cost.backward_weights += layer.backward_weights;
       cost.update += layer.update;
-      cost.activation_bytes += layer.activation_bytes;
+      cost.activation_bytes += layer.activation_bytes + (splits ? layer.split_bytes : 0);
       cost.weight_bytes += layer.weight_bytes;
       cost.gradient_bytes += layer.gradient_bytes;
       cost.optimizer_bytes += layer.optimizer_bytes;

@@ -23,6 +23,7 @@ struct LayerProfile {
   int64_t output_bytes = 0;
   int64_t activation_bytes = 0;  // held between forward and backward
   int64_t passing_bytes = 0;     // the most that its backward holds beside that
+  int64_t split_bytes = 0;       // what a split backward holds besides between its halves
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t tied_bytes = 0;  // see StageCost
   double backward() const { return backward_input + backward_weights; }

@@ -134,7 +134,7 @@ bool Worker::perform(const Action& action) {
 
 bool Worker::forward(const Action& action) {
   RunningReplica& here = running(action);
-  const bool has_room = is_last(action) ? links_.reports->has_room() : here.links->outputs->has_room();
+  const bool has_room = is_last(action) ? can_report_loss(action) : here.links->outputs->has_room();
   if (!has_room || !has_first_version(here)) return false;
   auto input = receive_input(action);
   if (!input) return false;
@@ -145,7 +145,13 @@ bool Worker::forward(const Action& action) {
   const Stage& layers = here.replica->layers;
   const ReadWeights weights(layers, here.replica->weights->for_forward(), here.tied ? &here.tied->weight : nullptr);
   at::Tensor output = layers.forward(weights.view(), input->tensor, input->context, in_flight.saved);
-  deliver_output(action, std::move(output), input->first_version);
+  if (!is_last(action)) {
+    send_output(action, std::move(output), input->first_version);
+  } else if (schedule().forward_only) {
+    report_loss(action, std::move(output));
+  } else {
+    in_flight.loss = std::move(output);
+  }
   if (!schedule().forward_only) keep(action, std::move(in_flight), std::move(*input));
   return true;
 }
@@ -171,7 +177,7 @@ std::optional<Worker::Input> Worker::receive_input(const Action& action) {
     here.input.reset();
   }
   LayerContext& context = input.context;
-  context.training = !schedule().forward_only;
+  context.training = context.loss_in_backward = !schedule().forward_only;
   context.seed = options_.seed;
   context.microbatch = segment_.first_microbatch + action.microbatch;
   if (action.stage == 0 || is_last(action)) {
@@ -182,17 +188,22 @@ std::optional<Worker::Input> Worker::receive_input(const Action& action) {
   return input;
 }
 
-// To the stage above, or, from the last stage, the loss to the conductor.
-void Worker::deliver_output(const Action& action, at::Tensor output, int64_t first_version) {
+void Worker::send_output(const Action& action, at::Tensor output, int64_t first_version) {
   RunningReplica& here = running(action);
-  if (!is_last(action)) {
-    here.seen.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
-    Message message{action.microbatch, {std::move(output)}, {}, {}};
-    if (schedule().tied) message.values = {static_cast<double>(first_version)};
-    send_from(state_.device, *here.links->outputs, std::move(message));
-    return;
-  }
-  send_from(state_.device, *links_.reports, to_message(LossReport{action.microbatch, std::move(output)}));
+  here.seen.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
+  Message message{action.microbatch, {std::move(output)}, {}, {}};
+  if (schedule().tied) message.values = {static_cast<double>(first_version)};
+  send_from(state_.device, *here.links->outputs, std::move(message));
+}
+
+// By the last stage's backward, or by its forward where there is none.
+bool Worker::can_report_loss(const Action& action) const {
+  const bool reports = is_last(action) && (action.kind != ActionKind::Forward || schedule().forward_only);
+  return !reports || links_.reports->has_room();
+}
+
+void Worker::report_loss(const Action& action, at::Tensor loss) {
+  send_from(state_.device, *links_.reports, to_message(LossReport{action.microbatch, std::move(loss)}));
 }
 
 // Keeps what the backward needs.
@@ -214,6 +225,7 @@ void Worker::keep(const Action& action, InFlight in_flight, Input input) {
 
 // B, or its input half I.
 bool Worker::backward(const Action& action) {
+  if (!can_report_loss(action)) return false;
   RunningReplica& here = running(action);
   auto grad_output = receive_grad_output(action);
   if (!grad_output) return false;
@@ -228,7 +240,8 @@ bool Worker::backward(const Action& action) {
   const ReadWeights read(layers, weights->for_backward(), microbatch.tied ? &microbatch.tied->weight : nullptr);
   const WeightView& view = read.view();
   if (microbatch.input.defined()) {
-    layers.forward(view, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
+    at::Tensor output = layers.forward(view, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
+    if (is_last(action)) microbatch.loss = std::move(output);
   }
   at::Tensor grad_input;
   const bool split = action.kind == ActionKind::BackwardInput;
@@ -240,6 +253,7 @@ bool Worker::backward(const Action& action) {
     const GradientSums sums = here.replica->gradients.sums(action.microbatch / schedule().window);
     grad_input = layers.backward(view, std::move(*grad_output), microbatch.saved, sums);
   }
+  if (is_last(action)) report_loss(action, std::move(microbatch.loss));
   if (action.stage > 0) {
     send_from(state_.device, *here.links->grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
   }
@@ -253,7 +267,7 @@ bool Worker::backward(const Action& action) {
 std::optional<at::Tensor> Worker::receive_grad_output(const Action& action) {
   // The loss of an update is the mean over its window.
   if (is_last(action)) {
-    return at::scalar_tensor(1.0 / static_cast<double>(schedule().window), at::TensorOptions().device(state_.device));
+    return at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
   }
   auto message = arrived_on(state_.device, running(action).links->grad_outputs->try_receive(action.microbatch));
   if (!message) return std::nullopt;
@@ -439,7 +453,8 @@ std::string Worker::needs(const Action& action) const {
                                      (schedule().tied && is_last(action) ? ", or the tied weight" : "");
     case ActionKind::Backward:
     case ActionKind::BackwardInput:
-      return is_last(action) ? "nothing" : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
+      return is_last(action) ? "room to report the loss"
+                             : "the gradient of " + from(ActionKind::Backward, action.stage + 1);
     case ActionKind::Update:
       return "the gradients of its replicas, or the norms of other owners";
     case ActionKind::Adopt: {

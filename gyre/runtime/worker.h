@@ -64,6 +64,7 @@ class Worker {
     WeightReader stashed;  // with WeightPolicy::Stash
     TiedReader tied;       // at the last stage of a tied model
     StageSaved saved;
+    at::Tensor loss;   // at the last stage; its value may come with the backward
     at::Tensor input;  // with recompute; then `saved` is empty until the backward
     LayerContext context;
   };
@@ -110,7 +111,9 @@ class Worker {
   bool perform(const Action& action);
   bool forward(const Action& action);
   std::optional<Input> receive_input(const Action& action);
-  void deliver_output(const Action& action, at::Tensor output, int64_t first_version);
+  void send_output(const Action& action, at::Tensor output, int64_t first_version);
+  bool can_report_loss(const Action& action) const;
+  void report_loss(const Action& action, at::Tensor loss);
   void keep(const Action& action, InFlight in_flight, Input input);
   bool backward(const Action& action);
   std::optional<at::Tensor> receive_grad_output(const Action& action);

@@ -155,6 +155,16 @@ void ProgramCursor::settle() {
   }
 }
 
+bool splits_backward(const Schedule& schedule, int stage) {
+  const auto is_half = [stage](const Action& action) {
+    return action.kind == ActionKind::BackwardInput && action.stage == stage;
+  };
+  return std::ranges::any_of(schedule.placement, [&](const std::vector<int>& workers) {
+    const Program& program = schedule.programs[static_cast<size_t>(workers[static_cast<size_t>(stage)])];
+    return std::ranges::any_of(program.prologue, is_half) || std::ranges::any_of(program.period, is_half);
+  });
+}
+
 int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage) {
   ProgramCursor cursor(schedule, schedule.worker_of(pipeline, stage), representative_microbatches(schedule));
   int64_t held = 0;

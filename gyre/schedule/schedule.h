@@ -131,6 +131,9 @@ class alignas(64) ProgramCursor {
   int64_t period_last_ = 0;   // the latest
 };
 
+// Whether a program runs the halves of the stage's backward apart.
+bool splits_backward(const Schedule& schedule, int stage);
+
 // The most microbatches that (pipeline, stage) holds at once: forwarded, and not yet through the backward (through W,
 // where the backward is split). Follows from the order of its worker's program alone.
 int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage);

@@ -49,9 +49,9 @@ class WorkerWalk {
       if (schedule_.forward_only) continue;
       memory_.gradients += replica.peak_windows * cost.gradient_bytes;
       memory_.received += replica.incoming * cost.gradient_bytes;
-      memory_.passing = std::max(memory_.passing, cost.passing_bytes);
       if (schedule_.gradients_stay_whole()) replaced += cost.replaced_bytes;
     }
+    memory_.passing = most_in_action_ - memory_.activations;
     const int64_t apart = memory_.activations + memory_.gradients + memory_.passing;
     const int64_t saved = std::clamp<int64_t>(apart - most_together_, 0, replaced);
     // With recomputation most of the activations pass.
@@ -81,18 +81,22 @@ class WorkerWalk {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
+        count_passing(action.stage);
         count_together(costs_.stage(action.stage).passing_bytes);
         if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
         let_go(place, action.microbatch);
+        count_passing(action.stage);
         count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
       case ActionKind::BackwardInput:
         let_go(place, action.microbatch);
+        count_passing(action.stage);
         break;
       case ActionKind::BackwardWeights:
+        count_passing(action.stage);
         count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
@@ -148,7 +152,11 @@ class WorkerWalk {
     --replica.windows;
     if (schedule_.owner[0][action.stage] != worker_) live_gradients_ -= cost.gradient_bytes;  // they go there
   }
-  // During an action: what is in flight, gradients that no update has applied, and what the action holds besides.
+  // During an action: what is in flight, and what the action holds besides.
+  void count_passing(int stage) {
+    most_in_action_ = std::max(most_in_action_, activations_ + costs_.stage(stage).passing_bytes);
+  }
+  // The same with gradients that no update has applied.
   void count_together(int64_t besides) {
     most_together_ = std::max(most_together_, activations_ + live_gradients_ + besides);
   }
@@ -164,7 +172,7 @@ class WorkerWalk {
   RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
   RingMap<int64_t> held_version_;  // by microbatch
   RingMap<int64_t> gradients_;     // by window: how many are in
-  int64_t activations_ = 0;
+  int64_t activations_ = 0, most_in_action_ = 0;
   int64_t live_gradients_ = 0, most_together_ = 0;  // where gradients stay whole
   WorkerMemory memory_;
 };

@@ -15,7 +15,9 @@ struct WorkerMemory {
   int64_t optimizer = 0;  // of the stages it owns
   // Of microbatches in flight; where gradients stay whole, without what these take the place of.
   int64_t activations = 0;
-  int64_t passing = 0;  // what one action holds beside those; with recomputation less by the same
+  // What one action holds beyond that, with the microbatches that are in flight then; with recomputation less by the
+  // same.
+  int64_t passing = 0;
   int64_t total() const { return weights + gradients + received + optimizer + activations + passing; }
 };
 

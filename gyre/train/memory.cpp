@@ -23,8 +23,8 @@ struct LayerBytes {
   std::string name;
   double cost = 0;  // by which layers are shared out
   double version = 0, masters = 0, gradients = 0, moments = 0;
-  double kept = 0, passing = 0, input = 0, output = 0;  // of a microbatch
-  double tied = 0;                                      // see StageCost
+  double kept = 0, passing = 0, split = 0, input = 0, output = 0;  // of a microbatch
+  double tied = 0;                                                 // see StageCost
 };
 
 bool is_bf16(const Config& config) {
@@ -33,7 +33,8 @@ bool is_bf16(const Config& config) {
 
 LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& layer) {
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
-                              static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat};
+                              static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat,
+                              config.pipeline.accumulate > 1};
   auto specs = layer.parameters();
   double parameters = 0, tied = 0, largest = 0;
   for (const ParameterSpec& spec : specs) {
@@ -54,9 +55,10 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.kept = layer.kept_bytes(shape);
   // A gradient by bf16 weights may be made by itself where it is added to others.
-  const bool apart = is_bf16(config) && config.pipeline.accumulate > 1 && !adds_bf16_products_in_place();
+  const bool apart = is_bf16(config) && shape.adds && !adds_bf16_products_in_place();
   const double product = apart ? kFloat * largest : 0;
   bytes.passing = std::max(layer.passing_bytes(shape), product);
+  bytes.split = layer.split_bytes(shape);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;
 }
@@ -179,6 +181,7 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
     profile.passing_bytes = whole(layer.passing);
+    profile.split_bytes = whole(layer.split);
     profile.weight_bytes = whole(layer.version);
     profile.tied_bytes = whole(layer.tied);
     profile.gradient_bytes = whole(layer.gradients);

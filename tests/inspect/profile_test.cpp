@@ -19,10 +19,12 @@ TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
   config.run.precision = "fp32";
   const std::vector<LayerProfile> profiles = profile_layers(config);
   ASSERT_EQ(profiles.size(), 4u);
-  // Logits are nearly all that the head keeps.
+  // Logits are nearly all that the head's backward holds; none are kept for it.
   const double logits = 4.0 * 9 * 5003 * 4;
-  EXPECT_GT(static_cast<double>(profiles.back().activation_bytes), logits);
-  EXPECT_LT(static_cast<double>(profiles.back().activation_bytes), 1.5 * logits);
+  EXPECT_EQ(static_cast<double>(profiles.back().split_bytes), logits);
+  EXPECT_GT(static_cast<double>(profiles.back().passing_bytes), logits);
+  EXPECT_LT(static_cast<double>(profiles.back().passing_bytes), 1.5 * logits);
+  EXPECT_LT(static_cast<double>(profiles.back().activation_bytes), 0.1 * logits);
   EXPECT_EQ(profiles.front().input_bytes, 4 * 63 * 8);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "gyre/model/stage.h"
@@ -14,7 +15,8 @@
 namespace gyre::testing_support {
 
 // `reference`: the loss of the weights it is given, in the order of the stage's parameters; one that it is tied to is
-// the first. The backward is made whole, adding to zeros, and in its two halves, into tensors that hold no sums yet.
+// the first. The backward is made whole, adding to zeros, and in its two halves, into tensors that hold no sums yet;
+// each with the loss from the forward, and from the backward.
 inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& inputs, const at::Tensor& targets,
                                      at::ScalarType type,
                                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& reference) {
@@ -35,7 +37,8 @@ inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& input
   LayerContext context;
   context.targets = targets;
   weights = stage.all_of(weights);
-  for (const bool split : {false, true}) {
+  for (const auto& [split, loss_in_backward] : {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+    context.loss_in_backward = loss_in_backward;
     for (at::Tensor& gradient : sums) gradient.fill_(split ? std::numeric_limits<double>::quiet_NaN() : 0);
     StageSaved saved;
     const at::Tensor loss = stage.forward(weights, inputs, context, saved);

@@ -34,7 +34,7 @@ Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tenso
     seen.tensors.push_back(x);
     seen.kept.push_back(saved_bytes(saved[i]));
   }
-  at::Tensor grad = at::scalar_tensor(0.5, at::TensorOptions().device(device));
+  at::Tensor grad = at::scalar_tensor(0.5);  // of a loss, on the host
   for (size_t i = layers.size(); i-- > 0;) {
     std::vector<at::Tensor> gradients;
     for (const ParameterSpec& spec : stages[i].parameters()) {

@@ -159,6 +159,21 @@ TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
   EXPECT_EQ(first_most.replaced_bytes, (30 + 100 + 2) - (10 + 100 + 1));
 }
 
+// What only a split backward holds counts where the schedule splits that stage's.
+TEST(Plan, LogitsOfASplitBackwardAreHeld) {
+  auto layers = profiles(4, 2);
+  layers.back().split_bytes = 12345;
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    const Schedule schedule = make_schedule({.name = name, .stages = 2, .window = 4});
+    const int64_t split = splits_backward(schedule, 1) ? 12345 : 0;
+    EXPECT_EQ(split != 0, schedule.name == "zb-h1");
+    const CostModel with = stage_costs(layers, schedule, 4, false, 100);
+    const CostModel without = stage_costs(profiles(4, 2), schedule, 4, false, 100);
+    EXPECT_EQ(with.stages[1].activation_bytes, without.stages[1].activation_bytes + split) << name;
+    EXPECT_EQ(with.stages[0].activation_bytes, without.stages[0].activation_bytes) << name;
+  }
+}
+
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
   const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});

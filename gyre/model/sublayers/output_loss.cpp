@@ -1,0 +1,113 @@
+#include "gyre/model/sublayers/output_loss.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "gyre/kernels/cross_entropy.h"
+#include "gyre/kernels/linear.h"
+#include "gyre/kernels/portable.h"
+
+namespace gyre {
+namespace {
+
+// Every piece of rows adds a product to the output matrix's gradient, a pass over the largest matrix there is. With so
+// many rows in a piece that is a small part of what its products take (bench/head_bench).
+constexpr int64_t kRowsAtOnce = 2048;
+
+int64_t pieces_of(int64_t rows, int64_t rows_at_once) {
+  return std::max<int64_t>(1, (rows + rows_at_once - 1) / rows_at_once);
+}
+
+// Even pieces: a short one costs as much as any other.
+std::vector<at::Tensor> cut(const at::Tensor& rows, int64_t pieces) {
+  return rows.split((rows.size(0) + pieces - 1) / pieces);
+}
+
+}  // namespace
+
+OutputLoss::OutputLoss(ParameterList& parameters, const std::string& name, const LinearOptions& options,
+                       int64_t rows_at_once)
+    : width_(options.in),
+      vocabulary_(options.out),
+      rows_at_once_(rows_at_once > 0 ? rows_at_once : kRowsAtOnce),
+      output_(parameters, name, options) {}
+
+at::Tensor OutputLoss::logits(const WeightView& weights, const at::Tensor& x, const LayerContext& context) const {
+  Linear::Kept unused;
+  return output_.forward(weights, x, context, unused);
+}
+
+at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, const at::Tensor& targets,
+                               const LayerContext& context, Kept& kept) const {
+  const at::Tensor of_rows = targets.to(x.device());
+  at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
+  const bool says_loss = !context.training || !context.loss_in_backward;
+  if (says_loss) {
+    const int64_t pieces = pieces_of(of_rows.size(0), rows_at_once_);
+    const auto inputs = cut(x.reshape({-1, width_}), pieces), wanted = cut(of_rows, pieces);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      at::Tensor made = logits(weights, inputs[i], context);
+      sum.add_(cross_entropy_in_place(made, wanted[i], 1.0));
+    }
+  }
+  at::Tensor loss = sum.div_(static_cast<double>(of_rows.size(0))).to(portable::wide_type(x));
+  if (context.training) kept = {x, of_rows, says_loss ? at::Tensor() : loss, {}};
+  return loss;
+}
+
+at::Tensor OutputLoss::backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
+  return backward_in_pieces(weights, grad_loss, kept, 1, [] {});
+}
+
+void OutputLoss::backward_weights(Kept& kept, const GradientSums& gradients) const {
+  output_.backward_weights(kept.output, gradients);
+}
+
+at::Tensor OutputLoss::backward(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
+                                const GradientSums& gradients) const {
+  return backward_in_pieces(weights, grad_loss, kept, pieces_of(kept.targets.size(0), rows_at_once_),
+                            [&] { output_.backward_weights(kept.output, gradients); });
+}
+
+// piece_done: called when the gradient of a piece's logits is made, and what kept.output has may go.
+template <typename PieceDone>
+at::Tensor OutputLoss::backward_in_pieces(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
+                                          int64_t pieces, PieceDone&& piece_done) const {
+  const at::Tensor input = std::exchange(kept.input, {}), all_targets = std::exchange(kept.targets, {});
+  const auto rows = static_cast<double>(all_targets.size(0));
+  const auto inputs = cut(input.reshape({-1, width_}), pieces), targets = cut(all_targets, pieces);
+  at::Tensor sum = at::zeros({}, input.options().dtype(at::kDouble));
+  std::vector<at::Tensor> grads;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    at::Tensor of_logits = output_.forward(weights, inputs[i], {}, kept.output);
+    sum.add_(cross_entropy_in_place(of_logits, targets[i], grad_loss.item<double>() / rows));
+    grads.push_back(output_.backward_input(weights, of_logits, kept.output));
+    piece_done();
+  }
+  if (const at::Tensor loss = std::exchange(kept.loss, {}); loss.defined()) {
+    loss.add_(sum.div_(rows).to(loss.scalar_type()));
+  }
+  return (grads.size() == 1 ? grads[0] : at::cat(grads)).view(input.sizes());
+}
+
+double OutputLoss::kept_bytes(const MicrobatchShape& shape) const {
+  constexpr double kTarget = 8;
+  return output_.kept_bytes(shape) + shape.tokens() * kTarget;
+}
+
+double OutputLoss::split_bytes(const MicrobatchShape& shape) const {
+  return shape.tokens() * static_cast<double>(vocabulary_) * shape.element_bytes;
+}
+
+double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
+  const double pieces = std::max(1.0, shape.tokens() / static_cast<double>(rows_at_once_));
+  const double gradient_of_input = output_.kept_bytes(shape);
+  // Where a product is not added in place, it is made by itself before.
+  const bool apart = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_bf16_products_in_place();
+  return split_bytes(shape) / pieces + gradient_of_input + (apart ? 4.0 * cost() : 0);
+}
+
+}  // namespace gyre
