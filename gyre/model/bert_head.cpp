@@ -12,7 +12,6 @@
 #include "gyre/kernels/activation.h"
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/embedding.h"
-#include "gyre/kernels/portable.h"
 #include "gyre/model/bert_layers.h"
 #include "gyre/model/layer_of.h"
 #include "gyre/model/sublayers/embedding.h"
@@ -132,7 +131,7 @@ class SentenceOrderHead {
     kept.grad_logits = order_.forward(weights, kept.pooled, context, kept.order);
     const auto rows = static_cast<double>(targets.size(0));
     const at::Tensor loss = cross_entropy_in_place(kept.grad_logits, targets, 1 / rows).div_(rows);
-    return loss.to(portable::wide_type(first));
+    return loss.to(loss_type(first));
   }
   // grad_loss: 0-dim. Returns the gradient by `first`.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {

@@ -8,7 +8,6 @@
 
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/linear.h"
-#include "gyre/kernels/portable.h"
 
 namespace gyre {
 namespace {
@@ -53,7 +52,7 @@ at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, c
       sum.add_(cross_entropy_in_place(made, wanted[i], 1.0));
     }
   }
-  at::Tensor loss = sum.div_(static_cast<double>(of_rows.size(0))).to(portable::wide_type(x));
+  at::Tensor loss = sum.div_(static_cast<double>(of_rows.size(0))).to(loss_type(x));
   if (context.training) kept = {x, of_rows, says_loss ? at::Tensor() : loss, {}};
   return loss;
 }

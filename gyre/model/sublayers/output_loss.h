@@ -11,6 +11,11 @@
 
 namespace gyre {
 
+// Of the mean loss of a model that computes in x's type.
+inline at::ScalarType loss_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 class OutputLoss {
  public:
   struct Kept {
@@ -28,8 +33,8 @@ class OutputLoss {
   // x: (..., width). Returns (..., vocabulary).
   at::Tensor logits(const WeightView& weights, const at::Tensor& x, const LayerContext& context) const;
 
-  // x: (..., width) of as many rows as there are targets, each a row of the vocabulary. Returns the mean loss, 0-dim
-  // fp32 (fp64 for fp64 inputs); with LayerContext::loss_in_backward zero, to which the backward adds the loss.
+  // x: (..., width) of as many rows as there are targets, each a row of the vocabulary. Returns the mean loss, 0-dim;
+  // with LayerContext::loss_in_backward zero, to which the backward adds the loss.
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const at::Tensor& targets,
                      const LayerContext& context, Kept& kept) const;
   // grad_loss: 0-dim, on the host. The loss is taken with these weights, whatever the forward read. The halves hold the
