@@ -29,7 +29,7 @@ constexpr int64_t kContexts[] = {256, 512, 1024, 2048, 4096};
 class Block {
  public:
   Block(int64_t width, int64_t context)
-      : stage_({layer(width, context)}, 1),
+      : stage_(block(width, context), 1),
         weights_(make_flat_buffer(stage_.parameters(), at::kBFloat16, at::kCPU)),
         gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU)),
         input_(at::randn({kTokens / context, context, width}).to(at::kBFloat16)) {
@@ -47,14 +47,15 @@ class Block {
   int64_t kept_bytes() const { return kept_bytes_; }
 
  private:
-  static std::shared_ptr<const Layer> layer(int64_t width, int64_t context) {
+  static Layers block(int64_t width, int64_t context) {
     ModelSettings gpt;
     gpt.layers = 1;
     gpt.width = width;
     gpt.heads = width / kHead;
     gpt.context = context;
     gpt.vocabulary = 2;
-    return build_gpt(gpt)[1];
+    const Layers layers = build_gpt(gpt);
+    return {layers.begin() + 1, layers.end() - 1};  // without embedding and head
   }
 
   Stage stage_;
