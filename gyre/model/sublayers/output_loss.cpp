@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -102,7 +103,7 @@ double OutputLoss::split_bytes(const MicrobatchShape& shape) const {
 }
 
 double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
-  const double pieces = std::max(1.0, shape.tokens() / static_cast<double>(rows_at_once_));
+  const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once_)));
   const double gradient_of_input = output_.kept_bytes(shape);
   // Where a product is not added in place, it is made by itself before.
   const bool apart = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_bf16_products_in_place();
