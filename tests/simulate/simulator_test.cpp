@@ -274,6 +274,26 @@ TEST(Memory, OwnersElsewhereChangeNothingOfWhatGradientsReplace) {
   }
 }
 
+// The last stage's backward holds much, when the first stage has one microbatch in flight and not its two.
+TEST(Memory, WhatAnActionHoldsCountsWithWhatIsInFlightThen) {
+  const Schedule schedule = parse_schedule(
+      "gyre-schedule 1\nname both\nstages 2\npipelines 1\nworkers 1\nwindow 1\nshift 1\nkind training\nweights stash\n"
+      "placement 0 0\nowner 0 0\nworker 0: 0F0 | 1F0 1B0 1U0 0F1 0B0 0U0\n",
+      "both");
+  CostModel costs = uniform_costs(2);
+  costs.stages.resize(2, costs.stages[0]);
+  costs.stages[0].activation_bytes = 100;
+  costs.stages[1].activation_bytes = 1;
+  const auto of = [&](int64_t passing) {
+    costs.stages[1].passing_bytes = passing;
+    return peak_memory(schedule, costs, schedule.weights)[0];
+  };
+  EXPECT_EQ(of(0).activations, 200);
+  EXPECT_EQ(of(50).passing, 0) << "100 + 1 + 50 is less than two microbatches of the first stage";
+  EXPECT_EQ(of(150).activations, 200);
+  EXPECT_EQ(of(150).passing, 100 + 1 + 150 - 200);
+}
+
 // What a worker holds at most, counted one by one through a long run.
 WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
   struct Replica {
