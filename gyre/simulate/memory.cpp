@@ -81,22 +81,19 @@ class WorkerWalk {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
-        count_passing(action.stage);
-        count_together(costs_.stage(action.stage).passing_bytes);
+        count_action(action.stage);
         if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
         let_go(place, action.microbatch);
-        count_passing(action.stage);
         count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
       case ActionKind::BackwardInput:
         let_go(place, action.microbatch);
-        count_passing(action.stage);
+        count_action(action.stage);
         break;
       case ActionKind::BackwardWeights:
-        count_passing(action.stage);
         count_gradient(place, action);
         change_activations(action.stage, -1);
         break;
@@ -146,19 +143,18 @@ class WorkerWalk {
       live_gradients_ += cost.gradient_bytes;
       if (action.kind == ActionKind::Backward) replaced = cost.replaced_bytes;
     }
-    count_together(cost.passing_bytes - replaced);
+    count_action(action.stage, replaced);
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
     --replica.windows;
     if (schedule_.owner[0][action.stage] != worker_) live_gradients_ -= cost.gradient_bytes;  // they go there
   }
-  // During an action: what is in flight, and what the action holds besides.
-  void count_passing(int stage) {
-    most_in_action_ = std::max(most_in_action_, activations_ + costs_.stage(stage).passing_bytes);
-  }
-  // The same with gradients that no update has applied.
-  void count_together(int64_t besides) {
-    most_together_ = std::max(most_together_, activations_ + live_gradients_ + besides);
+  // During an action: what is in flight and what the action holds besides; and with gradients that no update has
+  // applied, of which `replaced` bytes are in the place of activations.
+  void count_action(int stage, int64_t replaced = 0) {
+    const int64_t held = activations_ + costs_.stage(stage).passing_bytes;
+    most_in_action_ = std::max(most_in_action_, held);
+    most_together_ = std::max(most_together_, held + live_gradients_ - replaced);
   }
 
   const Schedule& schedule_;

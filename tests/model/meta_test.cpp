@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "gyre/model/stage.h"
 #include "model/families.h"
 
@@ -17,7 +19,8 @@ struct Seen {
   std::vector<int64_t> kept;        // bytes after the forward, and between the halves of the backward
 };
 
-Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tensor x, const at::Tensor& targets) {
+Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tensor x, const at::Tensor& targets,
+         bool loss_in_backward) {
   Seen seen;
   std::vector<Stage> stages;
   std::vector<std::vector<at::Tensor>> weights;
@@ -30,6 +33,7 @@ Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tenso
       weights[i].push_back(initial_value(spec, 1).to(device, type));
     LayerContext context;
     if (i + 1 == layers.size()) context.targets = targets;  // on the host
+    context.loss_in_backward = loss_in_backward;
     x = stages[i].forward(weights[i], x, context, saved[i]);
     seen.tensors.push_back(x);
     seen.kept.push_back(saved_bytes(saved[i]));
@@ -52,8 +56,10 @@ Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tenso
 
 void expect_same_on_meta(const Layers& layers, const at::Tensor& tokens, const at::Tensor& targets) {
   const at::NoGradGuard no_grad;
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const Seen cpu = run(layers, at::kCPU, type, tokens, targets), meta = run(layers, at::kMeta, type, tokens, targets);
+  for (const auto& [type, loss_in_backward] :
+       {std::pair{at::kFloat, false}, {at::kFloat, true}, {at::kBFloat16, false}, {at::kBFloat16, true}}) {
+    const Seen cpu = run(layers, at::kCPU, type, tokens, targets, loss_in_backward);
+    const Seen meta = run(layers, at::kMeta, type, tokens, targets, loss_in_backward);
     EXPECT_EQ(cpu.kept, meta.kept);
     ASSERT_EQ(cpu.tensors.size(), meta.tensors.size());
     for (size_t i = 0; i < cpu.tensors.size(); ++i) {
