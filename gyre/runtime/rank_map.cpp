@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
-#include "gyre/runtime/transport/link.h"
-#include "gyre/schedule/reduction_chains.h"
+#include "gyre/runtime/worker_links.h"
+#include "gyre/schedule/builders.h"
 
 namespace gyre {
 
@@ -29,23 +29,13 @@ int RankMap::rank_of(int worker) const {
   return static_cast<int>((static_cast<int64_t>(worker + 1) * world_ - 1) / workers_);
 }
 
-std::set<std::pair<int, int>> linked_ranks(const Schedule& schedule, const RankMap& map) {
+std::set<std::pair<int, int>> linked_ranks(const Pipeline& pipeline, const RankMap& map) {
+  const bool global_norm = pipeline.options().clip_scope == ClipScope::Global;
   std::set<std::pair<int, int>> pairs;
-  const ReductionChains chains(schedule);
-  const auto link = [&](int a, int b) {
-    const auto [low, high] = std::minmax({map.rank_of(a), map.rank_of(b)});
-    if (low != high) pairs.insert({low, high});
-  };
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    for (const auto& owner : schedule.owner) {
-      link(owner[stage], schedule.owner[0][0]);      // norms of the model
-      link(owner[stage], schedule.owner[0][stage]);  // of the stage
-    }
-    for (int p = 0; p < schedule.pipelines; ++p) {
-      const int worker = schedule.worker_of(p, stage);
-      for (const auto& owner : schedule.owner) link(worker, owner[stage]);  // versions, sums
-      if (!chains.sends_to_owners(p)) link(worker, chains.next_worker(p, stage));
-      if (stage > 0) link(schedule.worker_of(p, stage - 1), worker);
+  for (const Schedule& schedule : {pipeline.schedule(), build_forward_only(pipeline.schedule())}) {
+    for (const auto& [one, other] : linked_workers(schedule, global_norm)) {
+      const auto [low, high] = std::minmax({map.rank_of(one), map.rank_of(other)});
+      if (low != high) pairs.insert({low, high});
     }
   }
   return pairs;

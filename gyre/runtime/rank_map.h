@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gyre/runtime/pipeline.h"
-#include "gyre/schedule/schedule.h"
 
 namespace gyre {
 
@@ -22,7 +21,7 @@ class RankMap {
   int workers_, world_;
 };
 
-// The pairs of processes, the lower first, between whose workers there are links under the schedule.
-std::set<std::pair<int, int>> linked_ranks(const Schedule& schedule, const RankMap& map);
+// The pairs of processes, the lower first, that a message of training or of evaluation goes between.
+std::set<std::pair<int, int>> linked_ranks(const Pipeline& pipeline, const RankMap& map);
 
 }  // namespace gyre

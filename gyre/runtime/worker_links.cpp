@@ -193,6 +193,20 @@ class Maker {
   std::set<std::pair<int, int>> adopting_;
 };
 
+// Makes no links, and notes between whom they would be.
+class NotedEnds final : public Transport {
+ public:
+  std::unique_ptr<Sender> sender(const LinkId&, const LinkEnds& ends) override {
+    pairs.insert({ends.from, ends.to});
+    return nullptr;
+  }
+  std::unique_ptr<Receiver> receiver(const LinkId&, const LinkEnds& ends) override {
+    pairs.insert({ends.from, ends.to});
+    return nullptr;
+  }
+  std::set<std::pair<int, int>> pairs;
+};
+
 }  // namespace
 
 WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
@@ -210,6 +224,16 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<in
     const bool sums_here = schedule.owner[0][stage] == worker && (!global_norm || stage == 0);
     if (maker.sums_norms() && sums_here) norm_sums.push_back(maker.norm_sum(stage));
   }
+}
+
+std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm) {
+  std::map<int, int64_t> parts;  // how many a link holds makes no difference here
+  for (int stage = 0; stage < schedule.stages; ++stage) parts[stage] = 1;
+  NotedEnds noted;
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    const WorkerLinks links(worker, schedule, parts, global_norm, noted);
+  }
+  return noted.pairs;
 }
 
 ConductorLinks::ConductorLinks(const Schedule& schedule, Transport& transport) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ struct WorkerLinks {
   std::unique_ptr<Receiver> control;
   std::unique_ptr<Sender> reports;
 };
+
+// The two ends, workers or kConductor, of every link that there is under the schedule.
+std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm);
 
 // The other ends, which the conductor holds.
 struct ConductorLinks {

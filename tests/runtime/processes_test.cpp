@@ -27,8 +27,7 @@ struct Member {
         pipeline(make_pipeline(e, map.workers_of(rank))) {}
   // handover: tensors go by it, and not in frames.
   void meet(const RankFacts& facts, const std::shared_ptr<Handover>& handover = nullptr) {
-    ranks.meet(facts, linked_ranks(pipeline.schedule(), map), 60,
-               handover ? std::make_unique<HandedChannels>(handover) : nullptr);
+    ranks.meet(facts, linked_ranks(pipeline, map), 60, handover ? std::make_unique<HandedChannels>(handover) : nullptr);
   }
   Ranks ranks;
   RankMap map;
@@ -173,6 +172,18 @@ TEST(Processes, GiveTheBitsOfReplayWithReplicas) {
       e.dropout = 0.1;
       e.ema_decay = 0.9;
       expect_same_as_replay(e, {replicas, 2 * replicas});
+    }
+  }
+}
+
+// The tied weight goes between the first and the last stage of each pipeline, which may be in processes that have
+// nothing else to tell each other.
+TEST(Processes, GiveTheBitsOfReplayWithATiedWeight) {
+  for (Experiment e : {experiment("pipedream", 3, 2), experiment("1f1b", 3, 2), experiment("amdp", 3, 4)}) {
+    e.tie = true;
+    for (const int replicas : {1, 2}) {
+      e.replicas = replicas;
+      expect_same_as_replay(e, {2, make_schedule({e.schedule, e.stages, e.window, replicas}).workers});
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "gyre/core/error.h"
 #include "gyre/runtime/ranks/mailboxes.h"
@@ -73,6 +74,7 @@ bool Ranks::goes_by_channel(const Other& other, const Envelope& envelope) const 
 
 void Ranks::send(int to, Envelope envelope) {
   Other& other = others_[static_cast<size_t>(to)];
+  if (!other.peer) throw std::logic_error(fmt::format("rank {} is not connected to rank {}", rank_, to));
   if (!goes_by_channel(other, envelope)) {
     other.peer->send(std::move(envelope));
     return;
