@@ -41,11 +41,12 @@ SegmentReport ThreadsRun::run() {
   for (;;) {
     const uint64_t ticket = bell().ticket();
     if (conductor != nullptr) conductor->attend();
+    const bool has_finished = finished();  // asked first: a worker that failed leaves its error before it ends
     if (const auto error = first_error()) {
       stop_and_join();
       std::rethrow_exception(error);
     }
-    if (finished()) break;
+    if (has_finished) break;
     if (elsewhere_.raise_failure) elsewhere_.raise_failure();
     pass_on_notes();
     watch();

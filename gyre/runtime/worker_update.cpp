@@ -31,7 +31,7 @@ bool Worker::update(const Action& action) {
 // Where others wait for an owner's norms it gives them as soon as it can, whatever its program waits for.
 void Worker::gather_gradients() {
   for (auto& [stage, owner] : owners_) {
-    if (owner.links->norms && !owner.norms.defined()) served_ |= gather_gradient(owner);
+    if (owner.links->norms) gather_gradient(owner);
   }
 }
 
@@ -52,6 +52,7 @@ bool Worker::gather_gradient(RunningOwner& here) {
   }
   if (!complete) return false;
   add_up(here);
+  served_ = true;
   here.norms = squared_norms(here.gradient);
   if (here.links->norms) send_from(state_.device, *here.links->norms, {here.window, {here.norms}, {}, {}});
   return true;

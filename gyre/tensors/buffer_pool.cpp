@@ -23,11 +23,11 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
 
   PooledBuffer take() {
     const std::lock_guard lock(mutex_);
-    ++live_;
     if (free_.empty()) {
       entries_.push_back({make_flat_buffer(specs_, type_, device_)});
       free_.push_back(&entries_.back());
     }
+    ++live_;
     Entry* entry = free_.back();
     free_.pop_back();
     entry->taken = true;

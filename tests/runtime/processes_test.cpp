@@ -357,6 +357,84 @@ TEST(Ranks, LearnHowFarRank0sClockIs) {
   EXPECT_LT(clock.error(), 60);
 }
 
+// A beat that comes between two segments does not say that its process was asked to stop.
+TEST(Ranks, DoNotForgetThatOneWasAskedToStop) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 2}); };
+  constexpr double kSilence = 2;
+  std::promise<void> heard, looked;
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 2, "job", rendezvous());
+    ranks.meet({}, {}, kSilence);
+    Doorbell bell;
+    {
+      const Ranks::Watch watch(ranks, bell, [] {
+        RankStatus status;
+        status.stop = true;
+        status.workers.resize(1);
+        return status;
+      });
+      heard.get_future().wait();
+    }
+    looked.get_future().wait();
+  });
+  Ranks ranks(0, 2, "job", rendezvous());
+  ranks.meet({}, {}, kSilence);
+  const auto has_workers = [&] { return !ranks.others().at(0).workers.empty(); };
+  while (!has_workers() && !ranks.failure()) std::this_thread::yield();
+  EXPECT_TRUE(ranks.others_asked_to_stop());
+  heard.set_value();
+  while (has_workers() && !ranks.failure()) std::this_thread::yield();
+  EXPECT_TRUE(ranks.others_asked_to_stop());
+  EXPECT_FALSE(ranks.failure());
+  looked.set_value();
+}
+
+// Finds everybody, and cannot connect to one of them.
+class BlockedPort final : public Rendezvous {
+ public:
+  BlockedPort(std::unique_ptr<Rendezvous> open, std::string blocked)
+      : open_(std::move(open)), blocked_(std::move(blocked)) {}
+  void leave(const std::string& key, const std::string& note) override { open_->leave(key, note); }
+  bool leave_first(const std::string& key, const std::string& note) override { return open_->leave_first(key, note); }
+  bool has(const std::string& key) override { return open_->has(key); }
+  std::string find(const std::string& key, std::chrono::seconds within) override { return open_->find(key, within); }
+  std::unique_ptr<Wire> connect(const std::string& name, bool first) override {
+    if (name == blocked_) throw InputError("the port is blocked");
+    return open_->connect(name, first);
+  }
+  const std::string& address() const override { return open_->address(); }
+  const std::string& listens_at() const override { return open_->listens_at(); }
+
+ private:
+  std::unique_ptr<Rendezvous> open_;
+  std::string blocked_;
+};
+
+// Rank 2 cannot connect to rank 1, and rank 0, which both are connected to, does not wait until its silence is long.
+TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] {
+    return make_rendezvous({.directory = place.path().string(), .world = 3, .deadline = std::chrono::seconds(2)});
+  };
+  const std::set<std::pair<int, int>> pairs = {{1, 2}};
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 3, "job", rendezvous());
+    EXPECT_THROW(ranks.meet({}, pairs, 60), Error);
+  });
+  std::jthread rank_2([&] {
+    Ranks ranks(2, 3, "job", std::make_unique<BlockedPort>(rendezvous(), "link/1-2"));
+    EXPECT_THROW(ranks.meet({}, pairs, 60), InputError);
+  });
+  Ranks ranks(0, 3, "job", rendezvous());
+  ranks.meet({}, pairs, 60);
+  Doorbell bell;
+  const auto nothing = ranks.receiver(2, 0, {LinkKind::Answer, 0, 2}, 1, bell);
+  const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
+  EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("the port is blocked"), std::string::npos) << error;
+}
+
 TEST(Ranks, MayLeaveAtOnce) {
   const TemporaryDirectory place;
   const auto meet = [&](int rank) {

@@ -105,7 +105,12 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   }
   met_ = true;
   for (int other = 1; other < world(); ++other) pairs.insert({0, other});
-  connect(pairs);
+  try {
+    connect(pairs);
+  } catch (const Error& error) {
+    tell_connected(error);
+    throw;
+  }
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   if (rank_ != 0) learn_clock();
 }
@@ -171,6 +176,15 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
         Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
                         [this, number](const std::string& why) { lose(number, fmt::format("is gone: {}", why)); }});
     other.peer->start();
+  }
+}
+
+// That this process cannot connect to somebody. Those who are connected would wait for it in vain.
+void Ranks::tell_connected(const Error& error) {
+  for (int other = 0; other < world(); ++other) {
+    if (!others_[static_cast<size_t>(other)].peer) continue;
+    if (rank_ == 0) report(other, 0, "has ended the run", error.exit_code());
+    if (rank_ != 0 && other == 0) report_failure(error.what());
   }
 }
 

@@ -117,11 +117,11 @@ void Ranks::deliver(int from, Envelope envelope) {
     case Envelope::Kind::Beat: {
       RankStatus status = parse_rank_status(to_text(message.tensors.at(0)));
       const std::lock_guard lock(mutex_);
-      const bool stop = status.stop;
-      others_[static_cast<size_t>(from)].status = std::move(status);
-      if (stop) {
+      if (status.stop) {
+        asked_to_stop_ = true;
         for (Doorbell* bell : bells_) bell->ring();
       }
+      others_[static_cast<size_t>(from)].status = std::move(status);
       break;
     }
     case Envelope::Kind::Clock:

@@ -101,7 +101,7 @@ class Ranks {
   // the names of their ranks.
   void note(const std::string& line);
   std::vector<std::string> take_notes();
-  // Whether one of them was asked to stop.
+  // Whether one of them was ever asked to stop. Between segments its beats do not say so.
   bool others_asked_to_stop() const;
 
  private:
@@ -127,6 +127,7 @@ class Ranks {
   void compare(const RankFacts& facts);
   void compare_with_rank_0(const RankFacts& facts);
   void connect(const std::set<std::pair<int, int>>& pairs);
+  void tell_connected(const Error& error);
   void open_channels(int number);
   bool goes_by_channel(const Other& other, const Envelope& envelope) const;
   void take_contents(Other& from, Message& message);
@@ -162,6 +163,7 @@ class Ranks {
   bool rank_0_tells_ = true;
   int exit_code_ = 1;  // of rank 0's telling
   bool met_ = false;
+  bool asked_to_stop_ = false;  // one of the others
   ClockOffset clock_of_rank_0_;
   std::vector<std::string> notes_;
   std::set<Doorbell*> bells_;

@@ -91,7 +91,7 @@ std::vector<RankStatus> Ranks::others() const {
 
 bool Ranks::others_asked_to_stop() const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(others_.begin(), others_.end(), [](const Other& other) { return other.status.stop; });
+  return asked_to_stop_;
 }
 
 ClockOffset Ranks::clock_of_rank_0() const {

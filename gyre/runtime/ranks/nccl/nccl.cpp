@@ -80,7 +80,12 @@ class NcclChannel final : public DeviceChannel {
   template <typename Operations>
   static void in_one_group(Operations operations) {
     check(ncclGroupStart(), "begin a group");
-    operations();
+    try {
+      operations();
+    } catch (...) {
+      ncclGroupEnd();  // else the thread's next operations would wait in this one
+      throw;
+    }
     check(ncclGroupEnd(), "end a group");
   }
   cudaStream_t cuda_stream() const { return c10::cuda::CUDAStream(stream_).stream(); }
