@@ -11,6 +11,11 @@ void DelayCompensated::step(const Config& config, const at::Tensor& weight, cons
                             const UpdateContext& context) {
   const auto delay = std::min<size_t>(static_cast<size_t>(context.delay), past_.size());
   if (delay > 0) gradient.addcmul_(gradient.square(), weight - past_[delay - 1], config.lambda);
+  remember(weight, context);
+  moments_.step(config, weight, gradient, context);
+}
+
+void DelayCompensated::remember(const at::Tensor& weight, const UpdateContext& context) {
   // One more than the delay, since delays grow while the pipeline fills.
   at::Tensor kept;
   if (past_.size() > static_cast<size_t>(context.delay)) {
@@ -21,7 +26,6 @@ void DelayCompensated::step(const Config& config, const at::Tensor& weight, cons
     kept = weight.clone();
   }
   past_.push_front(std::move(kept));
-  moments_.step(config, weight, gradient, context);
 }
 
 void DelayCompensated::load(const NamedTensors& state) {

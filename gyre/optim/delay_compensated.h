@@ -18,6 +18,8 @@ class DelayCompensated {
   DelayCompensated(const Config& config, const ParameterSpec& spec, at::Device device)
       : moments_(config, spec, device) {}
   void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, const UpdateContext& context);
+  // A version like the one before counts as one, as delays count it.
+  void skip(const at::Tensor& weight, const UpdateContext& context) { remember(weight, context); }
   // The weights of the last updates belong to the pipeline's filling, not to the state: after a drain there is no
   // delay.
   void save(NamedTensors& state) const { moments_.save(state); }
@@ -27,6 +29,8 @@ class DelayCompensated {
   }
 
  private:
+  void remember(const at::Tensor& weight, const UpdateContext& context);
+
   AdamMoments moments_;
   std::deque<at::Tensor> past_;  // past_[i]: the weight i + 1 updates ago
 };

@@ -22,6 +22,9 @@ class DelayDiscount final : public Optimizer {
                   const UpdateContext& context) override {
     optimizer_->step_split(weights, gradients, slowed(context));
   }
+  void skip(std::span<const at::Tensor> weights, const UpdateContext& context) override {
+    optimizer_->skip(weights, context);
+  }
   NamedTensors state() const override { return optimizer_->state(); }
   void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
 

@@ -41,18 +41,23 @@ void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, s
     portable::step_if_finite(optimizer, weights, gradients, norm, context);
   } else if (is_finite(norm)) {
     optimizer.step(weights, gradients, context);
+  } else {
+    optimizer.skip(weights, context);
   }
 }
 
 bool step_if_finite(Optimizer& optimizer, std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
                     const at::Tensor& norm, const UpdateContext& context) {
-  if (norm.is_cpu()) {
-    if (!is_finite(norm)) return false;
+  if (norm.is_cpu() && is_finite(norm)) {
     optimizer.step_split(weights, gradients, context);
     return true;
   }
   std::vector<at::Tensor> whole;
   for (const SplitWeight& weight : weights) whole.push_back(joined(weight));
+  if (norm.is_cpu()) {
+    optimizer.skip(whole, context);
+    return false;
+  }
   portable::step_if_finite(optimizer, whole, gradients, norm, context);
   for (size_t i = 0; i < weights.size(); ++i) split(whole[i], weights[i]);
   return true;

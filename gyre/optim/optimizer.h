@@ -34,6 +34,9 @@ class Optimizer {
     for (size_t i = 0; i < weights.size(); ++i) split(whole[i], weights[i]);
   }
 
+  // Instead of a step, for an update that is left out: the next version is as this one.
+  virtual void skip(std::span<const at::Tensor> /*weights*/, const UpdateContext& /*context*/) {}
+
   // State by "<full parameter name>/<what>", independent of how the model is cut into stages. The tensors are the live
   // ones: copy before the next step if they must not change.
   virtual NamedTensors state() const = 0;

@@ -17,6 +17,7 @@ namespace gyre {
 //   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
 //   static constexpr bool kTakesGradientFactor, if it does
 //   step(const Config&, weight, gradient, context) for a weight in halves, if that saves a pass
+//   skip(weight, context), if it counts versions
 template <typename Parameter>
 class ParameterOptimizer final : public Optimizer {
   using Config = typename Parameter::Config;
@@ -41,6 +42,11 @@ class ParameterOptimizer final : public Optimizer {
                   const UpdateContext& context) override {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       step_on(weights[i], parameters_[i], config_, gradients[i], context);
+    }
+  }
+  void skip(std::span<const at::Tensor> weights, const UpdateContext& context) override {
+    if constexpr (requires(Parameter & parameter) { parameter.skip(weights[0], context); }) {
+      for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].skip(weights[i], context);
     }
   }
   NamedTensors state() const override {
