@@ -53,7 +53,10 @@ void check(const SamplingOptions& options) {
 
 int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomStream& stream) {
   Ranking ranking(logits);
-  const double highest = logits.max().item<double>();
+  const double highest = logits.max().item<double>();  // not a number where one of them is none
+  if (!std::isfinite(highest)) {
+    throw RunError("the model's logits are not finite: it has diverged; take an earlier checkpoint (--step)");
+  }
   if (options.temperature == 0 || options.top_k == 1) return ranking[0];
   const auto weight = [&](int64_t token) { return std::exp((ranking.score(token) - highest) / options.temperature); };
   const bool all = options.top_k == 0 || static_cast<size_t>(options.top_k) >= ranking.size();

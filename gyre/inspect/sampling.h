@@ -19,7 +19,8 @@ struct SamplingOptions {
 void check(const SamplingOptions& options);
 
 // Draws from softmax(logits / temperature), restricted to the top_k likeliest and, of those, to the fewest likeliest
-// that make up top_p of it. Ties go to the smaller token, so that the order is fixed. logits: (vocabulary) fp32.
+// that make up top_p of it. Ties go to the smaller token, so that the order is fixed. logits: (vocabulary) fp32; -inf
+// is a token that does not come. RunError where none is finite, or one is no number or infinite.
 int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomStream& stream);
 
 }  // namespace gyre

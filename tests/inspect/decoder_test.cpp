@@ -153,6 +153,21 @@ std::vector<int> drawn(const std::vector<float>& probabilities, const SamplingOp
   return counts;
 }
 
+// A model that has diverged has nothing to draw from; a token of logit -inf is one that does not come.
+TEST(Sampling, RefusesLogitsThatAreNotFinite) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::vector<float>& bad :
+       {std::vector{1.0F, kNan, 2.0F}, {1.0F, kInfinity, 2.0F}, {-kInfinity, -kInfinity}}) {
+    for (const SamplingOptions& options :
+         {SamplingOptions{}, {.temperature = 0}, {.temperature = 1, .top_k = 2}, {.temperature = 1, .top_p = 0.9}}) {
+      RandomStream stream(3, StreamPurpose::Sampling, 0);
+      EXPECT_THROW(sample(at::tensor(bad), options, stream), RunError);
+    }
+  }
+  RandomStream stream(3, StreamPurpose::Sampling, 0);
+  EXPECT_EQ(sample(at::tensor({-kInfinity, 0.5F, -kInfinity}), {.temperature = 1, .top_p = 0.9}, stream), 1);
+}
+
 TEST(Sampling, DrawsByProbability) {
   const std::vector<float> probabilities = {0.1F, 0.4F, 0.05F, 0.25F, 0.2F};
   const auto within = [&](const SamplingOptions& options, const std::vector<double>& expected) {
