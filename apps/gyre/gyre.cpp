@@ -29,7 +29,7 @@ int become_engine(char** argv) {
     gyre::app::print_error(error.what());
     return error.exit_code();
   }
-  gyre::app::hold_hangup();
+  gyre::app::hold_signals();
   ::execv(program.c_str(), argv);
   gyre::app::print_error(
       fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(errno)));

@@ -33,8 +33,9 @@ void change_mask(int how, int signal) {
 
 }  // namespace
 
-void hold_hangup() {
+void hold_signals() {
   change_mask(SIG_BLOCK, SIGHUP);
+  change_mask(SIG_BLOCK, SIGUSR1);
 }
 
 void heed_hangup() {

@@ -12,9 +12,10 @@
 namespace gyre::app {
 
 // From the start to main(), which libtorch's loading puts off, a hang-up would end the process with an exit code of its
-// own (129). Before one program becomes the other the first has it wait; in main() each lets it end the process as
-// SIGTERM does (143), which is so from then on unless it is ignored or there are Interrupts.
-void hold_hangup();
+// own (129), and SIGUSR1 would end one that is to save. Before one program becomes the other the first has both wait.
+// In main() each lets a hang-up end the process as SIGTERM does (143), which is so from then on unless it is ignored or
+// there are Interrupts; SIGUSR1 waits for these.
+void hold_signals();
 void heed_hangup();
 
 // Whose a second signal is. A launcher of several processes passes on what it gets, and what has signalled the launcher

@@ -69,7 +69,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
           result.save_wait_seconds);
   }
   print("run: {}\n", out.string());
-  if (!result.finished) print("resume with: gyre train --resume {}\n", out.string());
+  if (!result.finished) print("resume with: gyre train --resume {}\n", shell_word(out.string()));
 }
 
 void run(const TrainFlags& flags) {

@@ -32,8 +32,8 @@ TrainPlace place_of(const TrainFlags& flags) {
     std::error_code none;
     const bool is_run = std::filesystem::is_directory(input, none);
     if (is_run && !flags.resume) {
-      throw InputError(
-          fmt::format("{}: is a directory; to continue the run in it: gyre train --resume {}", input, input));
+      throw InputError(fmt::format("{}: is a directory; to continue the run in it: gyre train --resume {}", input,
+                                   shell_word(input)));
     }
     if (flags.resume && !std::filesystem::exists(input)) {
       throw InputError(fmt::format("{}: neither a run nor a configuration is here", printable(input)));

@@ -22,6 +22,8 @@ std::string human_duration(double seconds);
 std::string human_count(double count);
 // As one line that a terminal shows as it is: control characters as \n, \t or \x1b.
 std::string printable(std::string_view text);
+// As one word of a shell's command line: 'a b' where it would be two, and as it is where it is one already.
+std::string shell_word(const std::string& text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 }  // namespace gyre

@@ -19,7 +19,7 @@ namespace gyre {
 
 // What the conductor keeps between segments.
 struct ConductorState {
-  std::vector<int64_t> skipped_in_a_row;  // [stage]: updates whose gradient was not finite
+  std::vector<int64_t> skipped_in_a_row;  // [stage]: the last updates, as far as their gradients were not finite
 };
 
 class Conductor {

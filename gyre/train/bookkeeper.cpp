@@ -135,6 +135,12 @@ void Bookkeeper::record(const StepRecord& step) {
   if (save_is_due()) asks_to_drain_ = true;
 }
 
+void Bookkeeper::check_last_loss() const {
+  if (std::isfinite(result_.loss)) return;
+  throw Divergence(fmt::format(
+      "the loss of the last update, {}, is not finite; lower [optimizer] lr, or lengthen its warmup", result_.step));
+}
+
 bool Bookkeeper::save_is_due() {
   if (options_.take_save_request && options_.take_save_request()) save_asked_ = true;
   return save_asked_ || saver_.is_due();

@@ -56,6 +56,9 @@ class Bookkeeper {
   bool traces() const;
   // What came of it.
   void add(const Segment& segment, const SegmentReport& report);
+  // Of a run that has made all its updates. Divergence where the loss of the last is not finite, however few were left
+  // out: such a run is not saved as one that has ended well.
+  void check_last_loss() const;
 
   // The pipeline was emptied after `step`, `reason` "interrupt" or "checkpoint". A drain that was not planned changes
   // what an asynchronous run computes; whoever repeats it needs to know.

@@ -128,7 +128,7 @@ std::optional<WrittenCheckpoint> Saver::ended(bool wait) {
 }
 
 std::string Saver::how_to_go_on() const {
-  return fmt::format("gyre train --resume {} continues from {}", run_.root().string(),
+  return fmt::format("gyre train --resume {} continues from {}", shell_word(run_.root().string()),
                      saved_ > 0 ? fmt::format("step {}, the last that was saved", saved_) : "the beginning");
 }
 

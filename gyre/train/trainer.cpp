@@ -147,9 +147,18 @@ class Training {
     if (!from_.checkpoint) return;
     const CheckpointRecord& record = from_.checkpoint->record();
     done_ = record.step;
+    take_up_skipped(record.skipped_in_a_row);
     microbatches_ = record.microbatches;
     tokens_ = record.tokens;
     plan_.extra.insert(plan_.extra.end(), record.drains.begin(), record.drains.end());
+  }
+
+  // Of stages cut elsewhere nobody knows which was at fault.
+  void take_up_skipped(const std::vector<int64_t>& saved) {
+    const auto stages = static_cast<size_t>(pipeline_->schedule().stages);
+    auto& in_a_row = pipeline_->conductor().skipped_in_a_row;
+    in_a_row = saved;
+    if (!saved.empty() && saved.size() != stages) in_a_row.assign(stages, *std::ranges::max_element(saved));
   }
 
   void begin_with_others_weights() {
@@ -197,6 +206,7 @@ class Training {
     done_ += report.microbatches / pipeline_->schedule().window;
     microbatches_ += report.microbatches;
     tokens_ += report.microbatches * checked_.train_batches->tokens_per_batch();
+    if (done_ == config_.run.updates) books_.check_last_loss();
     interrupted_ = stop_requested() && done_ < config_.run.updates;
     if (interrupted_) {
       books_.drained(done_, "interrupt", plan_.contains(done_));
@@ -240,6 +250,8 @@ class Training {
     record.step = done_;
     record.microbatches = microbatches_;
     record.tokens = tokens_;
+    const auto& in_a_row = pipeline_->conductor().skipped_in_a_row;
+    if (std::ranges::any_of(in_a_row, [](int64_t count) { return count > 0; })) record.skipped_in_a_row = in_a_row;
     books_.save(std::move(record), *state_, !interrupted_ && done_ < config_.run.updates);
   }
 

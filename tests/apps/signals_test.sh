@@ -50,6 +50,14 @@ for launcher in "" "launch -n 2 --"; do
   [ "$code" -eq 143 ] || fail "exit $code after SIGUSR1 and SIGTERM: $(cat err.txt)"
 done
 
+# One that comes while libraries are loaded waits for the run.
+"$gyre" train run.toml --out early --set run.updates=20 >out.txt 2>err.txt &
+pid=$!
+while [ "$(cat /proc/$pid/comm)" != gyre-engine ]; do :; done
+kill -USR1 $pid
+code_of $pid
+[ "$code" -eq 0 ] || fail "exit $code after SIGUSR1 at the start: $(cat err.txt)"
+
 # Sends a second signal once the first has been taken: two that wait are one.
 send_twice() {
   kill -$1 $2

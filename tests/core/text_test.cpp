@@ -30,6 +30,14 @@ TEST(Text, PrintableIsOneLine) {
   EXPECT_EQ(printable("Ω"), "Ω");
 }
 
+TEST(Text, ShellWordIsOneWord) {
+  EXPECT_EQ(shell_word("runs/a-1_b.c"), "runs/a-1_b.c");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(Text, Joins) {
   EXPECT_EQ(join({}, ", "), "");
   EXPECT_EQ(join({"a", "b"}, ", "), "a, b");

@@ -60,6 +60,7 @@ std::string to_text(const Manifest& manifest) {
                {"drains", record.drains},     {"model", record.model},
                {"delay", record.delay},       {"skipped", record.skipped},
                {"data", record.data}};
+  if (!record.skipped_in_a_row.empty()) json["skipped_in_a_row"] = record.skipped_in_a_row;
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   }
@@ -122,6 +123,7 @@ Manifest parse_manifest(std::string_view text) {
   record.model = fields.at("model");
   read_delay(fields, record.delay);
   fields.read("skipped", record.skipped);
+  fields.read("skipped_in_a_row", record.skipped_in_a_row);
   fields.read("data", record.data);
   read_files(fields.at("files"), manifest);
   return manifest;

@@ -24,7 +24,8 @@ struct CheckpointRecord {
   std::map<std::string, std::string> data;  // checksums of the files it was trained on; empty: not known
   // [stage]: delay -> microbatches whose gradient was so many updates old, since the run had these stages.
   std::vector<std::map<int64_t, int64_t>> delay;
-  int64_t skipped = 0;  // updates of stages that were left out
+  int64_t skipped = 0;                    // updates of stages that were left out
+  std::vector<int64_t> skipped_in_a_row;  // [stage]: of these, the last ones; empty where no last one was
   bool operator==(const CheckpointRecord&) const = default;
 };
 

@@ -1,0 +1,63 @@
+// Runs whose losses and gradients are not finite: what ends them does not depend on how often they were resumed.
+#include <algorithm>
+#include <filesystem>
+
+#include "gyre/train/run_directory.h"
+#include "train/fixture.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::HasSubstr;
+using testing_support::Runs;
+namespace fs = std::filesystem;
+
+class Divergences : public Runs {
+ protected:
+  // Its third update and all that follow have a gradient that is not finite.
+  static Session session(const std::vector<std::string>& others) {
+    Session session;
+    session.set = {
+        "optimizer.lr=1e6", "optimizer.decay=\"constant\"", "optimizer.warmup=0",     "optimizer.max_skipped=3",
+        "run.eval_every=0", "run.checkpoint_every=1",       "run.keep_checkpoints=20"};
+    session.set.insert(session.set.end(), others.begin(), others.end());
+    return session;
+  }
+  std::string divergence_of(const std::string& name, const Session& session) {
+    try {
+      run(name, session);
+    } catch (const Divergence& divergence) {
+      return divergence.what();
+    }
+    return "none";
+  }
+};
+
+TEST_F(Divergences, AResumedRunEndsWhereOneThatWasNeverKilledDoes) {
+  const std::string whole = divergence_of("whole", session({}));
+  EXPECT_THAT(whole, HasSubstr("4 times in a row"));
+  // As if it had been killed after the second of those updates.
+  std::vector<fs::path> checkpoints;
+  for (const auto& entry : fs::directory_iterator(path("whole") / "checkpoints")) checkpoints.push_back(entry.path());
+  std::sort(checkpoints.begin(), checkpoints.end());
+  ASSERT_GT(checkpoints.size(), 2u);
+  fs::remove_all(checkpoints.back());
+  for (const char* stages : {"3", "2"}) {
+    fs::remove_all(path("killed"));
+    fs::copy(path("whole"), path("killed"), fs::copy_options::recursive);
+    Session resumed = session({std::string("pipeline.stages=") + stages});
+    resumed.resume = true;
+    EXPECT_THAT(divergence_of("killed", resumed), HasSubstr("4 times in a row")) << stages << " stages";
+  }
+}
+
+TEST_F(Divergences, ARunWhoseLastLossIsNotFiniteHasNotEndedWell) {
+  const Session few = session({"run.updates=4"});
+  EXPECT_THAT(divergence_of("few", few), HasSubstr("the loss of the last update, 4, is not finite"));
+  Session again = few;
+  again.resume = true;
+  EXPECT_THAT(divergence_of("few", again), HasSubstr("the loss of the last update, 4, is not finite"));
+}
+
+}  // namespace
+}  // namespace gyre
