@@ -1,0 +1,42 @@
+#include "gyre/core/descriptor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace gyre {
+
+std::string reason() {
+  return std::strerror(errno);
+}
+
+Descriptor::Descriptor(const std::filesystem::path& path, int flags)
+    : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+
+Descriptor::~Descriptor() {
+  if (value_ >= 0) ::close(value_);
+}
+
+ssize_t read_fully(int descriptor, char* out, size_t bytes) {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::read(descriptor, out + done, bytes - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool is_file(int descriptor, const std::filesystem::path& name) {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor, &open) == 0 && ::stat(name.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
+}  // namespace gyre

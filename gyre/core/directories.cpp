@@ -1,0 +1,80 @@
+#include "gyre/core/directories.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "gyre/core/descriptor.h"
+#include "gyre/core/error.h"
+#include "gyre/core/output_file.h"
+
+namespace gyre {
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
+  if (files.rename(from, to) == 0) return;
+  throw RunError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(), reason()));
+}
+
+void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
+  OutputFile(directory, O_RDONLY | O_DIRECTORY, files).sync();
+}
+
+void make_directories(const std::filesystem::path& directory, FileSystem& files) {
+  std::error_code none;
+  if (std::filesystem::is_directory(directory, none)) return;
+  const auto parent = directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path();
+  if (!parent.empty()) make_directories(parent, files);
+  if (files.make_directory(directory) != 0) {
+    const std::string why = reason();
+    if (std::filesystem::is_directory(directory, none)) return;  // "a/." was "a"; or another process was faster
+    throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
+  }
+  sync_directory(parent.empty() ? "." : parent, files);
+}
+
+void remove_tree(const std::filesystem::path& path, FileSystem& files) {
+  std::error_code error;
+  if (std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, error)) remove_tree(entry.path(), files);
+  }
+  files.remove(path);
+}
+
+DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files)
+    : files_(files), path_(std::move(path)) {
+  make_directories(path_, files_);
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Some network file systems lock no directories; there two builders at once are the user's to avoid.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    throw InputError(fmt::format("{}: another process is writing here; wait for it", path_.string()));
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) remove_tree(entry.path(), files_);
+}
+
+DirectoryUnderConstruction::~DirectoryUnderConstruction() {
+  if (!path_.empty()) remove_tree(path_, files_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {
+  sync_directory(path_, files_);
+  std::error_code none;
+  if (std::filesystem::exists(std::filesystem::symlink_status(target, none))) {
+    // In one step, so that there is a whole one at every moment. The old one then has the temporary name, and goes.
+    if (files_.exchange(path_, target) != 0) {
+      throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
+    }
+  } else {
+    rename_path(path_, target, files_);
+    path_.clear();
+  }
+  sync_directory(target.has_parent_path() ? target.parent_path() : ".", files_);
+}
+
+}  // namespace gyre

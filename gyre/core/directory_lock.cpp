@@ -1,0 +1,66 @@
+#include "gyre/core/directory_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "gyre/core/descriptor.h"
+#include "gyre/core/directories.h"
+#include "gyre/core/error.h"
+#include "gyre/core/input_file.h"
+#include "gyre/core/output_file.h"
+
+namespace gyre {
+namespace {
+
+constexpr const char* kLockFile = ".lock";
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem& files)
+    : files_(files), directory_(directory) {
+  const auto file = directory / kLockFile;
+  std::error_code none;
+  made_ = !std::filesystem::exists(directory, none);
+  do {
+    make_directories(directory, files);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
+    if (descriptor_ < 0) {
+      throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
+    }
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(descriptor_);
+      throw InputError(
+          fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
+    }
+  } while (!is_file(descriptor_, file));  // whoever held it has removed it meanwhile
+}
+
+DirectoryLock::~DirectoryLock() {
+  std::error_code none;
+  std::filesystem::directory_iterator entries(directory_, none);
+  const bool is_alone = !none && entries != std::filesystem::directory_iterator() &&
+                        entries->path().filename() == kLockFile && ++entries == std::filesystem::directory_iterator();
+  if (is_alone) {
+    files_.remove(directory_ / kLockFile);
+    if (made_) files_.remove(directory_);
+  }
+  ::close(descriptor_);
+}
+
+void DirectoryLock::leave_note(const std::string& note) {
+  OutputFile file(directory_ / kLockFile, O_WRONLY | O_TRUNC, files_);
+  file.write(note.data(), note.size());
+  file.sync();
+  file.close();
+}
+
+std::string DirectoryLock::note_in(const std::filesystem::path& directory) {
+  std::error_code none;
+  const auto file = directory / kLockFile;
+  return std::filesystem::is_regular_file(file, none) ? read_file(file) : "";
+}
+
+}  // namespace gyre

@@ -1,0 +1,90 @@
+#include "gyre/core/input_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "gyre/core/descriptor.h"
+#include "gyre/core/error.h"
+
+namespace gyre {
+
+namespace {
+
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (!file.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
+  std::string content;
+  for (;;) {
+    const size_t before = content.size();
+    content.resize(before + kPieceBytes);
+    const ssize_t got = read_fully(file.get(), content.data() + before, kPieceBytes);
+    if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", path.string(), reason()));
+    content.resize(before + static_cast<size_t>(got));
+    if (static_cast<size_t>(got) < kPieceBytes) return content;
+  }
+}
+
+bool is_there(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return true;
+  const int error = errno;
+  if (error == ENOENT && ::lstat(path.c_str(), &status) != 0) return false;
+  if (error == ENOENT) {
+    throw InputError(fmt::format("{}: is a link to {}, which is not there; mount or put back what it leads to",
+                                 path.string(), std::filesystem::read_symlink(path).string()));
+  }
+  throw InputError(fmt::format("{}: cannot be looked at: {}", path.string(), std::strerror(error)));
+}
+
+InputFile::InputFile(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat status {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+    throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
+  }
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::Stamp InputFile::stamp() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0)
+    throw RunError(fmt::format("{}: cannot be looked at: {}", path_.string(), reason()));
+  const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
+  return {status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+void InputFile::read_at(uint64_t offset, void* data, size_t bytes) const {
+  auto* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw RunError(fmt::format("{}: cannot be read: {}", path_.string(), reason()));
+    if (got == 0) {
+      throw RunError(
+          fmt::format("{}: ends at byte {}, where it had {} when it was opened: it was cut short while in use",
+                      path_.string(), offset, size_));
+    }
+    to += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+}  // namespace gyre
