@@ -9,6 +9,11 @@
 
 namespace gyre {
 
+Lock try_lock(int descriptor, FileSystem& files) {
+  if (files.lock(descriptor) == 0) return Lock::Taken;
+  return errno == EWOULDBLOCK ? Lock::Held : Lock::Unsupported;
+}
+
 std::string reason() {
   return std::strerror(errno);
 }

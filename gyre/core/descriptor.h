@@ -1,4 +1,5 @@
-// What the functions about files share: descriptors that close themselves, and the system's reasons.
+// What the functions about files share: descriptors that close themselves, locks, and the
+// system's reasons.
 #pragma once
 
 #include <sys/types.h>
@@ -7,7 +8,17 @@
 #include <filesystem>
 #include <string>
 
+#include "gyre/core/file_system.h"
+
 namespace gyre {
+
+// What came of an attempt to lock a file or a directory.
+enum class Lock {
+  Taken,
+  Held,        // by another process, or another descriptor of this one
+  Unsupported  // as on some network file systems: there two at once are the user's to avoid
+};
+Lock try_lock(int descriptor, FileSystem& files);
 
 // Why the last system call failed.
 std::string reason();

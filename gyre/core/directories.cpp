@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,8 +47,8 @@ DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path pat
     : files_(files), path_(std::move(path)) {
   make_directories(path_, files_);
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // Some network file systems lock no directories; there two builders at once are the user's to avoid.
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
+  if (try_lock(descriptor_, files_) == Lock::Held) {
     ::close(descriptor_);
     throw InputError(fmt::format("{}: another process is writing here; wait for it", path_.string()));
   }

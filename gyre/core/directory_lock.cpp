@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "gyre/core/descriptor.h"
@@ -30,7 +29,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
     if (descriptor_ < 0) {
       throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
     }
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (try_lock(descriptor_, files) == Lock::Held) {
       ::close(descriptor_);
       throw InputError(
           fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));

@@ -11,7 +11,8 @@ namespace gyre {
 // Held while a process writes into a directory: a lock on a file in it, which the system lets go of with the process.
 class DirectoryLock {
  public:
-  // Creates the directory if need be. InputError when another process holds it. If nothing else is in the directory at
+  // Creates the directory if need be. InputError when another process holds it; where the file system has
+  // no locks, two at once are the user's to avoid. If nothing else is in the directory at
   // the end, nothing is left of the lock, nor of a directory that it has made. `files` outlives it.
   explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();

@@ -1,6 +1,7 @@
 #include "gyre/core/file_system.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ class SystemFiles final : public FileSystem {
     return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
   }
   int make_directory(const std::filesystem::path& path) override { return ::mkdir(path.c_str(), 0755); }
+  int lock(int descriptor) override { return ::flock(descriptor, LOCK_EX | LOCK_NB); }
   int remove(const std::filesystem::path& path) override {
     if (::unlink(path.c_str()) == 0) return 0;
     return errno == EISDIR ? ::rmdir(path.c_str()) : -1;

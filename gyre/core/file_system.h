@@ -27,6 +27,8 @@ class FileSystem {
   // The two change places at once.
   virtual int exchange(const std::filesystem::path& a, const std::filesystem::path& b) = 0;
   virtual int make_directory(const std::filesystem::path& path) = 0;
+  // flock(2), for this descriptor alone, without waiting. It is let go of when the descriptor is closed.
+  virtual int lock(int descriptor) = 0;
   // A file, a link, or an empty directory.
   virtual int remove(const std::filesystem::path& path) = 0;
   // Bytes that can still be written where `path` is, which must be there; -1 where the system does not tell.

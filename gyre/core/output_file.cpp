@@ -20,7 +20,7 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 OutputFile::OutputFile(std::filesystem::path path, int flags, FileSystem& files, mode_t mode)
     : files_(files), path_(std::move(path)), descriptor_(files.open(path_, flags, mode)) {
-  if (descriptor_ < 0) fail((flags & (O_CREAT | O_TMPFILE)) != 0 ? "created" : "opened");
+  if (descriptor_ < 0) fail((flags & O_CREAT) != 0 ? "created" : "opened");
 }
 
 OutputFile::~OutputFile() {

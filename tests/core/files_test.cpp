@@ -4,12 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <set>
+#include <thread>
 
 #include "gyre/core/error.h"
 #include "support/faulty_files.h"
+#include "support/forwarding_files.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -17,8 +25,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// As some network file systems are.
+struct WithoutLocks final : ForwardingFiles {
+  int lock(int) override {
+    errno = ENOLCK;
+    return -1;
+  }
+};
+
+std::string complaint_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
 class Files : public ::testing::Test {
  protected:
+  std::set<std::string> names() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(root_)) names.insert(entry.path().filename().string());
+    return names;
+  }
   const testing_support::TemporaryDirectory directory_;
   const fs::path root_ = directory_.path();
   FaultyFiles sound_;
@@ -90,6 +120,11 @@ TEST_F(Files, AtomicWriteThatGoesWrongAnywhereLeavesOldOrNew) {
         EXPECT_TRUE(content == "new and longer" || (content == "old" && !succeeded)) << content;
       });
   EXPECT_GE(faults, 5 * 4);  // create, write, sync, rename
+}
+
+TEST_F(Files, ADirectoryThatIsMissingCannotBeOpened) {
+  EXPECT_THAT(complaint_of([&] { sync_directory(root_ / "missing"); }),
+              ::testing::HasSubstr("missing: cannot be opened: No such file"));
 }
 
 TEST_F(Files, DirectoryAppearsWholeOrNotAtAll) {
@@ -209,6 +244,14 @@ TEST(DirectoryLock, OneHolderAtATime) {
   std::filesystem::create_directory(directory);  // somebody else's
   EXPECT_NO_THROW(DirectoryLock{directory});
   EXPECT_TRUE(std::filesystem::is_empty(directory));
+}
+
+// There two at once are the user's to avoid.
+TEST(DirectoryLock, NobodyIsRefusedWhereThereAreNoLocks) {
+  const testing_support::TemporaryDirectory place;
+  WithoutLocks files;
+  EXPECT_NO_THROW(DirectoryLock(place / "locked", files));
+  EXPECT_NO_THROW(DirectoryUnderConstruction(place / "built", files));
 }
 
 }  // namespace

@@ -129,7 +129,9 @@ class FaultyFiles final : public FileSystem {
     const std::lock_guard lock(mutex_);
     return may_go_on(false) ? real_.remove(path) : -1;
   }
-  // Asking changes nothing and is not counted.
+  // Changes no file and is not counted.
+  int lock(int descriptor) override { return real_.lock(descriptor); }
+  // Nor is asking.
   int64_t free_bytes(const std::filesystem::path&) override { return -1; }
 
  private:

@@ -1,4 +1,4 @@
-// The real file system; tests override the calls they are about.
+// The real file system, or another; tests override the calls they are about.
 #pragma once
 
 #include "gyre/core/file_system.h"
@@ -8,6 +8,7 @@ namespace gyre {
 class ForwardingFiles : public FileSystem {
  public:
   using Path = std::filesystem::path;
+  explicit ForwardingFiles(FileSystem& real = system_files()) : real_(real) {}
   int open(const Path& path, int flags, mode_t mode) override { return real_.open(path, flags, mode); }
   ssize_t write(int descriptor, const void* data, size_t bytes) override {
     return real_.write(descriptor, data, bytes);
@@ -21,11 +22,12 @@ class ForwardingFiles : public FileSystem {
   int rename(const Path& from, const Path& to) override { return real_.rename(from, to); }
   int exchange(const Path& a, const Path& b) override { return real_.exchange(a, b); }
   int make_directory(const Path& path) override { return real_.make_directory(path); }
+  int lock(int descriptor) override { return real_.lock(descriptor); }
   int remove(const Path& path) override { return real_.remove(path); }
   int64_t free_bytes(const Path& path) override { return real_.free_bytes(path); }
 
  private:
-  FileSystem& real_ = system_files();
+  FileSystem& real_;
 };
 
 }  // namespace gyre
