@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "gyre/config/config.h"
+#include "gyre/core/replace_file.h"
 #include "gyre/core/text.h"
 
 namespace gyre::app {
@@ -190,15 +191,8 @@ CLI::Validator file_to_write() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
         if (text.empty()) return kEmpty;
-        const std::filesystem::path path = text;
-        struct stat status {};
-        if (::stat(text.c_str(), &status) == 0) {
-          if (S_ISDIR(status.st_mode)) return unusable(path, "written", EISDIR);
-          if (::access(text.c_str(), W_OK) != 0) return unusable(path, "written", errno);
-        } else if (errno != ENOENT) {
-          return unusable(path, "written", errno);
-        }
-        return complaint_of(path.has_parent_path() ? path.parent_path() : ".", text);
+        const std::string why = why_not_writable(text);
+        return why.empty() ? "" : fmt::format("{} cannot be written: {}", printable(text), why);
       },
       "", "file to write");
 }

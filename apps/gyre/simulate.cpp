@@ -40,7 +40,6 @@ void check_flags(const Flags& flags) {
 
 void run(Flags& flags) {
   check_flags(flags);
-  if (!flags.trace.empty()) check_writable(flags.trace);
   const Schedule schedule = flags.schedule.load();
   const CostModel costs =
       flags.costs.empty() ? uniform_costs(flags.schedule.options.tb_over_tf) : load_costs(flags.costs);

@@ -23,6 +23,11 @@ OutputFile::OutputFile(std::filesystem::path path, int flags, FileSystem& files,
   if (descriptor_ < 0) fail((flags & O_CREAT) != 0 ? "created" : "opened");
 }
 
+OutputFile::OutputFile(std::filesystem::path path, int descriptor, TakesOver, FileSystem& files)
+    : files_(files), path_(std::move(path)), descriptor_(descriptor) {
+  if (descriptor_ < 0) fail("opened");
+}
+
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) files_.close(descriptor_);
 }

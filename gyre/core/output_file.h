@@ -17,6 +17,9 @@ class OutputFile {
  public:
   // `flags` as of open(2).
   OutputFile(std::filesystem::path path, int flags, FileSystem& files = system_files(), mode_t mode = 0644);
+  // Of a descriptor that is open; -1, with errno set, where it could not be.
+  struct TakesOver {};
+  OutputFile(std::filesystem::path path, int descriptor, TakesOver, FileSystem& files);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -2,8 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include "gyre/core/descriptor.h"
 #include "gyre/core/directories.h"
@@ -11,45 +15,146 @@
 #include "gyre/core/output_file.h"
 
 namespace gyre {
+namespace {
 
-void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  write_new_file(temporary, content, files);
-  try {
-    rename_path(temporary, path, files);
-  } catch (const RunError&) {
-    files.remove(temporary);
-    throw;
-  }
-  sync_directory(path.has_parent_path() ? path.parent_path() : ".", files);
+namespace fs = std::filesystem;
+
+fs::path directory_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view content, FileSystem& files) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  try {
-    OutputFile file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files);
-    file.write(content.data(), content.size());
-    file.close();
-    rename_path(temporary, path, files);
-  } catch (const RunError&) {
-    files.remove(temporary);
-    throw;
+// Where the links end that begin at `path`, whether something is there or not.
+fs::path end_of_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // of more the system says that they are too many
+  std::error_code error;
+  for (int link = 0; link < kMostLinks; ++link) {
+    const fs::path to = fs::read_symlink(path, error);
+    if (error) break;
+    path = path.parent_path() / to;
   }
+  return path;
 }
 
-void check_writable(const std::filesystem::path& path, FileSystem& files) {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none)) {
-    throw InputError(fmt::format("{}: cannot be written: it is a directory", path.string()));
+// The standard stream that `path` leads to, as /dev/stdout does; -1 for none.
+int standard_stream_at(const fs::path& path) {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    const bool is_for_writing = (::fcntl(stream, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    if (is_for_writing && is_file(stream, path)) return stream;
   }
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  const int descriptor = files.open(temporary, O_WRONLY | O_CREAT, 0644);
-  if (descriptor < 0) throw InputError(fmt::format("{}: cannot be written: {}", path.string(), reason()));
-  files.close(descriptor);
-  files.remove(temporary);
+  return -1;
+}
+
+// What is at the end of the links is written to, where it is no file whose place another can take: a device, a pipe, a
+// stream that goes on after the result.
+bool is_written_in_place(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return false;
+  return !S_ISREG(status.st_mode) || standard_stream_at(path) >= 0;
+}
+
+void write_in_place(const fs::path& path, std::string_view content, FileSystem& files) {
+  const int stream = standard_stream_at(path);
+  // Opened again, a file would be written from its beginning, and over what else goes to the stream.
+  OutputFile file(path, stream >= 0 ? ::fcntl(stream, F_DUPFD_CLOEXEC, 0) : files.open(path, O_WRONLY, 0),
+                  OutputFile::TakesOver{}, files);
+  file.write(content.data(), content.size());
+  file.close();
+}
+
+fs::path temporary_name(const fs::path& target, int number) {
+  return target.parent_path() / fmt::format(".{}.gyre-{}.tmp", target.filename().string(), number);
+}
+
+// A file that is to take the place of another, under a name beside it until then. Others who write the same file at
+// the same time have other names: each is locked by whoever uses it. What a killed process left is used again.
+class Replacement {
+ public:
+  Replacement(fs::path target, FileSystem& files) : target_(std::move(target)), files_(files) {
+    for (int number = 1; !file_; ++number) try_name(temporary_name(target_, number));
+  }
+  ~Replacement() {
+    if (!took_place_) files_.remove(name_);
+    if (lock_ >= 0) files_.close(lock_);
+  }
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  OutputFile& file() { return *file_; }
+  void take_place() {
+    file_->close();
+    rename_path(name_, target_, files_);
+    took_place_ = true;
+  }
+
+ private:
+  // Opens the file of that name unless another process has it.
+  void try_name(const fs::path& name) {
+    int descriptor = files_.open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    const bool is_new = descriptor >= 0;
+    if (!is_new && errno != EEXIST) {
+      throw RunError(fmt::format("{}: cannot be written: {}", target_.string(), reason()));
+    }
+    if (!is_new) descriptor = files_.open(name, O_WRONLY | O_NOFOLLOW, 0);
+    if (descriptor < 0) return;  // another user's
+    const Lock lock = try_lock(descriptor, files_);
+    const bool is_free = lock == Lock::Taken || (lock == Lock::Unsupported && is_new);
+    // Whoever had the lock until now may have given the file its place.
+    if (!is_free || !is_file(descriptor, name)) {
+      files_.close(descriptor);
+      return;
+    }
+    name_ = name;
+    file_.emplace(target_, descriptor, OutputFile::TakesOver{}, files_);
+    lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // held until the file has its place, which is after it is closed
+    if (lock_ < 0) throw RunError(fmt::format("{}: cannot be written: {}", target_.string(), reason()));
+    if (!is_new) file_->truncate(0);
+  }
+
+  fs::path target_, name_;
+  FileSystem& files_;
+  std::optional<OutputFile> file_;
+  int lock_ = -1;
+  bool took_place_ = false;
+};
+
+}  // namespace
+
+void write_file_atomic(const fs::path& path, std::string_view content, FileSystem& files) {
+  if (is_written_in_place(path)) return write_in_place(path, content, files);
+  const fs::path target = end_of_links(path);
+  Replacement replacement(target, files);
+  replacement.file().write(content.data(), content.size());
+  replacement.file().sync();
+  replacement.take_place();
+  sync_directory(directory_of(target), files);
+}
+
+void replace_file(const fs::path& path, std::string_view content, FileSystem& files) {
+  if (is_written_in_place(path)) return write_in_place(path, content, files);
+  Replacement replacement(end_of_links(path), files);
+  replacement.file().write(content.data(), content.size());
+  replacement.take_place();
+}
+
+std::string why_not_writable(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return std::strerror(EISDIR);
+    if (::access(path.c_str(), W_OK) != 0) return reason();
+    if (is_written_in_place(path)) return "";
+  } else if (errno != ENOENT) {
+    return reason();
+  }
+  const fs::path target = end_of_links(path);
+  if (::access(directory_of(target).c_str(), W_OK | X_OK) != 0) return reason();
+  // The temporary name is longer.
+  if (::lstat(temporary_name(target, 1).c_str(), &status) != 0 && errno != ENOENT) return reason();
+  return "";
+}
+
+void check_writable(const fs::path& path) {
+  const std::string why = why_not_writable(path);
+  if (!why.empty()) throw InputError(fmt::format("{}: cannot be written: {}", path.string(), why));
 }
 
 }  // namespace gyre

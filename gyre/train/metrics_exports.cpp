@@ -58,8 +58,8 @@ double last_written(const std::filesystem::path& metrics) {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-void check_exports(const Config& config, FileSystem& files) {
-  if (!config.run.prometheus.empty()) check_writable(config.run.prometheus, files);
+void check_exports(const Config& config) {
+  if (!config.run.prometheus.empty()) check_writable(config.run.prometheus);
 }
 
 }  // namespace gyre

@@ -30,6 +30,6 @@ class MetricsExports final : public MetricsListener {
 double last_written(const std::filesystem::path& metrics);
 
 // Asked before the work: InputError where [run] prometheus cannot be written.
-void check_exports(const Config& config, FileSystem& files);
+void check_exports(const Config& config);
 
 }  // namespace gyre

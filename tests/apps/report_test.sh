@@ -16,6 +16,30 @@ grep -q '"simulated":false' again.html || fail "a run's trace.json is not shown"
 "$gyre" report run --out again2.html >/dev/null
 cmp again.html again2.html || fail "the same report twice differs"
 
+# Where a link leads, and what is no file, is written to as any tool does.
+echo old >real.html
+ln -s real.html link.html
+"$gyre" report run --out link.html >/dev/null
+[ -L link.html ] || fail "a link was replaced"
+cmp real.html again.html || fail "what the link leads to is not the report"
+"$gyre" report run --out /dev/stdout | head -c "$(wc -c <again.html)" | cmp - again.html || fail "not the report in a pipe"
+{ echo before; "$gyre" report run --out /dev/stdout; } >all.txt
+{ echo before; cat again.html; echo "/dev/stdout: 1 run, 1 timeline"; } | cmp - all.txt || fail "not what was to be in a file"
+mkfifo pipe
+cat pipe >piped.html &
+"$gyre" report run --out pipe >/dev/null
+wait $!
+cmp piped.html again.html || fail "not the report in a named pipe"
+refuses "Is a directory" "$gyre" report run --out run
+# Devices of this test's own; nothing here may touch the machine's.
+if mknod null c 1 3 2>/dev/null && mknod full c 1 7 && true 2>/dev/null >null; then
+  "$gyre" report run --out null >/dev/null
+  ends 1 "full: cannot be written: No space left on device" "$gyre" report run --out full
+  ends 1 "full: cannot be written: No space left on device" "$gyre" simulate --microbatches 4 --trace full
+  ends 1 "full: cannot be written: No space left on device" "$gyre" train run.toml --out traced --set run.updates=2 --trace full
+  [ -c null ] && [ -c full ] || fail "a device was replaced"
+fi
+
 # What it lacks is said in a line, and it is made all the same.
 : >run/metrics.jsonl
 "$gyre" report run --out page.html >/dev/null 2>err.txt

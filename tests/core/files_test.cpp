@@ -122,6 +122,111 @@ TEST_F(Files, AtomicWriteThatGoesWrongAnywhereLeavesOldOrNew) {
   EXPECT_GE(faults, 5 * 4);  // create, write, sync, rename
 }
 
+TEST_F(Files, WritersOfTheSameFileDoNotMeet) {
+  const std::string one(300'000, '1'), other(200'000, '2');
+  const auto write = [&](const std::string& content) {
+    for (int i = 0; i < 50; ++i) {
+      replace_file(root_ / "a", content);
+      const std::string found = read_file(root_ / "a");
+      if (found != one && found != other) return false;
+    }
+    return true;
+  };
+  auto beside = std::async(std::launch::async, write, one);
+  EXPECT_TRUE(write(other));
+  EXPECT_TRUE(beside.get());
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+}
+
+TEST_F(Files, WhatAKilledWriterLeftIsUsedAgain) {
+  write_file_atomic(root_ / "a", "old");
+  constexpr int64_t kRename = 3;  // after a creation, a write and a sync
+  FaultyFiles killed(kRename, Fault::Kill);
+  EXPECT_THROW(write_file_atomic(root_ / "a", "longer than what comes", killed), RunError);
+  EXPECT_EQ(names().size(), 2u);
+  EXPECT_EQ(read_file(root_ / "a"), "old");
+  write_file_atomic(root_ / "a", "new");
+  EXPECT_EQ(read_file(root_ / "a"), "new");
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+}
+
+TEST_F(Files, WithoutLocksNoTemporaryIsTakenForALeftOne) {
+  WithoutLocks files;
+  FaultyFiles killed(3, Fault::Kill);
+  EXPECT_THROW(write_file_atomic(root_ / "a", "left", killed), RunError);
+  write_file_atomic(root_ / "a", "new", files);
+  EXPECT_EQ(read_file(root_ / "a"), "new");
+  EXPECT_EQ(names().size(), 2u);
+}
+
+TEST_F(Files, OfTheUsersStay) {
+  std::ofstream(root_ / "a.tmp") << "mine";
+  check_writable(root_ / "a");
+  EXPECT_EQ(names(), std::set<std::string>{"a.tmp"});
+  write_file_atomic(root_ / "a", "result");
+  replace_file(root_ / "a", "result");
+  EXPECT_EQ(read_file(root_ / "a.tmp"), "mine");
+}
+
+TEST_F(Files, ThatLinksLeadToAreReplaced) {
+  fs::create_directory(root_ / "below");
+  std::ofstream(root_ / "below/file") << "old";
+  fs::create_symlink("below/file", root_ / "link");
+  fs::create_symlink(root_ / "link", root_ / "link of a link");
+  fs::create_symlink("below/new", root_ / "link to a new one");
+  fs::create_symlink("nowhere/new", root_ / "link to nowhere");
+  for (const char* link : {"link", "link of a link", "link to a new one"}) {
+    for (const auto& write : {write_file_atomic, replace_file}) {
+      check_writable(root_ / link);
+      write(root_ / link, link, system_files());
+      EXPECT_TRUE(fs::is_symlink(root_ / link));
+      EXPECT_EQ(read_file(root_ / link), link);
+    }
+  }
+  EXPECT_EQ(read_file(root_ / "below/file"), "link of a link");
+  EXPECT_EQ(read_file(root_ / "below/new"), "link to a new one");
+  EXPECT_THAT(complaint_of([&] { check_writable(root_ / "link to nowhere"); }),
+              ::testing::HasSubstr("link to nowhere: cannot be written: No such file"));
+}
+
+TEST_F(Files, APipeIsWrittenTo) {
+  const fs::path pipe = root_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& write : {write_file_atomic, replace_file}) {
+    auto reader = std::async(std::launch::async, [&] { return read_file(pipe); });
+    check_writable(pipe);
+    write(pipe, "result", system_files());
+    EXPECT_EQ(reader.get(), "result");
+    EXPECT_TRUE(fs::is_fifo(pipe));
+  }
+  EXPECT_EQ(names(), std::set<std::string>{"pipe"});
+}
+
+TEST_F(Files, ADeviceIsWrittenTo) {
+  const fs::path null = root_ / "null", full = root_ / "full";  // nodes of this test's own
+  if (::mknod(null.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0 ||
+      ::mknod(full.c_str(), S_IFCHR | 0600, makedev(1, 7)) != 0) {
+    GTEST_SKIP() << "device nodes cannot be made here";
+  }
+  if (::access(null.c_str(), W_OK) != 0) GTEST_SKIP() << "devices do not work here";
+  for (const auto& write : {write_file_atomic, replace_file}) {
+    for (const fs::path& device : {null, full}) check_writable(device);
+    write(null, "result", system_files());
+    EXPECT_THAT(complaint_of([&] { write(full, "result", system_files()); }),
+                ::testing::HasSubstr("full: cannot be written: No space left on device"));
+  }
+  for (const fs::path& device : {null, full}) EXPECT_TRUE(fs::is_character_file(device));
+}
+
+TEST_F(Files, ADirectoryIsNoFileToWrite) {
+  fs::create_directory(root_ / "below");
+  EXPECT_THAT(complaint_of([&] { check_writable(root_ / "below"); }), ::testing::HasSubstr("Is a directory"));
+  EXPECT_THAT(complaint_of([&] { write_file_atomic(root_ / "below", "x"); }), ::testing::HasSubstr("Is a directory"));
+  EXPECT_EQ(names(), std::set<std::string>{"below"});
+  EXPECT_THAT(complaint_of([&] { check_writable(root_ / std::string(250, 'n')); }),
+              ::testing::HasSubstr("File name too long"));
+}
+
 TEST_F(Files, ADirectoryThatIsMissingCannotBeOpened) {
   EXPECT_THAT(complaint_of([&] { sync_directory(root_ / "missing"); }),
               ::testing::HasSubstr("missing: cannot be opened: No such file"));

@@ -119,8 +119,8 @@ std::map<std::string, std::string> files_of(const fs::path& run) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
     const std::string name = entry.path().lexically_relative(run).string();
-    const bool has_times =
-        name == "metrics.jsonl" || name.starts_with("costs.json") || name.starts_with("tensorboard/events");
+    const bool has_times = name == "metrics.jsonl" || name.find("costs.json") != std::string::npos ||
+                           name.starts_with("tensorboard/events");
     if (entry.is_regular_file() && !has_times) files[name] = read_file(entry.path());
   }
   return files;

@@ -58,9 +58,9 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
 
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
   config.run.prometheus = root / "nowhere/gyre.prom";
-  EXPECT_THROW(check_exports(config, system_files()), InputError);
+  EXPECT_THROW(check_exports(config), InputError);
   config.run.prometheus = "";
-  check_exports(config, system_files());
+  check_exports(config);
 }
 
 }  // namespace
