@@ -57,7 +57,7 @@ DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path pat
 }
 
 DirectoryUnderConstruction::~DirectoryUnderConstruction() {
-  if (!path_.empty()) remove_tree(path_, files_);
+  remove_tree(path_, files_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -65,15 +65,38 @@ void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {
   sync_directory(path_, files_);
   std::error_code none;
   if (std::filesystem::exists(std::filesystem::symlink_status(target, none))) {
-    // In one step, so that there is a whole one at every moment. The old one then has the temporary name, and goes.
-    if (files_.exchange(path_, target) != 0) {
-      throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
-    }
+    replace(target);
   } else {
     rename_path(path_, target, files_);
-    path_.clear();
+    path_ = old_name();  // what a crash in between two renames left
   }
   sync_directory(target.has_parent_path() ? target.parent_path() : ".", files_);
+}
+
+std::filesystem::path DirectoryUnderConstruction::old_name() const {
+  return path_.string() + ".old";
+}
+
+void DirectoryUnderConstruction::replace(const std::filesystem::path& target) {
+  // In one step, so that there is a whole one at every moment. The old one then has the temporary name, and goes.
+  if (files_.exchange(path_, target) == 0) return;
+  const bool is_unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
+  if (!is_unsupported) {
+    throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
+  }
+  // NFS, CIFS and some file systems of FUSE exchange no names. A crash between the two renames leaves nothing under the
+  // target's name, and both directories whole beside it, the old one until the next is complete: either can be renamed
+  // by hand. Of a checkpoint the one before it serves, as where a checkpoint was not written to its end.
+  const std::filesystem::path old = old_name();
+  remove_tree(old, files_);
+  rename_path(target, old, files_);
+  try {
+    rename_path(path_, target, files_);
+  } catch (const RunError&) {
+    files_.rename(old, target);
+    throw;
+  }
+  path_ = old;
 }
 
 }  // namespace gyre

@@ -38,9 +38,12 @@ class DirectoryUnderConstruction {
   void complete(const std::filesystem::path& target);
 
  private:
+  void replace(const std::filesystem::path& target);
+  std::filesystem::path old_name() const;  // of what is replaced where names cannot be exchanged
+
   FileSystem& files_;
-  std::filesystem::path path_;
-  int descriptor_;  // the directory, locked
+  std::filesystem::path path_;  // what goes at the end
+  int descriptor_;              // the directory, locked where the file system has locks
 };
 
 }  // namespace gyre

@@ -32,6 +32,13 @@ struct WithoutLocks final : ForwardingFiles {
     return -1;
   }
 };
+struct WithoutExchange final : ForwardingFiles {
+  using ForwardingFiles::ForwardingFiles;
+  int exchange(const Path&, const Path&) override {
+    errno = EINVAL;
+    return -1;
+  }
+};
 
 std::string complaint_of(const std::function<void()>& work) {
   try {
@@ -230,6 +237,44 @@ TEST_F(Files, ADirectoryIsNoFileToWrite) {
 TEST_F(Files, ADirectoryThatIsMissingCannotBeOpened) {
   EXPECT_THAT(complaint_of([&] { sync_directory(root_ / "missing"); }),
               ::testing::HasSubstr("missing: cannot be opened: No such file"));
+}
+
+TEST_F(Files, ADirectoryIsReplacedWhereNamesCannotBeExchanged) {
+  const auto build = [&](const std::string& content, FileSystem& files) {
+    WithoutExchange some(files);
+    try {
+      DirectoryUnderConstruction directory(root_ / "new", some);
+      write_new_file(directory.path() / "a", content, some);
+      directory.complete(root_ / "d");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const auto has = [&](const char* name, const std::string& content) {
+    return fs::exists(root_ / name) && read_file(root_ / name / "a") == content;
+  };
+  int64_t between = 0;
+  walk_faults(
+      [&] {
+        fs::remove_all(root_);
+        fs::create_directories(root_);
+        ASSERT_TRUE(build("old", sound_));
+      },
+      [&](FileSystem& files) { return build("new", files); },
+      [&](bool succeeded, Fault fault) {
+        if (fs::exists(root_ / "d")) {
+          EXPECT_TRUE(has("d", "new") || (has("d", "old") && !succeeded));
+        } else {
+          EXPECT_TRUE(fault != Fault::Error && has("new", "new") && has("new.old", "old"));
+          ++between;
+        }
+        EXPECT_TRUE(build("next", sound_));  // whatever was left is in nobody's way
+        EXPECT_TRUE(has("d", "next"));
+        if (fault == Fault::Error) return;
+        EXPECT_EQ(names(), std::set<std::string>{"d"});
+      });
+  EXPECT_GT(between, 0);
 }
 
 TEST_F(Files, DirectoryAppearsWholeOrNotAtAll) {
