@@ -84,7 +84,7 @@ TEST_F(ExportsTest, PrometheusHasWhatCameLast) {
   EXPECT_THAT(text, Not(HasSubstr("gyre_validation_loss")));
   EXPECT_THAT(text, HasSubstr("gyre_running{run=\"a \\\"run\\\"\\\\\"} 1\n"));
   EXPECT_THAT(text, EndsWith("\n"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator{}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(root_.path()), fs::directory_iterator{}), 1);
 }
 
 TEST_F(ExportsTest, EveryLineIsHeardOnceItIsWritten) {
