@@ -25,7 +25,7 @@ class Records : public Runs {
     std::vector<std::string> all;
     for (const auto& entry : fs::recursive_directory_iterator(path(run))) {
       const std::string name = entry.path().lexically_relative(path(run)).string();
-      if (name.rfind("costs.json", 0) != 0) all.push_back(name);
+      if (name.find("costs.json") == std::string::npos) all.push_back(name);
     }
     std::sort(all.begin(), all.end());
     return all;
