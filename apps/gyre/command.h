@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/core/explain.h"
 #include "programs.h"
 
 namespace gyre::app {
@@ -60,7 +61,6 @@ inline constexpr CommandName kEngineCommands[] = {kTrain,  kEval,   kGenerate, k
 void describe_program(CLI::App& app);
 // Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
 // exception of a library's is about. command_line.cpp
-std::string explain_exception(const std::exception& error);
 int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
                      std::string (*explain)(const std::exception&) = explain_exception);
 

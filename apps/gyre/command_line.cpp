@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "command.h"
@@ -64,18 +62,6 @@ int run_command(CLI::App& app, int argc, char** argv) {
 }
 
 }  // namespace
-
-std::string explain_exception(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return "out of memory; make [pipeline] microbatch, [model] context or the model smaller";
-  }
-  const auto* of_system = dynamic_cast<const std::system_error*>(&error);
-  if (of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again) {
-    return fmt::format("a thread cannot be started: {}; raise the limit of processes (ulimit -u)",
-                       of_system->code().message());
-  }
-  return fmt::format("unexpected failure: {}", error.what());
-}
 
 void describe_program(CLI::App& app) {
   app.description("gyre trains transformer language models through asynchronous pipelines");

@@ -263,7 +263,7 @@ void Bookkeeper::end_save() {
 void Bookkeeper::settle_save() {
   try {
     end_save();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
   }
 }
 
@@ -276,7 +276,7 @@ void Bookkeeper::give_up(const std::string& what) {
   if (!options_.abandon) return;
   try {
     record_end("failed");
-  } catch (const Error&) {  // why the drain is given up is what counts
+  } catch (const std::exception&) {  // why the drain is given up is what counts
   }
   options_.abandon(
       RunError(fmt::format("{}; the updates since step {} are lost, {}", what, announcer_.saved(), how_to_go_on())));
@@ -297,7 +297,7 @@ void Bookkeeper::end_early(const std::string& status) {
   settle_save();
   try {
     end(status);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
   }
 }
 

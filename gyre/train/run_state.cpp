@@ -8,6 +8,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/text.h"
+#include "gyre/tensors/explain_torch.h"
 
 namespace gyre {
 namespace {
@@ -181,8 +182,8 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
   std::string error;
   try {
     shards = share_.write(directory, numbers_of(0));
-  } catch (const Error& here) {
-    error = here.what();
+  } catch (const std::exception& here) {  // the others must be heard all the same
+    error = explain_torch(here);
   }
   for (size_t rank = 1; rank < writers_.size(); ++rank) {
     WriteResult result = parse_write_result(writers_[rank]->hear());

@@ -2,18 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/tensors/explain_torch.h"
 #include "gyre/train/disk_room.h"
 
 namespace gyre {
 
-Saver::Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt,
-             bool may_copy)
+namespace {
+
+// For what is done whatever went wrong before it, and whose own failure is no loss.
+void in_any_case(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace
+
+Saver::Saver(const RunDirectory& run, const Config& config, std::optional<int64_t> saved, FileSystem& files,
+             std::string attempt, bool may_copy)
     : run_(run),
       settings_(config.run),
       files_(files),
@@ -48,56 +62,46 @@ bool Saver::is_due() const {
   return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
 }
 
-RunError Saver::unsaved(const Error& error, int64_t step, const std::string& remedy) const {
-  return RunError(fmt::format("{}; step {} was not saved. {}{}", error.what(), step, remedy, how_to_go_on()));
+// Whatever `work` throws becomes the one kind of error of a save: libtorch's own and memory that runs out, too.
+void Saver::tell_unsaved(int64_t step, const std::string& remedy, const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    throw RunError(fmt::format("{}; step {} was not saved. {}{}", explain_torch(error), step, remedy, how_to_go_on()));
+  }
 }
 
 void Saver::begin(const CheckpointRecord& record, RunState& state, bool training_goes_on,
                   const std::function<void()>& find_fault, std::function<void()> make_durable) {
-  try {
-    find_fault();
-  } catch (const Error& error) {
-    throw unsaved(error, record.step, "After that ");
-  }
+  tell_unsaved(record.step, "After that ", find_fault);
   const bool beside = training_goes_on && may_copy_;
-  try {
-    state.take(/*copy=*/beside);
-  } catch (const Error& error) {
-    throw unsaved(error, record.step, "");
-  }
   const auto task = std::make_shared<std::packaged_task<WrittenCheckpoint()>>(
       [this, record, &state, make_durable = std::move(make_durable)] { return write(record, state, make_durable); });
+  tell_unsaved(record.step, "", [&] { state.take(/*copy=*/beside); });
   under_way_ = task->get_future();
   since_ = Clock::now();
   if (beside) {
-    writer_ = std::jthread([task] { (*task)(); });
-  } else {
-    (*task)();
+    try {
+      writer_ = std::jthread([task] { (*task)(); });
+      return;
+    } catch (const std::exception&) {  // no thread can be had: training waits for this one
+    }
   }
+  (*task)();
 }
 
 WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
                                const std::function<void()>& make_durable) {
   const auto begun = Clock::now();
-  try {
-    make_durable();
-  } catch (const Error& error) {
-    throw unsaved(error, record.step, "After that ");
-  }
-  try {
-    write_checkpoint(record, state);
-  } catch (const Error& error) {
-    throw unsaved(error, record.step,
-                  fmt::format("It takes {}: where room is what is missing, free so much there; then ",
-                              human_bytes(static_cast<double>(needed_))));
-  }
+  tell_unsaved(record.step, "After that ", make_durable);
+  const std::string remedy = fmt::format("It takes {}: where room is what is missing, free so much there; then ",
+                                         human_bytes(static_cast<double>(needed_)));
+  tell_unsaved(record.step, remedy, [&] { write_checkpoint(record, state); });
   // It is there; what goes wrong in other processes from now on is told as such.
-  const bool removed = remove_obsolete(run_.checkpoints(), retention(), files_);
-  try {
-    if (removed) state.follow_removal();
-    state.end_save();
-  } catch (const Error&) {
-  }
+  in_any_case([&] {
+    if (remove_obsolete(run_.checkpoints(), retention(), files_)) state.follow_removal();
+  });
+  in_any_case([&] { state.end_save(); });
   return {record.step, std::chrono::duration<double>(Clock::now() - begun).count()};
 }
 
@@ -109,12 +113,9 @@ void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
   try {
     state.complete(checkpoint.directory(), record.step);
     checkpoint.commit(record, shards, state.host());
-  } catch (const Error&) {
-    try {
-      state.follow_removal();
-      state.end_save();
-    } catch (const Error&) {  // what went wrong first is what counts
-    }
+  } catch (const std::exception&) {
+    in_any_case([&] { state.follow_removal(); });
+    in_any_case([&] { state.end_save(); });
     throw;
   }
 }
@@ -128,8 +129,9 @@ std::optional<WrittenCheckpoint> Saver::ended(bool wait) {
 }
 
 std::string Saver::how_to_go_on() const {
-  return fmt::format("gyre train --resume {} continues from {}", shell_word(run_.root().string()),
-                     saved_ > 0 ? fmt::format("step {}, the last that was saved", saved_) : "the beginning");
+  return fmt::format(
+      "gyre train --resume {} continues from {}", shell_word(run_.root().string()),
+      saved_.value_or(0) > 0 ? fmt::format("step {}, the last that was saved", *saved_) : "the beginning");
 }
 
 }  // namespace gyre

@@ -26,10 +26,10 @@ struct WrittenCheckpoint {
 
 class Saver {
  public:
-  // `saved`: the step of the run's newest checkpoint, 0 for none. The minutes are counted from now on.
+  // `saved`: the step of the run's newest checkpoint. The minutes are counted from now on.
   // attempt: tells what this session writes from what another one does. may_copy: there is memory for a copy.
-  Saver(const RunDirectory& run, const Config& config, int64_t saved, FileSystem& files, std::string attempt,
-        bool may_copy);
+  Saver(const RunDirectory& run, const Config& config, std::optional<int64_t> saved, FileSystem& files,
+        std::string attempt, bool may_copy);
 
   // "saves to <where> every 10 minutes (checkpoint_minutes) and at its end; keeps the newest 3 (keep_checkpoints)"
   std::string describe() const;
@@ -37,8 +37,8 @@ class Saver {
   void check_room(int64_t bytes);
   // A checkpoint of `step` is there.
   void saved(int64_t step) { saved_ = step; }
-  // The step of the newest checkpoint, 0 for none.
-  int64_t last() const { return saved_; }
+  // The step of the newest checkpoint.
+  std::optional<int64_t> last() const { return saved_; }
   // Whether checkpoint_minutes have passed since the last checkpoint.
   bool is_due() const;
   // Begins a save when the one before it has ended. `find_fault` throws what speaks against it: RunError then. Where
@@ -60,14 +60,14 @@ class Saver {
  private:
   using Clock = std::chrono::steady_clock;
 
-  RunError unsaved(const Error& error, int64_t step, const std::string& remedy) const;
+  void tell_unsaved(int64_t step, const std::string& remedy, const std::function<void()>& work) const;
   void write_checkpoint(const CheckpointRecord& record, RunState& state);
   WrittenCheckpoint write(const CheckpointRecord& record, RunState& state, const std::function<void()>& make_durable);
 
   const RunDirectory& run_;
   RunSettings settings_;
   FileSystem& files_;
-  int64_t saved_;
+  std::optional<int64_t> saved_;
   std::string attempt_;
   bool may_copy_;
   int64_t needed_ = 0;  // bytes of a checkpoint, with a margin

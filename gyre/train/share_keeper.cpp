@@ -6,6 +6,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
+#include "gyre/tensors/explain_torch.h"
 #include "gyre/train/initial_weights.h"
 
 namespace gyre {
@@ -97,7 +98,7 @@ void ShareKeeper::write(const std::stop_token& stop) {
       try {
         result.shards = obey(order);
       } catch (const std::exception& error) {  // libtorch's own, too
-        result.error = error.what();
+        result.error = explain_torch(error);
       }
     } catch (const RunError&) {  // the run is over
       return;

@@ -2,9 +2,12 @@
 // a time, and what goes wrong with one ends the run.
 #include <fmt/format.h>
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "support/forwarding_files.h"
@@ -122,6 +125,61 @@ TEST_F(Saves, OneThatFailsEndsTheRunAtTheNextDrainAndLeavesNothing) {
   resume("failed");
   EXPECT_EQ(record("failed"), record("sound"));
   EXPECT_EQ(tensors("failed"), tensors("sound"));
+}
+
+// Throws what no function of gyre's own throws when a file of a checkpoint is created.
+class NoMemory final : public ForwardingFiles {
+ public:
+  int open(const Path& path, int flags, mode_t mode) override {
+    if (path.filename() == "model.safetensors" && ++files_ > 1) throw std::bad_alloc();
+    return ForwardingFiles::open(path, flags, mode);
+  }
+
+ private:
+  int files_ = 0;
+};
+
+TEST_F(Saves, WhatLibrariesThrowIsAnErrorOfTheSave) {
+  for (const bool is_beside : {false, true}) {
+    fs::remove_all(path("memory"));
+    NoMemory files;
+    Session session{.files = &files};
+    if (is_beside) session.set = beside();
+    EXPECT_THAT(complaint("memory", session), AllOf(HasSubstr("out of memory"), HasSubstr("step 8 was not saved."),
+                                                    HasSubstr("continues from step 4")));
+    EXPECT_EQ(list_checkpoints(path("memory") / "checkpoints"), std::vector<int64_t>{4});
+    EXPECT_EQ(lines("memory").back()["status"], "failed");
+  }
+}
+
+// A save that cannot have a thread of its own is one that training waits for.
+TEST_F(Saves, AThreadThatCannotBeHadIsDoneWithout) {
+  pthread_attr_t usual, immense;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(::pthread_attr_init(&immense), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&immense, size_t{1} << 47), 0);  // no thread can have that stack
+  ASSERT_EQ(::pthread_setattr_default_np(&immense), 0);
+  const std::string said = complaint("alone", {.set = beside()});
+  EXPECT_EQ(::pthread_setattr_default_np(&usual), 0);
+  ::pthread_attr_destroy(&immense);
+  ::pthread_attr_destroy(&usual);
+  EXPECT_EQ(said, "ran");
+  run("with one", {.set = beside()});
+  EXPECT_EQ(lines("alone", "checkpoint").size(), 3u);
+  EXPECT_EQ(tensors("alone"), tensors("with one"));
+}
+
+// Why the run ends counts, whatever goes wrong when that is written down.
+TEST_F(Saves, ADivergenceStaysOneWhateverItsLastLinesMeet) {
+  class NoLastLine final : public ForwardingFiles {
+   public:
+    ssize_t write(int descriptor, const void* data, size_t bytes) override {
+      const std::string_view text(static_cast<const char*>(data), bytes);
+      if (text.starts_with("{\"event\":\"end\"")) throw std::bad_alloc();
+      return ForwardingFiles::write(descriptor, data, bytes);
+    }
+  } files;
+  EXPECT_THROW(run("diverged", {.set = beside({"optimizer.lr=1e5", "optimizer.clip=0"}), .files = &files}), Divergence);
 }
 
 // Whatever ends the run, a checkpoint that is being written is written to its end, and counts.
