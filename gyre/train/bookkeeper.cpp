@@ -36,7 +36,8 @@ Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, con
       from_(from),
       progress_(progress),
       announcer_(options.stop, from.step(), progress),
-      saver_(run, checked.config, from.step(), options.files, attempt, checked.may_copy) {}
+      saver_(run, checked.config, from.checkpoint ? std::optional(from.step()) : std::nullopt, options.files, attempt,
+             checked.may_copy) {}
 
 void Bookkeeper::take_up(int stages) {
   if (!from_.checkpoint) return;
@@ -204,9 +205,9 @@ void Bookkeeper::evaluated(int64_t step, double loss, std::optional<double> ema_
 
 void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
   end_save();
-  // Parts in several directories cannot change places with others of their step at one moment. They need not: what was
-  // saved then is the state now.
-  if (state.has_parts() && record.step == saver_.last()) {
+  // What was saved then is the state now. And parts in several directories could not change places with others of their
+  // step at one moment.
+  if (record.step == saver_.last()) {
     save_asked_ = false;
     return;
   }

@@ -182,6 +182,30 @@ TEST_F(Saves, ADivergenceStaysOneWhateverItsLastLinesMeet) {
   EXPECT_THROW(run("diverged", {.set = beside({"optimizer.lr=1e5", "optimizer.clip=0"}), .files = &files}), Divergence);
 }
 
+// What was saved is what would be saved: a session that is stopped where it went on writes no checkpoint.
+TEST_F(Saves, AStepThatIsSavedIsNotSavedAgain) {
+  class Exchanges final : public ForwardingFiles {
+   public:
+    int exchange(const Path& a, const Path& b) override {
+      ++count;
+      return ForwardingFiles::exchange(a, b);
+    }
+    int count = 0;
+  } files;
+  run("still", {.set = {"run.updates=4"}});
+  std::stop_source stop;
+  stop.request_stop();
+  const TrainResult result =
+      run("still", {.set = {"run.updates=12"}, .resume = true, .files = &files, .stop = stop.get_token()});
+  EXPECT_FALSE(result.finished);
+  EXPECT_EQ(result.step, 4);
+  EXPECT_EQ(files.count, 0);
+  EXPECT_EQ(list_checkpoints(path("still") / "checkpoints"), std::vector<int64_t>{4});
+  run("straight on", {.set = {"run.updates=4"}});
+  for (const char* name : {"still", "straight on"}) resume(name, {"run.updates=12"});
+  EXPECT_EQ(tensors("still"), tensors("straight on"));
+}
+
 // Whatever ends the run, a checkpoint that is being written is written to its end, and counts.
 TEST_F(Saves, AnErrorWaitsForOneAndNamesIt) {
   const fs::path tokens = root() / "tokens" / "train.bin";
