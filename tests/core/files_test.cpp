@@ -12,8 +12,8 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <latch>
 #include <set>
-#include <thread>
 
 #include "gyre/core/error.h"
 #include "support/faulty_files.h"
@@ -130,9 +130,11 @@ TEST_F(Files, AtomicWriteThatGoesWrongAnywhereLeavesOldOrNew) {
 }
 
 TEST_F(Files, WritersOfTheSameFileDoNotMeet) {
-  const std::string one(300'000, '1'), other(200'000, '2');
+  const std::string one(3'000'000, '1'), other(2'000'000, '2');
+  std::latch both(2);
   const auto write = [&](const std::string& content) {
-    for (int i = 0; i < 50; ++i) {
+    both.arrive_and_wait();
+    for (int i = 0; i < 100; ++i) {
       replace_file(root_ / "a", content);
       const std::string found = read_file(root_ / "a");
       if (found != one && found != other) return false;
@@ -199,13 +201,17 @@ TEST_F(Files, ThatLinksLeadToAreReplaced) {
 TEST_F(Files, APipeIsWrittenTo) {
   const fs::path pipe = root_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
   for (const auto& write : {write_file_atomic, replace_file}) {
-    auto reader = std::async(std::launch::async, [&] { return read_file(pipe); });
     check_writable(pipe);
     write(pipe, "result", system_files());
-    EXPECT_EQ(reader.get(), "result");
+    char found[10] = {};
+    EXPECT_EQ(::read(reader, found, sizeof found), 6);
+    EXPECT_STREQ(found, "result");
     EXPECT_TRUE(fs::is_fifo(pipe));
   }
+  ::close(reader);
   EXPECT_EQ(names(), std::set<std::string>{"pipe"});
 }
 
