@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "command.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/core/toml_fields.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/load.h"
@@ -55,6 +58,25 @@ void add_own_flags(CLI::App& command, const OptionNames& names, std::map<std::st
   }
 }
 
+std::vector<std::string> given_of(const std::vector<const CLI::Option*>& options) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : options) {
+    if (option->count() > 0) given.push_back(option->get_name());
+  }
+  return given;
+}
+
+// Flags given of options that the schedule does not have; null: it has none.
+std::vector<std::string> given_of_others(const ScheduleKind* kind, const std::map<std::string, std::string>& given) {
+  std::set<std::string> has;
+  if (kind != nullptr) kind->own.each_option([&](const char* key, auto&&...) { has.insert(key); });
+  std::vector<std::string> others;
+  for (const auto& [key, text] : given) {
+    if (!text.empty() && !has.contains(key)) others.push_back(kFlagNames.of(key));
+  }
+  return others;
+}
+
 // The schedule's own options with what was given of them.
 OptionTable own_options(const std::string& name, const OptionNames& names,
                         const std::map<std::string, std::string>& given) {
@@ -83,26 +105,54 @@ void ScheduleFlags::add_to(CLI::App& command) {
       ->allow_extra_args(false);
   options.window = 0;
   options.stages = 4;
-  command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file")
-      ->check(offers(schedule_names()));
-  add_number(command, "--stages", options.stages, {1, kMostStages},
-             fmt::format("Stages of the model, one worker each; several on a worker under {}",
-                         schedules_with_stages_sharing_workers()));
-  add_number(command, "--microbatches", microbatches, {0, kMostSteps}, "Microbatches of the run; 0: eight windows");
-  add_number(command, "--window", options.window, {0, kMostWindow},
-             "Microbatches of each replica in one update; 0: what suits the schedule");
-  add_number(command, "--replicas", options.replicas, {1, kMostStages},
-             "Copies of the whole pipeline, each on workers of its own: data parallelism");
-  command.add_flag("--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
-                   "Each replica updates a share of every stage, instead of the first all; on unless told otherwise");
-  command.add_flag("--by-stages", options.by_stages,
-                   "Number workers stage by stage, so that the replicas of a stage are neighbours");
-  command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings");
+  others_.push_back(
+      command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file")
+          ->check(offers(schedule_names())));
+  sizes_.push_back(add_number(command, "--stages", options.stages, {1, kMostStages},
+                              fmt::format("Stages of the model, one worker each; several on a worker under {}",
+                                          schedules_with_stages_sharing_workers())));
+  add_number(command, "--microbatches", microbatches, {0, kMostSteps},
+             "Microbatches of the run; 0: one window of a builtin that ends windows with a flush, eight of others");
+  sizes_.push_back(add_number(command, "--window", options.window, {0, kMostWindow},
+                              "Microbatches of each replica in one update; 0: what suits the schedule"));
+  others_.push_back(add_number(command, "--replicas", options.replicas, {1, kMostStages},
+                               "Copies of the whole pipeline, each on workers of its own: data parallelism"));
+  others_.push_back(
+      command.add_flag("--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
+                       "Each replica updates a share of every stage, instead of the first all; on unless told "
+                       "otherwise"));
+  others_.push_back(command.add_flag("--by-stages", options.by_stages,
+                                     "Number workers stage by stage, so that the replicas of a stage are neighbours"));
+  others_.push_back(
+      command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings"));
   add_own_flags(command, kFlagNames, own);
-  add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio}, "Time of a backward in forwards");
+  others_.push_back(add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio},
+                               "Time of a backward in forwards"));
+}
+
+void ScheduleFlags::refuse_without_effect() const {
+  std::vector<std::string> flags;
+  const auto add = [&](const std::vector<std::string>& more) { flags.insert(flags.end(), more.begin(), more.end()); };
+  const bool is_file = is_schedule_file(options.name);
+  if (!config.empty()) {
+    add(given_of(others_));
+    add(given_of(sizes_));
+    add(given_of_others(nullptr, own));
+  } else if (const ScheduleKind* kind = schedule_kinds().find(options.name); kind != nullptr || is_file) {
+    if (is_file) add(given_of(sizes_));
+    add(given_of_others(is_file ? nullptr : kind, own));
+  }
+  if (flags.empty()) return;
+  const std::string have = fmt::format("{} {} no effect", join(flags, ", "), flags.size() == 1 ? "has" : "have");
+  throw InputError(config.empty()
+                       ? fmt::format("{} on schedule {}; leave {} out", have, printable(options.name),
+                                     flags.size() == 1 ? "it" : "them")
+                       : fmt::format("{} beside {}; change what it says with --set, as in --set pipeline.stages=4",
+                                     have, printable(config)));
 }
 
 Schedule ScheduleFlags::load() {
+  refuse_without_effect();
   Schedule schedule;
   if (!config.empty()) {
     const Config loaded = load_config(config, overrides);

@@ -82,6 +82,15 @@ refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
+
+# Flags that nothing would read.
+refuses "--schedule, --replicas, --tb-over-tf, --stages, --window have no effect beside run.toml; change what it says with --set" "$gyre" simulate run.toml --stages 8 --schedule 1f1b --window 16 --replicas 2 --tb-over-tf 3
+refuses "--chunks has no effect beside run.toml" "$gyre" schedule run.toml --chunks 3
+refuses "--stages, --window have no effect on schedule mine.txt; leave them out" "$gyre" schedule --schedule mine.txt --stages 9 --window 4
+refuses "--chunks, --intake, --pipelines have no effect on schedule pipedream; leave them out" "$gyre" schedule --schedule pipedream --chunks 3 --pipelines 7 --intake 9
+refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera --chunks 3
+"$gyre" simulate run.toml --microbatches 8 --set pipeline.stages=2 >/dev/null
+
 sed 's/0:0B0/0:0B2/' mine.txt >broken.txt
 ends 2 "has been done already" "$gyre" simulate --schedule broken.txt
 sed 's/^worker 3:.*|/worker 3: |/' mine.txt | sed 's/1:0F1 //' >incomplete.txt
