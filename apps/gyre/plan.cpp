@@ -2,18 +2,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
 #include "gyre/build/build.h"
+#include "gyre/config/schedule_options.h"
 #include "gyre/core/bytes.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/data/sources.h"
 #include "gyre/inspect/profile.h"
 #include "gyre/plan/planner.h"
+#include "gyre/schedule/load.h"
 #include "number_flag.h"
 #include "output.h"
 #include "plan_on_cluster.h"
@@ -43,6 +47,9 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   options.window = config.pipeline.accumulate;
   options.own = config.pipeline.own;
   options.names = schedule_options(config).names;
+  if (is_schedule_file(config.pipeline.schedule)) {
+    options.from_file = {schedule_options(config), build_schedule(config)};
+  }
   options.tokens_per_microbatch = config.pipeline.microbatch * config.model.context;
   options.weights = parse_weight_policy(config.pipeline.weights);
   if (!flags.memory.empty()) options.memory_limit = read_memory(flags.memory);
@@ -88,6 +95,16 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
   print("{}\n", json.dump());
 }
 
+// The rates are those of workers that have all their cores; here they may not.
+std::string shared_cores(const Config& config) {
+  const int64_t workers = config.pipeline.stages * config.pipeline.replicas;
+  const int64_t taken = workers * config.pipeline.threads_per_worker;
+  const auto cores = static_cast<int64_t>(usable_cores().size());
+  if (cores == 0 || taken <= cores) return "";
+  return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n", taken,
+                     config.pipeline.threads_per_worker, workers, cores);
+}
+
 void print_table(const Plan& plan, const Config& config) {
   print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
   if (config.pipeline.replicas > 1) {
@@ -96,15 +113,21 @@ void print_table(const Plan& plan, const Config& config) {
   }
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
+  bool is_own_among_them = false;
   for (const PlanRow& row : plan.rows) {
-    const bool chosen =
-        row.schedule.name == config.pipeline.schedule && row.schedule.window == config.pipeline.accumulate;
+    const bool chosen = row.schedule.name == config.pipeline.schedule &&
+                        row.schedule.stages == config.pipeline.stages &&
+                        row.schedule.window == config.pipeline.accumulate;
+    is_own_among_them |= chosen;
     print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
-          row.schedule.name, row.schedule.stages, row.pipelines, row.schedule.window, row.recompute ? "yes" : "no",
-          human_count(row.tokens_per_second), 100 * row.bubble_fraction,
-          human_bytes(static_cast<double>(row.peak_memory)), row.max_delay, row.max_mismatch);
+          std::filesystem::path(row.schedule.name).filename().string(), row.schedule.stages, row.pipelines,
+          row.schedule.window, row.recompute ? "yes" : "no", human_count(row.tokens_per_second),
+          100 * row.bubble_fraction, human_bytes(static_cast<double>(row.peak_memory)), row.max_delay,
+          row.max_mismatch);
   }
-  print("* the configuration's own; memory is that of the worker that needs most; delay and mismatch in updates\n");
+  if (is_own_among_them) print("* the configuration's own; ");
+  print("memory is that of the worker that needs most; delay and mismatch in updates\n");
+  print("{}", shared_cores(config));
   for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
   const PlanRow& best = plan.rows.front();
   const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
@@ -113,6 +136,7 @@ void print_table(const Plan& plan, const Config& config) {
 
 void run(const Flags& flags) {
   Config config = load_config(flags.config, flags.overrides);
+  if (flags.cluster.empty()) check_stages(config);
   PlanOptions options = plan_options(config, flags);
   std::optional<Cluster> cluster;
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));

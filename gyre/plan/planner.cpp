@@ -72,8 +72,12 @@ class Planner {
     plan_.tb_over_tf = backward / std::max(forward, 1e-12);
     if (options_.cluster == nullptr) {
       add_shape({0, options_.workers, options_.replicas, false});
+      if (options_.from_file) rank(options_.from_file->options, options_.from_file->schedule);
     } else {
       for (const Shape& shape : shapes_on(*options_.cluster, static_cast<int>(layers_.size()))) add_shape(shape);
+      if (options_.from_file) {
+        leave_out(options_.from_file->options, "a file says which workers there are; without a cluster it is ranked");
+      }
     }
     if (plan_.rows.empty()) fail();
     std::stable_sort(plan_.rows.begin(), plan_.rows.end(),
@@ -124,15 +128,18 @@ class Planner {
     std::string why;
     std::optional<Schedule> schedule = next_servable(options, why);
     if (!schedule) return leave_out(options, why);
-    if (options_.weights) schedule->weights = *options_.weights;
+    rank(options, std::move(*schedule));
+  }
+
+  void rank(const ScheduleOptions& options, Schedule schedule) {
+    if (options_.weights) schedule.weights = *options_.weights;
     for (const bool recompute : {false, true}) {
-      const CostModel costs =
-          stage_costs(layers_, *schedule, options.window, recompute, options_.tokens_per_microbatch);
-      const SteadyState state = steady_state(*schedule, costs, {.places = places()});
-      PlanRow row = evaluate(options, *schedule, costs, recompute, state);
+      const CostModel costs = stage_costs(layers_, schedule, options.window, recompute, options_.tokens_per_microbatch);
+      const SteadyState state = steady_state(schedule, costs, {.places = places()});
+      PlanRow row = evaluate(options, schedule, costs, recompute, state);
       least_ = std::min(least_, std::tuple{row.peak_memory, label(options)});
       if (fits(state.simulation.memory)) {
-        if (places_) place(row, *schedule, costs, state);
+        if (places_) place(row, schedule, costs, state);
         fits_somewhere_.insert(label(options));
         plan_.rows.push_back(std::move(row));
         return;
@@ -209,6 +216,12 @@ class Planner {
 
   [[noreturn]] void fail() const {
     const auto& [bytes, name] = least_;
+    if (name.empty()) {  // memory is not the reason
+      const std::string first = options_.cluster == nullptr
+                                    ? plan_.left_out.front()
+                                    : fmt::format("{}: {}", left_out_.front().first, left_out_.front().second);
+      throw InputError(fmt::format("no schedule suits the model and its workers; {}", first));
+    }
     const std::string least = human_bytes(static_cast<double>(bytes));
     if (options_.cluster != nullptr && options_.memory_limit == 0) {
       throw InputError(fmt::format("no schedule fits in the memory of the cluster's workers; the least is {}, with {}",

@@ -29,12 +29,19 @@ struct LayerProfile {
   double backward() const { return backward_input + backward_weights; }
 };
 
+// A schedule that is in a file, with the options it was read with.
+struct ScheduleOfFile {
+  ScheduleOptions options;
+  Schedule schedule;
+};
+
 struct PlanOptions {
   int workers = 1;              // of each replica
   int replicas = 1;             // of every schedule, which share an update
   bool shard_optimizer = true;  // see ScheduleOptions
   int64_t window = 1;           // microbatches of a replica per update, or the next number that a schedule can serve
   KindTables own;               // options of single schedules
+  std::optional<ScheduleOfFile> from_file;  // ranked too, where there is no cluster
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none
   std::optional<WeightPolicy> weights;  // instead of each schedule's own
@@ -78,7 +85,8 @@ struct Plan {
 CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
                       int64_t tokens_per_microbatch);
 
-// Errors: InputError when nothing fits the memory limit, saying what would.
+// Errors: InputError when nothing fits the memory limit, saying what would, or no schedule suits the workers, saying
+// why.
 Plan make_plan(const std::vector<LayerProfile>& layers, const PlanOptions& options);
 
 }  // namespace gyre

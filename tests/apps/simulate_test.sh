@@ -80,6 +80,15 @@ refuses "has 2 pipelines, which this CSV cannot say" "$gyre" schedule --schedule
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
+refuses "use at most 8 stages" "$gyre" plan run.toml --set pipeline.stages=9
+# A schedule in a file is ranked with the others; what its row is told by is told only where there is one.
+"$gyre" plan run.toml --set pipeline.schedule=mine.txt --set pipeline.stages=4 --set pipeline.accumulate=4 >plan.txt
+grep -qE '^\* mine.txt +4 ' plan.txt || fail "the file is not ranked: $(cat plan.txt)"
+has "* the configuration's own; memory" plan.txt
+"$gyre" plan run.toml --set pipeline.schedule=amdp --set pipeline.stages=4 --set pipeline.accumulate=1 >plan.txt
+! grep -q '^\*' plan.txt || fail "no row is the configuration's: $(cat plan.txt)"
+taskset -c "$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')" "$gyre" plan run.toml >plan.txt
+has "tokens/s take 3 cores, 1 for each of 3 workers; this machine has 1, and is slower" plan.txt
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
 

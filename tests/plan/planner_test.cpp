@@ -123,6 +123,30 @@ TEST(Plan, MemoryLimitDropsOrRecomputes) {
   }
 }
 
+TEST(Plan, SaysWhyNoScheduleSuits) {
+  PlanOptions options = four_workers();
+  options.workers = 12;
+  try {
+    make_plan(profiles(8), options);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), ::testing::StartsWith("no schedule suits the model and its workers; gpipe: 12 stages"));
+    EXPECT_THAT(error.what(), ::testing::Not(::testing::HasSubstr("fits in")));
+  }
+}
+
+TEST(Plan, RanksTheScheduleOfAFile) {
+  PlanOptions options = four_workers();
+  options.from_file = {{.name = "mine.sched", .stages = 4, .window = 8},
+                       make_schedule({.name = "1f1b", .stages = 4, .window = 8})};
+  const Plan plan = make_plan(profiles(8), options);
+  const auto of = [&](const std::string& name) {
+    return *std::ranges::find(plan.rows, name, [](const PlanRow& row) { return row.schedule.name; });
+  };
+  EXPECT_EQ(of("mine.sched").tokens_per_second, of("1f1b").tokens_per_second);
+  EXPECT_EQ(of("mine.sched").peak_memory, of("1f1b").peak_memory);
+}
+
 TEST(Plan, SaysWhyASchedulesIsLeftOut) {
   PlanOptions options = four_workers();
   options.workers = 5;
