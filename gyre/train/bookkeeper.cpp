@@ -75,7 +75,6 @@ void Bookkeeper::say_where_it_goes_on() const {
 }
 
 void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map) {
-  check_exports(config_);
   pipeline_ = &pipeline;
   optimizer_bytes_ = std::move(optimizer_bytes);
   map_ = map;

@@ -8,6 +8,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 #include "gyre/report/prometheus.h"
 #include "gyre/report/tensorboard.h"
 
@@ -59,7 +60,11 @@ double last_written(const std::filesystem::path& metrics) {
 }
 
 void check_exports(const Config& config) {
-  if (!config.run.prometheus.empty()) check_writable(config.run.prometheus);
+  if (config.run.prometheus.empty()) return;
+  const std::string why = why_not_writable(config.run.prometheus);
+  if (why.empty()) return;
+  throw InputError(
+      fmt::format("[run] prometheus is {}, which cannot be written: {}", printable(config.run.prometheus), why));
 }
 
 }  // namespace gyre

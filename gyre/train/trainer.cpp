@@ -24,6 +24,7 @@
 #include "gyre/train/drains.h"
 #include "gyre/train/follower.h"
 #include "gyre/train/initial_weights.h"
+#include "gyre/train/metrics_exports.h"
 #include "gyre/train/resume.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/run_state.h"
@@ -67,6 +68,7 @@ class Training {
         books_(options, run, checked_, from_, progress, attempt_) {
     if (options.resume) check_data(from_, run, *checked_.dataset);
     if (!from_.checkpoint) init_ = open_initial_weights(config_);
+    check_exports(config_);
     progress_.message(checked_.summary);
   }
 
@@ -357,6 +359,7 @@ void check(const TrainOptions& options, Progress& progress) {
   if (!options.resume || !is_there(run.root())) {
     const CheckedRun checked(std::move(config));
     open_initial_weights(checked.config);
+    check_exports(checked.config);
     progress.message(checked.summary);
     return;
   }

@@ -14,6 +14,9 @@ refuses "needs a schedule with a flush" "$gyre" train run.toml --out x --set opt
 refuses "gyre prepare" "$gyre" train run.toml --out x --set data.tokens=nowhere
 refuses "have a vocabulary of 256" "$gyre" train run.toml --out x --set model.vocabulary=200
 refuses "prepare more text" "$gyre" train run.toml --out x --set model.context=5000
+for check in --check ""; do
+  refuses "[run] prometheus is /nonexist/x.prom, which cannot be written: No such file" "$gyre" train $check run.toml --out x --set run.prometheus=/nonexist/x.prom
+done
 refuses "cannot be opened" "$gyre" train missing.toml --out x
 refuses "no run to resume" "$gyre" train --resume --out x
 refuses "no run is here" "$gyre" eval x

@@ -59,6 +59,11 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
   config.run.prometheus = root / "nowhere/gyre.prom";
   EXPECT_THROW(check_exports(config), InputError);
+  config.run.prometheus = root.path();
+  EXPECT_THROW(check_exports(config), InputError) << "a directory";
+  config.run.prometheus = root / "gyre.prom";
+  check_exports(config);
+  EXPECT_FALSE(fs::exists(config.run.prometheus)) << "a check writes nothing";
   config.run.prometheus = "";
   check_exports(config);
 }
