@@ -58,6 +58,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
     print("{}\n", json.dump());
     return;
   }
+  if (result.is_past_target) return;  // which has been said
   print("{} at step {}: loss {:.4f}", result.finished ? "finished" : "interrupted", result.step, result.loss);
   if (result.val_loss) print(", validation loss {:.4f}", *result.val_loss);
   if (result.ema_val_loss) print(" (averaged weights {:.4f})", *result.ema_val_loss);
@@ -72,19 +73,23 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", shell_word(out.string()));
 }
 
+// What a check says is its result.
+void run_check(const TrainFlags& flags, const TrainOptions& options) {
+  if (flags.json) throw InputError("--check says what the run would be as text, not as JSON; leave out --json");
+  Progress progress(stdout, false);
+  if (!check(options, progress)) return;
+  print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
+        options.resume ? "resumed" : "trained");
+}
+
 void run(const TrainFlags& flags) {
   if (flags.help_config) {
     print("{}", describe_config());
     return;
   }
   TrainOptions options = options_of(flags);
+  if (flags.check) return run_check(flags, options);
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
-  if (flags.check) {
-    check(options, progress);
-    print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
-          options.resume ? "resumed" : "trained");
-    return;
-  }
   const auto here = find_rank();
   const bool one_of_several = here && here->world > 1;
   std::atomic<bool> save_asked = false;
@@ -97,6 +102,7 @@ void run(const TrainFlags& flags) {
   options.abandon = end_at_once;
   const TrainResult result = train(options, progress);
   if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);
+  if (result.fault_afterwards) std::rethrow_exception(result.fault_afterwards);
   if (result.finished) return;
   const int code = interrupts.exit_code();
   throw CLI::RuntimeError(code != 0 ? code : kAskedToEnd);

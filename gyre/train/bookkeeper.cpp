@@ -289,7 +289,11 @@ TrainResult Bookkeeper::end(const std::string& status) {
     progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
   }
   progress_.finish();
-  write_measurements();
+  try {
+    write_measurements();
+  } catch (const RunError&) {
+    result_.fault_afterwards = std::current_exception();
+  }
   return result_;
 }
 

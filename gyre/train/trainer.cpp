@@ -34,10 +34,11 @@ namespace gyre {
 namespace {
 
 // The result of a run that is complete.
-TrainResult completed(const ResumePoint& from) {
+TrainResult completed(const ResumePoint& from, const Config& config) {
   const MetricsEnd end = from.record.end.value_or(MetricsEnd{});
   TrainResult result;
   result.finished = true;
+  result.is_past_target = from.step() > config.run.updates;
   result.step = from.step();
   result.parameters = from.checkpoint->parameter_count();
   result.tokens = from.checkpoint->record().tokens;
@@ -69,7 +70,6 @@ class Training {
     if (options.resume) check_data(from_, run, *checked_.dataset);
     if (!from_.checkpoint) init_ = open_initial_weights(config_);
     check_exports(config_);
-    progress_.message(checked_.summary);
   }
 
   // What is written beside training is the state of things that go now.
@@ -79,6 +79,7 @@ class Training {
 
   // Builds everything and finds room for it: what it accepts can begin.
   void prepare() {
+    progress_.message(checked_.summary);
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
     if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{});
@@ -299,8 +300,13 @@ bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirecto
       from = find_earlier_point(run, config, from, damage);
       continue;
     }
-    progress.message(fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
-                                 run.root().string(), from.step(), config.run.updates));
+    progress.message(
+        from.step() > config.run.updates
+            ? fmt::format("{}: is at step {} and [run] updates is {}; nothing to do. To go on: --set run.updates=N, "
+                          "more than {}",
+                          run.root().string(), from.step(), config.run.updates, from.step())
+            : fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
+                          run.root().string(), from.step(), config.run.updates));
     return true;
   }
   return false;
@@ -316,7 +322,6 @@ std::string name_of_attempt() {
 TrainResult lead(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
-  if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   std::optional<DirectoryLock> lock;
   ResumePoint from;
@@ -325,11 +330,12 @@ TrainResult lead(const TrainOptions& options, Progress& progress) {
     from = find_resume_point(run, config);
     if (has_nothing_to_do(from, config, run, progress)) {
       if (options.ranks != nullptr) options.ranks->refuse("", 0);
-      return completed(from);
+      return completed(from, config);
     }
   }
   const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
   Training training(options, run, std::move(config), std::move(from), progress, attempt);
+  if (!options.resume) refuse_to_replace_run(run);  // after all that is wrong with the configuration
   if (!lock) lock.emplace(run.root(), options.files);
   if (!options.resume) refuse_to_replace_run(run);  // another process may have been faster
   if (options.ranks != nullptr) lock->leave_note(attempt);
@@ -351,24 +357,25 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   }
 }
 
-void check(const TrainOptions& options, Progress& progress) {
+bool check(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
-  if (!options.resume) refuse_to_replace_run(run);
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
     const CheckedRun checked(std::move(config));
     open_initial_weights(checked.config);
     check_exports(checked.config);
+    if (!options.resume) refuse_to_replace_run(run);
     progress.message(checked.summary);
-    return;
+    return true;
   }
   ResumePoint from = find_resume_point(run, config);
-  if (has_nothing_to_do(from, config, run, progress)) return;
+  if (has_nothing_to_do(from, config, run, progress)) return false;
   if (::access(run.root().c_str(), W_OK | X_OK) != 0) {
     throw InputError(fmt::format("{}: cannot be written to: {}", run.root().string(), std::strerror(errno)));
   }
   Training(options, run, std::move(config), std::move(from), progress).prepare();
+  return true;
 }
 
 }  // namespace gyre

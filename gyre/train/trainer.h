@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -37,7 +38,10 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  bool finished = false;  // false: interrupted, saved, and can be resumed
+  bool finished = false;        // false: interrupted, saved, and can be resumed
+  bool is_past_target = false;  // the run had made more updates than were asked for, and nothing was done
+  // The last thing that went wrong, where the run is complete and saved: a trace or costs that could not be written.
+  std::exception_ptr fault_afterwards;
   int64_t step = 0;
   int64_t parameters = 0;
   int64_t tokens = 0;                            // of the whole run
@@ -54,7 +58,8 @@ struct TrainResult {
 TrainResult train(const TrainOptions& options, Progress& progress);
 
 // Does what train() does before its first update, but writes and locks nothing. A new run's tensors are not allocated;
-// a checkpoint is read and restored. Errors: as train()'s.
-void check(const TrainOptions& options, Progress& progress);
+// a checkpoint is read and restored. False where the run to resume has nothing left to do. Errors: as train()'s, and
+// what is wrong with the configuration before that a run is there already.
+bool check(const TrainOptions& options, Progress& progress);
 
 }  // namespace gyre

@@ -12,8 +12,33 @@ grep -qF "at step 40 of 40 already; nothing to do" err.txt || fail "no word on t
 cmp <(without_times first.json) <(without_times again.json) || fail "a finished run reports otherwise: $(cat first.json again.json)"
 "$gyre" train --resume --out run --set run.updates=30 --json >passed.json 2>/dev/null
 cmp <(without_times first.json) <(without_times passed.json) || fail "a target that was passed: $(cat passed.json)"
+"$gyre" train --resume --out run --set run.updates=30 >out.txt 2>err.txt
+[ ! -s out.txt ] && [ "$(wc -l <err.txt)" -eq 1 ] || fail "a target that was passed takes more than a line: $(cat out.txt err.txt)"
+grep -qF "run: is at step 40 and [run] updates is 30; nothing to do. To go on: --set run.updates=N, more than 40" err.txt || fail "a target that was passed: $(cat err.txt)"
 cmp before <(find run -type f -printf '%p %T@\n' | sort) || fail "a finished run was changed"
 "$gyre" eval run >/dev/null || fail "eval"
+
+
+# What --check finds is its result. A run that is there is the last thing told, after what is wrong with the configuration.
+"$gyre" train --check run.toml --out fresh >out.txt 2>err.txt || fail "--check: $(cat err.txt)"
+grep -q '^stage ' out.txt && grep -q '^memory ' out.txt && [ ! -s err.txt ] || fail "--check does not go to standard output: $(cat err.txt)"
+"$gyre" train --check --resume run --set run.updates=60 >out.txt 2>err.txt || fail "--check --resume: $(cat err.txt)"
+grep -q '^resuming run at step 40' out.txt && tail -n 1 out.txt | grep -qF 'run can be resumed here' && [ ! -s err.txt ] || fail "--check --resume: $(cat out.txt err.txt)"
+"$gyre" train --check --resume run >out.txt
+[ "$(cat out.txt)" = "run: is at step 40 of 40 already; nothing to do. To go on: --set run.updates=N" ] || fail "--check of a finished run: $(cat out.txt)"
+refuses "leave out --json" "$gyre" train --check run.toml --out fresh --json
+for check in --check ""; do
+  refuses "a run is here already" "$gyre" train $check run.toml --out run
+  refuses "did you mean 'width'?" "$gyre" train $check run.toml --out run --set model.wdth=3
+  refuses "use at most 8 stages" "$gyre" train $check run.toml --out run --set pipeline.stages=9
+done
+
+# The trace of a run that is complete cannot be written: the run is told first.
+code=0
+(ulimit -f 700; trap '' XFSZ; exec "$gyre" train run.toml --out untraced --set optimizer.kind=adamw --set run.updates=800 --set run.checkpoint_every=0 --trace "$work/trace.json") >out.txt 2>err.txt || code=$?
+[ "$code" -eq 1 ] || fail "exit $code where the trace cannot be written: $(tail -n 2 err.txt)"
+tail -n 1 err.txt | grep -q "trace.json.*: cannot be written" || fail "no word on the trace: $(tail -n 2 err.txt)"
+grep -qF "finished at step 800" out.txt && grep -qF "run: untraced" out.txt || fail "the run is not told: $(cat out.txt)"
 
 mv run/checkpoints away
 refuses "says that one was written at step 40; mount or put back what is missing" "$gyre" train --resume --out run --set run.updates=60

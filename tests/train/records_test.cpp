@@ -219,7 +219,7 @@ TEST_F(Records, ARunThatHasNothingLeftToDoIsNotTouched) {
   EXPECT_EQ(again.parameters, first.parameters);
   EXPECT_EQ(again.tokens_per_second, first.tokens_per_second);
   EXPECT_EQ(resume("done", {"run.updates=9", "optimizer.lr=1"}).loss, first.loss) << "a target that it has passed";
-  EXPECT_THAT(messages(), HasSubstr("is at step 12 of 9 already; nothing to do"));
+  EXPECT_THAT(messages(), HasSubstr("is at step 12 and [run] updates is 9; nothing to do"));
   EXPECT_EQ(files("done"), before);
 }
 
