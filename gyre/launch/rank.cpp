@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
@@ -28,12 +29,21 @@ class Reader {
   std::optional<std::string> find(const char* name) const { return variable_(name); }
   bool has(const char* name) const { return variable_(name).has_value(); }
 
-  std::string text(const char* name) const {
-    const auto value = find(name);
-    if (!value) {
-      throw InputError(fmt::format("{} is not set, but {} is, and a launcher sets both; unset {} if none was used",
-                                   name, mark_, mark_));
+  // InputError that names all of them that are not set.
+  void require(const std::vector<const char*>& names) const {
+    std::vector<std::string> missing;
+    for (const char* name : names) {
+      if (!has(name)) missing.emplace_back(name);
     }
+    if (missing.empty()) return;
+    const bool is_one = missing.size() == 1;
+    throw InputError(fmt::format("{} {} not set, but {} is, and a launcher sets {}; unset {} if none was used",
+                                 join(missing, ", "), is_one ? "is" : "are", mark_, is_one ? "both" : "all", mark_));
+  }
+
+  std::string text(const char* name) const {
+    require({name});
+    const auto value = find(name);
     if (value->empty())
       throw InputError(fmt::format("{} is set to nothing; set or unset all that a launcher sets", name));
     return *value;
@@ -96,9 +106,8 @@ void find_master(const Reader& reader, Rank& rank, const std::optional<std::stri
     rank.master_address = *otherwise;
   } else {
     throw InputError(
-        fmt::format("MASTER_ADDR is not set, and {} does not tell on which host rank 0 is; set it, as in "
-                    "mpirun -x MASTER_ADDR=HOST",
-                    rank.launcher));
+        "MASTER_ADDR is not set, and nothing else tells on which host rank 0 is; set it for all ranks, as in mpirun -x "
+        "MASTER_ADDR=HOST");
   }
   rank.master_port = reader.number_or("MASTER_PORT", kUsualPort, 1, kMostPort);
 }
@@ -110,12 +119,12 @@ void complete_own(const Reader& reader, Rank& rank) {
 }
 
 void complete_by_hand(const Reader& reader, Rank& rank) {
-  rank.master_address = reader.text("MASTER_ADDR");
-  rank.master_port = reader.number("MASTER_PORT", 1, kMostPort);
+  find_master(reader, rank, std::nullopt);
 }
 
 void complete_torchrun(const Reader& reader, Rank& rank) {
-  complete_by_hand(reader, rank);
+  reader.require({"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"});
+  find_master(reader, rank, std::nullopt);
   rank.agent_store = reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
   rank.job = reader.text("TORCHELASTIC_RUN_ID");
   if (rank.job == "none") rank.job.clear();  // its default: everybody's
@@ -219,6 +228,9 @@ void check_below(const char* name, int number, const char* world_name, int world
 
 Rank read_counts(const Launcher& launcher, const Reader& reader) {
   const Counts& names = launcher.counts;
+  std::vector<const char*> needed = {names.rank, names.world, names.local_rank};
+  if (names.local_world != nullptr) needed.push_back(names.local_world);
+  reader.require(needed);
   Rank rank;
   rank.launcher = launcher.name;
   rank.rank = reader.number(names.rank, 0, kMostRanks - 1);

@@ -52,7 +52,7 @@ only_loopback() {
 train=("$gyre" train run.toml $patience)
 
 # Not told who one is.
-refuses "WORLD_SIZE is not set, but RANK is" env RANK=0 "$gyre" train run.toml
+refuses "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE are not set, but RANK is" env RANK=0 "$gyre" train run.toml
 refuses "RANK is 2, but WORLD_SIZE is 2" env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
   MASTER_PORT=29500 "$gyre" train run.toml
 refuses "--meet-within is 0; give 1 to" "$gyre" train run.toml --meet-within 0

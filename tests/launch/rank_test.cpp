@@ -102,7 +102,7 @@ std::vector<Example> examples() {
        {3, 4, 1, 2, "RANK and WORLD_SIZE", "", "node1", 4711, false, "", 0},
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"},
        {"MASTER_ADDR"},
-       {}},
+       {"MASTER_PORT"}},
       {kOpenMpi,
        {3, 4, 1, 2, "mpirun", "", "node1", 4711, false, "1234@1", 0},
        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -164,6 +164,19 @@ TEST(FindRank, WhatIsMissingIsNamed) {
           << name << " of " << example.rank.launcher;
     }
   }
+}
+
+TEST(FindRank, AllThatIsMissingIsNamedAtOnce) {
+  EXPECT_THAT(
+      [&] {
+        find_in({{"RANK", "1"}});
+      },
+      ThrowsMessage<InputError>(StartsWith("WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE are not set, but RANK is")));
+  EXPECT_THAT(
+      [&] {
+        find_in(without(kTorchrun, {"MASTER_ADDR", "MASTER_PORT"}));
+      },
+      ThrowsMessage<InputError>(StartsWith("MASTER_ADDR, MASTER_PORT are not set")));
 }
 
 TEST(FindRank, WhatIsNoNumberInRangeIsNamed) {
@@ -273,6 +286,10 @@ TEST(FindRank, WhereRankZeroIs) {
     EXPECT_EQ(address(with(anywhere, {{"SLURM_STEP_NODELIST", hosts}})), first) << hosts;
   }
   // All on one host need none.
+  const Rank by_hand =
+      find_in({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}).value();
+  EXPECT_EQ(by_hand.master_address, "127.0.0.1");
+  EXPECT_EQ(by_hand.master_port, 29500);
   for (const Environment& launched : {kOpenMpi, kHydra}) {
     const std::string world = launched.contains("PMI_SIZE") ? "MPI_LOCALNRANKS" : "OMPI_COMM_WORLD_LOCAL_SIZE";
     EXPECT_EQ(address(without(with(launched, {{world, "4"}}), {"MASTER_ADDR"})), "127.0.0.1");
