@@ -10,6 +10,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/data/found_tokens.h"
+#include "gyre/tokenizers/hugging_face_files.h"
 
 namespace gyre {
 namespace {
@@ -272,18 +273,39 @@ DataIdentity Dataset::identity(const std::vector<DataPart>& parts) const {
   return identity;
 }
 
+// An exported model has its tokenizer as a tokenizer.json, whatever it was before, and brings that back.
+bool Dataset::has_as_json(const std::string& tokenizer_json) const {
+  if (!prepared_ && !tokenizer_) return false;
+  try {
+    const TokenizerModel model = prepared_ ? load_tokenizer_model(*prepared_) : *tokenizer_;
+    const std::string written = hugging_face_files(model, description_).tokenizer;
+    Checksum checksum;
+    checksum.update(written.data(), written.size());
+    return checksum.hex() == tokenizer_json;
+  } catch (const InputError&) {  // it has no such form
+    return false;
+  }
+}
+
 void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart>& parts) const {
   const DataIdentity found = identity(parts);
+  std::optional<bool> is_same_as_json;  // looked at where files differ
   const auto compare = [&](const std::string& name) {
     const std::string was = known_checksum(run, name), is = known_checksum(found, name);
     if (was == is) return;
-    const bool other_tokenizer = part_of(name) == DataPart::Tokenizer;
+    const bool is_tokenizer = part_of(name) == DataPart::Tokenizer;
+    if (is_tokenizer && !is_same_as_json) is_same_as_json = has_as_json(known_checksum(run, kTokenizerJsonFile));
+    if (is_tokenizer && *is_same_as_json) return;
+    const std::string difference = fmt::format("(checksum {}, the run's {}); bring back the old data, or", is, was);
+    if (is_tokenizer) {
+      throw InputError(
+          fmt::format("{}: its {} is not what this run was begun with {} use the run's tokenizer (gyre "
+                      "prepare --tokenizer RUN/tokenizer; of token files, [data] tokenizer)",
+                      description_, name, difference));
+    }
     throw InputError(fmt::format(
-        "{}: is not what this run was begun with (checksum {}, the run's {}); bring back the old data, or {}",
-        is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), is, was,
-        other_tokenizer ? "use the run's tokenizer (gyre prepare --tokenizer RUN/tokenizer; of token files, [data] "
-                          "tokenizer)"
-                        : "begin another run"));
+        "{}: is not what this run was begun with {} begin another run",
+        is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), difference));
   };
   for (const auto& [name, checksum] : found) compare(name);
   for (const auto& [name, checksum] : run) {

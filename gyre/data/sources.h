@@ -43,7 +43,8 @@ class Dataset {
   // The checksums of `parts`. Reads the whole files where no meta.json has them.
   DataIdentity identity(const std::vector<DataPart>& parts) const;
   DataIdentity identity() const { return identity({DataPart::Tokenizer, DataPart::Train, DataPart::Val}); }
-  // InputError naming the first file of `parts` that differs between what a run was begun with and what is here now.
+  // InputError naming the first file of `parts` that differs between what a run was begun with and what is here now. A
+  // tokenizer is the same as its own form as a tokenizer.json.
   void check_identity(const DataIdentity& run, const std::vector<DataPart>& parts) const;
   // RunError when one of the files has another content than when it was first asked for: it was edited in place.
   void check_unchanged() const;
@@ -71,6 +72,7 @@ class Dataset {
   static int64_t tokens_in(const Split& split);
   const std::vector<WeightedTokens>& verified(const Split& split) const;
   void verify(const File& file) const;
+  bool has_as_json(const std::string& tokenizer_json) const;  // its checksum
 
   int64_t vocabulary_ = 0;
   std::string description_;

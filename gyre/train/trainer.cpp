@@ -166,8 +166,21 @@ class Training {
 
   void begin_with_others_weights() {
     state_->begin_with(*init_);
-    progress_.message(fmt::format("weights    of {}, step {}", config_.run.init_from, init_->record().step));
+    progress_.message(fmt::format("weights    of {}, step {}{}", config_.run.init_from, init_->record().step,
+                                  has_tokenizer_of_init() ? "" : "; its tokenizer is another than that of the tokens"));
     init_.reset();
+  }
+
+  // Embeddings are learned anew where not, which may be what is wanted.
+  bool has_tokenizer_of_init() const {
+    const auto tokenizer = InitialWeights(config_.run.init_from).run().tokenizer();
+    if (!is_there(tokenizer / kMetaFile)) return true;  // which, nobody knows
+    try {
+      checked_.dataset->check_identity(DatasetMeta::load(tokenizer).checksums, {DataPart::Tokenizer});
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
   }
 
   void restore_from(const CheckpointReader& checkpoint) {

@@ -28,6 +28,17 @@ TOML
 "$gyre" train model.toml --out first >/dev/null 2>&1
 "$gyre" export first --out model >/dev/null
 [ -e model/tokenizer.json ] || fail "the tokenizer was not exported"
+# With its tokenizer: the data it was trained on is its own, and no word on another tokenizer.
+"$gyre" import model --out round >/dev/null
+[ -e round/tokenizer/tokenizer.json ] || fail "the tokenizer was not imported"
+"$gyre" eval round --data tokens >/dev/null 2>err.txt || fail "an imported run and its own data: $(cat err.txt)"
+"$gyre" train round/train.toml --set data.tokens=tokens --set run.updates=1 --out on >/dev/null 2>err.txt
+grep -q "^weights .*round, step 0$" err.txt || fail "whose weights: $(cat err.txt)"
+sed 's/<|endoftext|>/<|end|>/' model/tokenizer.json >another.json
+"$gyre" prepare text.txt --out others --tokenizer another.json --end-of-document "<|end|>" >/dev/null
+refuses "others: its tokenizer.json is not what this run was begun with" "$gyre" eval round --data others
+"$gyre" train round/train.toml --set data.tokens=others --set run.updates=1 --out other >/dev/null 2>err.txt
+grep -q "^weights .*round, step 0; its tokenizer is another than that of the tokens$" err.txt || fail "another tokenizer: $(cat err.txt)"
 rm model/*token*  # what is below is about models without
 "$gyre" import model --out imported >/dev/null
 rest=(--set pipeline.stages=4 --set run.checkpoint_every=10)

@@ -51,7 +51,7 @@ for run in pieces letters; do
 done
 cmp pieces.txt letters.txt && cmp pieces-exported/tokenizer.json letters-exported/tokenizer.json || fail "not the same tokenizer"
 sed -i 's/^q$/zz/' letters/vocab.txt
-refuses "tokenizer.json ($PWD/letters-nano): is not what this run was begun with" "$gyre" train --resume letters-run --set run.updates=130
+refuses "$PWD/letters-nano: its tokenizer.json is not what this run was begun with" "$gyre" train --resume letters-run --set run.updates=130
 refuses "[data] tokenizer is for token files of other programs, and $PWD/pieces has its own; leave it out" \
   "$gyre" train run.toml --out x --set data.tokens=pieces --set data.tokenizer=letters
 refuses "letters-nano: has no tokenizer; looked for" "$gyre" train run.toml --out x --set data.tokens=nano --set data.tokenizer=letters-nano
