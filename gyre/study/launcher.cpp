@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/launch/child_process.h"
@@ -119,8 +120,9 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& wanted
   if (wanted.model.vocabulary == 0) found.model.vocabulary = 0;  // it was taken from the data
   found.run.checkpoint_minutes = wanted.run.checkpoint_minutes;  // when it saves makes it no other run
   if (!(found == wanted)) {
-    throw InputError(fmt::format("{}: this run was made with other settings than the study's; choose another --out",
-                                 directory.string()));
+    throw InputError(
+        fmt::format("{}: this run was made with other settings than the study's ({}); choose another --out",
+                    directory.string(), describe(config_changes(found, wanted))));
   }
   const std::string end = end_status(directory / "metrics.jsonl");
   if (end == "finished") return RunStatus::Finished;

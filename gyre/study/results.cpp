@@ -29,6 +29,13 @@ std::vector<std::pair<std::string, std::map<int64_t, const ArmResult*>>> rows_of
   return rows;
 }
 
+// A bar would begin another cell.
+std::string cell_text(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c == '|' ? "\\|" : std::string(1, c);
+  return text;
+}
+
 // A table with a column for each number of stages; `cell` says what stands in it.
 std::string stage_table(const StudyResult& result, const std::function<std::string(const ArmResult&)>& cell) {
   std::string text = "| method |", rule = "|---|";
@@ -38,7 +45,7 @@ std::string stage_table(const StudyResult& result, const std::function<std::stri
   }
   text += "\n" + rule + "\n";
   for (const auto& [name, arms] : rows_of(result)) {
-    text += "| " + name + " |";
+    text += "| " + cell_text(name) + " |";
     for (const int64_t stages : result.stages) {
       const auto arm = arms.find(stages);
       text += fmt::format(" {} |", arm == arms.end() ? "" : arm->second->diverged ? "diverged" : cell(*arm->second));

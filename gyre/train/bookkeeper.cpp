@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "gyre/build/model_identity.h"
+#include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/runtime/settings/executor_kind.h"
-#include "gyre/train/config_changes.h"
 
 namespace gyre {
 namespace {

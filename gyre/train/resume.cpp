@@ -20,6 +20,17 @@ std::vector<ConfigChange> changes_since(const RunDirectory& run, Config config) 
   return config_changes(before, config);
 }
 
+// Of a change that would make it another run: of the model or of the seed.
+void refuse_other_run(const std::vector<ConfigChange>& changes) {
+  for (const ConfigChange& change : changes) {
+    if (change.table.rfind("model", 0) != 0 && !(change.table == "run" && change.key == "seed")) continue;
+    throw InputError(
+        fmt::format("[{}] {} is {}, but the run was begun with {}; resume it with the same, or start another run with "
+                    "--out",
+                    change.table, change.key, change.after.dump(), change.before.dump()));
+  }
+}
+
 void check_checkpoint(const CheckpointRecord& checkpoint, const Config& config) {
   Config same = config;
   if (same.model.vocabulary == 0) same.model.vocabulary = checkpoint.model.value("vocabulary", int64_t{0});

@@ -9,9 +9,9 @@
 
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/config/config.h"
+#include "gyre/config/config_changes.h"
 #include "gyre/data/sources.h"
 #include "gyre/report/metrics_reader.h"
-#include "gyre/train/config_changes.h"
 #include "gyre/train/run_directory.h"
 
 namespace gyre {

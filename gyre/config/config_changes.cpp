@@ -1,8 +1,7 @@
-#include "gyre/train/config_changes.h"
+#include "gyre/config/config_changes.h"
 
 #include <fmt/format.h>
 
-#include "gyre/core/error.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
@@ -26,16 +25,6 @@ std::vector<ConfigChange> config_changes(const Config& before, const Config& aft
     for (const auto& [key, value] : keys.items()) changes.push_back({table, key, value, Json()});
   }
   return changes;
-}
-
-void refuse_other_run(const std::vector<ConfigChange>& changes) {
-  for (const ConfigChange& change : changes) {
-    if (change.table.rfind("model", 0) != 0 && !(change.table == "run" && change.key == "seed")) continue;
-    throw InputError(
-        fmt::format("[{}] {} is {}, but the run was begun with {}; resume it with the same, or start another run with "
-                    "--out",
-                    change.table, change.key, change.after.dump(), change.before.dump()));
-  }
 }
 
 std::vector<ConfigChange> changes_of(const std::string& table, const std::vector<ConfigChange>& changes) {

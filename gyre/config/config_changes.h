@@ -1,4 +1,4 @@
-// What differs between the configuration that a run has and the one it is resumed with, and what may not.
+// What differs between two configurations: the one that a run has, and the one it is resumed with or a study wants.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,8 +15,6 @@ struct ConfigChange {
 };
 
 std::vector<ConfigChange> config_changes(const Config& before, const Config& after);
-// InputError for a change that would make it another run: of the model or of the seed.
-void refuse_other_run(const std::vector<ConfigChange>& changes);
 
 // Those of the table and of tables within it: of "optimizer", [optimizer.muon]'s too.
 std::vector<ConfigChange> changes_of(const std::string& table, const std::vector<ConfigChange>& changes);
