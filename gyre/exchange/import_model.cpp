@@ -14,6 +14,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/core/text.h"
+#include "gyre/core/wrong_file.h"
 #include "gyre/data/dataset.h"
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "gyre/exchange/hugging_face/correspondence.h"
@@ -194,6 +195,7 @@ Config run_config(const ModelSettings& settings, const std::string& dtype) {
 
 ImportResult import_model(const ImportOptions& options) {
   FileSystem& files = *options.files;
+  refuse_file(options.from, "the model's directory", "config.json");
   const fs::path config_path = options.from / "config.json";
   if (!is_there(config_path)) {
     throw InputError(fmt::format("{}: no model of transformers is here (no config.json)", options.from.string()));

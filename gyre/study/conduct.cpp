@@ -149,6 +149,14 @@ class Conductor {
   size_t done_ = 0, total_ = 0;
 };
 
+// A study makes its files beside those that are there.
+void refuse_others_place(const std::filesystem::path& root) {
+  for (const auto& [file, what] : {std::pair("config.toml", "a run"), {"meta.json", "text that gyre prepare made"}}) {
+    if (!is_there(root / file)) continue;
+    throw InputError(fmt::format("{}: is {}, and no place for a study; choose another --out", root.string(), what));
+  }
+}
+
 }  // namespace
 
 int64_t busy_cores(const Config& config) {
@@ -158,6 +166,7 @@ int64_t busy_cores(const Config& config) {
 }
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
+  refuse_others_place(options.root);
   std::optional<DirectoryLock> lock;
   if (!options.report_only) lock.emplace(options.root);
   return Conductor(study, options).run();

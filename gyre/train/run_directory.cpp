@@ -4,6 +4,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/wrong_file.h"
 #include "gyre/data/dataset.h"
 #include "gyre/train/initial_weights.h"
 
@@ -11,6 +12,7 @@ namespace gyre {
 namespace fs = std::filesystem;
 
 Config RunDirectory::load_config() const {
+  refuse_file(root_, "the run's directory", config().filename());
   if (!has_run()) {
     throw InputError(fmt::format("{}: no run is here (no config.toml); give the directory that gyre train --out made",
                                  root_.string()));
@@ -50,6 +52,12 @@ void RunDirectory::refuse_parts() const {
       fmt::format("{}: has parts of checkpoints alone; the run's own directory is {} on {}, where rank 0 and whoever "
                   "reads the run must be",
                   root_.string(), mark->directory, mark->host));
+}
+
+void RunDirectory::refuse_text() const {
+  if (!is_there(root_ / kMetaFile)) return;
+  throw InputError(
+      fmt::format("{}: is text that gyre prepare made, and no place for a run; choose another --out", root_.string()));
 }
 
 // What an imported model came with stays with whatever begins with its weights.

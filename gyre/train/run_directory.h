@@ -51,6 +51,8 @@ class RunDirectory {
   void write_parts_mark(const PartsMark& mark) const;
   // InputError where another host has the run's own directory, and here are parts of checkpoints alone.
   void refuse_parts() const;
+  // InputError where gyre prepare has put its files.
+  void refuse_text() const;
   // While a run writes: RunError when the directory is not the one that create() made any more. It was moved or
   // removed, or a disk has gone; what would be written now would be apart from the rest.
   void check_in_place() const;

@@ -335,6 +335,7 @@ std::string name_of_attempt() {
 TrainResult lead(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
+  run.refuse_text();
   Config config = session_config(options, run);
   std::optional<DirectoryLock> lock;
   ResumePoint from;
@@ -373,6 +374,7 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
 bool check(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
+  run.refuse_text();
   Config config = session_config(options, run);
   if (!options.resume || !is_there(run.root())) {
     const CheckedRun checked(std::move(config));

@@ -121,6 +121,7 @@ refused "pytorch_model.bin is not read" 'rm model.safetensors; echo >pytorch_mod
 refused "model.safetensors: not a sound safetensors file" 'truncate -s 5000 model.safetensors'
 refused "model.safetensors: not a sound safetensors file" 'head -c 4000 /dev/urandom >model.safetensors'
 refused "neither model.safetensors nor" 'mv model.safetensors tensors.safetensors'
+refuses "model/model.safetensors: is a file; give the model's directory, likely model" "$gyre" import model/model.safetensors --out never
 refuses "no config.json" "$gyre" import nowhere --out never
 refuses "not empty" "$gyre" import model --out first
 refuses "cannot be made" "$gyre" import model --out text.txt

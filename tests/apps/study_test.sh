@@ -13,7 +13,7 @@ diagnose = true
 name = "AdamW"
 set = ["optimizer.kind=adamw"]
 [[study.method]]
-name = "too fast"
+name = "too | fast"
 set = ["optimizer.kind=adamw", "optimizer.clip=0"]
 learning_rates = [1e5]
 TOML
@@ -21,7 +21,7 @@ sed -i 's/^\[pipeline\]/[pipeline]\nexecutor = "replay"/' study.toml
 
 "$gyre" study study.toml --out whole >whole.md 2>whole.err || fail "study: $(tail -n 1 whole.err)"
 grep -q '| AdamW | [0-9]* (1.00) | [0-9]* ([0-9.]*) |' whole.md || fail "no row of updates: $(cat whole.md)"
-grep -q '| too fast | diverged | diverged |' whole.md || fail "divergence is not told: $(cat whole.md)"
+grep -qF '| too \| fast | diverged | diverged |' whole.md || fail "divergence is not told: $(cat whole.md)"
 grep -q '| AdamW | [0-9.e+]* ([0-9.]*) | [0-9.e+]* ([0-9.]*) |' whole.md || fail "no diagnostics: $(cat whole.md)"
 for file in results.md results.csv results.json loss-1.svg loss-3.svg slowdown.svg; do
   test -s "whole/$file" || fail "no $file"
@@ -51,7 +51,10 @@ diff <(without_seconds whole.md) <(without_seconds parts.md) || fail "a continue
 
 # Bad input.
 sed 's/interval = 5/interval = 6/' study.toml >other.toml
-refuses "made with other settings" "$gyre" study other.toml --out whole
+refuses "other settings than the study's (optimizer.basis-rotation.interval 5 -> 6); choose another --out" "$gyre" study other.toml --out whole
+refuses "tokens: is text that gyre prepare made, and no place for a study" "$gyre" study study.toml --out tokens
+cp -r whole/runs/adamw-p1/trial30-lr0.001-seed1 one
+refuses "one: is a run, and no place for a study" "$gyre" study study.toml --out one
 refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
 sed 's/smooth/smoth/' study.toml >other.toml
 refuses "did you mean 'smooth'" "$gyre" study other.toml
