@@ -66,7 +66,9 @@ size_t find_stray(std::string_view text) {
 
 void check_toml_text(std::string_view text, const std::string& origin) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots) {
-    throw InputError(fmt::format("{}: has more than {} dots, which no configuration needs", origin, kMostDots));
+    throw InputError(
+        fmt::format("{}: is no configuration, with more than {} dots; give a TOML file, as gyre init writes it", origin,
+                    kMostDots));
   }
   const size_t stray = find_stray(text);
   if (stray == std::string_view::npos) return;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -19,6 +20,13 @@ namespace {
 constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr std::string_view kGzip("\x1f\x8b", 2), kZstd("\x28\xb5\x2f\xfd", 4);
 constexpr size_t kLongestMagic = 4;
+// What is no text though somebody may take it for one, and what unpacks it.
+constexpr std::pair<std::string_view, const char*> kOtherPacked[] = {{{"\xfd"
+                                                                       "7zX",
+                                                                       4},
+                                                                      "xz -d"},
+                                                                     {{"BZh", 3}, "bzip2 -d"},
+                                                                     {{"PK\x03\x04", 4}, "unzip"}};
 
 // A descriptor behind a buffer that can be looked into.
 class Input {
@@ -176,6 +184,12 @@ std::unique_ptr<ByteSource> open_bytes(int descriptor, const std::string& name) 
   Input input(descriptor, name);
   if (input.begins_with(kGzip)) return std::make_unique<GzipBytes>(std::move(input));
   if (input.begins_with(kZstd)) return std::make_unique<ZstdBytes>(std::move(input));
+  for (const auto& [magic, unpack] : kOtherPacked) {
+    if (input.begins_with(magic)) {
+      input.fail(
+          fmt::format("is packed in a way that is not read, gzip and zstd are; unpack it first, with {}", unpack));
+    }
+  }
   return std::make_unique<PlainBytes>(std::move(input));
 }
 

@@ -88,18 +88,19 @@ TokenLayout parse_token_file_header(std::span<const std::byte> first, uint64_t f
   if (first.size() < sizeof(fields)) {
     throw InputError(
         fmt::format("{}: is truncated or no token file: it has {} bytes, and the header of one alone has {}; "
-                    "run gyre prepare again",
+                    "bring back the whole file, or make it again",
                     origin, file_bytes, kHeaderBytes));
   }
   std::memcpy(fields.data(), first.data(), sizeof(fields));
   const bool narrow = fields[0] == kNarrowMagic && fields[1] == kNarrowVersion;
   const bool wide = fields[0] == kWideMagic && fields[1] == kWideVersion;
-  if (!narrow && !wide) throw InputError(fmt::format("{}: not a token file; run gyre prepare again", origin));
+  if (!narrow && !wide) throw InputError(fmt::format("{}: not a token file", origin));
   const int64_t size = static_cast<uint32_t>(fields[2]);
   const uint64_t expected = kHeaderBytes + static_cast<uint64_t>(size) * (wide ? 4 : 2);
   if (file_bytes != expected) {
-    throw InputError(fmt::format("{}: is {}: {} tokens need {} bytes, the file has {}; run gyre prepare again", origin,
-                                 file_bytes < expected ? "truncated" : "too long", size, expected, file_bytes));
+    throw InputError(
+        fmt::format("{}: is {}: {} tokens need {} bytes, the file has {}; bring back the whole file, or make it again",
+                    origin, file_bytes < expected ? "truncated" : "too long", size, expected, file_bytes));
   }
   return {size, wide ? TokenType::U32 : TokenType::U16, kHeaderBytes};
 }

@@ -51,7 +51,7 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
   if (!model.tokenizer) {
     throw InputError(
         "the run has no tokenizer: its tokens were others' files, or its model was imported without one that gyre "
-        "reads; train it on tokens that gyre prepare made");
+        "reads; train it on tokens that gyre prepare made, or with [data] tokenizer");
   }
   const Stage stage(build_layers(model.config), 0);
   Decoder decoder(stage, compute_weights(model, stage), model.config.model.context);

@@ -114,11 +114,23 @@ void read_bounded(JsonFields<>& fields, const char* key, T& field) {
   }
 }
 
+// " at line 3", where what is no JSON goes wrong; nothing where it is nested too deeply.
+std::string line_of_fault(std::string_view text) {
+  if (is_nested_too_deeply(text)) return "";
+  try {
+    [[maybe_unused]] const auto json = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    const std::string_view sound = text.substr(0, error.byte > 0 ? error.byte - 1 : 0);
+    return fmt::format(" at line {}", 1 + std::count(sound.begin(), sound.end(), '\n'));
+  }
+  return "";
+}
+
 }  // namespace
 
 CostModel parse_costs(std::string_view text, const std::string& origin) {
   const auto json = parse_json(text);
-  if (!json) throw InputError(fmt::format("{}: not JSON", origin));
+  if (!json) throw InputError(fmt::format("{}: not JSON{}", origin, line_of_fault(text)));
   JsonFields root(*json, origin);
   const nlohmann::json* format = root.find("format");
   if (format == nullptr || *format != kFormat) root.fail(fmt::format("expected \"format\": \"{}\"", kFormat));

@@ -48,8 +48,9 @@ TokenizerModel model_of_directory(const fs::path& directory) {
     model.content = json_of_bert(read_file(directory / "vocab.txt"), model.config, (directory / "vocab.txt").string());
     return model;
   }
-  throw InputError(fmt::format("{}: has no tokenizer; looked for {}, {}, vocab.json with merges.txt, and vocab.txt",
-                               directory.string(), kTokenizerJsonFile, kTokenizerModelFile));
+  throw InputError(fmt::format(
+      "{}: has no tokenizer; looked for {}, {}, vocab.json with merges.txt, encoder.json with vocab.bpe, and vocab.txt",
+      directory.string(), kTokenizerJsonFile, kTokenizerModelFile));
 }
 
 }  // namespace

@@ -405,7 +405,7 @@ TEST(CostModel, ErrorsSayWhatIsWrong) {
     return "no error";
   };
   const auto with = [](const std::string& rest) { return R"({"format":"gyre-costs 1",)" + rest + "}"; };
-  EXPECT_THAT(message("{"), HasSubstr("not JSON"));
+  EXPECT_THAT(message("{\n\"stages\": [}\n"), HasSubstr("not JSON at line 2"));
   EXPECT_THAT(message("{}"), HasSubstr("gyre-costs 1"));
   EXPECT_THAT(message(with(R"("stages":[])")), HasSubstr("one entry for each stage"));
   EXPECT_THAT(message(with(R"("stages":[{"forward":1}])")), HasSubstr("stages[0]: forward and backward are needed"));
