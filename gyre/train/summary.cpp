@@ -126,6 +126,22 @@ std::string updates_line(const Config& config, const Dataset& dataset) {
                           all / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
+// What of the learning rate's course the run is too short for.
+std::string rate_lines(const Config& config) {
+  const auto& optimizer = config.optimizer;
+  const int64_t updates = config.run.updates;
+  std::string lines;
+  if (optimizer.warmup >= updates) {
+    lines += line("", fmt::format("warmup is {} updates and the run {}: the learning rate never reaches lr",
+                                  optimizer.warmup, updates));
+  }
+  if (optimizer.decay == "wsd" && optimizer.cooldown > updates) {
+    lines += line("", fmt::format("cooldown is {} updates and the run {}: the learning rate begins amid it",
+                                  optimizer.cooldown, updates));
+  }
+  return lines;
+}
+
 std::string schedule_line(const Config& config, const Schedule& schedule) {
   const int64_t replicas = config.pipeline.replicas;
   return line("schedule", fmt::format("{} on {} worker{}{}, weights {}, executor {}", schedule.name, schedule.workers,
@@ -165,6 +181,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text += updates_line(config, dataset);
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
+  text += rate_lines(config);
   if (config.run.precision == "bf16" && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += memory_line(config, memory, may_copy, limit);

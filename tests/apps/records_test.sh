@@ -26,6 +26,11 @@ grep -q '^stage ' out.txt && grep -q '^memory ' out.txt && [ ! -s err.txt ] || f
 grep -q '^resuming run at step 40' out.txt && tail -n 1 out.txt | grep -qF 'run can be resumed here' && [ ! -s err.txt ] || fail "--check --resume: $(cat out.txt err.txt)"
 "$gyre" train --check --resume run >out.txt
 [ "$(cat out.txt)" = "run: is at step 40 of 40 already; nothing to do. To go on: --set run.updates=N" ] || fail "--check of a finished run: $(cat out.txt)"
+"$gyre" train --check run.toml --out fresh --set optimizer.warmup=500 --set optimizer.decay=wsd --set optimizer.cooldown=121 >out.txt
+grep -q "^ *warmup is 500 updates and the run 120: the learning rate never reaches lr" out.txt || fail "a long warm-up: $(cat out.txt)"
+grep -q "^ *cooldown is 121 updates and the run 120: the learning rate begins amid it" out.txt || fail "a long cooldown: $(cat out.txt)"
+"$gyre" train --check run.toml --out fresh --set optimizer.warmup=119 --set optimizer.decay=wsd --set optimizer.cooldown=100 >out.txt
+! grep -qE "warmup|cooldown" out.txt || fail "nothing is too long: $(cat out.txt)"
 refuses "leave out --json" "$gyre" train --check run.toml --out fresh --json
 for check in --check ""; do
   refuses "a run is here already" "$gyre" train $check run.toml --out run
