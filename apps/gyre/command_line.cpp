@@ -61,6 +61,17 @@ int run_command(CLI::App& app, int argc, char** argv) {
   }
 }
 
+// CLI11 puts how many values a positional takes behind its name, as "(0x)".
+class Usage final : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const std::string& text = option->get_option_text();
+    const std::string values = option->get_expected_max() > 1 ? " ..." : "";
+    const std::string name = text.empty() ? make_option_name(option, true) + values : text;
+    return option->get_required() ? name : "[" + name + "]";
+  }
+};
+
 }  // namespace
 
 void describe_program(CLI::App& app) {
@@ -68,6 +79,7 @@ void describe_program(CLI::App& app) {
   app.name("gyre");
   app.require_subcommand(1);
   app.set_version_flag("--version", GYRE_VERSION);
+  app.formatter(std::make_shared<Usage>());
   app.get_formatter()->column_width(34);
   app.option_defaults()->always_capture_default();
 }

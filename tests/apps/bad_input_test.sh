@@ -1,6 +1,7 @@
 # Bad input: exit 2, one clear line, nothing half-written.
 source "$(dirname "$0")/common.sh"
 
+[ "$("$gyre" train --help | sed -n 's/^Usage: //p')" = "gyre train [OPTIONS] [CONFIG.toml | RUN]" ] || fail "usage: $("$gyre" train --help | head -n 2)"
 refuses "did you mean 'train'?" "$gyre" trian
 refuses "see gyre --help" "$gyre"
 refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
@@ -18,8 +19,15 @@ for check in --check ""; do
   refuses "[run] prometheus is /nonexist/x.prom, which cannot be written: No such file" "$gyre" train $check run.toml --out x --set run.prometheus=/nonexist/x.prom
 done
 refuses "cannot be opened" "$gyre" train missing.toml --out x
+for flags in "" --check --resume; do
+  refuses "tokens: is text that gyre prepare made, and no place for a run; choose another --out" "$gyre" train run.toml --out tokens $flags
+done
 refuses "no run to resume" "$gyre" train --resume --out x
 refuses "no run is here" "$gyre" eval x
+printf '\xfd7zXZ\0' >text.xz
+refuses "text.xz: is packed in a way that is not read, gzip and zstd are; unpack it first, with xz -d" "$gyre" prepare text.xz --out y
+for i in $(seq 700); do echo "And so it was. And so it is. And so it will be. Ten times. Or more...."; done >dots.txt
+refuses "dots.txt: is no configuration" "$gyre" train dots.txt --out x
 refuses "not UTF-8 at byte 3" sh -c "printf 'abc\377' | '$gyre' prepare - --out y"
 [ ! -e x ] || fail "a refused run left something behind"
 
@@ -30,6 +38,10 @@ refuses "truncated" "$gyre" train run.toml --out x --set data.tokens=short
 
 "$gyre" train run.toml --out run --set run.updates=40 >/dev/null 2>&1
 refuses "--resume" "$gyre" train run.toml --out run
+mkdir runs && cp -r run runs/run
+refuses "run.toml: is a file; give the run's directory, likely runs/run" "$gyre" eval run.toml
+refuses "run/config.toml: is a file; give the run's directory, likely run" "$gyre" generate run/config.toml --prompt a
+rm -r runs
 refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""

@@ -41,7 +41,9 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
 
 ModelKind llama_kind() {
   return {.name = "llama",
-          .meaning = "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads",
+          .meaning =
+              "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; needs bias = false and "
+              "activation = \"silu\"",
           .own = LlamaSettings(),
           .continues_text = true,
           .sizes_heads = true,
