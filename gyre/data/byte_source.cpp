@@ -19,14 +19,11 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr std::string_view kGzip("\x1f\x8b", 2), kZstd("\x28\xb5\x2f\xfd", 4);
-constexpr size_t kLongestMagic = 4;
+constexpr size_t kLongestMagic = 5;
 // What is no text though somebody may take it for one, and what unpacks it.
-constexpr std::pair<std::string_view, const char*> kOtherPacked[] = {{{"\xfd"
-                                                                       "7zX",
-                                                                       4},
-                                                                      "xz -d"},
-                                                                     {{"BZh", 3}, "bzip2 -d"},
-                                                                     {{"PK\x03\x04", 4}, "unzip"}};
+constexpr std::string_view kXz("\xfd\x37zXZ", 5);
+constexpr std::pair<std::string_view, const char*> kOtherPacked[] = {
+    {kXz, "xz -d"}, {"BZh", "bzip2 -d"}, {"PK\x03\x04", "unzip"}};
 
 // A descriptor behind a buffer that can be looked into.
 class Input {
