@@ -97,7 +97,7 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
 
 SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {
   asks_to_drain_ = false;
-  last_step_ = Clock::now();
+  rate_.go_on(Clock::now());
   live_->enter("training");
   return listener_.emplace(
       segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, *live_,
@@ -121,12 +121,11 @@ void Bookkeeper::record(const StepRecord& step) {
   line.lr = pipeline_->options().learning_rate(step.step);
   line.grad_norm = step.grad_norm;
   line.tokens = result_.tokens + step_tokens;
-  line.tokens_per_second = static_cast<double>(step_tokens) / std::max(1e-9, seconds_since(last_step_));
+  line.tokens_per_second = rate_.update(step_tokens, Clock::now());
   line.seconds = seconds_since(started_);
-  last_step_ = Clock::now();
   metrics_->step(line);
   live_->step(line);
-  progress_.step(step.step, step.loss, static_cast<double>(line.tokens));
+  progress_.step(step.step, step.loss, line.tokens_per_second);
   result_.step = step.step;
   result_.loss = step.loss;
   result_.tokens = line.tokens;
@@ -147,6 +146,7 @@ bool Bookkeeper::save_is_due() {
 }
 
 void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
+  rate_.stop(Clock::now());
   measurements_.add(segment, report, train_seconds_);
   train_seconds_ += report.seconds;
   train_microbatches_ += report.microbatches;

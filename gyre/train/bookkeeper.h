@@ -27,6 +27,7 @@
 #include "gyre/train/run_directory.h"
 #include "gyre/train/saver.h"
 #include "gyre/train/trainer.h"
+#include "gyre/train/training_rate.h"
 
 namespace gyre {
 
@@ -127,7 +128,7 @@ class Bookkeeper {
   RunMeasurements measurements_;
   TrainResult result_;
   Clock::time_point started_ = Clock::now();
-  Clock::time_point last_step_ = started_;
+  TrainingRate rate_;
   double train_seconds_ = 0, busy_seconds_ = 0, worker_seconds_ = 0;
   int64_t train_microbatches_ = 0;
 };

@@ -52,6 +52,7 @@ void LiveFile::step(const MetricsStep& line) {
   run_.loss = line.loss;
   run_.lr = line.lr;
   run_.grad_norm = line.grad_norm;
+  run_.tokens_per_second = line.tokens_per_second;
 }
 
 LiveFile::Clock::time_point LiveFile::next_look() const {
@@ -138,9 +139,7 @@ void LiveFile::write() {
   written_ = Clock::now();
   run_.written = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   run_.seconds = seconds_between(started_, written_);
-  const Progress::Pace pace = progress_.pace();
-  run_.tokens_per_second = pace.tokens_per_second;
-  run_.seconds_left = pace.seconds_left;
+  run_.seconds_left = progress_.seconds_left();
   run_.workers.clear();
   for (const auto& [number, worker] : workers_) run_.workers.push_back(worker);
   try {

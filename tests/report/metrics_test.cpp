@@ -239,7 +239,7 @@ TEST(Progress, PlainLinesWhenNotATerminal) {
   std::fclose(file);
   const std::string text = read_file(path);
   EXPECT_EQ(text.find('\r'), std::string::npos);
-  EXPECT_NE(text.find("step 3/3  loss 2.5000"), std::string::npos);
+  EXPECT_NE(text.find("step 3/3  average loss 2.5000  300 tokens/s"), std::string::npos);
   EXPECT_NE(text.find("done\n"), std::string::npos);
 }
 

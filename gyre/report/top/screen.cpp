@@ -184,11 +184,7 @@ class Drawing {
     } else {
       parts.push_back(fmt::format("update {}", step));
     }
-    if (const auto speed = live() ? live()->tokens_per_second : std::nullopt) {
-      parts.push_back(fmt::format("{} tokens/s", human_count(*speed)));
-    } else if (last && !figures_.running() && std::isfinite(last->tokens_per_second)) {
-      parts.push_back(fmt::format("{} tokens/s", human_count(last->tokens_per_second)));
-    }
+    if (const auto speed = tokens_per_second()) parts.push_back(fmt::format("{} tokens/s", human_count(*speed)));
     if (live() && figures_.running() && live()->seconds_left) {
       parts.push_back(fmt::format("ETA {}", human_duration(*live()->seconds_left)));
     }
@@ -200,6 +196,15 @@ class Drawing {
       line.push_back({bar(static_cast<double>(step) / static_cast<double>(live()->updates), room), Look::Good});
     }
     add(std::move(line));
+  }
+
+  // Of the last updates while it runs, of the whole session once that has ended.
+  std::optional<double> tokens_per_second() const {
+    const TopMetrics& metrics = figures_.metrics;
+    if (!figures_.running() && metrics.end && metrics.end->tokens_per_second > 0) return metrics.end->tokens_per_second;
+    if (live() && live()->tokens_per_second) return live()->tokens_per_second;
+    const bool known = !figures_.running() && metrics.last && std::isfinite(metrics.last->tokens_per_second);
+    return known ? std::optional(metrics.last->tokens_per_second) : std::nullopt;
   }
 
   void values() {

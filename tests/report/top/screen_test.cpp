@@ -146,6 +146,19 @@ TEST(Screen, SaysWhatIsNotRunning) {
   EXPECT_THAT(plain_text(draw_screen(figures, {})), AllOf(HasSubstr("no live.json"), HasSubstr("loss 3.2500")));
 }
 
+TEST(Screen, ASessionThatHasEndedHasItsOwnTokensPerSecond) {
+  TopFigures figures = training(4);
+  figures.metrics.last.emplace().tokens_per_second = 17000;
+  figures.metrics.end.emplace().tokens_per_second = 12000;
+  EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("16.0k tokens/s"));  // another session trains
+  figures.live->state = "finished";
+  EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("12.0k tokens/s"));
+  figures.live.reset();
+  EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("12.0k tokens/s"));
+  figures.metrics.end.reset();  // it was killed
+  EXPECT_THAT(plain_text(draw_screen(figures, {})), HasSubstr("17.0k tokens/s"));
+}
+
 TEST(Screen, ACurveGoesFromItsHighestToItsLowest) {
   const auto falling = braille_curve({3, 2, 1, 0}, 2, 1);
   ASSERT_EQ(falling.size(), 1u);
