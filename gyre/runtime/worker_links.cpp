@@ -19,7 +19,8 @@ class Ends {
   Ends(const Schedule& schedule, const ReductionChains& chains)
       : schedule_(schedule),
         chains_(chains),
-        // No owner makes, and no replica finishes, more windows than a repetition has before the other side takes them.
+        // An owner with its versions, or a replica with its sums, gets as far ahead of the other as a repetition has
+        // windows, and no further.
         windows_(schedule.shift / schedule.window + 2) {}
 
   LinkEnds activation(int pipeline, int stage) const {
@@ -69,19 +70,6 @@ LinkEnds control_ends(int worker) {
 }
 LinkEnds report_ends(int worker) {
   return {worker, kConductor, kReports};
-}
-
-// Replicas (pipeline, stage) of `worker` that take a new version at an action of their own, not when the owner makes
-// it.
-std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int worker) {
-  std::set<std::pair<int, int>> replicas;
-  const Program& program = schedule.programs[worker];
-  for (const auto* actions : {&program.prologue, &program.period}) {
-    for (const Action& action : *actions) {
-      if (action.kind == ActionKind::Adopt) replicas.insert({action.pipeline, action.stage});
-    }
-  }
-  return replicas;
 }
 
 // The links of the replicas and owners of one worker, one place after the other.

@@ -32,13 +32,7 @@ void check_sizes(const Schedule& schedule, int replicas, const OptionNames& name
 // Pipelines that adopt no version: each of their stages changes with its owner, beside it.
 std::vector<int> pipelines_that_change_at_once(const Schedule& schedule) {
   std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines));
-  for (const Program& program : schedule.programs) {
-    for (const auto* actions : {&program.prologue, &program.period}) {
-      for (const Action& action : *actions) {
-        if (action.kind == ActionKind::Adopt) adopts[static_cast<size_t>(action.pipeline)] = true;
-      }
-    }
-  }
+  for (const auto& [pipeline, stage] : adopting_replicas(schedule)) adopts[static_cast<size_t>(pipeline)] = true;
   std::vector<int> pipelines;
   for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
     if (!adopts[static_cast<size_t>(pipeline)]) pipelines.push_back(pipeline);

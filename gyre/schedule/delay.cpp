@@ -13,8 +13,8 @@ VersionTracker::VersionTracker(const Schedule& schedule, const ReplicaNumbers& r
       first_(replicas.first(worker)),
       versions_(replicas.count(worker)),
       adopts_(versions_.size()) {
-  for (const Action& action : schedule.programs[worker].period) {
-    if (action.kind == ActionKind::Adopt) adopts_[index(action)] = true;
+  for (const auto& [pipeline, stage] : adopting_replicas(schedule, worker)) {
+    adopts_[replicas.of(pipeline, stage) - first_] = true;
   }
 }
 

@@ -155,6 +155,23 @@ void ProgramCursor::settle() {
   }
 }
 
+std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int worker) {
+  std::set<std::pair<int, int>> replicas;
+  const Program& program = schedule.programs[worker];
+  for (const auto* actions : {&program.prologue, &program.period}) {
+    for (const Action& action : *actions) {
+      if (action.kind == ActionKind::Adopt) replicas.emplace(action.pipeline, action.stage);
+    }
+  }
+  return replicas;
+}
+
+std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule) {
+  std::set<std::pair<int, int>> replicas;
+  for (int worker = 0; worker < schedule.workers; ++worker) replicas.merge(adopting_replicas(schedule, worker));
+  return replicas;
+}
+
 bool splits_backward(const Schedule& schedule, int stage) {
   const auto is_half = [stage](const Action& action) {
     return action.kind == ActionKind::BackwardInput && action.stage == stage;

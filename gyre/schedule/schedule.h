@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gyre/schedule/action.h"
@@ -130,6 +132,11 @@ class alignas(64) ProgramCursor {
   int64_t period_first_ = 0;  // the earliest microbatch that the first repetition completes an action of
   int64_t period_last_ = 0;   // the latest
 };
+
+// Replicas (pipeline, stage) that take every new version at an action of their own, not when the owner makes it: those
+// of one worker, or all.
+std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int worker);
+std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule);
 
 // Whether a program runs the halves of the stage's backward apart.
 bool splits_backward(const Schedule& schedule, int stage);

@@ -87,23 +87,11 @@ class Timeline {
 
   // Fills adopters_; whether there are any.
   bool find_adopters() {
-    std::vector<bool> adopts(replicas());
-    for (const Program& program : schedule_.programs) {
-      for (const auto* actions : {&program.prologue, &program.period}) {
-        for (const Action& action : *actions) {
-          if (action.kind == ActionKind::Adopt) adopts[slot(action.pipeline, action.stage)] = true;
-        }
-      }
+    const auto adopting = adopting_replicas(schedule_);
+    for (const auto& [pipeline, stage] : adopting) {
+      adopters_[static_cast<size_t>(stage)].push_back({pipeline, schedule_.worker_of(pipeline, stage)});
     }
-    bool any = false;
-    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      for (int stage = 0; stage < schedule_.stages; ++stage) {
-        if (!adopts[slot(pipeline, stage)]) continue;
-        adopters_[static_cast<size_t>(stage)].push_back({pipeline, schedule_.worker_of(pipeline, stage)});
-        any = true;
-      }
-    }
-    return any;
+    return !adopting.empty();
   }
 
   size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }

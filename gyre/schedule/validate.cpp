@@ -191,13 +191,7 @@ class Validation {
   void check_adopts(const ByKind<int>& counts) {
     adopts_.resize(static_cast<size_t>(schedule_.pipelines));
     if (schedule_.forward_only) return;
-    for (const Program& program : schedule_.programs) {
-      for (const auto* actions : {&program.prologue, &program.period}) {
-        for (const Action& action : *actions) {
-          if (action.kind == ActionKind::Adopt) adopts_[static_cast<size_t>(action.pipeline)] = true;
-        }
-      }
-    }
+    for (const auto& [pipeline, stage] : adopting_replicas(schedule_)) adopts_[static_cast<size_t>(pipeline)] = true;
     const int64_t updates = schedule_.shift / schedule_.window;
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       for (int stage = 0; stage < schedule_.stages; ++stage) {
