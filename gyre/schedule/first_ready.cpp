@@ -5,12 +5,12 @@
 #include <deque>
 #include <functional>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 namespace gyre {
 namespace {
 
-// Ordered as the rule says.
+// The first that is ready comes first.
 struct Ready {
   int64_t since;
   bool is_forward;
@@ -27,51 +27,87 @@ struct Running {
 template <typename T>
 using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
-}  // namespace
+// Lets the pipelines run, from one moment at which something ends to the next.
+class Run {
+ public:
+  Run(const std::vector<std::vector<int>>& placement, int workers, int64_t per_pipeline, int64_t forward_ticks,
+      int64_t backward_ticks)
+      : placement_(placement),
+        pipelines_(static_cast<int>(placement.size())),
+        stages_(static_cast<int>(placement[0].size())),
+        per_pipeline_(per_pipeline),
+        forward_ticks_(forward_ticks),
+        backward_ticks_(backward_ticks),
+        order_(workers),
+        waiting_(workers),
+        busy_(workers),
+        admitted_(pipelines_) {}
 
-int64_t backward_ticks(double tb_over_tf) {
-  return std::llround(tb_over_tf * static_cast<double>(kForwardTicks));
-}
-
-std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector<int>>& placement, int workers,
-                                                   int64_t per_pipeline, int64_t intake, int64_t forward_ticks,
-                                                   int64_t backward_ticks, ConflictRule rule) {
-  const int pipelines = static_cast<int>(placement.size());
-  const int stages = static_cast<int>(placement[0].size());
-  std::vector<std::vector<Action>> order(workers);
-  std::vector<Earliest<Ready>> waiting(workers);
-  std::vector<bool> busy(workers);
-  // Everything of one kind takes as long, so what began first ends first.
-  std::deque<Running> forwards, backwards;
-  std::vector<int> touched;  // workers that became free at this moment or have something new to do
-  int64_t now = 0;
-
-  std::vector<int64_t> admitted(pipelines);
-  const auto make_ready = [&](bool is_forward, int64_t index, int p, int stage) {
-    const int64_t since = rule == ConflictRule::BackwardFirst && !is_forward ? -1 : now;
-    const int worker = placement[p][stage];
-    waiting[worker].push({since, is_forward, index, p, stage});
-    touched.push_back(worker);
-  };
-  const auto admit = [&](int p) {
-    if (admitted[p] < per_pipeline) make_ready(true, admitted[p]++, p, 0);
-  };
-  const auto start_next = [&](int worker) {
-    if (busy[worker] || waiting[worker].empty()) return;
-    const Ready task = waiting[worker].top();
-    waiting[worker].pop();
-    busy[worker] = true;
-    order[worker].push_back({task.is_forward ? ActionKind::Forward : ActionKind::Backward, task.pipeline, task.stage,
-                             task.index * pipelines + task.pipeline});
-    if (task.is_forward) {
-      forwards.push_back({now + forward_ticks, worker, task});
-    } else {
-      backwards.push_back({now + backward_ticks, worker, task});
+  std::vector<std::vector<Action>> order(int64_t intake) {
+    for (int p = 0; p < pipelines_; ++p) {
+      for (int64_t i = 0; i < intake; ++i) admit(p);
     }
-  };
-  const auto finish = [&](const Ready& task) {
+    start_all();
+    while (!forwards_.empty() || !backwards_.empty()) {
+      now_ = next_end();
+      // All that ends now is known before anything new starts.
+      finish_all(forwards_);
+      finish_all(backwards_);
+      start_all();
+    }
+    return std::move(order_);
+  }
+
+ private:
+  // The pipeline takes in its next microbatch, if it has one left.
+  void admit(int p) {
+    if (admitted_[p] < per_pipeline_) make_ready(true, admitted_[p]++, p, 0);
+  }
+
+  void make_ready(bool is_forward, int64_t index, int p, int stage) {
+    const int worker = placement_[p][stage];
+    waiting_[worker].push({now_, is_forward, index, p, stage});
+    touched_.push_back(worker);
+  }
+
+  void start_all() {
+    for (const int worker : touched_) start_next(worker);
+    touched_.clear();
+  }
+
+  void start_next(int worker) {
+    if (busy_[worker] || waiting_[worker].empty()) return;
+    const Ready task = waiting_[worker].top();
+    waiting_[worker].pop();
+    busy_[worker] = true;
+    order_[worker].push_back({task.is_forward ? ActionKind::Forward : ActionKind::Backward, task.pipeline, task.stage,
+                              task.index * pipelines_ + task.pipeline});
+    if (task.is_forward) {
+      forwards_.push_back({now_ + forward_ticks_, worker, task});
+    } else {
+      backwards_.push_back({now_ + backward_ticks_, worker, task});
+    }
+  }
+
+  int64_t next_end() const {
+    if (forwards_.empty()) return backwards_.front().until;
+    if (backwards_.empty()) return forwards_.front().until;
+    return std::min(forwards_.front().until, backwards_.front().until);
+  }
+
+  void finish_all(std::deque<Running>& running) {
+    for (; !running.empty() && running.front().until == now_; running.pop_front()) {
+      const auto& [until, worker, task] = running.front();
+      busy_[worker] = false;
+      touched_.push_back(worker);
+      make_next_ready(task);
+    }
+  }
+
+  // What its microbatch does next, or the next microbatch where it is through.
+  void make_next_ready(const Ready& task) {
     const auto& [since, is_forward, index, p, stage] = task;
-    if (is_forward && stage + 1 < stages) {
+    if (is_forward && stage + 1 < stages_) {
       make_ready(true, index, p, stage + 1);
     } else if (is_forward) {
       make_ready(false, index, p, stage);
@@ -80,32 +116,30 @@ std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector
     } else {
       admit(p);
     }
-  };
+  }
 
-  for (int p = 0; p < pipelines; ++p) {
-    for (int64_t i = 0; i < intake; ++i) admit(p);
-  }
-  const auto finish_all = [&](std::deque<Running>& running) {
-    for (; !running.empty() && running.front().until == now; running.pop_front()) {
-      busy[running.front().worker] = false;
-      touched.push_back(running.front().worker);
-      finish(running.front().task);
-    }
-  };
-  const auto start_all = [&] {
-    for (const int worker : touched) start_next(worker);
-    touched.clear();
-  };
-  start_all();
-  while (!forwards.empty() || !backwards.empty()) {
-    now = std::min(forwards.empty() ? backwards.front().until : forwards.front().until,
-                   backwards.empty() ? forwards.front().until : backwards.front().until);
-    // All that ends now is known before anything new starts.
-    finish_all(forwards);
-    finish_all(backwards);
-    start_all();
-  }
-  return order;
+  const std::vector<std::vector<int>>& placement_;
+  int pipelines_, stages_;
+  int64_t per_pipeline_, forward_ticks_, backward_ticks_;
+  int64_t now_ = 0;
+  std::vector<std::vector<Action>> order_;    // [worker]: what it has started
+  std::vector<Earliest<Ready>> waiting_;      // [worker]
+  std::vector<bool> busy_;                    // [worker]
+  std::deque<Running> forwards_, backwards_;  // those of one kind all take as long: what began first ends first
+  std::vector<int> touched_;                  // workers that became free now, or have something new to do
+  std::vector<int64_t> admitted_;             // [pipeline]: microbatches
+};
+
+}  // namespace
+
+int64_t backward_ticks(double tb_over_tf) {
+  return std::llround(tb_over_tf * static_cast<double>(kForwardTicks));
+}
+
+std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector<int>>& placement, int workers,
+                                                   int64_t per_pipeline, int64_t intake, int64_t forward_ticks,
+                                                   int64_t backward_ticks) {
+  return Run(placement, workers, per_pipeline, forward_ticks, backward_ticks).order(intake);
 }
 
 }  // namespace gyre

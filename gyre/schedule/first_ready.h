@@ -9,17 +9,13 @@
 
 namespace gyre {
 
-// FirstReady: AMDP's rule. BackwardFirst: any backward before any forward, and forwards by the time they became ready.
-enum class ConflictRule { FirstReady, BackwardFirst };
-
 // Every pipeline takes `per_pipeline` microbatches, at most `intake` of them between their first forward and their last
 // backward; pipeline p's are p, p + pipelines, ... Ties go to backwards, then to the lower index within the pipeline,
 // then to the lower pipeline. Times are whole ticks, so that their sums are equal in whatever order they are added.
 // placement: [pipeline][stage] -> worker. Returns the forwards and backwards of each worker in order.
 std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector<int>>& placement, int workers,
                                                    int64_t per_pipeline, int64_t intake, int64_t forward_ticks,
-                                                   int64_t backward_ticks,
-                                                   ConflictRule rule = ConflictRule::FirstReady);
+                                                   int64_t backward_ticks);
 
 // Ticks of a backward when a forward takes kForwardTicks.
 inline constexpr int64_t kForwardTicks = int64_t{1} << 20;
