@@ -24,6 +24,8 @@ std::string human_count(double count);
 std::string printable(std::string_view text);
 // As one word of a shell's command line: 'a b' where it would be two, and as it is where it is one already.
 std::string shell_word(const std::string& text);
+// Without the blanks, tabs and carriage returns at its ends.
+std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 }  // namespace gyre

@@ -13,12 +13,6 @@
 namespace gyre {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // Takes what stands before the separator off the front of `rest`.
 std::string_view next_part(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());

@@ -72,12 +72,6 @@ class Parser {
     return line_;
   }
 
-  static std::string_view trim(std::string_view text) {
-    const size_t first = text.find_first_not_of(" \t\r");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-  }
-
   // What stands behind `key` on the next line that is not empty.
   std::string_view value(std::string_view key) {
     while (next_line().empty()) {
