@@ -11,6 +11,11 @@
 namespace gyre {
 namespace fs = std::filesystem;
 
+// With "/." it ends with a slash once it is normal, whether it did before or not; the parent is then without one.
+std::filesystem::path RunDirectory::absolute_root() const {
+  return std::filesystem::absolute(root_ / ".").lexically_normal().parent_path();
+}
+
 Config RunDirectory::load_config() const {
   refuse_file(root_, "the run's directory", config().filename());
   if (!has_run()) {

@@ -25,6 +25,8 @@ class RunDirectory {
       : files_(files), root_(std::move(root)) {}
 
   const std::filesystem::path& root() const { return root_; }
+  // As processes tell each other where theirs is: the same for one directory, however it is written.
+  std::filesystem::path absolute_root() const;
   std::filesystem::path config() const { return root_ / "config.toml"; }
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
   std::filesystem::path tensorboard() const { return root_ / "tensorboard"; }

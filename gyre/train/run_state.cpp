@@ -65,7 +65,7 @@ void RunState::raise(const std::vector<ShareAnswer>& answers) const {
 // One directory after the other, whoever's host it is on: processes of two hosts may see the same, and those of one
 // host two.
 void RunState::find_directories(const std::string& token, bool shared) {
-  const auto root = std::filesystem::absolute(run_.root() / ".").lexically_normal().parent_path();
+  const auto root = run_.absolute_root();
   const auto own = run_.read_parts_mark();
   mark_ = {own ? own->run : token.substr(1), host_name(), root.string()};
   places_ = {{0, mark_.host, mark_.directory, token}};

@@ -70,7 +70,7 @@ ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
 
 ShareAnswer ShareKeeper::look(const ShareQuestion& question) {
   // A network file system may remember that the directory was not there; who reads the one above asks again.
-  const auto root = std::filesystem::absolute(run_.root() / ".").lexically_normal().parent_path();
+  const auto root = run_.absolute_root();
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root.parent_path(), ignored)) static_cast<void>(entry);
   ShareAnswer answer;
