@@ -35,6 +35,19 @@ void make_directories(const std::filesystem::path& directory, FileSystem& files)
   sync_directory(parent.empty() ? "." : parent, files);
 }
 
+void check_can_make(const std::filesystem::path& directory) {
+  // The longest part of the path that is there.
+  std::error_code none;
+  std::filesystem::path last = std::filesystem::absolute(directory, none);
+  while (!std::filesystem::exists(std::filesystem::symlink_status(last, none)) && last.has_relative_path()) {
+    last = last.parent_path();
+  }
+  // What ends in a slash is no file.
+  if (::access((last / "").c_str(), W_OK | X_OK) == 0) return;
+  const std::string why = reason();
+  throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
+}
+
 void remove_tree(const std::filesystem::path& path, FileSystem& files) {
   std::error_code error;
   if (std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {

@@ -18,6 +18,10 @@ void sync_directory(const std::filesystem::path& directory, FileSystem& files = 
 // gets a directory made is a path that the user gave.
 void make_directories(const std::filesystem::path& directory, FileSystem& files = system_files());
 
+// InputError where it would surely fail, as far as can be told without trying: something above the directory is a file,
+// or may not be written to.
+void check_can_make(const std::filesystem::path& directory);
+
 // A directory with all that is in it, or a file; links are not followed. What cannot be removed stays: for what is in
 // nobody's way.
 void remove_tree(const std::filesystem::path& path, FileSystem& files = system_files());

@@ -1,9 +1,10 @@
 #include "gyre/report/progress.h"
 
 #include <fmt/format.h>
-#include <cmath>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "gyre/core/text.h"
 
@@ -20,13 +21,15 @@ void Progress::start(int64_t total, int64_t done) {
   const std::lock_guard lock(mutex_);
   total_ = total;
   first_ = step_ = done;
+  average_loss_ = std::numeric_limits<double>::quiet_NaN();
   started_ = Clock::now();
   status_.restart();
 }
 
 void Progress::step(int64_t step, double loss, double tokens_per_second) {
   const std::lock_guard lock(mutex_);
-  if (std::isfinite(loss)) loss_ = step_ == first_ ? loss : kSmoothing * loss_ + (1 - kSmoothing) * loss;
+  // Where a loss is not finite, the average begins anew behind it.
+  average_loss_ = std::isfinite(average_loss_) ? kSmoothing * average_loss_ + (1 - kSmoothing) * loss : loss;
   step_ = step;
   tokens_per_second_ = tokens_per_second;
   const bool last = step_ == total_;
@@ -45,7 +48,8 @@ std::optional<double> Progress::seconds_left() {
 }
 
 std::string Progress::line() const {
-  std::string text = fmt::format("step {}/{}  average loss {:.4f}", step_, total_, loss_);
+  const std::string loss = std::isfinite(average_loss_) ? fmt::format("{:.4f}", average_loss_) : "not finite";
+  std::string text = fmt::format("step {}/{}  average loss {}", step_, total_, loss);
   if (tokens_per_second_ > 0) text += fmt::format("  {} tokens/s", human_count(tokens_per_second_));
   return text + fmt::format("  ETA {}", human_duration(time_left()));
 }

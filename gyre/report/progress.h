@@ -35,7 +35,7 @@ class Progress {
   std::mutex mutex_;
   StatusLine status_;
   int64_t total_ = 0, first_ = 0, step_ = 0;
-  double loss_ = 0;  // moving average
+  double average_loss_ = 0;  // moving average; not finite where the last loss was not
   double tokens_per_second_ = 0;
   Clock::time_point started_;
 };

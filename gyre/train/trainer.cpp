@@ -381,6 +381,7 @@ bool check(const TrainOptions& options, Progress& progress) {
     open_initial_weights(checked.config);
     check_exports(checked.config);
     if (!options.resume) refuse_to_replace_run(run);
+    check_can_make(run.root());
     progress.message(checked.summary);
     return true;
   }

@@ -410,5 +410,17 @@ TEST(DirectoryLock, NobodyIsRefusedWhereThereAreNoLocks) {
   EXPECT_NO_THROW(DirectoryUnderConstruction(place / "built", files));
 }
 
+TEST(Files, WhetherADirectoryCanBeMadeIsAskedWithoutMakingIt) {
+  const testing_support::TemporaryDirectory root;
+  write_file_atomic(root / "file", "");
+  std::filesystem::create_symlink("nowhere", root / "link");
+  check_can_make(root.path());
+  check_can_make(root / "a/b/c");
+  EXPECT_FALSE(std::filesystem::exists(root / "a"));
+  EXPECT_THROW(check_can_make(root / "file"), InputError);
+  EXPECT_THROW(check_can_make(root / "file/a"), InputError);
+  EXPECT_THROW(check_can_make(root / "link/a"), InputError);
+}
+
 }  // namespace
 }  // namespace gyre
