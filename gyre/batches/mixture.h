@@ -17,8 +17,6 @@ class Mixture {
     uint64_t number = 0;  // how many of the source's came before
   };
   Draw at(uint64_t sequence) const;
-  // Sequences of the source in one pattern.
-  uint64_t share(size_t source) const { return shares_[source]; }
 
  private:
   std::vector<uint64_t> shares_;

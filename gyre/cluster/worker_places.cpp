@@ -63,11 +63,6 @@ const LinkClass* WorkerPlaces::between(int from_host, int to_host) const {
   return between_hosts_;
 }
 
-bool WorkerPlaces::same_speeds() const {
-  return std::ranges::all_of(
-      host_, [&](int host) { return cluster_.hosts[static_cast<size_t>(host)].speed == cluster_.hosts[0].speed; });
-}
-
 int WorkerPlaces::workers_on(int host) const {
   return static_cast<int>(std::ranges::count(host_, host));
 }

@@ -20,8 +20,6 @@ class WorkerPlaces {
   int64_t memory_bytes(int worker) const { return host(worker).memory_bytes(); }
   // Of the links from one worker to another; null: a free one, within a process.
   const LinkClass* link(int from, int to) const;
-  // Whether all workers compute at one speed.
-  bool same_speeds() const;
   // How many hosts, the first ones, have workers.
   int hosts() const { return host_.empty() ? 0 : host_.back() + 1; }
   // Of a host.

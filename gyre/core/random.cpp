@@ -1,6 +1,5 @@
 #include "gyre/core/random.h"
 
-#define XXH_INLINE_ALL
 #include <cmath>
 #include <numbers>
 

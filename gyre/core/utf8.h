@@ -16,7 +16,6 @@ class Utf8Checker {
   std::optional<int64_t> check(std::string_view piece);
   // Whether the text may end here: no character is incomplete.
   bool complete() const { return missing_ == 0; }
-  int64_t offset() const { return offset_; }
 
  private:
   int64_t offset_ = 0;

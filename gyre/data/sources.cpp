@@ -219,12 +219,6 @@ Dataset Dataset::open(const DataSettings& settings) {
   return std::move(opener.data);
 }
 
-Dataset Dataset::open(const std::filesystem::path& directory) {
-  DataSettings settings;
-  settings.tokens = directory;
-  return open(settings);
-}
-
 int64_t Dataset::tokens_in(const Split& split) {
   int64_t tokens = 0;
   for (const WeightedTokens& source : split.sources) tokens += source.tokens.size();

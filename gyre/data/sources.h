@@ -26,8 +26,6 @@ class Dataset {
   // Looks at headers. InputError: nothing there, not token files, files that do not fit each other, several
   // tokenizers or vocabularies, a vocabulary that nothing says.
   static Dataset open(const DataSettings& settings);
-  // A prepared directory by itself.
-  static Dataset open(const std::filesystem::path& directory);
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t train_tokens() const { return tokens_in(train_); }

@@ -11,10 +11,6 @@ TokenSequence::TokenSequence(std::vector<std::shared_ptr<const TokenFile>> files
   size_ = beginnings_.back();
 }
 
-TokenSequence::TokenSequence(TokenFile file) : TokenSequence({std::make_shared<TokenFile>(std::move(file))}, "") {
-  name_ = files_.front()->path().string();
-}
-
 void TokenSequence::read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const {
   begin += first_;
   auto next = std::upper_bound(beginnings_.begin(), beginnings_.end(), begin);

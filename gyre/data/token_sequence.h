@@ -15,7 +15,6 @@ class TokenSequence {
  public:
   // One file after the other. `name` is what errors call them together.
   TokenSequence(std::vector<std::shared_ptr<const TokenFile>> files, std::string name);
-  explicit TokenSequence(TokenFile file);
 
   const std::string& name() const { return name_; }
   int64_t size() const { return size_; }

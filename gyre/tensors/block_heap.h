@@ -25,7 +25,6 @@ class BlockHeap {
   void give_back(void* block, size_t bytes);
 
   size_t held() const { return held_; }  // of the system, which gets nothing back before the heap ends
-  size_t free_pieces() const { return free_.size(); }
 
  private:
   using Pieces = std::map<std::byte*, size_t>;

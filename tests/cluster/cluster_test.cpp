@@ -110,7 +110,6 @@ TEST(Cluster, WorkersStandOnHostsInOrder) {
   EXPECT_EQ(places.workers_on(1), 3);
   EXPECT_EQ(places.hosts(), 2);
   EXPECT_EQ(places.speed(0), 2);
-  EXPECT_FALSE(places.same_speeds());
   EXPECT_EQ(places.link(0, 1)->name, "loopback");
   EXPECT_EQ(places.link(1, 2)->name, "ethernet");
   EXPECT_EQ(WorkerPlaces(cluster, 2).hosts(), 1);

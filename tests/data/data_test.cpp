@@ -82,7 +82,7 @@ TEST_F(DataTest, SplitsEachDocumentByPosition) {
   };
   EXPECT_EQ(text_of(train_of(o.out)), "abcdefghABCDEFGHIJKLMNO");
   EXPECT_EQ(text_of(val_of(o.out)), "ij|PQRST|");
-  EXPECT_EQ(Dataset::open(o.out).vocabulary(), 256);
+  EXPECT_EQ(open_data(o.out).vocabulary(), 256);
 }
 
 TEST_F(DataTest, StreamingDoesNotShow) {
@@ -174,17 +174,17 @@ TEST_F(DataTest, DamagedTokenFilesAreNamed) {
   const std::string content = read_file(file);
   for (const size_t size : {size_t{0}, size_t{3}, size_t{1023}, size_t{1024}, content.size() - 2, content.size() - 1}) {
     std::ofstream(file, std::ios::binary) << content.substr(0, size);
-    EXPECT_THROW(Dataset::open(o.out), InputError) << size;
+    EXPECT_THROW(open_data(o.out), InputError) << size;
   }
   std::ofstream(file, std::ios::binary) << content << "x";
-  EXPECT_THROW(Dataset::open(o.out), InputError);
+  EXPECT_THROW(open_data(o.out), InputError);
   std::ofstream(file, std::ios::binary) << content;
-  EXPECT_NO_THROW(Dataset::open(o.out));
+  EXPECT_NO_THROW(open_data(o.out));
   fs::copy_file(o.out / "val.bin", file, fs::copy_options::overwrite_existing);
-  EXPECT_THROW(Dataset::open(o.out), InputError);  // sound, but not what meta.json says
+  EXPECT_THROW(open_data(o.out), InputError);  // sound, but not what meta.json says
   fs::remove(file);
-  EXPECT_THROW(Dataset::open(o.out), InputError);
-  EXPECT_THROW(Dataset::open(directory_), InputError);
+  EXPECT_THROW(open_data(o.out), InputError);
+  EXPECT_THROW(open_data(directory_), InputError);
 }
 
 TEST_F(DataTest, ATokenFileThatIsCutShortSaysSoWithBothSizes) {
@@ -194,7 +194,7 @@ TEST_F(DataTest, ATokenFileThatIsCutShortSaysSoWithBothSizes) {
   const auto refused = [&](const std::string& content) -> std::string {
     std::ofstream(file, std::ios::binary) << content;
     try {
-      Dataset::open(o.out);
+      open_data(o.out);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -255,14 +255,14 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
     other.out = directory_ / "other-tokens";
     prepare(o);
     prepare(other);
-    EXPECT_NO_THROW(Dataset::open(o.out).train());
+    EXPECT_NO_THROW(open_data(o.out).train());
     // One byte of the tokens, their number as it was.
     for (const char* file : {"train.bin", "val.bin"}) {
       const std::string content = read_file(o.out / file);
       std::string changed = content;
       changed[changed.size() - 2] = static_cast<char>(changed[changed.size() - 2] ^ 1);
       std::ofstream(o.out / file, std::ios::binary) << changed;
-      const Dataset dataset = Dataset::open(o.out);
+      const Dataset dataset = open_data(o.out);
       EXPECT_THAT(complaint_of([&] {
                     dataset.train();
                     dataset.val();
@@ -271,9 +271,9 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
       std::ofstream(o.out / file, std::ios::binary) << content;
     }
     // A token outside the vocabulary is found although nobody has sampled it.
-    const std::string vocabulary = fmt::format("\"vocabulary\": {}", Dataset::open(o.out).vocabulary());
+    const std::string vocabulary = fmt::format("\"vocabulary\": {}", open_data(o.out).vocabulary());
     change_meta(o.out, vocabulary, "\"vocabulary\": 100");
-    EXPECT_THAT(complaint_of([&] { Dataset::open(o.out).train(); }), ::testing::HasSubstr("outside the vocabulary"));
+    EXPECT_THAT(complaint_of([&] { open_data(o.out).train(); }), ::testing::HasSubstr("outside the vocabulary"));
     change_meta(o.out, "\"vocabulary\": 100", vocabulary);
     if (tokenizer != "bpe") continue;
     // Another tokenizer with as many pieces.
@@ -304,7 +304,7 @@ TEST_F(DataTest, PreparedTextIsReplacedOnRequestAlone) {
   o.out = directory_ / "empty";
   fs::create_directories(o.out);
   prepare(o);
-  EXPECT_NO_THROW(Dataset::open(o.out).train());
+  EXPECT_NO_THROW(open_data(o.out).train());
   for (const fs::path& out :
        {directory_ / "text", directory_ / "text" / "below", directory_ / "dangling", fs::path()}) {
     fs::remove(directory_ / "dangling");
@@ -344,7 +344,7 @@ TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
         [&](FileSystem& files) { return run(new_text, true, files); },
         [&](bool succeeded, Fault) {
           if (fs::exists(out)) {
-            const Dataset dataset = Dataset::open(out);
+            const Dataset dataset = open_data(out);
             EXPECT_NO_THROW(dataset.train());
             EXPECT_NO_THROW(dataset.val());
             const std::string meta = read_file(out / "meta.json");
@@ -362,7 +362,7 @@ TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
 TEST_F(DataTest, BatchesDependOnSeedAndIndexAlone) {
   PrepareOptions o = options({write("text", plain_text(2000))});
   prepare(o);
-  const Dataset dataset = Dataset::open(o.out);
+  const Dataset dataset = open_data(o.out);
   const DrawnTokenBatches batches(dataset.train(), 3, 16, 5, 256), other(dataset.train(), 3, 16, 6, 256);
   std::vector<Batch> forward;
   for (int64_t m = 0; m < 20; ++m) forward.push_back(batches.batch(m));
@@ -387,7 +387,7 @@ TEST_F(DataTest, BatchesReachEveryTokenAndNoFurther) {
   const std::vector<int32_t> few = {10, 11, 12, 13, 14, 15};
   writer.append(few);
   writer.finish();
-  const std::vector<WeightedTokens> file = {{"", 1, TokenSequence(TokenFile(directory_ / "few.bin"))}};
+  const std::vector<WeightedTokens> file = {{"", 1, tokens_of(directory_ / "few.bin")}};
   std::set<int64_t> beginnings;
   const DrawnTokenBatches batches(file, 4, 3, 1, 256);
   for (int64_t m = 0; m < 50; ++m) {

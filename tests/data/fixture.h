@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,17 @@
 namespace gyre {
 
 namespace fs = std::filesystem;
+
+// What gyre prepare made.
+inline Dataset open_data(const fs::path& directory) {
+  DataSettings settings;
+  settings.tokens = directory;
+  return Dataset::open(settings);
+}
+
+inline TokenSequence tokens_of(const fs::path& file) {
+  return {{std::make_shared<TokenFile>(file)}, file.string()};
+}
 
 class DataTest : public ::testing::Test {
  protected:
@@ -49,8 +61,8 @@ class DataTest : public ::testing::Test {
     return tokens;
   }
   // Of the one source.
-  static TokenSequence train_of(const fs::path& data) { return Dataset::open(data).train().at(0).tokens; }
-  static TokenSequence val_of(const fs::path& data) { return Dataset::open(data).val().at(0).tokens; }
+  static TokenSequence train_of(const fs::path& data) { return open_data(data).train().at(0).tokens; }
+  static TokenSequence val_of(const fs::path& data) { return open_data(data).val().at(0).tokens; }
 
   const testing_support::TemporaryDirectory temporary_;
   const fs::path directory_ = temporary_.path();

@@ -104,8 +104,8 @@ std::vector<double> oscillations(const Config& config, int64_t updates) {
 TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
   for (const char* scope : {"global", "stage", "none"}) {
     TrainedModel model;
-    model.data = Dataset::open(directory_ / "tokens").identity();
     model.config = config(scope);
+    model.data = Dataset::open(model.config.data).identity();
     model.checkpoint.weights = build_pipeline(model.config)->weights();
     DiagnosticsOptions options;
     options.draws = 0;
@@ -156,8 +156,8 @@ class UpdateSum final : public Optimizer {
 // The delays that a diagnosis puts in are those that the schedule has: an asynchronous run makes the same updates.
 TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
   TrainedModel model;
-  model.data = Dataset::open(directory_ / "tokens").identity();
   model.config = config("stage");
+  model.data = Dataset::open(model.config.data).identity();
   model.config.pipeline.schedule = "pipedream";
   model.config.pipeline.accumulate = 1;
   model.config.optimizer.clip = 1;

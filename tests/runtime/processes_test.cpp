@@ -351,10 +351,7 @@ TEST(Ranks, LearnHowFarRank0sClockIs) {
   Ranks ranks(1, 2, "job", rendezvous());
   ranks.meet({}, {}, 60);
   learned.set_value();
-  const ClockOffset clock = ranks.clock_of_rank_0();
-  ASSERT_TRUE(clock.is_known());
-  EXPECT_NEAR(clock.offset(), 3600, clock.error());
-  EXPECT_LT(clock.error(), 60);
+  EXPECT_NEAR(ranks.clock_of_rank_0().offset(), 3600, 60);
 }
 
 // A beat that comes between two segments does not say that its process was asked to stop.
@@ -447,13 +444,10 @@ TEST(Ranks, MayLeaveAtOnce) {
 
 TEST(Ranks, TheQuickestOfTheLastAnswersTellsTheTime) {
   ClockOffset clock;
-  EXPECT_FALSE(clock.is_known());
   clock.add(10, 110.5, 12);  // 99.5, by at most 1
   EXPECT_DOUBLE_EQ(clock.offset(), 99.5);
-  EXPECT_DOUBLE_EQ(clock.error(), 1);
   clock.add(20, 120.125, 20.25);  // 100, by at most 1/8
   EXPECT_DOUBLE_EQ(clock.offset(), 100);
-  EXPECT_DOUBLE_EQ(clock.error(), 0.125);
   for (int i = 0; i < 16; ++i) clock.add(30, 140, 31);  // the clocks have drifted since
   EXPECT_DOUBLE_EQ(clock.offset(), 109.5);
 }

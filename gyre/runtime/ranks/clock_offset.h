@@ -16,21 +16,18 @@ class ClockOffset {
     if (answers_.size() == kKept) answers_.pop_front();
     answers_.push_back({answered - asked, other - (asked + answered) / 2});
   }
-  bool is_known() const { return !answers_.empty(); }
-  // What to add to this clock's time to have the other's.
-  double offset() const { return best().offset; }
-  // The most by which that is wrong.
-  double error() const { return best().round_trip / 2; }
+  // What to add to this clock's time to have the other's; once there is an answer.
+  double offset() const {
+    return std::min_element(answers_.begin(), answers_.end(),
+                            [](const Answer& a, const Answer& b) { return a.round_trip < b.round_trip; })
+        ->offset;
+  }
 
  private:
   static constexpr size_t kKept = 16;
   struct Answer {
     double round_trip, offset;
   };
-  Answer best() const {
-    return *std::min_element(answers_.begin(), answers_.end(),
-                             [](const Answer& a, const Answer& b) { return a.round_trip < b.round_trip; });
-  }
   std::deque<Answer> answers_;
 };
 
