@@ -1,9 +1,9 @@
 // A thread's time and the median, for benchmarks with torch and without.
 #pragma once
 
-#include <algorithm>
 #include <ctime>
-#include <vector>
+
+#include "gyre/core/timing.h"
 
 namespace gyre::bench {
 
@@ -14,9 +14,6 @@ inline double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+using gyre::median;
 
 }  // namespace gyre::bench

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/core/timing.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/onednn/api.h"
 #include "gyre/tensors/thread_count.h"
@@ -26,10 +27,6 @@ using Tag = memory::format_tag;
 constexpr auto kBf16 = memory::data_type::bf16;
 constexpr auto kFp32 = memory::data_type::f32;
 constexpr int kRepeats = 3;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // One primitive with memory of its own. What is in the memory is one everywhere: no denormal or overflow slows it down.
 class Product {

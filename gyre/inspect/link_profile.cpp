@@ -12,6 +12,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/timing.h"
 #include "gyre/schedule/reduction_chains.h"
 
 namespace gyre {
@@ -22,16 +23,6 @@ constexpr int64_t kSegment = 1;
 constexpr int64_t kPartBytes = 4 * kReductionPart;                   // of what replicas send
 constexpr int64_t kPing = 0, kPart = 1, kLastPart = 2, kEnough = 3;  // numbers of messages
 constexpr int64_t kCapacity = 32;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 at::Tensor bytes_to_send(int64_t bytes) {
   return at::zeros({bytes}, at::kByte);

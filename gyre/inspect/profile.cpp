@@ -11,6 +11,7 @@
 #include "gyre/build/build.h"
 #include "gyre/build/model_maker.h"
 #include "gyre/config/schedule_options.h"
+#include "gyre/core/timing.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/runtime/weight_store.h"
@@ -27,12 +28,7 @@ template <typename Work>
 double seconds_of(Work&& work) {
   const auto started = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+  return seconds_since(started);
 }
 
 // As many tokens as a microbatch has; which ones does not matter.

@@ -10,6 +10,7 @@
 #include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/timing.h"
 #include "gyre/report/trace.h"
 #include "gyre/runtime/settings/executor_kind.h"
 
@@ -17,10 +18,6 @@ namespace gyre {
 namespace {
 
 constexpr int64_t kMostTracedActions = 1'000'000;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
+#include "gyre/core/timing.h"
 
 namespace gyre {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 constexpr double kLeastShare = 0.005;  // of time, that is worth a word
 // A change of state is written if the last writing was so many periods ago: states may change often.
 constexpr double kMoment = 0.1;
-
-double seconds_between(LiveFile::Clock::time_point from, LiveFile::Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gyre/core/timing.h"
+
 namespace gyre {
 namespace {
 
@@ -27,7 +29,7 @@ double TrainingRate::update(int64_t tokens, Clock::time_point now) {
 }
 
 double TrainingRate::seconds_at(Clock::time_point now) const {
-  return before_ + std::chrono::duration<double>(now - went_on_).count();
+  return before_ + seconds_between(went_on_, now);
 }
 
 }  // namespace gyre
