@@ -16,7 +16,8 @@
 
 namespace gyre {
 
-// Takes the vocabulary from the data when the configuration leaves it open. InputError when both are given and differ.
+// Takes the vocabulary from the data when the configuration leaves it open. InputError for one that is smaller than the
+// data's with the model's special tokens.
 void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 
 // [pipeline] threads_per_worker, of which the configuration alone cannot know how many there can be. InputError for

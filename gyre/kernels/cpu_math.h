@@ -51,7 +51,8 @@ GYRE_INLINE float load(const c10::BFloat16* x) {
 GYRE_INLINE void store(float* to, float value) {
   *to = value;
 }
-// Round to nearest, ties to even. (Finite values; a NaN may become an infinity, which the runtime notices as well.)
+// Round to nearest, ties to even. A NaN that arithmetic made stays one; by its other bits one may become infinity, or
+// 0.
 GYRE_INLINE void store(c10::BFloat16* to, float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   to->x = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);

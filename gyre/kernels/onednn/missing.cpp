@@ -1,5 +1,6 @@
-// Built without oneDNN: nothing can be done here.
+// Built without oneDNN: no product can be made here.
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 
 #include "gyre/kernels/onednn/product.h"
@@ -21,10 +22,16 @@ std::string description() {
   return "libtorch (built without oneDNN)";
 }
 
-void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, const uint16_t*, uint16_t*) {}
+void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, const uint16_t*, uint16_t*) {
+  throw std::logic_error("built without oneDNN: this product cannot be made");
+}
 
-void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, bool, float*) {}
+void multiply(const bf16::Sizes&, const bf16::Factor&, const bf16::Factor&, bool, float*) {
+  throw std::logic_error("built without oneDNN: this product cannot be made");
+}
 
-void multiply_long(const bf16::Sizes&, const uint16_t*, const uint16_t*, bool, float*) {}
+void multiply_long(const bf16::Sizes&, const uint16_t*, const uint16_t*, bool, float*) {
+  throw std::logic_error("built without oneDNN: this product cannot be made");
+}
 
 }  // namespace gyre::onednn

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,9 @@
 
 namespace gyre {
 namespace {
+
+// Numbers are sent as they lie in memory.
+static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
 constexpr uint32_t kMagic = 0x67797265;  // "gyre"
 constexpr uint32_t kMostTensors = 1 << 16, kMostDimensions = 64;
