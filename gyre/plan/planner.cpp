@@ -253,8 +253,9 @@ int64_t passing_bytes(std::span<const LayerProfile> layers) {
   return most;
 }
 
-// Between layers of a window's first backward there are activations of those before, and gradients of those behind:
-// what that saves of the two together with `passing`, as if all were there at once.
+// A window's first backward goes through the layers from the last to the first: each lets go of its activations and
+// makes its gradients. So never are all activations, all gradients and `passing` there at once. Returns by how much
+// their sum is more than the most that is.
 int64_t replaced_bytes(std::span<const LayerProfile> layers, int64_t passing) {
   int64_t activations = 0, gradients = 0;
   for (const LayerProfile& layer : layers) activations += layer.activation_bytes;

@@ -8,7 +8,8 @@
 namespace gyre {
 namespace {
 
-// [worker]: which replica it belongs to. One that hosts no stage, and only updates, is its shard's.
+// [worker]: the replica that it belongs to. A worker that hosts no stage, but updates a shard, belongs to the replica
+// of the shard's number.
 std::vector<int> replicas_of(const Schedule& schedule, int replicas) {
   std::vector<int> replica(static_cast<size_t>(schedule.workers));
   for (int shard = 0; shard < schedule.shards(); ++shard) {

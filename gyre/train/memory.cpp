@@ -176,7 +176,7 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
   const auto add = [&](const LayerBytes& layer) {
     LayerProfile profile;
     profile.name = layer.name;
-    profile.update = layer.cost;
+    profile.update = layer.cost;  // no seconds, but stages are cut where training cuts them
     profile.input_bytes = whole(layer.input);
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
@@ -260,12 +260,12 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
   }
   process.gradients += static_cast<double>(schedule.pipelines * tied_sums_waiting(schedule)) *
                        static_cast<double>(costs.stage(schedule.stages - 1).tied_bytes);
-  // Of a version that all replicas of a stage read there is one copy here; and where a replica of the whole pipeline
-  // has not adopted the newest yet, the one before is held too.
-  const auto pipelines = static_cast<double>(schedule.pipelines / config.pipeline.replicas);
+  // The workers counted a newest version of each stage for every pipeline, but here all pipelines read the same copy.
+  // Where a replica of the whole pipeline has not adopted the newest yet, the one before is held too.
+  const int counted = schedule.pipelines / config.pipeline.replicas;
+  const int held = replicas > 1 ? 2 : 1;
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    process.weights -=
-        (replicas > 1 ? pipelines - 2 : pipelines - 1) * static_cast<double>(costs.stage(stage).weight_bytes);
+    process.weights -= static_cast<double>(counted - held) * static_cast<double>(costs.stage(stage).weight_bytes);
   }
   return predicted;
 }

@@ -34,8 +34,8 @@ struct Message {
 class Sender {
  public:
   virtual ~Sender() = default;
-  // Whether send may be called. Where the schedule bounds what is under way, the link has room for that and the answer
-  // is always yes.
+  // Whether send may be called. Always, where the schedule bounds how many messages are under way: the link has room
+  // for them all.
   virtual bool has_room() const = 0;
   // RunError when there is no room.
   virtual void send(Message message) = 0;
