@@ -53,11 +53,14 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
         "the run has no tokenizer: its tokens were others' files, or its model was imported without one that gyre "
         "reads; train it on tokens that gyre prepare made, or with [data] tokenizer");
   }
+  std::vector<int32_t> unread;
+  model.tokenizer->encode(options.prompt, unread);
+  if (unread.empty()) {
+    throw InputError("--prompt gives no tokens: the run's tokenizer leaves out all that is in it; give another text");
+  }
   const Stage stage(build_layers(model.config), 0);
   Decoder decoder(stage, compute_weights(model, stage), model.config.model.context);
 
-  std::vector<int32_t> unread;
-  model.tokenizer->encode(options.prompt, unread);
   // What is new is decoded behind the end of the prompt: a tokenizer may write a text's first word in another way.
   constexpr size_t kBehind = 8;
   std::vector<int32_t> fresh(unread.end() - static_cast<ptrdiff_t>(std::min(kBehind, unread.size())), unread.end());
