@@ -10,6 +10,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -28,12 +29,13 @@ const char* name_of(at::ScalarType type) {
   throw RunError(fmt::format("safetensors: type {} is not supported", at::toString(type)));
 }
 
-// Of a name that the header's check has let through.
-at::ScalarType type_of(std::string_view name) {
+// The format has more types than are read here.
+at::ScalarType type_of(const TensorEntry& tensor, const std::string& origin) {
   for (const TypeName& entry : kTypes) {
-    if (name == entry.name) return entry.type;
+    if (tensor.type == entry.name) return entry.type;
   }
-  throw RunError(fmt::format("safetensors: type {} is not supported", name));
+  throw InputError(
+      fmt::format("{}: '{}' has the type {}, which is not read", origin, printable(tensor.name), tensor.type));
 }
 
 uint64_t bytes_of(const SafetensorsWriter::Declared& tensor) {
@@ -57,13 +59,14 @@ SafetensorsHeader header_of(const std::map<std::string, SafetensorsWriter::Decla
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : file_(path), header_(parse_safetensors_header(file_.bytes(), path.string())) {}
+    : origin_(path.string()), file_(path), header_(parse_safetensors_header(file_.bytes(), origin_)) {}
 
 at::Tensor SafetensorsFile::view(const TensorEntry& tensor) const {
-  const auto options = at::TensorOptions().dtype(type_of(tensor.type));
+  const at::ScalarType type = type_of(tensor, origin_);
+  const auto options = at::TensorOptions().dtype(type);
   if (tensor.begin == tensor.end) return at::empty(tensor.shape, options);
   const auto data = file_.bytes().subspan(header_.data_begin + tensor.begin, tensor.end - tensor.begin);
-  if (reinterpret_cast<uintptr_t>(data.data()) % c10::elementSize(type_of(tensor.type)) != 0) {
+  if (reinterpret_cast<uintptr_t>(data.data()) % c10::elementSize(type) != 0) {
     const at::Tensor copy = at::empty(tensor.shape, options);
     std::memcpy(copy.data_ptr(), data.data(), data.size());
     return copy;

@@ -23,10 +23,12 @@ class SafetensorsFile {
   // InputError for damage.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
-  // Mostly the file's own bytes, for as long as this object is there: not to be changed.
+  // Mostly the file's own bytes, for as long as this object is there: not to be changed. InputError for a type that the
+  // format has and gyre does not read.
   at::Tensor view(const TensorEntry& tensor) const;
 
  private:
+  std::string origin_;
   MappedFile file_;
   SafetensorsHeader header_;
 };

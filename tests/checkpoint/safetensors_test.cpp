@@ -69,6 +69,8 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
   EXPECT_THAT(complaint(file_with_header("{nonsense", 8)), ::testing::HasSubstr("JSON"));
   EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", 8)),
               ::testing::HasSubstr("F99"));
+  EXPECT_THAT(complaint(file_with_header(R"({"a\nb":{"dtype":"F\n1","shape":[2],"data_offsets":[0,8]}})", 8)),
+              ::testing::HasSubstr(R"('a\nb' has the unknown type F\n1)"));
   EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
               ::testing::HasSubstr("'a'"));
   EXPECT_THAT(complaint(file_with_header(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8)),
@@ -96,6 +98,30 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
           12)),
       ::testing::HasSubstr("hole"));
+}
+
+TEST(Safetensors, KnowsEveryTypeOfTheFormat) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path file = place.path() / "file";
+  const std::pair<const char*, size_t> types[] = {
+      {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
+      {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
+      {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
+  for (const auto& [type, bits] : types) {
+    const auto write = [&](size_t elements, size_t bytes) {
+      const std::string header =
+          fmt::format(R"({{"a":{{"dtype":"{}","shape":[{}],"data_offsets":[0,{}]}}}})", type, elements, bytes);
+      std::ofstream(file, std::ios::binary) << file_with_header(header, bytes);
+    };
+    write(4, bits / 2);
+    EXPECT_NO_THROW(read_safetensors(file, [](const std::string&) { return false; })) << type;
+    write(5, bits / 2);
+    EXPECT_THROW(SafetensorsFile{file}, InputError) << type;
+  }
+  // Not all of them are read.
+  std::ofstream(file, std::ios::binary) << file_with_header(
+      R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", 2);
+  EXPECT_THROW(read_safetensors(file), InputError);
 }
 
 // Reads in a child that may take `room` bytes more than it has; what came of it.

@@ -9,15 +9,18 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
 
 constexpr uint64_t kLargestHeader = 100'000'000;
 constexpr size_t kMostDimensions = 64;                        // as many as tensors can have
-constexpr uint64_t kMostElements = uint64_t{1} << 60;         // of an empty tensor, were its sizes of 0 left out
-constexpr std::pair<std::string_view, uint64_t> kTypes[] = {  // and bytes of one element
-    {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"U8", 1}};
+constexpr uint64_t kMostElements = uint64_t{1} << 57;         // of an empty tensor, were its sizes of 0 left out
+constexpr std::pair<std::string_view, uint64_t> kTypes[] = {  // all that the format has, and bits of one element
+    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
+    {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
+    {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
 // Takes the parser's events one by one, so that nothing is kept of a header but its tensors. The levels: 1 the names,
 // 2 what is said of one tensor, 3 a list of numbers.
@@ -28,7 +31,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<TensorEntry> take() { return std::move(tensors_); }
   std::map<std::string, std::string> take_metadata() { return std::move(metadata_); }
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(fmt::format("{}: not a sound safetensors file: {}", origin_, what));
+    throw InputError(fmt::format("{}: not a sound safetensors file: {}", origin_, printable(what)));
   }
 
   bool start_object(size_t) override {
@@ -132,7 +135,10 @@ uint64_t bytes_of(const TensorEntry& tensor, const HeaderReader& reader) {
     if (elements > kMostElements / factor) reader.fail(fmt::format("'{}' is larger than the file", tensor.name));
     elements *= factor;
   }
-  return empty ? 0 : elements * type->second;
+  if (empty) return 0;
+  const uint64_t bits = elements * type->second;
+  if (bits % 8 != 0) reader.fail(fmt::format("'{}' ends within a byte", tensor.name));
+  return bits / 8;
 }
 
 // Tensors must fit their data, have names of their own, and fill the data without hole or overlap.
