@@ -167,6 +167,17 @@ TEST(ConfigJson, WhatAModelCameWithStays) {
   EXPECT_FALSE(json.contains("dtype"));
 }
 
+TEST(ConfigJson, ALlamaKeepsTheLengthThatItCameWith) {
+  const ModelSettings settings = llama(false);
+  const auto written = [&](int64_t length) {
+    const auto earlier = nlohmann::json({{"model_type", "llama"}, {"max_position_embeddings", length}}).dump();
+    const auto json = nlohmann::json::parse(to_config_json(family_of(settings), settings, "float32", earlier));
+    return json.at("max_position_embeddings").get<int64_t>();
+  };
+  EXPECT_EQ(written(131072), 131072);
+  EXPECT_EQ(written(4), 16);  // the run took longer ones
+}
+
 TEST(ConfigJson, RotaryPositionsOfNewerConfigurationsAreRead) {
   const ModelSettings settings = llama(false);
   auto json = nlohmann::json::parse(to_config_json(family_of(settings), settings, "float32", std::nullopt));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "gyre/model/settings/llama_settings.h"
 
 namespace gyre {
@@ -16,6 +18,9 @@ double read_theta(ConfigFields& config) {
     const nlohmann::json* const found = config.find(key);
     if (found == nullptr) continue;
     ConfigFields rope(*found, fmt::format("config.json: '{}'", key));
+    // transformers takes none for granted here.
+    const bool said = rope.find("rope_type") != nullptr || rope.find("type") != nullptr;
+    if (key == std::string_view("rope_scaling") && !said) rope.fail("does not say its 'rope_type'");
     rope.only("rope_type", "default");
     rope.only("type", "default");
     rope.only("partial_rotary_factor", 1.0);
@@ -90,7 +95,10 @@ void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& co
   config["num_attention_heads"] = settings.heads;
   config["num_key_value_heads"] = key_value_heads(own, settings.heads);
   config["head_dim"] = head_size(own, settings.width, settings.heads);
-  config["max_position_embeddings"] = settings.context;
+  // A model keeps the length that it came with: a run may have taken shorter sequences.
+  const auto came_with = config.find("max_position_embeddings");
+  const bool longer = came_with != config.end() && came_with->is_number() && *came_with > settings.context;
+  if (!longer) config["max_position_embeddings"] = settings.context;
   config["intermediate_size"] = settings.mlp_width;
   config["hidden_act"] = "silu";
   config["rms_norm_eps"] = own.norm_epsilon;
