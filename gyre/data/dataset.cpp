@@ -135,9 +135,10 @@ void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& d
   for (const auto& [name, content] : files_of(model)) write_file_atomic(directory / name, content, files);
 }
 
-void import_tokenizer(const TokenizerModel& model, const std::filesystem::path& to, FileSystem& files) {
+void import_tokenizer(const TokenizerModel& model, int64_t vocabulary, const std::filesystem::path& to,
+                      FileSystem& files) {
   DatasetMeta meta;
-  meta.vocabulary = make_tokenizer(model, "the tokenizer")->vocabulary_size();
+  meta.vocabulary = vocabulary;
   write_tokenizer(model, to, meta, files);
   write_file_atomic(to / kMetaFile, meta.to_json(), files);
 }

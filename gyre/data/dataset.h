@@ -52,8 +52,10 @@ void describe_tokenizer(const TokenizerModel& model, DatasetMeta& meta);
 // That, and writes its files to an existing directory.
 void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,
                      FileSystem& files = system_files());
-// A directory with a tokenizer and no tokens, for a run that begins with somebody's weights: `to` exists.
-void import_tokenizer(const TokenizerModel& model, const std::filesystem::path& to, FileSystem& files = system_files());
+// A directory with a tokenizer of so many tokens and no tokens, for a run that begins with somebody's weights: `to`
+// exists.
+void import_tokenizer(const TokenizerModel& model, int64_t vocabulary, const std::filesystem::path& to,
+                      FileSystem& files = system_files());
 // Copies meta.json and the tokenizer's files, verified, to an existing directory.
 void copy_tokenizer(const std::filesystem::path& from, const std::filesystem::path& to,
                     FileSystem& files = system_files());

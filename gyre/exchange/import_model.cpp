@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "gyre/build/model_identity.h"
@@ -157,30 +158,42 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
 
 TokenNumbers special_tokens(const fs::path& from) {
   const fs::path json = from / "tokenizer.json", words = from / "vocab.txt";
-  if (is_there(json)) {
+  if (has_file(json)) {
     try {
       return parse_added_tokens(read_file(json));
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: {}", json.string(), error.what()));
     }
   }
-  return is_there(words) ? parse_bracketed_tokens(read_file(words)) : TokenNumbers{};
+  return has_file(words) ? parse_bracketed_tokens(read_file(words)) : TokenNumbers{};
 }
 
-// A tokenizer that gyre lacks keeps nobody from the model: its files go along.
-void bring_tokenizer(const ImportOptions& options, const RunDirectory& run, ImportResult& result) {
-  const auto has = [&](const char* name) { return is_there(options.from / name); };
-  if (!has(kTokenizerJsonFile) && !has(kTokenizerModelFile)) return;
+// What becomes the run's tokenizer, and how many tokens it has.
+struct FoundTokenizer {
   TokenizerModel model;
+  int64_t vocabulary = 0;
+};
+
+// A tokenizer that gyre lacks keeps nobody from the model: its files go along. One that is read must fit the model:
+// there is no embedding for a token behind its vocabulary.
+std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, int64_t vocabulary, ImportResult& result) {
+  if (!has_file(from / kTokenizerJsonFile) && !has_file(from / kTokenizerModelFile)) return std::nullopt;
+  FoundTokenizer found;
   try {
-    model = read_tokenizer(options.from);
-    result.tokenizer = model.kind;
+    found.model = read_tokenizer(from);
+    found.vocabulary = make_tokenizer(found.model, from.string())->vocabulary_size();
   } catch (const InputError& error) {
     result.tokenizer_fault = error.what();
-    return;
+    return std::nullopt;
   }
-  make_directories(run.tokenizer(), *options.files);
-  import_tokenizer(model, run.tokenizer(), *options.files);
+  if (found.vocabulary > vocabulary) {
+    throw InputError(fmt::format(
+        "{}: its tokenizer has {} tokens, and by config.json the model has {}; bring the tokenizer that the model was "
+        "trained with, or take its files away",
+        from.string(), found.vocabulary, vocabulary));
+  }
+  result.tokenizer = found.model.kind;
+  return found;
 }
 
 Config run_config(const ModelSettings& settings, const std::string& dtype) {
@@ -197,9 +210,11 @@ ImportResult import_model(const ImportOptions& options) {
   FileSystem& files = *options.files;
   refuse_file(options.from, "the model's directory", "config.json");
   const fs::path config_path = options.from / "config.json";
-  if (!is_there(config_path)) {
+  if (!has_file(config_path)) {
     throw InputError(fmt::format("{}: no model of transformers is here (no config.json)", options.from.string()));
   }
+  std::vector<std::string> beside = side_files();
+  std::erase_if(beside, [&](const std::string& name) { return !has_file(options.from / name); });
   const std::string config_json = read_file(config_path);
   DescribedModel described = parse_config_json(config_json, config_path.string());
   const Family& family = *described.family;
@@ -219,6 +234,8 @@ ImportResult import_model(const ImportOptions& options) {
   const std::string dtype = one_dtype(plan.dtypes());
   const Config config = run_config(settings, dtype);
   check_memory(config, memory_limit(), Work::Generate);
+  ImportResult result;
+  const auto tokenizer = find_tokenizer(options.from, settings.vocabulary, result);
 
   NewDirectory out(options.out, ".importing", files);
   const RunDirectory run(out.path(), files);
@@ -233,15 +250,17 @@ ImportResult import_model(const ImportOptions& options) {
   make_directories(run.hugging_face(), files);
   write_new_file(run.hugging_face() / "config.json", config_json, files);
   write_new_file(run.hugging_face() / kProvenanceFile, to_text(Provenance{plan.dtypes()}), files);
-  for (const std::string& name : side_files()) {
-    if (is_there(options.from / name)) write_new_file(run.hugging_face() / name, read_file(options.from / name), files);
+  for (const std::string& name : beside) {
+    write_new_file(run.hugging_face() / name, read_file(options.from / name), files);
   }
   sync_directory(run.hugging_face(), files);
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();
   write_new_file(out.path() / "train.toml", to_toml(next), files);
-  ImportResult result;
-  bring_tokenizer(options, run, result);
+  if (tokenizer) {
+    make_directories(run.tokenizer(), files);
+    import_tokenizer(tokenizer->model, tokenizer->vocabulary, run.tokenizer(), files);
+  }
   out.complete();
   result.model_type = family.model_type;
   result.dtype = dtype;

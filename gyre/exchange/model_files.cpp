@@ -23,7 +23,8 @@ ShardIndex read_index(const fs::path& path) {
 
 // Names come from somebody's file: they lead nowhere else.
 void check_name(const std::string& name, const fs::path& index) {
-  if (!name.empty() && fs::path(name).filename() == name && name != "." && name != "..") return;
+  const bool is_plain = !name.empty() && name == printable(name);
+  if (is_plain && fs::path(name).filename() == name && name != "." && name != "..") return;
   throw InputError(fmt::format("{}: '{}' is no name of a file beside it", index.string(), printable(name)));
 }
 
@@ -37,7 +38,7 @@ std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path&
   std::vector<TensorFile> files;
   for (auto& [name, wanted] : tensors) {
     const fs::path path = directory / name;
-    if (!is_there(path)) {
+    if (!has_file(path)) {
       throw InputError(fmt::format("{}: is missing; {} names it", path.string(), index_path.string()));
     }
     TensorFile& file = files.emplace_back(TensorFile{path, SafetensorsFile(path).tensors()});
@@ -56,11 +57,17 @@ std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path&
 
 }  // namespace
 
+bool has_file(const fs::path& path) {
+  if (!is_there(path)) return false;
+  if (fs::is_regular_file(path)) return true;
+  throw InputError(fmt::format("{}: is no regular file; put the model's own in its place", path.string()));
+}
+
 std::vector<TensorFile> model_files(const fs::path& directory) {
   const fs::path one = directory / shard_name(Part::Model, {});
-  if (is_there(one)) return {{one, SafetensorsFile(one).tensors()}};
+  if (has_file(one)) return {{one, SafetensorsFile(one).tensors()}};
   const fs::path index = directory / index_name(Part::Model);
-  if (is_there(index)) return indexed_files(directory, index);
+  if (has_file(index)) return indexed_files(directory, index);
   const bool pickled =
       is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json");
   throw InputError(fmt::format("{}: has neither {} nor {}{}", directory.string(), one.filename().string(),

@@ -17,6 +17,9 @@ struct TensorFile {
   std::vector<TensorEntry> tensors;
 };
 
+// Whether a file is at `path`. InputError where something else is: a pipe would be waited for.
+bool has_file(const std::filesystem::path& path);
+
 // Of a directory: model.safetensors, or those that model.safetensors.index.json names. Looks at the beginnings of files
 // alone. InputError: no such files, one that is missing or damaged, an index that says something else than the files.
 std::vector<TensorFile> model_files(const std::filesystem::path& directory);

@@ -4,16 +4,13 @@
 
 #include <functional>
 
+#include "exchange/fixture.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/exchange/export_model.h"
-#include "gyre/exchange/hugging_face/config_json.h"
-#include "gyre/exchange/hugging_face/correspondence.h"
 #include "gyre/exchange/import_model.h"
-#include "gyre/exchange/own_tensors.h"
-#include "gyre/model/settings/llama_settings.h"
 #include "gyre/train/run_directory.h"
 #include "support/faulty_files.h"
 #include "support/temporary_directory.h"
@@ -27,23 +24,7 @@ class ExchangeFaults : public testing::Test {
  protected:
   // A model of transformers.
   void SetUp() override {
-    ModelSettings settings;
-    settings.kind = "llama";
-    settings.layers = 1;
-    settings.width = settings.mlp_width = 8;
-    settings.heads = 2;
-    settings.context = 8;
-    settings.vocabulary = 12;
-    settings.bias = false;
-    settings.activation = "silu";
-    fs::create_directories(place_ / "model");
-    const Family& family = family_of(settings);
-    NamedTensors tensors;
-    for (const Counterpart& one : correspondence(family, settings.layers, own_tensors(settings))) {
-      tensors[one.theirs] = at::randn(one.shape);
-    }
-    write_safetensors(place_ / "model" / "model.safetensors", tensors);
-    write_file_atomic(place_ / "model" / "config.json", to_config_json(family, settings, "float32", std::nullopt));
+    testing_support::write_small_llama(place_ / "model");
     write_file_atomic(place_ / "model" / "vocab.json", "{}");
   }
 

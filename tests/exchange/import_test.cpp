@@ -1,0 +1,131 @@
+// What import takes and what it refuses, of a model of transformers.
+#include "gyre/exchange/import_model.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "exchange/fixture.h"
+#include "gyre/checkpoint/safetensors.h"
+#include "gyre/core/error.h"
+#include "gyre/core/files.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+class Import : public testing::Test {
+ protected:
+  void SetUp() override { testing_support::write_small_llama(model_); }
+  ImportResult import() {
+    fs::remove_all(place_ / "run");
+    return import_model({.from = model_, .out = place_ / "run"});
+  }
+  // Why it is refused, on one line.
+  std::string complaint() {
+    try {
+      import();
+    } catch (const InputError& error) {
+      EXPECT_FALSE(fs::exists(place_ / "run"));
+      EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+      return error.what();
+    }
+    return "accepted";
+  }
+  // With an option of config.json at another value.
+  std::string complaint_with(const char* key, const Json& value) {
+    const std::string before = read_file(model_ / "config.json");
+    Json config = Json::parse(before);
+    config[key] = value;
+    write_file_atomic(model_ / "config.json", config.dump());
+    const std::string said = complaint();
+    write_file_atomic(model_ / "config.json", before);
+    return said;
+  }
+  // Of so many tokens.
+  void write_tokenizer(int tokens, const std::string& type = "BPE") {
+    Json vocabulary = {{"</s>", 0}};
+    for (int id = 1; id < tokens; ++id) vocabulary[std::string(1, static_cast<char>('a' + id))] = id;
+    const Json json = {{"model", {{"type", type}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+    write_file_atomic(model_ / "tokenizer.json", json.dump());
+  }
+
+  const testing_support::TemporaryDirectory place_;
+  const fs::path model_ = place_ / "model";
+};
+
+TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {
+  write_tokenizer(12);
+  EXPECT_EQ(import().tokenizer, "json");
+  write_tokenizer(13);
+  EXPECT_THAT(complaint(), HasSubstr("its tokenizer has 13 tokens, and by config.json the model has 12"));
+}
+
+TEST_F(Import, ATokenizerThatGyreLacksKeepsNobodyFromTheModel) {
+  write_tokenizer(12, "Unigram");
+  const ImportResult result = import();
+  EXPECT_EQ(result.tokenizer, "");
+  EXPECT_THAT(result.tokenizer_fault, HasSubstr("'Unigram'"));
+  EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
+}
+
+TEST_F(Import, NumbersHaveTheRangesOfARunsConfiguration) {
+  EXPECT_THAT(complaint_with("rms_norm_eps", 0), HasSubstr("[model.llama] norm_epsilon is 0; give"));
+  EXPECT_THAT(complaint_with("rms_norm_eps", 1e300), HasSubstr("norm_epsilon"));
+  Json rope = {{"rope_type", "default"}, {"rope_theta", 0}};
+  EXPECT_THAT(complaint_with("rope_parameters", rope), HasSubstr("[model.llama] rope_theta is 0; give"));
+  rope["rope_theta"] = 1e300;
+  EXPECT_THAT(complaint_with("rope_parameters", rope), HasSubstr("rope_theta"));
+}
+
+TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {
+  EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}), HasSubstr("does not say its 'rope_type'"));
+  EXPECT_THAT(complaint_with("rope_scaling", Json::object()), HasSubstr("does not say its 'rope_type'"));
+  EXPECT_EQ(complaint_with("rope_scaling", {{"type", "default"}}), "accepted");
+}
+
+// A header that says another type of the same size.
+TEST_F(Import, TensorsThatAreLeftOutMayHaveAnyType) {
+  const auto rewrite = [&](const std::string& from, const std::string& to) {
+    std::string file = read_file(model_ / "model.safetensors");
+    const size_t at = file.find(from);
+    ASSERT_NE(at, std::string::npos);
+    file.replace(at, from.size(), to);
+    write_file_atomic(model_ / "model.safetensors", file);
+  };
+  testing_support::write_small_llama(model_, {{"rotary_emb.inv_freq", at::zeros({3}, at::kByte)}});
+  rewrite("\"U8\"", "\"I8\"");
+  EXPECT_THAT(import().left_out, ElementsAre("rotary_emb.inv_freq"));
+  rewrite("\"F32\"", "\"U32\"");
+  EXPECT_THAT(complaint(), HasSubstr("has the type U32; F32, BF16 and F16 are read"));
+}
+
+TEST_F(Import, PipesAreNotWaitedFor) {
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
+    testing_support::write_small_llama(model_);
+    fs::remove(model_ / name);
+    ASSERT_EQ(::mkfifo((model_ / name).c_str(), 0600), 0);
+    EXPECT_THAT(complaint(), HasSubstr("is no regular file")) << name;
+    fs::remove(model_ / name);
+  }
+}
+
+TEST_F(Import, AnIndexNamesFilesOfOneLine) {
+  fs::remove(model_ / "model.safetensors");
+  const Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", {{"a", "b\nc.safetensors"}}}};
+  write_file_atomic(model_ / "model.safetensors.index.json", index.dump());
+  EXPECT_THAT(complaint(), HasSubstr("'b\\nc.safetensors' is no name of a file beside it"));
+}
+
+}  // namespace
+}  // namespace gyre
