@@ -175,8 +175,10 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
     if (!list.is_array()) fields.fail("'pretokenizers' must be a list");
     for (const Json& step : list) add_steps(step, where, all);
   } else if (type == "Split") {
-    add(std::make_unique<Split>(parse_pattern(fields.at("pattern"), where),
-                                behavior_of(fields, fields.need<std::string>("behavior")),
+    Regex pattern = parse_pattern(fields.at("pattern"), where);
+    // Each place that is matched by nothing would split a word there.
+    if (pattern.may_be_empty()) fields.fail("'pattern' can match nothing, which is unknown to this gyre");
+    add(std::make_unique<Split>(std::move(pattern), behavior_of(fields, fields.need<std::string>("behavior")),
                                 flag_of(json, "invert", false)));
   } else if (type == "ByteLevel") {
     if (flag_of(json, "add_prefix_space", true)) {
@@ -188,7 +190,8 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
   } else if (type == "BertPreTokenizer") {
     add(std::make_unique<BertPreTokenizer>());
   } else if (type == "Whitespace") {
-    split_at(R"([\p{L}\p{M}\p{N}\p{Pc}]+|[^\p{L}\p{M}\p{N}\p{Pc}\s]+)", Behavior::Removed, true);
+    // \w is Rust's here, which has the joiners.
+    split_at(R"([\w\x{200c}\x{200d}]+|[^\w\x{200c}\x{200d}\s]+)", Behavior::Removed, true);
   } else if (type == "WhitespaceSplit") {
     split_at(R"(\s)", Behavior::Removed, false);
   } else if (type == "Digits") {

@@ -9,54 +9,12 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/tokenizers/json/regex_syntax.h"
 
 namespace gyre {
 namespace {
 
 constexpr size_t kLongestPattern = 1 << 16;
-
-// Oniguruma's \s: Unicode's white space. PCRE2's has one more, U+180E.
-constexpr std::string_view kBlanks =
-    R"(\x09-\x0d\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-
-// PCRE2's way to write what `pattern` means to Oniguruma.
-std::string translated(std::string_view pattern, const std::string& where) {
-  const auto refuse = [&](std::string_view what) {
-    throw InputError(fmt::format("{}: the pattern has '{}', which this gyre does not know", where, printable(what)));
-  };
-  std::string out;
-  int depth = 0;  // of classes
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char letter = pattern[++i];
-      if (letter == 's') {
-        out += depth > 0 ? std::string(kBlanks) : fmt::format("[{}]", kBlanks);
-      } else if (letter == 'S') {
-        if (depth > 0) refuse("\\S] within [");
-        out += fmt::format("[^{}]", kBlanks);
-      } else if (std::string_view("hHRXGKQEkgNOyYCc").find(letter) != std::string_view::npos) {
-        refuse(std::string{'\\', letter});
-      } else {
-        out += c;
-        out += letter;
-      }
-      continue;
-    }
-    if (c == '[') {
-      if (depth > 0 && pattern.substr(i, 2) != "[:") refuse("[ within [");
-      ++depth;
-    } else if (c == ']' && depth > 0) {
-      --depth;
-    } else if (depth > 0 && pattern.substr(i, 2) == "&&") {
-      refuse("&&");
-    } else if (pattern.substr(i, 2) == "(*") {
-      refuse("(*");
-    }
-    out += c;
-  }
-  return out;
-}
 
 struct Free {
   void operator()(pcre2_code* p) const { pcre2_code_free(p); }
@@ -87,7 +45,7 @@ RegexScratch::~RegexScratch() = default;
 
 Regex::Regex(const std::string& pattern, const std::string& where) : where_(where) {
   if (pattern.size() > kLongestPattern) throw InputError(fmt::format("{}: the pattern is too long", where));
-  const std::string text = translated(pattern, where);
+  const std::string text = to_pcre2(pattern, where);
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
   if (!context) throw std::bad_alloc();
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
@@ -120,6 +78,12 @@ Regex Regex::literal(std::string_view text, const std::string& where) {
     }
   }
   return Regex(pattern, where);
+}
+
+bool Regex::may_be_empty() const {
+  uint32_t may = 0;
+  pcre2_pattern_info(code_->compiled.get(), PCRE2_INFO_MATCHEMPTY, &may);
+  return may != 0;
 }
 
 std::pair<size_t, size_t> Regex::find(std::string_view text, size_t from, RegexScratch& scratch) const {

@@ -31,6 +31,8 @@ class Regex {
   // Of a text that is to be found as it is.
   static Regex literal(std::string_view text, const std::string& where);
 
+  // Whether it can match nothing at all; true where that is hard to tell.
+  bool may_be_empty() const;
   // The next match that is not empty, at `from` or behind it: its beginning and end; the text's end twice if there is
   // none. The text is UTF-8. InputError where looking takes too long.
   std::pair<size_t, size_t> find(std::string_view text, size_t from, RegexScratch& scratch) const;
