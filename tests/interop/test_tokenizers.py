@@ -26,12 +26,16 @@ updates = 1
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
           r"\s*[\r\n]+|\s+(?!\S)|\s+")
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
+          r"\s+(?!\S)|\s")
+CLASSES = r"\b\w+|[[:punct:]]+|\p{Han}+|[^\S\r\n]+|[[:^alpha:]]|(?m:.)"
 HARD = (
     "Hello  WORLD, I'M we'LL they\u2019re DON'T 'S it's\tx\n\n\n  a   b \u00a0 \u3000\u5168\u89d2\u3000\u7a7a \u180e x\u200b\u2028y\u0085z\n"
     "e\u0301 \u00e9 a\u0308\u0323 \u1e69 s\u0323\u0307 \u00c5 \u212b \ufb01 \u00bd \u0130stanbul \u0131 \u00df \u1e9e \u03a3\u0391\u03a3\n"
     "\U0001f469\u200d\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 "
     "\u0661\u0662\u0663 \u0967\u0968 \u2167 \U0001d7d8 \u6f22\u5b57\u304b\u306a\ud55c\uad6d\uc5b4 \u1112\u1161\u11ab \u4e2d\u6587\uff0c\u6d4b\u8bd5\u3002\n"
     "\x01\x02\x7f\x1b[0m \ufffd \ufeff 1234567890 12,345.678 3.14e-10 ----- !!!??? \u2026 \u201cquotes\u201d $100 \u20ac50 `code`\n"
+    "\u0939\u093f\u0928\u094d\u0926\u0940 \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 x\u00b2 \u24b6b \u6f22\u3001\u3005\n"
     "<|endoftext|>mid</s> [SEP] [MASK] http://example.com/?q=1&b=2#frag\n" + " " * 300 + "x" + "\n" * 50 + "\r\n\r\n"
     + "a" * 5000 + " " + "\u00e9" * 700 + "!" * 999 + "1" * 777 + "\t" * 99 + "end  ")
 
@@ -62,10 +66,10 @@ def split(pattern):
                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def word_piece(**normalizer):
+def word_piece(normalizer=None, pre_tokenizer=None, **of_bert):
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(**normalizer)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.normalizer = normalizer or normalizers.BertNormalizer(**of_bert)
+    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     return tokenizer, trainers.WordPieceTrainer(vocab_size=3000, show_progress=False,
                                                 special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
@@ -75,8 +79,12 @@ KINDS = {
     "gpt2": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False)),
     "llama3": lambda: byte_level(split(LLAMA3)),
     "qwen": lambda: byte_level(split(LLAMA3.replace("{1,3}", "")), normalizers.NFC()),
+    "cl100k": lambda: byte_level(split(CL100K)),
+    "classes": lambda: byte_level(split(CLASSES)),
     "bert": word_piece,
     "bert-cased": lambda: word_piece(lowercase=False),
+    "whitespace": lambda: word_piece(normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase(),
+                                                           normalizers.StripAccents()]), pre_tokenizers.Whitespace()),
 }
 
 

@@ -124,6 +124,38 @@ TEST(TokenizerJson, SentencePieceStyle) {
   EXPECT_THAT(rest, ElementsAre(4));
 }
 
+// BPE whose words are tokens if the vocabulary has them, of characters.
+Json words_of(const Json& vocabulary, const Json& merges = Json::array()) {
+  return {{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}, {"ignore_merges", true}}}};
+}
+
+TEST(TokenizerJson, WhitespaceSplitsNoWordAtItsMarksAndJoiners) {
+  Json json =
+      words_of({{"</s>", 0}, {"\u0645\u06cc\u200c\u062e", 1}, {"x", 2}, {"\u00b2", 3}, {"\u24b6b", 4}, {"!", 5}});
+  json["pre_tokenizer"] = {{"type", "Whitespace"}};
+  EXPECT_THAT(encode(*parse(json), "\u0645\u06cc\u200c\u062e x\u00b2 \u24b6b!"), ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST(TokenizerJson, StripAccentsTakesEveryMark) {
+  Json json = words_of({{"</s>", 0}, {"\u0939", 1}, {"\u093f", 2}});
+  json["normalizer"] = {{"type", "StripAccents"}};
+  EXPECT_THAT(encode(*parse(json), "\u0939\u093f"), ElementsAre(1));
+  json["normalizer"] = {{"type", "BertNormalizer"}, {"strip_accents", true}};  // nonspacing ones alone
+  EXPECT_THAT(encode(*parse(json), "\u0939\u093f"), ElementsAre(1, 2));
+}
+
+TEST(TokenizerJson, AnAddedTokenIsFoundAmongTheBlanksThatAnotherTakes) {
+  Json json = words_of({{"</s>", 0}, {"x", 1}, {" ", 2}});
+  json["added_tokens"] = {{{"id", 3}, {"content", "<a>"}, {"rstrip", true}}, {{"id", 4}, {"content", "\n\n"}}};
+  EXPECT_THAT(encode(*parse(json), "<a>  \n\n x"), ElementsAre(3, 4, 2, 1));
+  EXPECT_THAT(encode(*parse(json), "x <a>  x"), ElementsAre(1, 2, 3, 1));
+}
+
+TEST(TokenizerJson, WhatIsNoTokenAndHasNoUnknownOneGoesBeforeMerges) {
+  const Json json = words_of({{"</s>", 0}, {"a", 1}, {"b", 2}, {"ab", 3}}, {"a b"});
+  EXPECT_THAT(encode(*parse(json), "a\u2581b"), ElementsAre(3));
+}
+
 TEST(TokenizerJson, CutsAndThreadsDoNotShow) {
   for (const char* name : {"byte_level", "word_piece", "metaspace"}) {
     const auto tokenizer = parse(file(name));
@@ -173,6 +205,7 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/type", "UnicodeScripts"), HasSubstr("'UnicodeScripts'"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), HasSubstr("is not understood"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "[a&&b]"), HasSubstr("'&&'"));
+  EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "a*"), HasSubstr("can match nothing"));
   EXPECT_THAT(complaint(Json::object()), HasSubstr("no 'model'"));
   EXPECT_THAT(changed("/added_tokens/0/id", 1e15), HasSubstr("has no number"));
 }

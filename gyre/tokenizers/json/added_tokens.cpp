@@ -97,11 +97,10 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
         end += character_at(text, end).bytes;
       }
     }
-    begin = std::max(begin, given);
     if (begin > given) visit_text(text.substr(given, begin - given), given == 0);
     visit_token(static_cast<int32_t>(token->id));
-    given = std::max(given, end);
-    at = std::max(at, given);
+    given =
+        end;  // the next token may begin before that: of the blanks that were taken, what is behind it is text again
   }
   if (given < text.size()) visit_text(text.substr(given), given == 0);
 }

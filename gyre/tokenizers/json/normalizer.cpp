@@ -50,7 +50,7 @@ class StripAccents final : public Normalizer {
     std::string out;
     out.reserve(text.size());
     for_each_character(text, [&](char32_t c) {
-      if (!unicode::is_nonspacing_mark(c)) append_character(out, c);
+      if (!unicode::is_mark(c)) append_character(out, c);
     });
     return out;
   }

@@ -62,7 +62,9 @@ class JsonTokenizer final : public Tokenizer {
     const Json decoder = json.value("decoder", Json());
     strips_first_ = !pre_tokenizers_.byte_level && decoder.is_object() &&
                     decoder.value("type", Json()) != "WordPiece" && has_strip(decoder);
-    splits_signs_ = pre_tokenizers_.steps.empty() && !model_->crosses_blanks();
+    // A blank that is no token itself may go, or become one with unknown neighbours.
+    splits_signs_ =
+        pre_tokenizers_.steps.empty() && !model_->crosses_blanks() && model_->vocabulary().contains(kBlankSign);
     find_cuts();
   }
 

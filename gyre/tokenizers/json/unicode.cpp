@@ -55,13 +55,22 @@ bool is_punctuation(char32_t c) {
 
 bool is_word(char32_t c) {
   const auto kind = category(c);
-  return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_NL) || kind == UTF8PROC_CATEGORY_PC;
+  const bool joins = c == 0x200C || c == 0x200D;
+  const bool letter_in_circle = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+                                (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_NL) || kind == UTF8PROC_CATEGORY_PC || joins ||
+         letter_in_circle;
 }
 
 bool is_other(char32_t c) {
   const auto kind = category(c);
   return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_CO ||
          kind == UTF8PROC_CATEGORY_CS;
+}
+
+bool is_mark(char32_t c) {
+  const auto kind = category(c);
+  return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
 }
 
 bool is_nonspacing_mark(char32_t c) {

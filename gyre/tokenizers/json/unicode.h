@@ -10,8 +10,9 @@ namespace gyre::unicode {
 
 bool is_white_space(char32_t c);
 bool is_punctuation(char32_t c);  // of the categories P, and all that ASCII has of signs
-bool is_word(char32_t c);         // letters, marks, digits, connecting punctuation
+bool is_word(char32_t c);         // alphabetic, marks, decimal digits, connecting punctuation, joiners
 bool is_other(char32_t c);        // control, format, private use
+bool is_mark(char32_t c);         // of the categories M
 bool is_nonspacing_mark(char32_t c);
 bool is_ideograph(char32_t c);  // what BERT puts blanks around
 
