@@ -156,6 +156,25 @@ TEST(TokenizerJson, WhatIsNoTokenAndHasNoUnknownOneGoesBeforeMerges) {
   EXPECT_THAT(encode(*parse(json), "a\u2581b"), ElementsAre(3));
 }
 
+TEST(TokenizerJson, ANormalizerMayNotMakeATextTooLong) {
+  Json json = words_of({{"</s>", 0}, {"a", 1}, {"b", 2}});
+  const auto steps = [&](int count, size_t length) {
+    const Json step = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", std::string(length, 'a')}};
+    json["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::vector<Json>(static_cast<size_t>(count), step)}};
+    return parse(json);
+  };
+  const std::string text(10'000, 'a');
+  EXPECT_EQ(encode(*steps(2, 8), text).size(), 640'000u);
+  for (const auto& [count, length] : {std::pair<int, size_t>{3, 8}, {12, 2}, {1, 2'000}}) {
+    try {
+      encode(*steps(count, length), text);
+      FAIL() << "accepted";
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()), "t: its normalizer makes a text of 10000 bytes more than 64 times as long");
+    }
+  }
+}
+
 TEST(TokenizerJson, CutsAndThreadsDoNotShow) {
   for (const char* name : {"byte_level", "word_piece", "metaspace"}) {
     const auto tokenizer = parse(file(name));
@@ -206,6 +225,8 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), HasSubstr("is not understood"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "[a&&b]"), HasSubstr("'&&'"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "a*"), HasSubstr("can match nothing"));
+  EXPECT_THAT(changed("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "__"}}),
+              HasSubstr("no single character"));
   EXPECT_THAT(complaint(Json::object()), HasSubstr("no 'model'"));
   EXPECT_THAT(changed("/added_tokens/0/id", 1e15), HasSubstr("has no number"));
 }

@@ -27,7 +27,7 @@ void for_each_character(std::string_view text, Visit&& visit) {
 class UnicodeForm final : public Normalizer {
  public:
   explicit UnicodeForm(unicode::Form form) : form_(form) {}
-  std::string apply(std::string text, bool, RegexScratch&) const override { return unicode::normalize(text, form_); }
+  std::string apply(std::string text, const NormalizerUse&) const override { return unicode::normalize(text, form_); }
 
  private:
   unicode::Form form_;
@@ -35,7 +35,7 @@ class UnicodeForm final : public Normalizer {
 
 class Lowercase final : public Normalizer {
  public:
-  std::string apply(std::string text, bool, RegexScratch&) const override {
+  std::string apply(std::string text, const NormalizerUse&) const override {
     std::string out;
     out.reserve(text.size());
     for_each_character(text, [&](char32_t c) { unicode::append_lowercase(out, c); });
@@ -46,7 +46,7 @@ class Lowercase final : public Normalizer {
 // Marks alone: what has them in one character is decomposed by a step before.
 class StripAccents final : public Normalizer {
  public:
-  std::string apply(std::string text, bool, RegexScratch&) const override {
+  std::string apply(std::string text, const NormalizerUse&) const override {
     std::string out;
     out.reserve(text.size());
     for_each_character(text, [&](char32_t c) {
@@ -59,7 +59,7 @@ class StripAccents final : public Normalizer {
 class Strip final : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  std::string apply(std::string text, bool, RegexScratch&) const override {
+  std::string apply(std::string text, const NormalizerUse&) const override {
     size_t begin = 0, end = 0;
     bool seen = false;
     for (size_t at = 0; at < text.size();) {
@@ -84,10 +84,10 @@ class Strip final : public Normalizer {
 class Replace final : public Normalizer {
  public:
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  std::string apply(std::string text, bool, RegexScratch& scratch) const override {
+  std::string apply(std::string text, const NormalizerUse& use) const override {
     std::string out;
-    for (size_t at = 0; at < text.size();) {
-      const auto [begin, end] = pattern_.find(text, at, scratch);
+    for (size_t at = 0; at < text.size() && out.size() <= use.most;) {
+      const auto [begin, end] = pattern_.find(text, at, use.scratch);
       out.append(text, at, begin - at);
       if (begin < end) out += content_;
       at = end;
@@ -103,8 +103,8 @@ class Replace final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(std::string content) : content_(std::move(content)) {}
-  std::string apply(std::string text, bool continues, RegexScratch&) const override {
-    return text.empty() || continues ? text : content_ + text;
+  std::string apply(std::string text, const NormalizerUse& use) const override {
+    return text.empty() || use.continues ? text : content_ + text;
   }
 
  private:
@@ -116,7 +116,7 @@ class BertNormalizer final : public Normalizer {
  public:
   BertNormalizer(bool clean, bool ideographs, bool strip, bool lower)
       : clean_(clean), ideographs_(ideographs), strip_(strip), lower_(lower) {}
-  std::string apply(std::string text, bool, RegexScratch&) const override {
+  std::string apply(std::string text, const NormalizerUse&) const override {
     std::string out, parts;
     out.reserve(text.size());
     for_each_character(text, [&](char32_t c) {

@@ -1,6 +1,7 @@
 // What is done to a text before it is split: the "normalizer" of a tokenizer.json.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,11 +11,17 @@
 
 namespace gyre {
 
+// How a normalizer is used on one text.
+struct NormalizerUse {
+  bool continues;  // the text follows a cut, and has what a beginning has already
+  size_t most;     // bytes; what becomes longer may be left incomplete, as long as it is longer
+  RegexScratch& scratch;
+};
+
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // `continues`: the text follows a cut, and has what a beginning has already.
-  virtual std::string apply(std::string text, bool continues, RegexScratch& scratch) const = 0;
+  virtual std::string apply(std::string text, const NormalizerUse& use) const = 0;
 };
 
 // The steps of a normalizer; none for null. InputError naming what this gyre lacks.

@@ -205,7 +205,7 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
     fields.read("prepend_scheme", scheme);
     std::string sign = "\xe2\x96\x81";
     fields.read("replacement", sign);
-    if (sign.empty()) fields.fail("'replacement' is empty");
+    if (sign.empty() || sign.size() != character_at(sign, 0).bytes) fields.fail("'replacement' is no single character");
     if (scheme != "always" && scheme != "first" && scheme != "never") {
       fields.fail(fmt::format("the prepend_scheme '{}' is unknown to this gyre", printable(scheme)));
     }

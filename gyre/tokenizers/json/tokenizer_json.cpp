@@ -31,6 +31,11 @@ struct Scratch {
   Words words;
 };
 
+// What a normalizer may make of a text: the longest decomposition of one character has eleven times its bytes. A few
+// bytes may become anything.
+constexpr size_t kMostGrowth = 64;
+constexpr size_t kFreeGrowth = 4096;
+
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -38,7 +43,8 @@ bool is_letter(char c) {
 class JsonTokenizer final : public Tokenizer {
  public:
   JsonTokenizer(const Json& json, const std::string& origin)
-      : normalizers_(parse_normalizer(json.value("normalizer", Json()), origin)),
+      : origin_(origin),
+        normalizers_(parse_normalizer(json.value("normalizer", Json()), origin)),
         pre_tokenizers_(PreTokenizers::parse(json.value("pre_tokenizer", Json()), origin)),
         model_(parse_word_model(json.value("model", Json()), pre_tokenizers_.byte_level, origin)),
         added_(parse_added_tokens(json.value("added_tokens", Json()), origin)) {
@@ -126,8 +132,14 @@ class JsonTokenizer final : public Tokenizer {
   }
 
   std::string normalize(std::string_view text, bool continues, Scratch& scratch) const {
+    const NormalizerUse use{continues, kMostGrowth * text.size() + kFreeGrowth, scratch.regex};
     std::string normal(text);
-    for (const auto& step : normalizers_) normal = step->apply(std::move(normal), continues, scratch.regex);
+    for (const auto& step : normalizers_) {
+      normal = step->apply(std::move(normal), use);
+      if (normal.size() <= use.most) continue;
+      throw InputError(fmt::format("{}: its normalizer makes a text of {} bytes more than {} times as long", origin_,
+                                   text.size(), kMostGrowth));
+    }
     return normal;
   }
 
@@ -183,6 +195,7 @@ class JsonTokenizer final : public Tokenizer {
   bool may_cut(std::string_view text, size_t at) const;
   void find_cuts();
 
+  std::string origin_;
   std::vector<std::unique_ptr<Normalizer>> normalizers_;
   PreTokenizers pre_tokenizers_;
   std::unique_ptr<WordModel> model_;
