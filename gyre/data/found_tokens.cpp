@@ -94,6 +94,7 @@ std::vector<fs::path> files_of(const std::string& path) {
 }
 
 std::optional<Format> format_of(const fs::path& path) {
+  if (!is_file(path)) throw InputError(fmt::format("{}: is no regular file, and so no token file", path.string()));
   if (is_file(with_extension(path, ".idx"))) return Format::Megatron;
   const InputFile file(path);
   std::array<std::byte, 4> first{};

@@ -163,6 +163,8 @@ TEST_F(SourcesTest, DamagedMixedAndForeignFilesAreRefused) {
   EXPECT_EQ(refused(of(directory_ / "mixed/a_train.bin")), "accepted");
   write("notes.bin", "words");
   EXPECT_THAT(refused(of(directory_ / "notes.bin")), HasSubstr("notes.bin: no token file"));
+  fs::create_directories(directory_ / "nested/a.bin");
+  EXPECT_THAT(refused(of(directory_ / "nested")), HasSubstr("a.bin: is no regular file"));
   EXPECT_THAT(refused(of(directory_ / "missing")), HasSubstr("gyre prepare"));
   EXPECT_THAT(refused(of(directory_ / "missing*.bin")), HasSubstr("gyre prepare"));
   write_llmc(place("named/a_train.bin"), tokens);
