@@ -95,8 +95,9 @@ class Parser {
   int64_t number(std::string_view text, int64_t least, int64_t most) const {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number < least || number > most) {
-      fail(fmt::format("expected a whole number from {} to {}", least, most));
+    const bool has_more = text.starts_with('-') || (text.size() > 1 && text.starts_with('0'));  // -0, 02
+    if (error != std::errc{} || end != text.data() + text.size() || has_more || number < least || number > most) {
+      fail(fmt::format("expected a whole number from {} to {}, of digits without zeros before them", least, most));
     }
     return number;
   }

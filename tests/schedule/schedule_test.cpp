@@ -1,6 +1,7 @@
 // Builders, cursors, delay analysis and text form against the published formulas and against each other.
 #include "gyre/schedule/schedule.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -329,11 +330,13 @@ TEST(Builders, UnknownNameSuggestsTheNearest) {
 }
 
 TEST(Text, ErrorsSayWhere) {
-  try {
-    parse_schedule("gyre-schedule 1\nname x\nstages two\n", "mine.txt");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), ::testing::StartsWith("mine.txt:3: expected a whole number"));
+  for (const char* stages : {"two", "02", "-0", ""}) {
+    try {
+      parse_schedule(fmt::format("gyre-schedule 1\nname x\nstages {}\npipelines 1\n", stages), "mine.txt");
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), ::testing::StartsWith("mine.txt:3: expected a whole number"));
+    }
   }
 }
 
