@@ -105,8 +105,13 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
     const bool symbol = piece.type == SentencePiece::UserDefined;
     has_symbols = has_symbols || symbol;
     if (piece.type == SentencePiece::Unknown) unknown = piece.text, unknown_id = id;
-    if (symbol || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
+    // A symbol with a blank is never found: where it is looked for, blanks are signs.
+    const bool is_found = symbol && piece.text.find(' ') == std::string::npos;
+    if (is_found || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
       added.push_back(added_token(static_cast<int64_t>(id), piece.text, !symbol));
+      // Symbols are found in the text as it was normalized; but a sign of blanks that stands alone would be stripped.
+      added.back()["normalized"] =
+          symbol && !(model.remove_extra_whitespaces && piece.text.find(kBlankSign) != std::string::npos);
     }
   }
 
@@ -115,19 +120,25 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
   if (!model.charsmap.empty()) {
     normalizers.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(model.charsmap)}});
   }
+  const auto replace = [&](const Json& pattern, const std::string& content) {
+    normalizers.push_back({{"type", "Replace"}, {"pattern", pattern}, {"content", content}});
+  };
   if (model.remove_extra_whitespaces) {
-    normalizers.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
-    normalizers.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+    replace({{"Regex", fmt::format("\\A +|[ {}]+\\z", sign)}}, "");
+    replace({{"Regex", " {2,}"}}, " ");
   }
-  // The blank before a text: by the normalizer it comes before every part between added tokens, by Metaspace before
-  // the first alone, but not where the text begins with a blank already.
-  const bool metaspace = model.add_dummy_prefix && (model.remove_extra_whitespaces || has_symbols);
+  // The blank before a text: by the normalizer it would come before symbols too, when these are normalized. Metaspace
+  // puts one before the first part alone, but not where that has one: the first of two Metaspaces looks for another
+  // sign.
+  const bool by_metaspace = model.add_dummy_prefix && has_symbols;
+  if (model.add_dummy_prefix && !by_metaspace) normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
+  replace({{"String", " "}}, sign);
   Json pre_tokenizer;
-  if (metaspace) {
-    pre_tokenizer = {{"type", "Metaspace"}, {"replacement", sign}, {"prepend_scheme", "first"}, {"split", false}};
-  } else {
-    if (model.add_dummy_prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
-    normalizers.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", sign}});
+  if (by_metaspace) {
+    const auto metaspace = [](const std::string& replacement, const char* scheme) -> Json {
+      return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
+    };
+    pre_tokenizer = sequence_of("pretokenizers", {metaspace(" ", "first"), metaspace(sign, "never")});
   }
 
   std::vector<Json> decoders = {{{"type", "Replace"}, {"pattern", {{"String", sign}}}, {"content", " "}}};

@@ -10,6 +10,7 @@
 #include "gyre/core/random.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 
 namespace gyre {
 namespace {
@@ -112,6 +113,44 @@ TEST(HuggingFaceFiles, SayWhatTheModelSays) {
   }
   EXPECT_EQ(nlohmann::json::parse(files.tokenizer_config)["eos_token"], "</s>");
   EXPECT_EQ(nlohmann::json::parse(files.special_tokens_map)["eos_token"], "</s>");
+}
+
+// What goes out, read again, gives the tokens of the model.
+void expect_same_tokens(const std::string& bytes, const std::vector<std::string>& texts) {
+  const auto tokens_of = [](const Tokenizer& tokenizer, const std::string& text) {
+    std::vector<int32_t> tokens;
+    tokenizer.encode(text, tokens);
+    return tokens;
+  };
+  const TokenizerModel model{"sentencepiece", bytes, "", ""};
+  const HuggingFaceFiles files = hugging_face_files(model, "m");
+  const auto ours = make_tokenizer(model, "m");
+  const auto theirs = make_tokenizer({"json", files.tokenizer, files.tokenizer_config, ""}, "j");
+  for (const std::string& text : texts)
+    EXPECT_EQ(tokens_of(*ours, text), tokens_of(*theirs, text)) << '"' << text << '"';
+}
+
+TEST(HuggingFaceFiles, BlanksAreStrippedAsTheModelDoes) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  const std::vector<std::string> texts = {"ab cd", "  ab   cd  ", "\tab\n",  "ab\u00a0",  "\u3000ab",
+                                          " ",     "\n",          "\u2581",  "ab\u2581 ", "\u2581ab",
+                                          " \nab", "ab \n ",      "ab\n cd", "",          "a\n  \n\u2581b"};
+  const std::string model = train_bpe_tokenizer(lines(), 300);
+  expect_same_tokens(model, texts);
+  const std::string stripping = model + field(3, field(4, 1));
+  expect_same_tokens(stripping, texts);
+  expect_same_tokens(stripping + field(3, field(3, 0)), texts);  // without a blank before a text
+}
+
+TEST(HuggingFaceFiles, SymbolsAreFoundWhereTheModelFindsThem) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  const std::vector<std::string> texts = {"ab @@ cd",   " @@",     "  @@ab", "ab@@",
+                                          "a @@  @@ b", "a b~  c", "  a",    "\u2581@@"};
+  std::string model = train_bpe_tokenizer(lines(), 300);
+  for (const char* symbol : {"@@", "\u2581\u2581", "b ", "~"}) model += field(1, field(1, symbol) + field(3, 4));
+  expect_same_tokens(model, texts);
+  expect_same_tokens(model + field(3, field(4, 1)), texts);
+  expect_same_tokens(model + field(3, field(3, 0)), texts);
 }
 
 TEST(HuggingFaceFiles, BytesAreAVocabularyToo) {
