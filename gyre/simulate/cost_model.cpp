@@ -122,6 +122,7 @@ std::string line_of_fault(std::string_view text) {
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view sound = text.substr(0, error.byte > 0 ? error.byte - 1 : 0);
     return fmt::format(" at line {}", 1 + std::count(sound.begin(), sound.end(), '\n'));
+  } catch (const nlohmann::json::exception&) {  // a number too large: it says no place
   }
   return "";
 }

@@ -410,7 +410,7 @@ TEST(DirectoryLock, NobodyIsRefusedWhereThereAreNoLocks) {
   EXPECT_NO_THROW(DirectoryUnderConstruction(place / "built", files));
 }
 
-TEST(Files, WhetherADirectoryCanBeMadeIsAskedWithoutMakingIt) {
+TEST(Directories, WhetherOneCanBeMadeIsAskedWithoutMakingIt) {
   const testing_support::TemporaryDirectory root;
   write_file_atomic(root / "file", "");
   std::filesystem::create_symlink("nowhere", root / "link");
