@@ -40,7 +40,7 @@ void run(const Flags& flags) {
     print("left out, being no weights: {}\n", printable(join(result.left_out, ", ")));
   }
   if (!result.tokenizer_fault.empty()) {
-    print("without its tokenizer, which gyre does not read: {}\n", printable(result.tokenizer_fault));
+    print("without its tokenizer: {}\n", printable(result.tokenizer_fault));
   }
   print("train it: gyre train {}/train.toml --set data.tokens=DATA --out NEXT\n", flags.out);
 }

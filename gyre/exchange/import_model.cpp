@@ -174,8 +174,8 @@ struct FoundTokenizer {
   int64_t vocabulary = 0;
 };
 
-// A tokenizer that gyre lacks keeps nobody from the model: its files go along. One that is read must fit the model:
-// there is no embedding for a token behind its vocabulary.
+// A tokenizer that gyre lacks keeps nobody from the model: its files go along. So do those of one with more tokens than
+// the model, as where a token for padding was added later: it has no embedding for them.
 std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, int64_t vocabulary, ImportResult& result) {
   if (!has_file(from / kTokenizerJsonFile) && !has_file(from / kTokenizerModelFile)) return std::nullopt;
   FoundTokenizer found;
@@ -187,10 +187,8 @@ std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, int64_t vocab
     return std::nullopt;
   }
   if (found.vocabulary > vocabulary) {
-    throw InputError(fmt::format(
-        "{}: its tokenizer has {} tokens, and by config.json the model has {}; bring the tokenizer that the model was "
-        "trained with, or take its files away",
-        from.string(), found.vocabulary, vocabulary));
+    result.tokenizer_fault = fmt::format("it has {} tokens, and the model has {}", found.vocabulary, vocabulary);
+    return std::nullopt;
   }
   result.tokenizer = found.model.kind;
   return found;
