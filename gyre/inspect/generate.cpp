@@ -50,8 +50,8 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
   check(options);
   if (!model.tokenizer) {
     throw InputError(
-        "the run has no tokenizer: its tokens were others' files, or its model was imported without one that gyre "
-        "reads; train it on tokens that gyre prepare made, or with [data] tokenizer");
+        "the run has no tokenizer: its tokens were others' files, or its model was imported without one; train it on "
+        "tokens that gyre prepare made, or with [data] tokenizer");
   }
   std::vector<int32_t> unread;
   model.tokenizer->encode(options.prompt, unread);
