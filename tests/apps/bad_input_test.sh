@@ -41,6 +41,7 @@ refuses "--resume" "$gyre" train run.toml --out run
 mkdir runs && cp -r run runs/run
 refuses "run.toml: is a file; give the run's directory, likely runs/run" "$gyre" eval run.toml
 refuses "run/config.toml: is a file; give the run's directory, likely run" "$gyre" generate run/config.toml --prompt a
+refuses "run/config.toml: is a file; give the run's directory, likely run" "$gyre" top --once run/config.toml
 rm -r runs
 refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7

@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/wrong_file.h"
 #include "gyre/report/metrics_reader.h"
 
 namespace gyre {
@@ -50,6 +51,7 @@ Json number(const std::optional<double>& value) {
 }  // namespace
 
 TopReader::TopReader(std::filesystem::path run) : run_(std::move(run)) {
+  refuse_file(run_, "the run's directory", "config.toml");
   if (!is_there(run_)) throw InputError(fmt::format("{}: no run is here; give the directory of one", run_.string()));
   if (is_there(run_ / "results.json")) {
     throw InputError(fmt::format("{}: is a study; give the directory of one of its runs", run_.string()));
