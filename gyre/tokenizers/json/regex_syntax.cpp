@@ -355,7 +355,7 @@ class Translation {
   }
 
   static std::string written(const ClassParts& parts, bool negated) {
-    const std::string list = fmt::format("[{}{}]", negated ? "^" : "", parts.list);
+    std::string list = fmt::format("[{}{}]", negated ? "^" : "", parts.list);
     if (parts.complements.empty()) return list;
     // Negated: in each list whose complement is ruled out. Else in one of them, or out of one of these.
     std::vector<std::string> all;
