@@ -116,6 +116,7 @@ class Reader {
 
   Config finish(const std::string& origin) {
     origin_ = origin;
+    take_defaults_of_kind();
     check();
     faults_.raise();
     return config_;
@@ -134,6 +135,22 @@ class Reader {
   void add(const std::string& origin, const toml::node& node, const std::string& what) {
     faults_.add(fmt::format("{}: {}", place(origin, node), what),
                 is_override(origin) ? Faults::kNoLine : line_of(node));
+  }
+
+  // Keys of [model] that were not given have the defaults of the model's kind.
+  void take_defaults_of_kind() {
+    const ModelKind& kind = model_kinds().at(config_.model.kind);
+    if (kind.set_defaults == nullptr) return;
+    ModelSettings defaults;
+    kind.set_defaults(defaults);
+    ModelSettings::each_option(config_.model, [&](std::string_view key, auto& field, auto&&...) {
+      if (given_.contains(fmt::format("model.{}", key))) return;
+      ModelSettings::each_option(defaults, [&](std::string_view other, const auto& value, auto&&...) {
+        if constexpr (std::is_same_v<decltype(value), std::add_const_t<std::remove_reference_t<decltype(field)>>&>) {
+          if (key == other) field = value;
+        }
+      });
+    });
   }
 
   void check_data() {

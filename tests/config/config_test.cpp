@@ -45,6 +45,19 @@ TEST(Config, OptimizersDefaultsAreThoseOfTheOptimizersThemselves) {
   EXPECT_EQ(optimizer_config(parse_config(kMinimal, "x", {"optimizer.betas=[0.8, 0.7]"})).beta2, 0.7);
 }
 
+TEST(Config, AKindOfModelHasDefaultsOfItsOwn) {
+  const ModelSettings llama = parse_config(kMinimal, "x", {"model.kind=llama"}).model;
+  EXPECT_EQ(llama.activation, "silu");
+  EXPECT_FALSE(llama.bias);
+  EXPECT_EQ(llama.layers, parse_config(kMinimal, "x", {}).model.layers);
+  // What is given stays, and is refused where it does not fit.
+  EXPECT_THAT(complaint(kMinimal, {"model.bias=true", "model.kind=llama"}),
+              ::testing::AllOf(HasSubstr("--set model.bias=true"), HasSubstr("has no biases")));
+  const ModelSettings gpt = parse_config(kMinimal, "x", {"model.kind=gpt"}).model;
+  EXPECT_EQ(gpt.activation, "gelu");
+  EXPECT_TRUE(gpt.bias);
+}
+
 // Another value that may be.
 std::string another(const std::string& key) {
   const std::map<std::string, std::string> given = {{"optimizer.betas", "[0.8, 0.9]"},

@@ -37,16 +37,22 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
   return faults;
 }
 
+void set_llama_defaults(ModelSettings& settings) {
+  settings.bias = false;
+  settings.activation = "silu";
+}
+
 }  // namespace
 
 ModelKind llama_kind() {
   return {.name = "llama",
           .meaning =
-              "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; needs bias = false and "
-              "activation = \"silu\"",
+              "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; the defaults of bias and activation "
+              "are false and \"silu\", which it needs",
           .own = LlamaSettings(),
           .continues_text = true,
           .sizes_heads = true,
+          .set_defaults = set_llama_defaults,
           .faults = llama_faults};
 }
 

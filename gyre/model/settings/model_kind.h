@@ -22,6 +22,9 @@ struct ModelKind {
   int64_t tokens_around_text = 0;  // of a sequence, those that are not text
   bool continues_text = false;     // whether it can be asked for the next token
   bool sizes_heads = false;        // whether heads need not divide the width, and `faults` says what they must do
+  // Sets the options of [model] that this kind needs other defaults for. A configuration that does not give a key gets
+  // this value. Null: the defaults of ModelSettings.
+  void (*set_defaults)(ModelSettings& settings) = nullptr;
   std::vector<OptionFault> (*faults)(const ModelSettings& settings) = nullptr;  // null: there are none
 };
 
