@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   const at::Tensor wide = random({sequences, context, 4 * width}), grad_wide = random({sequences, context, 4 * width});
   const at::Tensor weight = random({width}), bias = random({width});
   const HeadTensors of = split_heads(qkv, heads);
-  const at::Tensor softmax_rows = attention(of, true).softmax_rows;
+  const Attended attended = attention(of, true);
   const LayerNormResult normed = layer_norm(x, weight, bias, 1e-5);
   const at::Tensor sum = random({sequences, context, width});
   Softmax softmax(context, sequences * heads.query);
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
       {"softmax", scores, [&] { softmax.forward(); }},
       {"softmax, backward", scores, [&] { softmax.backward(); }},
       {"attention", scores, [&] { attention(of, true); }},
-      {"attention, backward", scores, [&] { attention_backward(grad, of, softmax_rows, true); }},
+      {"attention, backward", scores, [&] { attention_backward(grad, of, attended, true); }},
       {"gelu", of_wide, [&] { activate(wide, Activation::Gelu); }},
       {"gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::Gelu); }},
       {"tanh's gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::GeluTanh); }},

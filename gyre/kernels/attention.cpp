@@ -102,11 +102,10 @@ Attended attention(const HeadTensors& of, bool causal) {
   return result;
 }
 
-at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows,
-                              bool causal) {
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal) {
   const ProfileScope scope("gyre::attention");
   at::Tensor result;
-  const bool done = bf16::attention_backward(grad, of, softmax_rows, causal, result);
+  const bool done = bf16::attention_backward(grad, of, attended, causal, result);
   return done ? result : portable::attention_backward(grad, of, causal);
 }
 

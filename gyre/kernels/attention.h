@@ -36,10 +36,9 @@ struct Attended {
 // queries, so that no more than a block's rows of scores are there at once, and what a causal block does not see is not
 // computed.
 Attended attention(const HeadTensors& of, bool causal);
-// grad: by the output. Returns the gradient by qkv, in its layout. Computes the probabilities of each block again:
-// nothing of the size of context x context is kept.
-at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows,
-                              bool causal);
+// grad: by the output. attended: what the forward returned. Returns the gradient by qkv, in its layout. Computes the
+// probabilities of each block again: nothing of the size of context x context is kept.
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal);
 
 // Of softmax_rows, for a token; 0 where there are none. element_bytes: of what is attended.
 double softmax_bytes(const AttentionHeads& heads, double element_bytes);

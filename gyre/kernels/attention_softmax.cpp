@@ -139,6 +139,39 @@ GYRE_INLINE void backward_row(Bf16* grad, Bf16* scores, const SoftmaxRow& of, in
   hide(grad, visible, keys);
 }
 
+// Scores become probabilities, and grad becomes scale * P * (grad - dot), in one pass. kPart as above.
+template <bool kPart>
+GYRE_INLINE void probabilities_and_gradients(Bf16* __restrict scores, Bf16* __restrict grad, const SoftmaxRow& of,
+                                             float by_two, float scale, float dot, int count) {
+  for (int word = 0; word < kLanes; ++word) {
+    const Two score = load_two(scores + 2 * word), by = load_two(grad + 2 * word);
+    Two p{probability(score.first, of, by_two), probability(score.second, of, by_two)};
+    if (kPart) p = {2 * word < count ? p.first : 0, 2 * word + 1 < count ? p.second : 0};
+    store_two(scores + 2 * word, p);
+    store_two(grad + 2 * word, {scale * p.first * (by.first - dot), scale * p.second * (by.second - dot)});
+  }
+}
+
+// Of scores, with the row's sum given.
+GYRE_INLINE void backward_part_of_row(Bf16* grad, Bf16* scores, const SoftmaxRow& of, float dot, int64_t visible,
+                                      int64_t keys, float scale, float by_two) {
+  const int64_t whole = visible / kAtOnce * kAtOnce;
+  const auto rest = static_cast<int>(visible - whole);
+  for (int64_t i = 0; i < whole; i += kAtOnce) {
+    probabilities_and_gradients<false>(scores + i, grad + i, of, by_two, scale, dot, 0);
+  }
+  if (rest > 0 && keys - whole >= kAtOnce) {
+    probabilities_and_gradients<true>(scores + whole, grad + whole, of, by_two, scale, dot, rest);
+  } else if (rest > 0) {
+    LastKeys copies;
+    copies.copy_from(scores + whole, grad + whole, rest);
+    probabilities_and_gradients<true>(copies.scores.data(), copies.grad.data(), of, by_two, scale, dot, rest);
+    copies.copy_to(scores + whole, grad + whole, rest);
+  }
+  hide(scores, visible, keys);
+  hide(grad, visible, keys);
+}
+
 #define GYRE_ATTENTION_SOFTMAX(T)                                                                        \
   GYRE_CPU_KERNEL void forward_kernel(T* scores, float* scratch, const Rows& rows, float by_two) {       \
     for (int64_t row = 0; row < rows.count; ++row, scores += rows.keys) {                                \
@@ -164,6 +197,20 @@ GYRE_CPU_KERNEL void backward_kernel(Bf16* grad, Bf16* scores, const SoftmaxRow*
                                      float by_two) {
   for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, scores += rows.keys) {
     backward_row(grad, scores, of[row], rows.visible(row), rows.keys, scale, by_two);
+  }
+}
+
+GYRE_CPU_KERNEL void part_kernel(Bf16* grad, Bf16* scores, const SoftmaxRow* of, const float* row_sums, const Rows& rows,
+                                 float scale, float by_two) {
+  for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, scores += rows.keys) {
+    backward_part_of_row(grad, scores, of[row], row_sums[row], rows.visible(row), rows.keys, scale, by_two);
+  }
+}
+
+GYRE_CPU_KERNEL void row_sums_kernel(const Bf16* grad, const Bf16* output, int64_t stride, int64_t rows, int64_t size,
+                                     float* row_sums) {
+  for (int64_t row = 0; row < rows; ++row, grad += size, output += stride) {
+    row_sums[row] = cpu::lane_sum(size, [=](int64_t i) { return load(grad + i) * load(output + i); });
   }
 }
 
@@ -206,6 +253,16 @@ void cpu::attention_softmax(Bf16* scores, float* scratch, SoftmaxRow* into, int6
 void cpu::attention_softmax_backward(Bf16* grad, Bf16* scores, const SoftmaxRow* of, int64_t rows, int64_t keys,
                                      double scale, bool causal) {
   backward_kernel(grad, scores, of, Rows(rows, rows, keys, causal), static_cast<float>(scale), by_two(scale));
+}
+
+void cpu::attention_softmax_backward_of_part(Bf16* grad, Bf16* scores, const SoftmaxRow* of, const float* row_sums,
+                                             int64_t rows, int64_t keys, double scale, bool causal) {
+  part_kernel(grad, scores, of, row_sums, Rows(rows, rows, keys, causal), static_cast<float>(scale), by_two(scale));
+}
+
+void cpu::attention_row_sums(const Bf16* grad_output, const Bf16* output, int64_t stride, int64_t rows, int64_t size,
+                             float* row_sums) {
+  row_sums_kernel(grad_output, output, stride, rows, size, row_sums);
 }
 
 namespace portable {

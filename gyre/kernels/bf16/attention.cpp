@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
@@ -80,20 +81,39 @@ void multiply(Kind kind, int64_t rows, int64_t in, int64_t out, const void* firs
   run({kind, rows, in, out}, first, second, result);
 }
 
+// Contexts longer than this have a backward that goes by tiles. In shorter ones a block's scores for all of its keys,
+// their gradients and the sums for keys and values stay in the core's second cache.
+constexpr int64_t kLongContext = 2048;
+// Keys of a tile, whose other side is a block of queries.
+constexpr int64_t kTileKeys = 512;
+
+bool has_tiles(const Shape& shape) {
+  return shape.context > kLongContext;
+}
+
 // What a thread works in: a block's scores and the like.
 struct Workspace {
   std::vector<Bf16> probabilities, grad_scores, results;
-  std::vector<float> softmax, grad_key, grad_value;
+  std::vector<float> softmax, row_sums, grad_query, grad_key, grad_value;
   DenseRows queries, keys, values, grad;
 
-  explicit Workspace(const Shape& shape)
-      : probabilities(static_cast<size_t>(kQueries * shape.context)),
-        results(static_cast<size_t>(kQueries * shape.size)),
-        softmax(static_cast<size_t>(cpu::whole_lanes(shape.context))) {}
+  void for_forward(const Shape& shape) {
+    probabilities.resize(static_cast<size_t>(kQueries * shape.context));
+    results.resize(static_cast<size_t>(kQueries * shape.size));
+    softmax.resize(static_cast<size_t>(cpu::whole_lanes(shape.context)));
+  }
   void for_backward(const Shape& shape) {
+    const auto of_head = static_cast<size_t>(shape.head_elements());
+    probabilities.resize(static_cast<size_t>(kQueries * (has_tiles(shape) ? kTileKeys : shape.context)));
     grad_scores.resize(probabilities.size());
-    grad_key.resize(static_cast<size_t>(shape.head_elements()));
-    grad_value.resize(grad_key.size());
+    grad_key.resize(of_head);
+    grad_value.resize(of_head);
+    if (has_tiles(shape)) {
+      row_sums.resize(static_cast<size_t>(shape.context));
+      grad_query.resize(of_head);
+    } else {
+      results.resize(static_cast<size_t>(kQueries * shape.size));
+    }
   }
 };
 
@@ -148,12 +168,54 @@ struct Attending {
   }
 };
 
+// The same by tiles of keys and blocks of queries, for long contexts. The sums for a tile's keys and values stay in the
+// cache while all blocks of queries that see it pass by; those for queries come by once for each tile. Every row's sum
+// of gradients is then needed before its first tile, so it is made of the output, which is rounded to bf16.
+struct TiledBackward {
+  const Attending& attending;
+  const Shape& shape = attending.shape;
+
+  void backward(const Head& query, const Head& grad_output, const Head& output, const SoftmaxRow* softmax_rows,
+                const Head& grad_query, bool adds, Workspace& work) const {
+    const Bf16* queries = work.queries.of(query, shape.context, shape.size);
+    const Bf16* grad = work.grad.of(grad_output, shape.context, shape.size);
+    cpu::attention_row_sums(grad, output.data, output.stride, shape.context, shape.size, work.row_sums.data());
+    for (int64_t first_key = 0; first_key < shape.context; first_key += kTileKeys) {
+      bool adds_to_keys = adds;
+      for (const AttentionBlock& block : attending.blocks) {
+        if (block.seen <= first_key) break;  // so do those that follow
+        tile(block, first_key, queries, grad, softmax_rows, adds_to_keys, work);
+        adds_to_keys = true;  // the last block, which comes first, has seen all keys
+      }
+    }
+    cpu::to_bf16(grad_query.data, grad_query.stride, work.grad_query.data(), shape.size, shape.context, shape.size);
+  }
+
+  void tile(const AttentionBlock& block, int64_t first_key, const Bf16* all_queries, const Bf16* all_grad,
+            const SoftmaxRow* softmax_rows, bool adds_to_keys, Workspace& work) const {
+    const int64_t size = shape.size, rows = block.rows, seen = block.seen - first_key, keys = std::min(kTileKeys, seen);
+    const bool on_edge = attending.causal && seen <= kTileKeys;
+    const Bf16 *queries = all_queries + block.first * size, *grad = all_grad + block.first * size;
+    const Bf16 *key = attending.key + first_key * size, *value = attending.value + first_key * size;
+    Bf16 *scores = work.probabilities.data(), *grad_scores = work.grad_scores.data();
+    multiply(Kind::Forward, rows, size, keys, queries, key, scores);
+    multiply(Kind::Forward, rows, size, keys, grad, value, grad_scores);
+    cpu::attention_softmax_backward_of_part(grad_scores, scores, softmax_rows + block.first,
+                                            work.row_sums.data() + block.first, rows, keys, attending.scale, on_edge);
+    const Kind outer = adds_to_keys ? Kind::AddedOuter : Kind::Outer;
+    multiply(outer, rows, size, keys, grad_scores, queries, work.grad_key.data() + first_key * size);
+    multiply(outer, rows, size, keys, scores, grad, work.grad_value.data() + first_key * size);
+    multiply(first_key > 0 ? Kind::AddedInput : Kind::WideInput, rows, size, keys, grad_scores, key,
+             work.grad_query.data() + block.first * size);
+  }
+};
+
 // work(group, what its heads attend with, a thread's workspace) for every group.
 template <typename Work>
 void for_groups(const HeadTensors& of, const Shape& shape, bool causal, const Work& work) {
   const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
   at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
-    Workspace workspace(shape);
+    Workspace workspace;
     for (int64_t group = begin; group < end; ++group) {
       const Bf16* keys = workspace.keys.of(head_of(of.key, group), shape.context, shape.size);
       const Bf16* values = workspace.values.of(head_of(of.value, group), shape.context, shape.size);
@@ -172,6 +234,7 @@ bool attention(const HeadTensors& of, bool causal, Attended& result) {
   result.softmax_rows = at::empty({batch, shape.heads(), shape.context, 2}, of.query.options().dtype(at::kFloat));
   const at::Tensor output = heads_of(result.output, shape.heads());
   for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
+    work.for_forward(shape);
     for (int64_t head = group * shape.in_group; head < (group + 1) * shape.in_group; ++head) {
       attending.forward(head_of(of.query, head), head_of(output, head), rows_of(result.softmax_rows, head), work);
     }
@@ -179,20 +242,26 @@ bool attention(const HeadTensors& of, bool causal, Attended& result) {
   return true;
 }
 
-bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows, bool causal,
+bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal,
                         at::Tensor& result) {
-  if (!softmax_rows.defined() || !serves(of) || !cpu::is_plain(grad, at::kBFloat16)) return false;
+  if (!attended.softmax_rows.defined() || !serves(of) || !cpu::is_plain(grad, at::kBFloat16)) return false;
   const Shape shape(of);
   const AttentionHeads heads{shape.heads(), shape.groups_of_sequence};
   result = at::empty({grad.size(0), shape.context, (heads.query + 2 * heads.key_value) * shape.size}, grad.options());
   const HeadTensors to = split_heads(result, heads);
-  const at::Tensor grad_output = heads_of(grad, shape.heads());
+  const at::Tensor grad_output = heads_of(grad, shape.heads()), output = heads_of(attended.output, shape.heads());
   for_groups(of, shape, causal, [&](int64_t group, const Attending& attending, Workspace& work) {
     work.for_backward(shape);
     const int64_t first = group * shape.in_group;
     for (int64_t head = first; head < first + shape.in_group; ++head) {
-      attending.backward(head_of(of.query, head), head_of(grad_output, head), rows_of(softmax_rows, head),
-                         head_of(to.query, head), /*adds=*/head > first, work);
+      const Head query = head_of(of.query, head), from = head_of(grad_output, head), into = head_of(to.query, head);
+      const SoftmaxRow* softmax_rows = rows_of(attended.softmax_rows, head);
+      const bool adds = head > first;
+      if (has_tiles(shape)) {
+        TiledBackward{attending}.backward(query, from, head_of(output, head), softmax_rows, into, adds, work);
+      } else {
+        attending.backward(query, from, softmax_rows, into, adds, work);
+      }
     }
     const auto store = [&](const std::vector<float>& sums, const Head& head) {
       cpu::to_bf16(head.data, head.stride, sums.data(), shape.size, shape.context, shape.size);

@@ -12,7 +12,7 @@ namespace gyre::bf16 {
 // As gyre::attention, into `result`. False: it cannot.
 bool attention(const HeadTensors& of, bool causal, Attended& result);
 // As gyre::attention_backward, into `result`. False: it cannot.
-bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const at::Tensor& softmax_rows, bool causal,
+bool attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal,
                         at::Tensor& result);
 
 }  // namespace gyre::bf16

@@ -60,12 +60,15 @@ void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, v
 void run(const Product& of, const void* first, const void* second, void* result, const void* bias) {
   const uint16_t *one = words(first), *other = words(second);
   const Sizes of_weights{of.out, of.in, of.rows};
-  const bool adds = of.kind == Kind::AddedWeight || of.kind == Kind::AddedOuter;
+  const bool adds = of.kind == Kind::AddedInput || of.kind == Kind::AddedWeight || of.kind == Kind::AddedOuter;
   switch (of.kind) {
     case Kind::Forward:
       return multiply_rounded({of.rows, of.out, of.in}, {one, of.in, false}, {other, of.in, true}, words(bias), result);
     case Kind::BackwardInput:
       return multiply_rounded({of.rows, of.in, of.out}, {one, of.out, false}, {other, of.in, false}, nullptr, result);
+    case Kind::WideInput:
+    case Kind::AddedInput:
+      return multiply_wide({of.rows, of.in, of.out}, {one, of.out, false}, {other, of.in, false}, adds, result);
     case Kind::BackwardWeight:
     case Kind::AddedWeight:
       if (!has_tiles()) return onednn::multiply_long(of_weights, one, other, adds, static_cast<float*>(result));

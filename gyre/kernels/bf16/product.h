@@ -12,6 +12,8 @@ namespace gyre::bf16 {
 enum class Kind {
   Forward,         // y = x w^T, first x, then w
   BackwardInput,   // x = y w, first y, then w
+  WideInput,       // the same with x in fp32
+  AddedInput,      // x += y w, x in fp32
   BackwardWeight,  // g = y^T x, first y, then x: for matrices of many rows
   AddedWeight,     // g += y^T x
   Outer,           // these two for matrices of few rows

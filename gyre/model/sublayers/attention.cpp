@@ -85,8 +85,9 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  const at::Tensor grad_qkv = attention_backward(grad_attended, std::exchange(kept.heads, {}),
-                                                 std::exchange(kept.softmax_rows, {}), options_.causal);
+  const Attended attended{kept.projection.input, std::exchange(kept.softmax_rows, {})};
+  const at::Tensor grad_qkv =
+      attention_backward(grad_attended, std::exchange(kept.heads, {}), attended, options_.causal);
   HeadTensors heads = split_heads(grad_qkv, options_.heads);
   if (options_.rotary) {
     const RotaryAngles angles = options_.rotary->angles(0, grad.size(1), grad);
