@@ -1,5 +1,5 @@
-# gyre_assets(TARGET file...) adds to the target a source with the files' text, and the function find_asset of assets.h
-# that finds it. Dygraphs is found here: the charting library of the HTML report.
+# gyre_assets(TARGET file...) adds a source to the target that contains the files' text, and the function find_asset (assets.h)
+# that returns it by file name. This file also finds Dygraphs, the charting library of the HTML report.
 find_file(GYRE_DYGRAPHS dygraph.min.js PATHS /usr/share/javascript/dygraphs REQUIRED)
 find_file(GYRE_DYGRAPHS_CSS dygraph.min.css PATHS /usr/share/javascript/dygraphs REQUIRED)
 

@@ -5,15 +5,15 @@ endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-# Everything, executables too, is compiled alike, so that one precompiled header serves all.
-add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the latter two let square roots be vectorised
+# All targets, including executables, have the same options, so that they can share one precompiled header.
+add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the last two allow square roots to be vectorised
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # what was built is installed; tests need not have been
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # installs what was built, even if tests were not
 include(GNUInstallDirs)
 
 find_program(GYRE_CCACHE ccache)
 if(GYRE_CCACHE)
-  # The sloppiness is what ccache needs to cache units that use a precompiled header.
+  # Without this sloppiness ccache cannot cache units that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GYRE_CCACHE})
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
@@ -26,17 +26,17 @@ endif()
 add_library(gyre_warnings INTERFACE)
 target_compile_options(gyre_warnings INTERFACE -Wall -Wextra -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(gyre_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)  # GCC 12 finds faults in std::string that are not there
+  target_compile_options(gyre_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)  # false warnings of GCC 12 about std::string
 endif()
 
 if(GYRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  target_compile_options(gyre_warnings INTERFACE -Wno-maybe-uninitialized)  # misled by the sanitizers' own code
+  target_compile_options(gyre_warnings INTERFACE -Wno-maybe-uninitialized)  # false warnings caused by the sanitizers' code
 endif()
 
 # gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...] [PRIVATE h ...]) declares the library gyre_NAME from this
-# folder's sources. ROOMS are the rooms below it that it may include; TORCH says that it touches tensors (and uses the
-# precompiled header). PRIVATE are the headers, and folders of them, that are not installed: nobody outside the room
-# includes them (scripts/check-rooms).
+# folder's sources. ROOMS are the lower rooms that it may include. TORCH means that it uses tensors (and the
+# precompiled header). PRIVATE are headers, and folders of headers, that are not installed and not included from
+# outside the room (scripts/check-rooms checks it).
 function(gyre_room name)
   cmake_parse_arguments(ARG "TORCH" "" "ROOMS;LIBRARIES;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
@@ -64,8 +64,8 @@ function(gyre_room name)
   endif()
 endfunction()
 
-# gyre_install_library(NAME PART PRIVATE) installs gyre_NAME as gyre::NAME, with this folder's headers but the private
-# ones, * for all. PART is core (no libtorch) or engine; GyreInstall.cmake has what is made of the parts.
+# gyre_install_library(NAME PART PRIVATE) installs gyre_NAME as gyre::NAME, with this folder's headers except the PRIVATE
+# ones (* for all). PART is core (no libtorch) or engine; GyreInstall.cmake installs the parts.
 function(gyre_install_library name part private)
   set_property(GLOBAL APPEND PROPERTY GYRE_LIBRARIES_${part} gyre_${name})
   set_target_properties(gyre_${name} PROPERTIES EXPORT_NAME ${name})
@@ -83,13 +83,13 @@ function(gyre_install_library name part private)
       continue()
     endif()
     if(within AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${within}/CMakeLists.txt)
-      continue()  # a room of its own
+      continue()  # this folder is a room itself
     endif()
     install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder}/${within} COMPONENT ${part}-dev)
   endforeach()
 endfunction()
 
-# Links libtorch and takes the one precompiled header. Torch's headers are system headers: our warnings are for our code.
+# Links libtorch and uses the shared precompiled header. Torch's headers are system headers, so that warnings concern only gyre's code.
 function(gyre_use_torch target scope)
   target_link_libraries(${target} ${scope} gyre_torch)
   if(scope STREQUAL INTERFACE)
@@ -113,7 +113,7 @@ function(gyre_test room)
   if(ARG_TORCH)
     gyre_use_torch(gyre_${room}_test PRIVATE)
   endif()
-  # Cases named *.Slow* are long studies: `ctest -L slow` runs them, the default test command leaves them out.
+  # Cases named *.Slow* are long studies. `ctest -L slow` runs them; the default test command leaves them out.
   gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "-*.Slow*" DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS ${room} TIMEOUT 600)
   gtest_discover_tests(gyre_${room}_test TEST_PREFIX ${room}. TEST_FILTER "*.Slow*" DISCOVERY_TIMEOUT 60

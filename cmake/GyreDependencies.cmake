@@ -1,10 +1,10 @@
-# Finds what gyre stands on. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc, cpp-httplib. Optional: sentencepiece, ncurses, oneDNN.
+# Finds the libraries that gyre uses. Required: libtorch (GYRE_TORCH), fmt, nlohmann-json, toml++, CLI11, xxhash, zlib, zstd, PCRE2, utf8proc, cpp-httplib. Optional: sentencepiece, ncurses, oneDNN.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 if(GYRE_FUZZ)
-  # Its parser is compiled with ours, so that the fuzzer sees into it.
+  # Compiles toml++'s parser with gyre's sources, so that the fuzzer instruments it.
   set_target_properties(tomlplusplus::tomlplusplus PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_LINK_LIBRARIES "")
 endif()
 find_package(CLI11 REQUIRED)
@@ -19,13 +19,13 @@ pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
 pkg_check_modules(ncursesw IMPORTED_TARGET ncursesw)
 if(GYRE_TORCH)
   find_package(Torch REQUIRED)
-  # Imported, so that installed libraries name it and gyreConfig.cmake makes it anew for whoever links them.
+  # An imported target: installed libraries refer to it by name, and gyreConfig.cmake defines it again for projects that link them.
   add_library(gyre_torch INTERFACE IMPORTED GLOBAL)
   target_link_libraries(gyre_torch INTERFACE ${TORCH_LIBRARIES})
   target_include_directories(gyre_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 
-  # The one precompiled header: ATen and the standard headers that tensor code uses. Not torch/torch.h, which is six times
-  # as dear; the few units that need torch::nn include it themselves.
+  # The shared precompiled header: ATen and the standard headers that tensor code uses. It lacks torch/torch.h, which takes six times
+  # as long to compile; the few units that need torch::nn include it themselves.
   file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// Carries the precompiled header.\n")
   add_library(gyre_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
   target_link_libraries(gyre_precompiled PRIVATE gyre_torch gyre_warnings fmt::fmt)

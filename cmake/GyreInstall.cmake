@@ -1,15 +1,15 @@
-# What `cmake --install` puts where, and the packages that cpack makes of it. The parts: gyre (the program, with its pages),
-# engine (gyre-engine, needs libtorch), core-dev (the rooms free of libtorch, their headers, gyreConfig.cmake, gyre.pc)
-# and engine-dev (the rest of the rooms). One of them alone: cmake --install build/release --component core-dev.
+# Says what `cmake --install` installs, and what cpack packages. The parts are gyre (the program, with its man pages),
+# engine (gyre-engine, needs libtorch), core-dev (the rooms that do not need libtorch, their headers, gyreConfig.cmake, gyre.pc)
+# and engine-dev (the other rooms). To install one part: cmake --install build/release --component core-dev.
 include(CMakePackageConfigHelpers)
 set(cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/gyre)
 
-# By name, so that whatever is not exported and linked all the same is an error here.
+# Exports with a namespace, so that linking a library that is not exported is an error here.
 install(EXPORT gyre-core NAMESPACE gyre:: FILE gyreCore.cmake DESTINATION ${cmake_folder} COMPONENT core-dev)
 if(GYRE_TORCH)
   install(EXPORT gyre-engine NAMESPACE gyre:: FILE gyreEngine.cmake DESTINATION ${cmake_folder} COMPONENT engine-dev)
 endif()
-# pkg-config: static libraries, those above before those below.
+# pkg-config: static libraries, higher rooms before lower ones.
 foreach(part core engine)
   get_property(libraries GLOBAL PROPERTY GYRE_LIBRARIES_${part})
   list(REVERSE libraries)
@@ -35,7 +35,7 @@ write_basic_package_version_file(gyreConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyreConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/gyreConfigVersion.cmake
         DESTINATION ${cmake_folder} COMPONENT core-dev)
 
-file(RELATIVE_PATH GYRE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # so that --prefix may be anything
+file(RELATIVE_PATH GYRE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # relative, so that --prefix may be any folder
 configure_file(cmake/gyre.pc.in gyre.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT core-dev)
 if(GYRE_TORCH)
@@ -45,7 +45,7 @@ if(GYRE_TORCH)
       string(APPEND GYRE_PC_TORCH_CFLAGS " -I${directory}")
     endif()
   endforeach()
-  # Where the compiler looks anyway is not said: it differs between Debian's architectures.
+  # Leaves out the compiler's default folders, which differ between Debian's architectures.
   get_filename_component(torch_libraries "${TORCH_LIBRARY}" DIRECTORY)
   if(NOT torch_libraries IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
     set(GYRE_PC_TORCH_LDFLAGS "-L${torch_libraries} ")
@@ -57,10 +57,10 @@ if(GYRE_TORCH)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre-engine.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT engine-dev)
 endif()
 
-add_custom_target(gyre_rooms DEPENDS ${rooms})  # all that the parts with libraries need
+add_custom_target(gyre_rooms DEPENDS ${rooms})  # builds everything that core-dev and engine-dev install
 
-# Where the program looks for it: beside itself, or in ../lib/gyre/modules (in ../lib/gyre itself cpack takes it for a library
-# that programs link, and has ldconfig run).
+# The program looks for this module beside itself and in ../lib/gyre/modules. (In ../lib/gyre itself, cpack would take it for a library
+# that programs link, and run ldconfig.)
 if(TARGET gyre_sentencepiece)
   install(TARGETS gyre_sentencepiece LIBRARY DESTINATION lib/gyre/modules COMPONENT gyre)
 endif()

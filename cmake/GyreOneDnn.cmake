@@ -1,5 +1,5 @@
-# oneDNN, where it is: GYRE_ONEDNN_FOUND, and the target gyre_onednn, which is empty where it is not. Debian's package
-# configuration asks for OpenCL's headers, which nothing here needs, so header and library are looked for by themselves.
+# Finds oneDNN, which is optional: sets GYRE_ONEDNN_FOUND and defines the target gyre_onednn, which is empty without oneDNN. Debian's
+# package configuration requires OpenCL's headers, which gyre does not need, so header and library are searched for directly.
 option(GYRE_ONEDNN "Products by oneDNN, where it is there" ON)
 add_library(gyre_onednn INTERFACE IMPORTED GLOBAL)  # imported, as gyre_torch is
 set(GYRE_ONEDNN_FOUND OFF)
@@ -7,7 +7,7 @@ if(GYRE_ONEDNN)
   find_path(GYRE_ONEDNN_INCLUDE dnnl.hpp)
   find_library(GYRE_ONEDNN_LIBRARY dnnl)
   if(GYRE_ONEDNN_INCLUDE AND GYRE_ONEDNN_LIBRARY)
-    # PyPI's libtorch comes with headers of a oneDNN that it has inside itself. They are found before all others, and
+    # PyPI's libtorch includes the headers of its own internal oneDNN. They are found before all others, and
     # may be of another version than the library.
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_INCLUDES ${TORCH_INCLUDE_DIRS} ${GYRE_ONEDNN_INCLUDE})

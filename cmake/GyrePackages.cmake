@@ -1,4 +1,4 @@
-# The Debian packages that `cpack -G DEB` makes, one of each part that GyreInstall.cmake names. scripts/test-package shows that
+# The Debian packages that `cpack -G DEB` makes, one for each part that GyreInstall.cmake names. scripts/test-package tests that
 # they install and run.
 set(CPACK_PACKAGE_NAME gyre)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -13,7 +13,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ
     WORLD_EXECUTE)
 
-# gyre_package(PART PACKAGE SECTION DEPENDS SUMMARY TEXT): the libraries that programs load are found by themselves.
+# gyre_package(PART PACKAGE SECTION DEPENDS SUMMARY TEXT) declares a package. The libraries that programs load are added automatically.
 function(gyre_package part package section depends summary text)
   string(TOUPPER ${part} upper)
   set(description "${summary}\n${text}")

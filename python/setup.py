@@ -12,15 +12,15 @@ from setuptools.command.sdist import sdist
 here = Path(__file__).resolve().parent
 root = here / "cpp" if (here / "cpp").is_dir() else here.parent
 gyre = root / "gyre"
-# Two rooms, and what these call of the rooms below them.
+# All sources of two rooms, and those files of lower rooms that they call.
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
 sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/matrix_block.cpp"]
-sources += [gyre / "kernels/rows.cpp", gyre / "kernels/bf16/missing.cpp"]  # products are PyTorch's
+sources += [gyre / "kernels/rows.cpp", gyre / "kernels/bf16/missing.cpp"]  # without oneDNN: matrix products by PyTorch
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 
 def with_headers():
-    """The sources, and what they include of gyre's, however deep."""
+    """The sources, and all headers of gyre that they include, directly or indirectly."""
     found, look_at = set(), [here / "src/binding.cpp", *sources]
     while look_at:
         file = look_at.pop()
@@ -33,7 +33,7 @@ def with_headers():
 
 class SourceDistribution(sdist):
     def make_release_tree(self, base_dir, files):
-        # An earlier build leaves a list that has gyre's own files, outside this folder: their copies are made below.
+        # An earlier build leaves a list that contains gyre's files outside this folder. They are left out here and copied below.
         super().make_release_tree(base_dir, [file for file in files if not file.startswith(os.pardir)])
         for file in with_headers():
             copy = Path(base_dir) / "cpp" / file.relative_to(root)
@@ -43,7 +43,7 @@ class SourceDistribution(sdist):
 
 commands = {"sdist": SourceDistribution}
 extensions = []
-if not {"sdist", "egg_info", "dist_info"} & set(sys.argv):  # those need no compiler
+if not {"sdist", "egg_info", "dist_info"} & set(sys.argv):  # these commands need no compiler
     try:
         from torch.utils.cpp_extension import BuildExtension, CppExtension
     except ModuleNotFoundError as missing:

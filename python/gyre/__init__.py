@@ -1,1 +1,1 @@
-"""gyre for PyTorch users: optimizers that bear stale gradients."""
+"""gyre for PyTorch users: optimizers that tolerate stale gradients."""

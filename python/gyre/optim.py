@@ -6,7 +6,7 @@ import torch
 
 from gyre import _core
 
-# What gyre's own [optimizer.basis-rotation] can be told: (key, default, meaning), as the C++ side declares it.
+# The options of gyre's [optimizer.basis-rotation] as (key, default, meaning), as the C++ side declares them.
 _OPTIONS = _core.options()
 _DEFAULTS = {key: default for key, default, _ in _OPTIONS}
 _COMMON = {key: default for key, default, _ in _core.common_options()}
@@ -18,15 +18,15 @@ class BasisRotation(torch.optim.Optimizer):
     2-D parameters are rotated, all others get AdamW. Put embeddings and the output head into a group with
     ``rotate=False``: they are usually left to AdamW.
 
-    Per group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
-      row_blocks     the parameter is several matrices stacked by rows: how many, if they are of one size (a fused q, k, v:
-                     3), or a list of how many rows each has (heads that share keys and values: [512, 128, 128])
+    Options of a group, besides AdamW's ``lr, betas, eps, weight_decay`` and the options listed at the end:
+      row_blocks     for a parameter that is several matrices stacked by rows: their number, if they are of one size (a fused
+                     q, k, v: 3), or a list of their numbers of rows (heads that share keys and values: [512, 128, 128])
       rotate         False: AdamW for the whole group
-      delay          updates by which the group's gradients are late, once the pipeline is full
-      mean_delay     the mean of that over the pipeline's stages: (P - 1) / 2 for PipeDream's P stages
+      delay          the number of updates by which the group's gradients are late, once the pipeline is full
+      mean_delay     the mean delay of the pipeline's stages: (P - 1) / 2 for PipeDream's P stages
 
-    ``max_skipped``: a step whose gradients are not all finite is left out and counted in ``skipped``; after so many in a
-    row the next one raises FloatingPointError. None: gradients are not looked at.
+    ``max_skipped``: a step whose gradients are not all finite is left out and counted in ``skipped``. After ``max_skipped``
+    such steps in a row the next one raises FloatingPointError. With None, gradients are not checked.
     """
 
     def __init__(self, params, lr=_COMMON["lr"], betas=tuple(_COMMON["betas"]), eps=_COMMON["eps"],
@@ -91,7 +91,7 @@ class BasisRotation(torch.optim.Optimizer):
         return self._cores[p]
 
     def _warn_if_flat(self):
-        """At the first step, since frameworks put flat parameters into the groups after they were made."""
+        """Called at the first step, since frameworks put flattened parameters into the groups after construction."""
         if self._looked_at_shapes:
             return
         self._looked_at_shapes = True
@@ -114,7 +114,7 @@ class BasisRotation(torch.optim.Optimizer):
         return True
 
     def state_dict(self):
-        # A refresh that is under way adds to the state, so it is asked for now.
+        # The C++ side is read now, since a refresh in progress adds to the state.
         for p, core in self._cores.items():
             self.state[p] = {"step": self.state[p]["step"], **core.state()}
         return super().state_dict()
@@ -122,7 +122,7 @@ class BasisRotation(torch.optim.Optimizer):
     def load_state_dict(self, state_dict):
         super().load_state_dict(state_dict)
         self._cores = {}
-        # The base class casts state to the parameter's type; ours is fp32 whatever that is, so it is taken afresh.
+        # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
         numbers = [n for group in state_dict["param_groups"] for n in group["params"]]
         params = [(p, group) for group in self.param_groups for p in group["params"]]
         for number, (p, group) in zip(numbers, params):
@@ -153,7 +153,7 @@ def _check(group):
 
 
 def _row_blocks(p, group):
-    """How many rows each of the parameter's matrices has; empty: it is one."""
+    """The number of rows of each of the parameter's matrices; empty if the parameter is one matrix."""
     blocks, rows = group["row_blocks"], p.shape[0]
     if isinstance(blocks, int):
         if blocks < 1 or rows % blocks != 0:

@@ -1,4 +1,5 @@
-// The plug-in's C++ side: one parameter's optimizer state and its step, by the same code as gyre's own runs.
+// The C++ side of the Python package: one parameter's optimizer state and its step, with the same code as gyre's own
+// runs.
 #include <fmt/format.h>
 #include <torch/extension.h>
 
@@ -16,7 +17,7 @@
 
 namespace {
 
-// One of torch's parameters.
+// The optimizer state of one torch parameter.
 class Parameter {
  public:
   // `row_blocks`: as in gyre::ParameterSpec.
@@ -24,7 +25,7 @@ class Parameter {
             const std::vector<int64_t>& row_blocks, const gyre::BasisRotationSettings& settings)
       : config_{{}, settings}, parameter_(config_, spec(shape, rotate, row_blocks), at::Device(device)) {}
 
-  // weight and gradient: fp32; the weight is changed in place.
+  // `weight` and `gradient` are fp32. Changes `weight` in place.
   void step(const at::Tensor& weight, const at::Tensor& gradient, int64_t update, double learning_rate,
             const gyre::AdamSettings& adam, double delay, double mean_delay) {
     const at::NoGradGuard no_grad;
@@ -37,7 +38,7 @@ class Parameter {
     parameter_.step(config_, weight, gradient, context);
   }
 
-  // Live tensors by name ("exp_avg", "[1]left_basis").
+  // The state's own tensors, not copies, by name ("exp_avg", "[1]left_basis").
   std::map<std::string, at::Tensor> state() const {
     gyre::NamedTensors named;
     parameter_.save(named);
@@ -75,7 +76,7 @@ class Parameter {
   gyre::MatrixParameter<gyre::RotatedMatrices> parameter_;
 };
 
-// What torch's optimizers call an option of a run's table [optimizer]; null: they do not have it in a group.
+// The name that torch's optimizers use for an option of [optimizer]; null if they have no such option in a group.
 const char* torch_name(const std::string& key) {
   for (const char* shared : {"lr", "betas", "weight_decay"}) {
     if (key == shared) return shared;
@@ -83,7 +84,7 @@ const char* torch_name(const std::string& key) {
   return key == "epsilon" ? "eps" : nullptr;
 }
 
-// A list of (name, default, meaning).
+// The options of `settings` as a list of (name, default, meaning).
 template <typename Settings, typename NameOf>
 pybind11::list described(Settings settings, NameOf&& name_of) {
   pybind11::list options;
@@ -93,7 +94,8 @@ pybind11::list described(Settings settings, NameOf&& name_of) {
   return options;
 }
 
-// Options with the values of a group. InputError for one that is missing, of another type or out of range.
+// Reads the options from a parameter group. Throws InputError for an option that is missing, of another type or out of
+// range.
 template <typename Settings, typename NameOf>
 void read(Settings& settings, const pybind11::dict& group, NameOf&& name_of) {
   Settings::each_option(settings, [&](const char* key, auto& field, const gyre::Range& range, const char*) {
@@ -116,7 +118,7 @@ const char* same_name(const char* key) {
   return key;
 }
 
-// What [optimizer] has for basis rotation.
+// The defaults of [optimizer] for basis rotation.
 gyre::OptimizerSettings common_settings() {
   gyre::OptimizerSettings settings;
   settings.kind = "basis-rotation";
@@ -149,12 +151,13 @@ gyre::BasisRotationSettings rotation_settings(const pybind11::dict& group) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::register_exception<gyre::InputError>(module, "InputError", PyExc_ValueError);
-  // What gyre's own runs can be told, as (key, default, meaning): of [optimizer] what torch's optimizers have too, and
+  // gyre's own options as (key, default, meaning): those of [optimizer] that torch's optimizers have too, and
   // all of [optimizer.basis-rotation].
   module.def("common_options", [] { return described(common_settings(), torch_name); });
   module.def("options", [] { return described(gyre::BasisRotationSettings(), same_name); });
   module.attr("max_skipped") = gyre::OptimizerSettings().max_skipped;
-  // Of a parameter group. InputError for a value out of range, and for values that do not go together.
+  // The settings of a parameter group. They throw InputError for a value out of range, and for values that contradict
+  // each other.
   module.def("adam_settings", &adam_settings);
   module.def("rotation_settings", &rotation_settings);
   pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");

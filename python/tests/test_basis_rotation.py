@@ -1,4 +1,4 @@
-"""The plug-in against torch's AdamW, against the update written in Python, and as frameworks use an optimizer.
+"""Compares the plug-in with torch's AdamW and with the update written in Python, and uses it as frameworks use an optimizer.
 
 Run with the interpreter that scripts/install-python names: python3 -m unittest discover python/tests
 """
@@ -19,7 +19,7 @@ from gyre.optim import BasisRotation
 
 
 def reference_rotation(weight, gradients, lr, betas, eps, weight_decay, interval):
-    """Source second, bilateral, fixed refresh: the rules of the facts, momentum kept unrotated."""
+    """The update rule in Python: source second, bilateral, fixed refresh, with momentum stored unrotated."""
     b1, b2 = betas
     m, n = weight.shape
     left, right = torch.zeros(m, m), torch.zeros(n, n)
@@ -160,7 +160,7 @@ class AsATorchOptimizer(unittest.TestCase):
         self.assertLess(optimizer.param_groups[0]["lr"], 1e-3)
 
     def saved_and_loaded(self, model, optimizer):
-        """Another model and optimizer that continue where these are, through a file."""
+        """A new model and optimizer that continue from these through a file."""
         buffer = io.BytesIO()
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, buffer)
         buffer.seek(0)
@@ -173,7 +173,7 @@ class AsATorchOptimizer(unittest.TestCase):
 
     def test_state_dict_continues_to_the_bit(self):
         plain = dict(lr=1e-2, interval=4)
-        # A refresh begins at every sixth step and is there four steps later.
+        # A refresh begins at every sixth step and is finished four steps later.
         under_way = dict(lr=1e-2, interval=6, refresh_lag=4, covariance_every=2, max_dimension=6, sketch=3,
                          look_ahead=0.6, delay=3)
         for settings, stop in ((plain, 11), (under_way, 7), (under_way, 9), (under_way, 13)):
@@ -261,7 +261,7 @@ class AsATorchOptimizer(unittest.TestCase):
         for key, value in common.items():
             self.assertEqual(value, json.loads(declared[key]), key)
 
-    # LAPACK's own number of threads must not count, not even before torch's has been asked for.
+    # LAPACK's own number of threads must not matter, even before torch's number has been queried.
     def test_the_first_basis_is_that_of_the_number_of_threads_torch_says(self):
         script = """if True:
             import hashlib, sys, torch

@@ -1,4 +1,4 @@
-"""What is told to type checkers is what there is, and what is shipped is what is needed."""
+"""Tests that the package is marked as typed, and that its type stubs match it."""
 
 import ast
 import unittest
