@@ -1,4 +1,4 @@
-// Sizes as people write them.
+// Parses sizes in bytes as people write them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace gyre {
 
-// "8GiB", "500 MiB", "5GB", "4e9" (bytes). Nothing for what is no size, or below 1.
+// "8GiB", "500 MiB", "5GB", "4e9" (bytes). Empty if the text is not a size or is below 1 byte.
 std::optional<int64_t> parse_bytes(const std::string& text);
 
 }  // namespace gyre

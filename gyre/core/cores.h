@@ -5,16 +5,16 @@
 
 namespace gyre {
 
-// Those that the calling thread may run on, ascending: what the machine, a container's cpuset or taskset allow. Empty
-// where nobody says.
+// The cores that the calling thread may run on, ascending, as the machine, a container's cpuset or taskset allow. Empty
+// if the system does not say.
 std::vector<int> usable_cores();
 
-// From `cores`, the `count` that worker `number` has to itself, as long as there are enough: workers take them by
-// turns.
+// The `count` cores from `cores` that worker `number` runs on. Workers take them in order, so no two share a core
+// unless there are too few; then assignment wraps around.
 std::vector<int> cores_of_worker(const std::vector<int>& cores, int number, int count);
 
-// The calling thread, and those that it starts from now on, run on these alone. Nothing happens for none, or where the
-// system does not allow it: where a thread runs changes no result.
+// Pins the calling thread, and those that it starts from now on, to these cores. Does nothing if `cores` is empty or
+// the system refuses: where a thread runs does not affect results.
 void stay_on(const std::vector<int>& cores);
 
 }  // namespace gyre

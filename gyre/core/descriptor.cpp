@@ -37,7 +37,7 @@ ssize_t read_fully(int descriptor, char* out, size_t bytes) {
   return static_cast<ssize_t>(done);
 }
 
-bool is_file(int descriptor, const std::filesystem::path& name) {
+bool is_same_file(int descriptor, const std::filesystem::path& name) {
   struct stat open {
   }, named{};
   return ::fstat(descriptor, &open) == 0 && ::stat(name.c_str(), &named) == 0 && open.st_dev == named.st_dev &&

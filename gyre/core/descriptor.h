@@ -1,5 +1,4 @@
-// What the functions about files share: descriptors that close themselves, locks, and the
-// system's reasons.
+// Shared by the functions for files: descriptors that close themselves, locks, and the system's error messages.
 #pragma once
 
 #include <sys/types.h>
@@ -12,21 +11,21 @@
 
 namespace gyre {
 
-// What came of an attempt to lock a file or a directory.
+// The outcome of trying to lock a file or a directory.
 enum class Lock {
   Taken,
   Held,        // by another process, or another descriptor of this one
-  Unsupported  // as on some network file systems: there two at once are the user's to avoid
+  Unsupported  // as on some network file systems; there the user must not run two at once
 };
 Lock try_lock(int descriptor, FileSystem& files);
 
-// Why the last system call failed.
+// The text of errno: why the last system call failed.
 std::string reason();
 
 // A file descriptor that closes itself.
 class Descriptor {
  public:
-  // For reading, or what else changes nothing.
+  // `flags` as for open(2), without any that change files: those go through a FileSystem.
   Descriptor(const std::filesystem::path& path, int flags);
   ~Descriptor();
   Descriptor(const Descriptor&) = delete;
@@ -38,10 +37,10 @@ class Descriptor {
   int value_;
 };
 
-// read(2) until `bytes` are there or the file ends; the number read, or -1 with errno set.
+// Calls read(2) until `bytes` are read or the file ends. Returns the number read, or -1 with errno set.
 ssize_t read_fully(int descriptor, char* out, size_t bytes);
 
-// Whether the descriptor's file is the one of that name.
-bool is_file(int descriptor, const std::filesystem::path& name);
+// Whether `name` is the file that `descriptor` has open.
+bool is_same_file(int descriptor, const std::filesystem::path& name);
 
 }  // namespace gyre

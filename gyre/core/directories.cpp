@@ -23,27 +23,27 @@ void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
 }
 
 void make_directories(const std::filesystem::path& directory, FileSystem& files) {
-  std::error_code none;
-  if (std::filesystem::is_directory(directory, none)) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(directory, ignored)) return;
   const auto parent = directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path();
   if (!parent.empty()) make_directories(parent, files);
   if (files.make_directory(directory) != 0) {
     const std::string why = reason();
-    if (std::filesystem::is_directory(directory, none)) return;  // "a/." was "a"; or another process was faster
+    if (std::filesystem::is_directory(directory, ignored)) return;  // "a/." is "a"; or another process created it first
     throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
   }
   sync_directory(parent.empty() ? "." : parent, files);
 }
 
 void check_can_make(const std::filesystem::path& directory) {
-  // The longest part of the path that is there.
-  std::error_code none;
-  std::filesystem::path last = std::filesystem::absolute(directory, none);
-  while (!std::filesystem::exists(std::filesystem::symlink_status(last, none)) && last.has_relative_path()) {
-    last = last.parent_path();
+  // The longest prefix of the path that exists.
+  std::error_code ignored;
+  std::filesystem::path existing = std::filesystem::absolute(directory, ignored);
+  while (!std::filesystem::exists(std::filesystem::symlink_status(existing, ignored)) && existing.has_relative_path()) {
+    existing = existing.parent_path();
   }
-  // What ends in a slash is no file.
-  if (::access((last / "").c_str(), W_OK | X_OK) == 0) return;
+  // The trailing slash makes access() fail for a file.
+  if (::access((existing / "").c_str(), W_OK | X_OK) == 0) return;
   const std::string why = reason();
   throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
 }
@@ -76,12 +76,12 @@ DirectoryUnderConstruction::~DirectoryUnderConstruction() {
 
 void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {
   sync_directory(path_, files_);
-  std::error_code none;
-  if (std::filesystem::exists(std::filesystem::symlink_status(target, none))) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(target, ignored))) {
     replace(target);
   } else {
     rename_path(path_, target, files_);
-    path_ = old_name();  // what a crash in between two renames left
+    path_ = old_name();  // left by a crash between the two renames in replace()
   }
   sync_directory(target.has_parent_path() ? target.parent_path() : ".", files_);
 }
@@ -91,15 +91,16 @@ std::filesystem::path DirectoryUnderConstruction::old_name() const {
 }
 
 void DirectoryUnderConstruction::replace(const std::filesystem::path& target) {
-  // In one step, so that there is a whole one at every moment. The old one then has the temporary name, and goes.
+  // Exchange in one step, so that a whole directory has the name at every moment. The old one then has the temporary
+  // name, and the destructor removes it.
   if (files_.exchange(path_, target) == 0) return;
   const bool is_unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   if (!is_unsupported) {
     throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
   }
-  // NFS, CIFS and some file systems of FUSE exchange no names. A crash between the two renames leaves nothing under the
-  // target's name, and both directories whole beside it, the old one until the next is complete: either can be renamed
-  // by hand. Of a checkpoint the one before it serves, as where a checkpoint was not written to its end.
+  // NFS, CIFS and some FUSE file systems cannot exchange names. A crash between the two renames leaves nothing under
+  // the target's name, and both directories whole beside it, the old one until the next complete(): either can be
+  // renamed by hand. If it was a checkpoint, the previous one is used, as after any checkpoint that was not finished.
   const std::filesystem::path old = old_name();
   remove_tree(old, files_);
   rename_path(target, old, files_);

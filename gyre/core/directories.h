@@ -1,4 +1,4 @@
-// Directories and names in them, made and removed; and directories that are there as a whole or not at all.
+// Creates, renames and removes directories and their entries; builds directories that appear whole or not at all.
 #pragma once
 
 #include <filesystem>
@@ -7,30 +7,30 @@
 
 namespace gyre {
 
-// RunError when it cannot be done; the old name stays then.
+// Throws RunError on failure; the old name stays then.
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
                  FileSystem& files = system_files());
 
 // Makes a rename or a new entry in `directory` durable.
 void sync_directory(const std::filesystem::path& directory, FileSystem& files = system_files());
 
-// The directory and those above it, where they are missing, each made durable. InputError with path and reason: what
-// gets a directory made is a path that the user gave.
+// Creates the directory and its missing parents, each made durable. Throws InputError with path and reason, since the
+// path comes from the user.
 void make_directories(const std::filesystem::path& directory, FileSystem& files = system_files());
 
-// InputError where it would surely fail, as far as can be told without trying: something above the directory is a file,
-// or may not be written to.
+// Throws InputError if make_directories would surely fail, as far as can be told without trying: something above the
+// directory is a file, or is not writable.
 void check_can_make(const std::filesystem::path& directory);
 
-// A directory with all that is in it, or a file; links are not followed. What cannot be removed stays: for what is in
-// nobody's way.
+// Removes a file, or a directory with everything in it; links are not followed. Failures are ignored, so use it only
+// where leftovers do no harm.
 void remove_tree(const std::filesystem::path& path, FileSystem& files = system_files());
 
-// A directory under construction, with a name of its own beside the one it is made for. It takes that name when it is
-// complete; else it is removed.
+// A directory that is built under a temporary name. complete() gives it its final name; otherwise the destructor
+// removes it.
 class DirectoryUnderConstruction {
  public:
-  // `path`: the temporary name. What an earlier process left there goes first. InputError when another process is
+  // `path`: the temporary name. Removes what an earlier process left there. Throws InputError if another process is
   // building there now.
   explicit DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files = system_files());
   ~DirectoryUnderConstruction();
@@ -38,16 +38,17 @@ class DirectoryUnderConstruction {
   DirectoryUnderConstruction& operator=(const DirectoryUnderConstruction&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Syncs it and gives it the name `target`, in place of what has that name; durable when this returns. RunError.
+  // Syncs the directory and renames it to `target`, replacing what has that name; durable when this returns. Throws
+  // RunError on failure.
   void complete(const std::filesystem::path& target);
 
  private:
   void replace(const std::filesystem::path& target);
-  std::filesystem::path old_name() const;  // of what is replaced where names cannot be exchanged
+  std::filesystem::path old_name() const;  // name for the replaced directory where names cannot be exchanged
 
   FileSystem& files_;
-  std::filesystem::path path_;  // what goes at the end
-  int descriptor_;              // the directory, locked where the file system has locks
+  std::filesystem::path path_;  // what the destructor removes
+  int descriptor_;              // the open directory, locked where the file system has locks
 };
 
 }  // namespace gyre

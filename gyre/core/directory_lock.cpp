@@ -20,8 +20,8 @@ constexpr const char* kLockFile = ".lock";
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem& files)
     : files_(files), directory_(directory) {
   const auto file = directory / kLockFile;
-  std::error_code none;
-  made_ = !std::filesystem::exists(directory, none);
+  std::error_code error;
+  made_ = !std::filesystem::exists(directory, error);
   do {
     make_directories(directory, files);
     if (descriptor_ >= 0) ::close(descriptor_);
@@ -34,13 +34,13 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
       throw InputError(
           fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
     }
-  } while (!is_file(descriptor_, file));  // whoever held it has removed it meanwhile
+  } while (!is_same_file(descriptor_, file));  // the previous holder removed the file in the meantime
 }
 
 DirectoryLock::~DirectoryLock() {
-  std::error_code none;
-  std::filesystem::directory_iterator entries(directory_, none);
-  const bool is_alone = !none && entries != std::filesystem::directory_iterator() &&
+  std::error_code error;
+  std::filesystem::directory_iterator entries(directory_, error);
+  const bool is_alone = !error && entries != std::filesystem::directory_iterator() &&
                         entries->path().filename() == kLockFile && ++entries == std::filesystem::directory_iterator();
   if (is_alone) {
     files_.remove(directory_ / kLockFile);
@@ -57,9 +57,9 @@ void DirectoryLock::leave_note(const std::string& note) {
 }
 
 std::string DirectoryLock::note_in(const std::filesystem::path& directory) {
-  std::error_code none;
+  std::error_code error;
   const auto file = directory / kLockFile;
-  return std::filesystem::is_regular_file(file, none) ? read_file(file) : "";
+  return std::filesystem::is_regular_file(file, error) ? read_file(file) : "";
 }
 
 }  // namespace gyre

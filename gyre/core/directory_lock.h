@@ -1,4 +1,4 @@
-// Directories into which one process writes at a time.
+// A lock that lets one process at a time write into a directory.
 #pragma once
 
 #include <filesystem>
@@ -8,18 +8,19 @@
 
 namespace gyre {
 
-// Held while a process writes into a directory: a lock on a file in it, which the system lets go of with the process.
+// Held while a process writes into a directory: a lock on a file in it, which the system releases when the process
+// ends.
 class DirectoryLock {
  public:
-  // Creates the directory if need be. InputError when another process holds it; where the file system has
-  // no locks, two at once are the user's to avoid. If nothing else is in the directory at
-  // the end, nothing is left of the lock, nor of a directory that it has made. `files` outlives it.
+  // Creates the directory if it is missing. Throws InputError if another process holds the lock; where the file system
+  // has no locks, the user must not run two at once. If nothing else is in the directory at the end, the lock file is
+  // removed, and the directory too if this object created it. `files` must outlive it.
   explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();
-  // Says something to other processes that look, for as long as it is held or a later one says something else.
-  // RunError.
+  // Writes a note into the lock file, which other processes can read until another note replaces it or the lock file is
+  // removed. Throws RunError on failure.
   void leave_note(const std::string& note);
-  // What was last said; empty where nothing was.
+  // The last note written; empty if there is none.
   static std::string note_in(const std::filesystem::path& directory);
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;

@@ -31,14 +31,13 @@ class RunError : public Error {
   RunError(const std::string& message, int exit_code) : Error(message, exit_code) {}
 };
 
-// A run whose loss or gradient is no finite number any more. Exit 3: running it again will not help, other settings
-// may.
+// A run whose loss or gradient is no longer finite. Exit 3: running it again will not help, other settings may.
 class Divergence : public RunError {
  public:
   explicit Divergence(const std::string& message) : RunError(message, 3) {}
 };
 
-// What ended this process is told by another one of the same run.
+// This process ends because of a failure that another process of the same run reports.
 class ToldElsewhere : public Error {
  public:
   explicit ToldElsewhere(int exit_code) : Error("another process of the run tells what is wrong", exit_code) {}

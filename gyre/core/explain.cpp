@@ -14,10 +14,10 @@ std::string explain_exception(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return "out of memory; make [pipeline] microbatch, [model] context or the model smaller";
   }
-  const auto* of_system = dynamic_cast<const std::system_error*>(&error);
-  if (of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again) {
+  const auto* system_error = dynamic_cast<const std::system_error*>(&error);
+  if (system_error != nullptr && system_error->code() == std::errc::resource_unavailable_try_again) {
     return fmt::format("a thread cannot be started: {}; raise the limit of processes (ulimit -u)",
-                       of_system->code().message());
+                       system_error->code().message());
   }
   return fmt::format("unexpected failure: {}", error.what());
 }

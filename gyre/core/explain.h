@@ -1,4 +1,4 @@
-// What to say of an exception that is none of gyre's own.
+// Explains exceptions to users, including those that gyre did not throw itself.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace gyre {
 
-// In one line; of gyre's own errors, what they say.
+// One line that explains `error`; for gyre's own errors, their message.
 std::string explain_exception(const std::exception& error);
 
 }  // namespace gyre

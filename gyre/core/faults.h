@@ -1,4 +1,4 @@
-// Faults found while one input is read, so that whoever gave it meets all of them at once and not one a try.
+// Collects the faults of one input, so that the user sees all of them at once instead of one per attempt.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ class Faults {
  public:
   static constexpr int64_t kNoLine = std::numeric_limits<int64_t>::max();
 
-  // `line`: where in the file it is; faults are told in this order, those without a line last.
+  // `line`: where in the file it is; raise() lists faults in this order, those without a line last.
   void add(std::string message, int64_t line = kNoLine) { faults_.emplace_back(line, std::move(message)); }
 
-  // Runs `check` and keeps the InputError that it throws. Whether it threw none.
+  // Runs `check` and keeps the InputError that it throws. Returns whether it threw none.
   template <typename Check>
   bool collect(Check&& check, int64_t line = kNoLine) {
     try {
@@ -33,7 +33,7 @@ class Faults {
 
   bool empty() const { return faults_.empty(); }
 
-  // InputError with a line for each fault, if there is any.
+  // Throws InputError with a line for each fault, if there is any.
   void raise() {
     if (faults_.empty()) return;
     std::stable_sort(faults_.begin(), faults_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

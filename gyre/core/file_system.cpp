@@ -38,7 +38,7 @@ class SystemFiles final : public FileSystem {
   }
   int64_t free_bytes(const std::filesystem::path& path) override {
     struct statvfs status {};
-    // File systems without blocks (some of networks) have nothing to say.
+    // File systems that report no blocks (some network ones) do not know.
     if (::statvfs(path.c_str(), &status) != 0 || status.f_blocks == 0) return -1;
     return static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
   }

@@ -1,6 +1,6 @@
 // The one place through which gyre changes files: every system call that creates, writes, syncs, renames or removes.
-// Whoever writes is given a FileSystem and knows no other way, so that a test can make any N-th call fail, tear or be
-// the last (tests/support/faulty_files.h).
+// Code that writes is given a FileSystem and changes files in no other way, so that a test can make any N-th call fail,
+// be torn or be the last (tests/support/faulty_files.h).
 #pragma once
 
 #include <sys/types.h>
@@ -24,18 +24,18 @@ class FileSystem {
   virtual int sync(int descriptor) = 0;
   virtual int close(int descriptor) = 0;
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
-  // The two change places at once.
+  // Exchanges the two atomically.
   virtual int exchange(const std::filesystem::path& a, const std::filesystem::path& b) = 0;
   virtual int make_directory(const std::filesystem::path& path) = 0;
-  // flock(2), for this descriptor alone, without waiting. It is let go of when the descriptor is closed.
+  // An exclusive flock(2) without waiting. Closing the descriptor releases it.
   virtual int lock(int descriptor) = 0;
-  // A file, a link, or an empty directory.
+  // Removes a file, a link, or an empty directory.
   virtual int remove(const std::filesystem::path& path) = 0;
-  // Bytes that can still be written where `path` is, which must be there; -1 where the system does not tell.
+  // Free bytes on the file system of `path`, which must exist; -1 if unknown.
   virtual int64_t free_bytes(const std::filesystem::path& path) = 0;
 };
 
-// The operating system's. It has no state.
+// The operating system's files. Stateless.
 FileSystem& system_files();
 
 }  // namespace gyre

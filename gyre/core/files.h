@@ -1,5 +1,5 @@
-// Files: whole reads, memory maps, and writes that are either complete or absent after a crash. What changes files goes
-// through a FileSystem (file_system.h). This header has all of them; each says what is in it.
+// Files: whole reads, memory maps, and writes that are either complete or absent after a crash. All changes go through
+// a FileSystem (file_system.h). This header includes all the others, which say what they contain.
 #pragma once
 
 #include "gyre/core/checksum.h"

@@ -1,4 +1,4 @@
-// Of this machine, as messages and files call it.
+// This machine's name, as messages and files use it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Reading JSON that somebody gave: nesting that is bounded, fields with a type and a range, errors that say where. What
-// toml_fields.h is for TOML.
+// Reads JSON from outside: bounded nesting, fields with a type and a range, errors that say where. The counterpart of
+// toml_fields.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@
 
 namespace gyre {
 
-// The parser keeps its own stack, but copying, comparing and writing a value recurse: deeper text is refused.
-inline constexpr int kDeepestJson = 64;
+// The parser does not recurse, but copying, comparing and writing a value do: deeper text is refused.
+inline constexpr int kMaxJsonDepth = 64;
 
 inline bool is_nested_too_deeply(std::string_view json) {
   int depth = 0;
@@ -33,7 +33,7 @@ inline bool is_nested_too_deeply(std::string_view json) {
     } else if (c == '"') {
       quoted = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kDeepestJson) return true;
+      if (++depth > kMaxJsonDepth) return true;
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -41,8 +41,8 @@ inline bool is_nested_too_deeply(std::string_view json) {
   return false;
 }
 
-// Nothing for what is no JSON, or is nested too deeply. Objects are sorted: an ordered_json finds a key by looking at
-// all, which makes a long object's reading quadratic.
+// Empty if the text is not JSON or is nested too deeply. The default type sorts keys: ordered_json searches keys
+// linearly, which makes reading a long object quadratic.
 template <typename Json = nlohmann::json>
 std::optional<Json> parse_json(std::string_view text) {
   if (is_nested_too_deeply(text)) return std::nullopt;
@@ -51,7 +51,7 @@ std::optional<Json> parse_json(std::string_view text) {
   return json;
 }
 
-// The whole number that `value` is, also when it is written as 1e9; nothing for anything else.
+// `value` if it is a whole number that fits int64_t, also when written as 1e9; otherwise empty.
 template <typename Json>
 std::optional<int64_t> whole_number(const Json& value) {
   if (value.is_number_unsigned()) {
@@ -65,16 +65,16 @@ std::optional<int64_t> whole_number(const Json& value) {
   return static_cast<int64_t>(number);
 }
 
-// The fields of one object. Numbers are 0 or more, as all are that gyre keeps in JSON.
+// The fields of one object. Numbers must be 0 or more, as are all that gyre stores in JSON.
 template <typename Json = nlohmann::json>
 class JsonFields {
  public:
-  // `object` must outlive it; `where` is what errors call it.
+  // `object` must outlive this; `where` names it in errors.
   JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
     if (!object.is_object()) fail("must be an object");
   }
 
-  // Takes the field if it is there; whether it was.
+  // Reads the field if it is present; returns whether it was.
   template <typename T>
   bool read(const char* key, T& field) {
     known_.emplace_back(key);
@@ -93,7 +93,7 @@ class JsonFields {
     need(key, field);
     return field;
   }
-  // The value of a key that must be there, whatever it is.
+  // The value of a required key, of any type.
   const Json& at(const char* key) {
     known_.emplace_back(key);
     const auto found = object_.find(key);

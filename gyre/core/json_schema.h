@@ -1,4 +1,4 @@
-// What an option may be, as a JSON schema: for editors that complete and check TOML.
+// JSON schemas of options, for editors that complete and check TOML.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace gyre {
 
 inline constexpr const char* kJsonSchema = "http://json-schema.org/draft-07/schema#";
 
-// A table: its keys are put into "properties", and others are faults.
+// A table without keys yet: the caller adds them to "properties"; all other keys are faults.
 inline nlohmann::ordered_json table_schema() {
   return {{"type", "object"}, {"additionalProperties", false}, {"properties", nlohmann::ordered_json::object()}};
 }

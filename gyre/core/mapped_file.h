@@ -1,4 +1,4 @@
-// Files that are read in place.
+// Memory-mapped files.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace gyre {
 
-// A read-only memory map. An empty file maps to an empty span.
+// A read-only memory map. An empty file maps to an empty span. The constructor throws InputError with path and reason.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

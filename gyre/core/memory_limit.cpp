@@ -26,7 +26,7 @@ std::string read_or_empty(const fs::path& path) {
   }
 }
 
-// The number at the start of `text`, after blanks; none for "max".
+// The number at the start of `text`, after blanks; empty for "max".
 std::optional<double> leading_number(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   double number = 0;
@@ -34,7 +34,7 @@ std::optional<double> leading_number(std::string_view text) {
   return error == std::errc{} ? std::optional(number) : std::nullopt;
 }
 
-// In bytes, of a line "name:   123 kB".
+// The bytes that a line "name:   123 kB" states.
 std::optional<double> meminfo(std::string_view text, std::string_view name) {
   const size_t at = text.find(name);
   if (at == std::string_view::npos) return std::nullopt;
@@ -62,7 +62,7 @@ void consider_machine(const fs::path& root, Tightest& tightest) {
   tightest.consider(*available + swap.value_or(0), "this machine has {} of memory available");
 }
 
-// The process's control group and those above it, of version 2 ("0::/path") and 1 ("5:memory:/path").
+// The process's control group and its ancestors, in version 2 ("0::/path") and version 1 ("5:memory:/path").
 void consider_control_groups(const fs::path& root, Tightest& tightest) {
   std::string_view lines;
   const std::string text = read_or_empty(root / "proc/self/cgroup");
@@ -72,18 +72,18 @@ void consider_control_groups(const fs::path& root, Tightest& tightest) {
     lines.remove_prefix(std::min(end + 1, lines.size()));
     const size_t colon = line.find(':', line.find(':') + 1);
     if (colon == std::string_view::npos) continue;
-    const bool second = line.substr(0, colon) == "0:";
-    if (!second && line.find(":memory:") == std::string_view::npos) continue;
-    const fs::path mount = root / (second ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
+    const bool is_version_2 = line.substr(0, colon) == "0:";
+    if (!is_version_2 && line.find(":memory:") == std::string_view::npos) continue;
+    const fs::path mount = root / (is_version_2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
     for (fs::path group = fs::path(line.substr(colon + 1)).relative_path();; group = group.parent_path()) {
-      const auto file = mount / group / (second ? "memory.max" : "memory.limit_in_bytes");
+      const auto file = mount / group / (is_version_2 ? "memory.max" : "memory.limit_in_bytes");
       tightest.consider(leading_number(read_or_empty(file)), "the control group allows {} of memory");
       if (group.empty()) break;
     }
   }
 }
 
-void consider_shell(int resource, const char* format, Tightest& tightest) {
+void consider_rlimit(int resource, const char* format, Tightest& tightest) {
   rlimit limit{};
   if (getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   tightest.consider(static_cast<double>(limit.rlim_cur), format);
@@ -92,13 +92,13 @@ void consider_shell(int resource, const char* format, Tightest& tightest) {
 }  // namespace
 
 double resident_bytes() {
-  const std::string text = read_or_empty("/proc/self/statm");  // pages: all, resident, ...
+  const std::string text = read_or_empty("/proc/self/statm");  // in pages: total, resident, ...
   const size_t blank = text.find(' ');
   const auto pages = blank == std::string::npos ? std::nullopt : leading_number(std::string_view(text).substr(blank));
   return pages.value_or(0) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-// Not getrusage's: that one may be of the process which started this one.
+// Not getrusage(): its peak may be that of the process which started this one.
 double peak_resident_bytes() {
   return meminfo(read_or_empty("/proc/self/status"), "VmHWM:").value_or(0);
 }
@@ -107,8 +107,8 @@ MemoryLimit memory_limit(const fs::path& root) {
   Tightest tightest;
   consider_machine(root, tightest);
   consider_control_groups(root, tightest);
-  consider_shell(RLIMIT_AS, "ulimit -v allows {} of memory", tightest);
-  consider_shell(RLIMIT_DATA, "ulimit -d allows {} of memory", tightest);
+  consider_rlimit(RLIMIT_AS, "ulimit -v allows {} of memory", tightest);
+  consider_rlimit(RLIMIT_DATA, "ulimit -d allows {} of memory", tightest);
   return tightest.take();
 }
 

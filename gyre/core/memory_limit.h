@@ -1,5 +1,5 @@
-// How much memory this process may come to use: what the machine has left, what its control groups allow, and the
-// limits of the shell it was started from.
+// How much memory this process may use: what the machine has left, what its control groups allow, and its resource
+// limits (ulimit).
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@ struct MemoryLimit {
   std::string what;  // "this machine has 22.1 GiB of memory available"; empty without a limit
 };
 
-// What the process holds now, its libraries included; 0 where nobody says.
+// The process's resident memory, its libraries included; 0 if unknown.
 double resident_bytes();
-// The most that it has held at once.
+// The largest resident memory so far; 0 if unknown.
 double peak_resident_bytes();
 
-// The tightest of them. `root` is where /proc and /sys are found; what is not there limits nothing.
+// The tightest of these limits. `root` contains the /proc and /sys to read; missing files impose no limit.
 MemoryLimit memory_limit(const std::filesystem::path& root = "/");
 
 }  // namespace gyre

@@ -6,8 +6,8 @@
 
 namespace gyre {
 
-// Writes `text` as it is. A message that cannot be written (a full disk, a pipe whose reader has gone) is lost, and
-// nothing else: no run ends for it.
+// Writes `text` unchanged and flushes. A message that cannot be written (a full disk, a pipe whose reader has gone) is
+// dropped without an error, so that no run ends for it.
 void say(std::FILE* out, std::string_view text);
 
 }  // namespace gyre

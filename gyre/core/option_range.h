@@ -1,4 +1,4 @@
-// What an option's type is called, and whether its value may be what it is.
+// Names of option types for messages, and checks of option values against their ranges.
 #pragma once
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ constexpr const char* type_name() {
     return "a list of whole numbers";
 }
 
-// InputError that begins with `where` and says what to give instead.
+// Throws InputError that begins with `where` and says what to give instead.
 template <typename T>
 void check_range(const std::string& where, const T& value, const Range& range) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -62,13 +62,14 @@ void check_range(const std::string& where, const T& value, const Range& range) {
   }
 }
 
-// InputError for the first option that is out of its range. `table`: what stands before a key, "[optimizer.muon]".
+// Throws InputError for the first option that is out of its range. `table`: what stands before a key,
+// "[optimizer.muon]".
 inline void check_ranges(const std::string& table, const OptionTable& options) {
   options.each_option([&](const char* key, const auto& value, const Range& range, const char*) {
     check_range(fmt::format("{} {}", table, key), value, range);
   });
 }
-// InputError for the first of what does not go together.
+// Throws InputError for the first fault, if there is any.
 inline void check_faults(const std::string& table, const std::vector<OptionFault>& faults) {
   if (!faults.empty()) throw InputError(fmt::format("{} {} {}", table, faults[0].keys[0], faults[0].what));
 }

@@ -1,4 +1,4 @@
-// Options: what a component can be told. A component declares each of its options once, in a struct that lists them:
+// Options: the settings of a component. A component declares each of its options once, in a struct that lists them:
 //
 //   struct MuonSettings {
 //     double matrix_lr_ratio = 20;
@@ -26,10 +26,10 @@
 
 namespace gyre {
 
-// What a value may be.
+// The allowed values of an option.
 struct Range {
   double least = -1e300, most = 1e300;
-  std::vector<std::string> choices = {};  // of a string; empty: any
+  std::vector<std::string> choices = {};  // for strings; empty: any
 };
 inline Range at_least(double least) {
   return {.least = least};
@@ -45,10 +45,10 @@ inline Range one_of(std::vector<std::string> choices) {
 using OptionField = std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::vector<double>*,
                                  std::vector<std::string>*>;
 
-// Two options that do not go together, or one whose range depends on another.
+// Two options that contradict each other, or one whose range depends on another.
 struct OptionFault {
-  std::vector<std::string> keys;  // the first that was given is where the fault is
-  std::string what;               // "is 7; give less than interval, 5": follows the first key
+  std::vector<std::string> keys;  // the fault is reported at the first of these that was given
+  std::string what;               // the message after the first key: "is 7; give less than interval, 5"
 };
 
 // Any struct that declares options, behind one type: copied, compared, visited.
@@ -57,7 +57,7 @@ class OptionTable {
   OptionTable() = default;  // no options
   template <typename Settings>
   requires(!std::same_as<std::remove_cvref_t<Settings>, OptionTable>)
-      // NOLINTNEXTLINE(google-explicit-constructor): whoever takes a table takes any settings
+      // NOLINTNEXTLINE(google-explicit-constructor): a parameter of this type accepts any settings
       OptionTable(Settings settings)
       : held_(std::make_unique<Held<Settings>>(std::move(settings))) {}
   OptionTable(const OptionTable& other) : held_(other.held_ ? other.held_->clone() : nullptr) {}
@@ -69,13 +69,13 @@ class OptionTable {
   ~OptionTable() = default;
 
   bool empty() const { return held_ == nullptr; }
-  // The struct that it holds, if it is one of `Settings`.
+  // The struct it holds if that is a `Settings`, else null.
   template <typename Settings>
   Settings* as() {
     auto* held = dynamic_cast<Held<Settings>*>(held_.get());
     return held == nullptr ? nullptr : &held->settings;
   }
-  // Of a table that is one of `Settings`, or empty: then these are at their defaults.
+  // The `Settings` it holds; the defaults if the table is empty. Throws std::logic_error if it holds another struct.
   template <typename Settings>
   Settings get() const {
     if (held_ == nullptr) return {};
@@ -83,7 +83,7 @@ class OptionTable {
     if (held == nullptr) throw std::logic_error("a table of options is asked for settings that it does not hold");
     return held->settings;
   }
-  // The same to change.
+  // The same as get(), to modify.
   template <typename Settings>
   Settings& edit() {
     if (held_ == nullptr) *this = Settings();
@@ -140,11 +140,11 @@ class OptionTable {
   std::unique_ptr<HeldBase> held_;
 };
 
-// Options that belong to one kind only: the tables [optimizer.muon], [optimizer.basis-rotation].
+// Options that only one kind understands: the tables [optimizer.muon], [optimizer.basis-rotation].
 class KindTables {
  public:
   KindTables() = default;
-  // Every kind of a registry that has options, at their defaults.
+  // The options of every kind in a registry that has some, at their defaults.
   template <typename Registry>
   static KindTables of(const Registry& registry) {
     KindTables tables;
@@ -154,7 +154,7 @@ class KindTables {
     return tables;
   }
 
-  // Those of a kind; an empty table where it has none.
+  // The options of a kind; an empty table if it has none.
   OptionTable of_kind(const std::string& kind) const {
     const auto found = tables_.find(kind);
     return found == tables_.end() ? OptionTable() : found->second;
@@ -167,7 +167,7 @@ class KindTables {
     }
     throw std::logic_error("no kind that is registered has these settings");
   }
-  // By name, so that everybody lists them in one order.
+  // Sorted by name, so that every list of them has the same order.
   std::map<std::string, OptionTable>& tables() { return tables_; }
   const std::map<std::string, OptionTable>& tables() const { return tables_; }
   bool operator==(const KindTables&) const = default;

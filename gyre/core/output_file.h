@@ -1,4 +1,4 @@
-// Files that are written. What changes files goes through a FileSystem.
+// Writing files, through a FileSystem.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@
 
 namespace gyre {
 
-// A file open for writing. Every failure (a full disk, say) is a RunError with path and reason. Closes itself; what was
-// not synced may then be lost in a crash.
+// A file open for writing. Every failure (a full disk, say) throws RunError with path and reason. The destructor closes
+// it without syncing, so a crash may then lose data.
 class OutputFile {
  public:
-  // `flags` as of open(2).
+  // `flags` as for open(2).
   OutputFile(std::filesystem::path path, int flags, FileSystem& files = system_files(), mode_t mode = 0644);
-  // Of a descriptor that is open; -1, with errno set, where it could not be.
+  // Takes over an open descriptor; throws if it is -1, with the reason from errno.
   struct TakesOver {};
   OutputFile(std::filesystem::path path, int descriptor, TakesOver, FileSystem& files);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // All of it, however many calls that takes.
+  // Writes all bytes, in as many calls as that takes.
   void write(const void* data, size_t bytes);
   void write_at(uint64_t offset, const void* data, size_t bytes);
-  // Shortens the file; what is written next follows there.
+  // Shortens the file; the next write() continues at its new end.
   void truncate(uint64_t bytes);
   void sync();
   void close();
-  // For what changes nothing.
+  // For calls that change nothing.
   int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
   FileSystem& files() const { return files_; }
@@ -43,8 +43,8 @@ class OutputFile {
   int descriptor_;
 };
 
-// Sequential writer with large buffers. `close` flushes and syncs; a failure anywhere throws RunError. Destroyed
-// without `close`, the file is removed: nothing half-written stays.
+// Sequential writer with large buffers. `close` flushes and syncs; any failure throws RunError. If destroyed without
+// `close`, the file is removed, so no incomplete file remains.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path, FileSystem& files = system_files());

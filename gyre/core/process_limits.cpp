@@ -15,17 +15,17 @@
 namespace gyre {
 
 void check_files_and_stack() {
-  constexpr rlim_t kFiles = 32, kStack = rlim_t{1} << 20;
+  constexpr rlim_t kMinFiles = 32, kMinStackBytes = rlim_t{1} << 20;
   struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kFiles) {
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kMinFiles) {
     throw RunError(
         fmt::format("no more than {} files may be open at once, and {} are needed; raise the limit (ulimit -n)",
-                    limit.rlim_cur, kFiles));
+                    limit.rlim_cur, kMinFiles));
   }
-  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kStack) {
+  if (::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kMinStackBytes) {
     throw RunError(fmt::format("the stack is limited to {}, and {} are needed; raise the limit (ulimit -s)",
                                human_bytes(static_cast<double>(limit.rlim_cur)),
-                               human_bytes(static_cast<double>(kStack))));
+                               human_bytes(static_cast<double>(kMinStackBytes))));
   }
 }
 
@@ -47,12 +47,12 @@ void check_room_for_threads(int threads, size_t bytes, const std::string& what) 
 
 void check_address_space(size_t bytes, const std::string& what) {
   if (bytes == 0) return;
-  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (place == MAP_FAILED) {
+  void* const address = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) {
     throw RunError(fmt::format("{}: out of memory: {} more of address space cannot be had; raise its limit (ulimit -v)",
                                what, human_bytes(static_cast<double>(bytes))));
   }
-  ::munmap(place, bytes);
+  ::munmap(address, bytes);
 }
 
 }  // namespace gyre

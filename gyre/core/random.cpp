@@ -67,7 +67,7 @@ double RandomStream::uniform() {
 }
 
 uint64_t RandomStream::below(uint64_t bound) {
-  // Reject the tail that does not divide: the largest multiple of `bound` that fits decides.
+  // Reject draws from the largest multiple of `bound` up: that tail would bias the remainder.
   const uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
   uint64_t draw = next_u64();
   while (draw >= limit) draw = next_u64();

@@ -24,7 +24,7 @@ enum class StreamPurpose : uint32_t {
   Test = 99
 };
 
-// Constants of the generator, for devices that compute it by themselves.
+// Constants of the generator, for device code that implements it again.
 inline constexpr int kPhiloxRounds = 10;
 inline constexpr std::array<uint32_t, 2> kPhiloxFactors = {0xD2511F53u, 0xCD9E8D57u};
 inline constexpr std::array<uint32_t, 2> kPhiloxKeySteps = {0x9E3779B9u, 0xBB67AE85u};
@@ -40,7 +40,7 @@ class RandomStream {
 
   // The four 32-bit numbers of one block of the counter: random access, for generators that run in parallel.
   std::array<uint32_t, 4> block(uint32_t number) const;
-  // What a block is computed from.
+  // The counter value from which block `number` is computed.
   std::array<uint32_t, 4> counter(uint32_t number) const;
   std::array<uint32_t, 2> key() const { return key_; }
 
@@ -50,7 +50,8 @@ class RandomStream {
   double uniform();
   // Uniform integer in [0, bound), without modulo bias. bound > 0.
   uint64_t below(uint64_t bound);
-  // Fills `out` with standard normals (Box-Muller) times `deviation`; reads only this stream's next blocks.
+  // Fills `out` with standard normals (Box-Muller) times `deviation`; starts at a new block, so it skips what is left
+  // of the current one.
   void fill_normal(std::span<float> out, float deviation);
 
  private:

@@ -1,5 +1,5 @@
-// All components of one sort: schedules, optimizers or models. Whoever needs to know something of one reads its entry;
-// no code compares names.
+// A registry of all components of one sort: schedules, optimizers or models. Code that needs a property of a component
+// reads its entry; none compares names.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace gyre {
 
-// Entries have a `name`. They stand in the order in which they were added. Add entries first thing in main, from one
+// Entries have a `name` and stay in the order in which they were added. Add entries first thing in main, from one
 // thread.
 template <typename Entry>
 class Registry {
@@ -33,13 +33,13 @@ class Registry {
     }
     return nullptr;
   }
-  // InputError for a name that nobody has, with the nearest that somebody has.
+  // Throws InputError for an unknown name, with the nearest known one.
   const Entry& at(const std::string& name) const {
     if (const Entry* entry = find(name)) return *entry;
     throw InputError(sort_ + " '" + printable(name) + "' is unknown" + suggestion(name, names()));
   }
 
-  const std::deque<Entry>& all() const { return entries_; }  // a deque: entries stay where they are
+  const std::deque<Entry>& all() const { return entries_; }  // a deque, so that add() moves no entry
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const Entry& entry : entries_) names.push_back(entry.name);

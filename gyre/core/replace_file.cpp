@@ -23,11 +23,11 @@ fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
 
-// Where the links end that begin at `path`, whether something is there or not.
+// The end of the chain of links that starts at `path`, whether or not something exists there.
 fs::path end_of_links(fs::path path) {
-  constexpr int kMostLinks = 40;  // of more the system says that they are too many
+  constexpr int kMaxLinks = 40;  // the system refuses longer chains
   std::error_code error;
-  for (int link = 0; link < kMostLinks; ++link) {
+  for (int link = 0; link < kMaxLinks; ++link) {
     const fs::path to = fs::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / to;
@@ -35,17 +35,17 @@ fs::path end_of_links(fs::path path) {
   return path;
 }
 
-// The standard stream that `path` leads to, as /dev/stdout does; -1 for none.
+// The standard stream that `path` refers to, as /dev/stdout does; -1 for none.
 int standard_stream_at(const fs::path& path) {
   for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
     const bool is_for_writing = (::fcntl(stream, F_GETFL) & O_ACCMODE) != O_RDONLY;
-    if (is_for_writing && is_file(stream, path)) return stream;
+    if (is_for_writing && is_same_file(stream, path)) return stream;
   }
   return -1;
 }
 
-// What is at the end of the links is written to, where it is no file whose place another can take: a device, a pipe, a
-// stream that goes on after the result.
+// Whether the file at the end of the links must be written in place, because another file cannot replace it: a device,
+// a pipe, a stream that continues after the result.
 bool is_written_in_place(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return false;
@@ -54,7 +54,8 @@ bool is_written_in_place(const fs::path& path) {
 
 void write_in_place(const fs::path& path, std::string_view content, FileSystem& files) {
   const int stream = standard_stream_at(path);
-  // Opened again, a file would be written from its beginning, and over what else goes to the stream.
+  // Duplicate the stream: if its file were opened again, this would write from the beginning and overwrite other
+  // output.
   OutputFile file(path, stream >= 0 ? ::fcntl(stream, F_DUPFD_CLOEXEC, 0) : files.open(path, O_WRONLY, 0),
                   OutputFile::TakesOver{}, files);
   file.write(content.data(), content.size());
@@ -65,8 +66,8 @@ fs::path temporary_name(const fs::path& target, int number) {
   return target.parent_path() / fmt::format(".{}.gyre-{}.tmp", target.filename().string(), number);
 }
 
-// A file that is to take the place of another, under a name beside it until then. Others who write the same file at
-// the same time have other names: each is locked by whoever uses it. What a killed process left is used again.
+// A temporary file beside the target that will replace it. Processes that write the same target at the same time use
+// different names, since each locks the name it uses. A name that a killed process left is used again.
 class Replacement {
  public:
   Replacement(fs::path target, FileSystem& files) : target_(std::move(target)), files_(files) {
@@ -87,7 +88,7 @@ class Replacement {
   }
 
  private:
-  // Opens the file of that name unless another process has it.
+  // Opens and locks the file of that name unless another process uses it.
   void try_name(const fs::path& name) {
     int descriptor = files_.open(name, O_WRONLY | O_CREAT | O_EXCL, 0644);
     const bool is_new = descriptor >= 0;
@@ -95,17 +96,17 @@ class Replacement {
       throw RunError(fmt::format("{}: cannot be written: {}", target_.string(), reason()));
     }
     if (!is_new) descriptor = files_.open(name, O_WRONLY | O_NOFOLLOW, 0);
-    if (descriptor < 0) return;  // another user's
+    if (descriptor < 0) return;  // it belongs to another user
     const Lock lock = try_lock(descriptor, files_);
     const bool is_free = lock == Lock::Taken || (lock == Lock::Unsupported && is_new);
-    // Whoever had the lock until now may have given the file its place.
-    if (!is_free || !is_file(descriptor, name)) {
+    // The previous holder of the lock may have renamed the file to its target.
+    if (!is_free || !is_same_file(descriptor, name)) {
       files_.close(descriptor);
       return;
     }
     name_ = name;
     file_.emplace(target_, descriptor, OutputFile::TakesOver{}, files_);
-    lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // held until the file has its place, which is after it is closed
+    lock_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // holds the lock past file_->close(), until the rename
     if (lock_ < 0) throw RunError(fmt::format("{}: cannot be written: {}", target_.string(), reason()));
     if (!is_new) file_->truncate(0);
   }
@@ -147,7 +148,7 @@ std::string why_not_writable(const fs::path& path) {
   }
   const fs::path target = end_of_links(path);
   if (::access(directory_of(target).c_str(), W_OK | X_OK) != 0) return reason();
-  // The temporary name is longer.
+  // The temporary name is longer than the target's, perhaps too long.
   if (::lstat(temporary_name(target, 1).c_str(), &status) != 0 && errno != ENOENT) return reason();
   return "";
 }

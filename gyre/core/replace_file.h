@@ -1,4 +1,4 @@
-// Results, which are there as a whole or not at all.
+// Writes result files that appear whole or not at all.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,18 @@
 
 namespace gyre {
 
-// Replaces `path` atomically and durably: writes a file with a name of its own beside it, syncs, renames, syncs the
-// directory. Links are followed, and what they lead to is replaced. A device or a pipe, and what standard output or
-// standard error goes to, is written to as it is. RunError.
+// Replaces `path` atomically and durably: writes a temporary file beside it, syncs, renames, syncs the directory. Links
+// are followed, and their target is replaced. A device, a pipe, or the file that standard output or standard error goes
+// to is written in place. Throws RunError on failure.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
-// The same unsynced, for what a crash of the machine may lose: whoever reads `path` sees all of it, old or new.
+// The same without syncing, for files that a crash of the machine may lose. A reader of `path` still sees a whole file,
+// old or new.
 void replace_file(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 
-// Asked before the work whose result goes there: why write_file_atomic could not write it; empty if it could. Changes
-// nothing; whether a disk is full shows later.
+// For a check before long work: the reason why write_file_atomic could not write `path`; empty if it could. Changes
+// nothing; a full disk is not noticed.
 std::string why_not_writable(const std::filesystem::path& path);
-// InputError with path and reason.
+// Throws InputError with path and reason if why_not_writable gives one.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// The hash of names, in a unit of its own: what needs random streams alone does not need xxhash.
+// The hash of names, in its own file so that users of random streams alone need no xxhash.
 #include <xxhash.h>
 
 #include "gyre/core/random.h"

@@ -29,7 +29,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  size_t best = name.size() / 2 + 1;  // further than half the letters is no likeness
+  size_t best = name.size() / 2 + 1;  // a name that differs in more than half its letters is not near
   const std::string* found = nullptr;
   for (const std::string& candidate : candidates) {
     const size_t distance = edit_distance(name, candidate);

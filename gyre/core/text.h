@@ -20,11 +20,11 @@ std::string human_bytes(double bytes);
 std::string human_duration(double seconds);
 // 12345678 -> "12.3M".
 std::string human_count(double count);
-// As one line that a terminal shows as it is: control characters as \n, \t or \x1b.
+// `text` on one line that is safe for a terminal: control characters become \n, \t or \x1b.
 std::string printable(std::string_view text);
-// As one word of a shell's command line: 'a b' where it would be two, and as it is where it is one already.
+// `text` as one word of a shell's command line: quoted ('a b') if it needs to be, else unchanged.
 std::string shell_word(const std::string& text);
-// Without the blanks, tabs and carriage returns at its ends.
+// `text` without blanks, tabs and carriage returns at its ends.
 std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 

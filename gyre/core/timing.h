@@ -1,4 +1,4 @@
-// Seconds that something took, and what several times come to.
+// Elapsed seconds, and the median of measurements.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return seconds_between(start, std::chrono::steady_clock::now());
 }
 
-// The larger of the two in the middle, where their number is even. There is one value at least.
+// For an even number of values, the larger of the two in the middle. `values` must not be empty.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

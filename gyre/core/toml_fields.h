@@ -1,5 +1,5 @@
-// Reading described tables of TOML: fields with a type, a range and a meaning; errors that say file, line and what to
-// give instead. Whoever has settings describes them once and gets reading, checking and writing.
+// Reads tables of TOML from a declaration of their fields: type, range and meaning. Errors say file, line and what to
+// give instead. Also has the functions that write values as TOML.
 #pragma once
 
 #include <fmt/format.h>
@@ -123,9 +123,9 @@ inline toml::table parse_toml(std::string_view text, const std::string& origin) 
   }
 }
 
-// Takes into fields what `table` has, which is called [name] in errors. for_each(visit) calls visit(key, field, range,
-// meaning) for every key there may be; others are faults, but for `others`, which somebody else reads. A field whose
-// value is a fault stays as it is. Returns the keys that could not be read.
+// Reads the values of `table`, which errors call [name], into fields. for_each(visit) calls visit(key, field, range,
+// meaning) for every known key. Unknown keys are faults, except `others`, which the caller reads elsewhere. A field
+// whose value is a fault keeps its old value. Returns the keys whose values were refused.
 template <typename ForEach>
 std::vector<std::string> read_table(const toml::table& table, const std::string& name, const std::string& origin,
                                     Faults& faults, ForEach&& for_each, const std::vector<std::string>& others = {}) {

@@ -9,9 +9,9 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kMostDots = 4096;
+constexpr int64_t kMaxDots = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kBeforeString = " \t\r\n=,[{\xbf";  // the last is a byte order mark's
+constexpr std::string_view kBeforeString = " \t\r\n=,[{\xbf";  // the last byte is the end of a byte order mark
 
 enum class Inside { Nothing, Comment, String, LongString };
 
@@ -19,7 +19,7 @@ bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
-// Where the first character stands that the library must not see, or npos.
+// The position of the first character that the library must not see, or npos.
 size_t find_stray(std::string_view text) {
   Inside inside = Inside::Nothing;
   char quote = 0;
@@ -31,7 +31,7 @@ size_t find_stray(std::string_view text) {
         if (!is_ascii(c)) return i;
         if (c == '#') inside = Inside::Comment;
         if (c != '"' && c != '\'') break;
-        // Within a word it begins no string: the library reads on to the word's end.
+        // Within a word a quote starts no string: the library reads on to the word's end.
         if (i > 0 && kBeforeString.find(text[i - 1]) == std::string_view::npos) return i;
         quote = c;
         inside = three_quotes(i) ? Inside::LongString : Inside::String;
@@ -53,7 +53,7 @@ size_t find_stray(std::string_view text) {
           ++i;
         } else if (c == quote && three_quotes(i)) {
           i += 2;
-          for (int own = 0; own < 2 && i + 1 < text.size() && text[i + 1] == quote; ++own) ++i;  // its last characters
+          for (int own = 0; own < 2 && i + 1 < text.size() && text[i + 1] == quote; ++own) ++i;  // part of the string
           inside = Inside::Nothing;
         }
         break;
@@ -65,10 +65,9 @@ size_t find_stray(std::string_view text) {
 }  // namespace
 
 void check_toml_text(std::string_view text, const std::string& origin) {
-  if (std::count(text.begin(), text.end(), '.') > kMostDots) {
-    throw InputError(
-        fmt::format("{}: is no configuration, with more than {} dots; give a TOML file, as gyre init writes it", origin,
-                    kMostDots));
+  if (std::count(text.begin(), text.end(), '.') > kMaxDots) {
+    throw InputError(fmt::format(
+        "{}: is no configuration, with more than {} dots; give a TOML file, as gyre init writes it", origin, kMaxDots));
   }
   const size_t stray = find_stray(text);
   if (stray == std::string_view::npos) return;

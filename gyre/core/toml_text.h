@@ -1,4 +1,4 @@
-// What is refused of a text before the TOML library reads it, since some releases of the library do not survive it.
+// Refuses text that some releases of the TOML library do not survive, before the library reads it.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace gyre {
 
-// InputError, with `origin` and line, for
-// - more than 4,096 dots: tables within tables ("a.b.c") go as deep as there are dots, by recursion;
-// - a character beyond ASCII that is neither in a comment nor in a string of one line, and a quote in the middle of a
-//   word: toml++ 3.3 asks of characters there whether they are blanks, and for some the answer is undefined. Only in
-//   strings of several lines has TOML a use for them, and configurations have none.
+// Throws InputError, with `origin` and line, for
+// - more than 4,096 dots: dotted keys ("a.b.c") nest tables as deep as there are dots, and the library recurses;
+// - a character beyond ASCII outside a comment or a one-line string, and a quote in the middle of a word: toml++ 3.3
+//   classifies such characters as blank or not, and for some the answer is undefined. TOML allows such characters only
+//   in multi-line strings besides, and configurations have none.
 void check_toml_text(std::string_view text, const std::string& origin);
 
 }  // namespace gyre

@@ -26,10 +26,10 @@ std::optional<int64_t> Utf8Checker::check(std::string_view piece) {
 }
 
 size_t whole_characters(std::string_view text) {
-  constexpr size_t kLongest = 4;
-  for (size_t back = 1; back <= std::min(kLongest - 1, text.size()); ++back) {
+  constexpr size_t kMaxBytes = 4;
+  for (size_t back = 1; back <= std::min(kMaxBytes - 1, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0) == 0x80) continue;  // the first byte stands further back
+    if ((byte & 0xC0) == 0x80) continue;  // a continuation byte; the first byte is further back
     const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
     return length > back ? text.size() - back : text.size();
   }

@@ -1,4 +1,4 @@
-// UTF-8: its characters, where a text that comes in pieces stops being valid, and where it may be cut.
+// UTF-8: decoding characters, finding where text that arrives in pieces becomes invalid, and where it may be cut.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@ namespace gyre {
 // Checks pieces of one text in order.
 class Utf8Checker {
  public:
-  // The offset in the whole text of the first byte that cannot be, if there is one in this piece.
+  // The offset in the whole text of the first invalid byte, if this piece has one.
   std::optional<int64_t> check(std::string_view piece);
   // Whether the text may end here: no character is incomplete.
   bool complete() const { return missing_ == 0; }
 
  private:
   int64_t offset_ = 0;
-  int missing_ = 0;                           // continuation bytes still to come
-  unsigned char least_ = 0x80, most_ = 0xBF;  // of the next one: overlong forms, surrogates, past U+10FFFF
+  int missing_ = 0;  // continuation bytes still to come
+  // The bounds of the next byte, which exclude overlong forms, surrogates and codes past U+10FFFF.
+  unsigned char least_ = 0x80, most_ = 0xBF;
 };
 
-// The length of `text` without the character that its last bytes may only begin: where it may be cut.
+// The length of `text` without an incomplete character at its end: where it may be cut.
 size_t whole_characters(std::string_view text);
 
-// The character that starts at text[at], and how many bytes it has; `text` is UTF-8.
+// The character that starts at text[at] and its length in bytes; `text` must be UTF-8.
 struct Character {
   char32_t code;
   size_t bytes;

@@ -1,16 +1,16 @@
-// A descriptor that becomes readable, for a thread that waits for several by poll and is to be woken by another.
+// A descriptor that one thread makes readable to wake another, which waits for several descriptors in poll().
 #pragma once
 
 namespace gyre {
 
 class WakeFlag {
  public:
-  WakeFlag();  // RunError: no descriptor is left
+  WakeFlag();  // throws RunError if no descriptor is left
   ~WakeFlag();
   WakeFlag(const WakeFlag&) = delete;
   WakeFlag& operator=(const WakeFlag&) = delete;
 
-  // Any thread. It stays readable.
+  // From any thread. The descriptor stays readable.
   void raise() const;
   int descriptor() const { return descriptor_; }
 

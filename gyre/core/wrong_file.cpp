@@ -9,13 +9,13 @@ namespace gyre {
 namespace fs = std::filesystem;
 
 void refuse_file(const fs::path& path, const std::string& meant, const std::string& marker) {
-  std::error_code none;
-  if (!fs::is_regular_file(path, none)) return;
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return;
   std::string likely;
-  // The one it is in, or that a configuration of the name has made.
+  // The directory that the file is in, or the one that a run of this configuration would have made.
   const fs::path parent = path.has_parent_path() ? path.parent_path() : ".";
   for (const fs::path& place : {parent, fs::path("runs") / path.stem()}) {
-    if (likely.empty() && fs::exists(place / marker, none)) likely = ", likely " + printable(place.string());
+    if (likely.empty() && fs::exists(place / marker, ignored)) likely = ", likely " + printable(place.string());
   }
   throw InputError(fmt::format("{}: is a file; give {}{}", printable(path.string()), meant, likely));
 }

@@ -1,4 +1,4 @@
-// A file where a directory is meant, as shells complete it.
+// An error for a file given where a directory is meant, which happens when a shell completes names.
 #pragma once
 
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 namespace gyre {
 
-// InputError where `path` is a file. `meant` is what the directory is, "the run's directory", and has a file `marker`:
-// the one that is likely meant is named.
+// Throws InputError if `path` is a file. `meant` describes the directory that is wanted ("the run's directory"), which
+// contains a file `marker`; the error names the likely one.
 void refuse_file(const std::filesystem::path& path, const std::string& meant, const std::string& marker);
 
 }  // namespace gyre
