@@ -1,4 +1,4 @@
-// What a model trains on: one microbatch of inputs and targets, drawn by its index alone.
+// The input of training: one microbatch of inputs and targets, determined by its index.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -29,7 +29,7 @@ Batch MaskedBatches::batch(int64_t index) const {
   const at::Tensor text = text_->batch(index).inputs;
   const int64_t sequences = text.size(0), content = text.size(1), context = content + kTokensAroundSegments;
   const int64_t first_length = content / 2;
-  const auto asked = std::max<int64_t>(1, std::llround(kMaskedShare * static_cast<double>(content)));
+  const auto target_count = std::max<int64_t>(1, std::llround(kMaskedShare * static_cast<double>(content)));
   Batch batch{at::empty({sequences, context}, at::kLong), at::full({sequences, context}, -1, at::kLong)};
   for (int64_t s = 0; s < sequences; ++s) {
     RandomStream stream(seed_, StreamPurpose::Masking, static_cast<uint64_t>(index), static_cast<uint32_t>(s));
@@ -39,7 +39,7 @@ Batch MaskedBatches::batch(int64_t index) const {
 
     const bool exchanged = sentence_order_ && stream.below(2) == 1;
     if (sentence_order_) targets[0] = exchanged ? 1 : 0;
-    std::vector<int64_t> places;  // of the text's tokens in the sequence
+    std::vector<int64_t> places;  // positions of the text's tokens in the sequence
     tokens[0] = special_.classify;
     int64_t at = 1;
     const auto append = [&](const int64_t* begin, int64_t length) {
@@ -53,8 +53,8 @@ Batch MaskedBatches::batch(int64_t index) const {
     append(exchanged ? b.first : a.first, exchanged ? b.second : a.second);
     append(exchanged ? a.first : b.first, exchanged ? a.second : b.second);
 
-    // The first `asked` of a random order.
-    for (int64_t i = 0; i < asked; ++i) {
+    // The first `target_count` tokens of a random order (Fisher-Yates).
+    for (int64_t i = 0; i < target_count; ++i) {
       const auto pick = i + static_cast<int64_t>(stream.below(static_cast<uint64_t>(content - i)));
       std::swap(places[static_cast<size_t>(i)], places[static_cast<size_t>(pick)]);
       const int64_t place = places[static_cast<size_t>(i)];

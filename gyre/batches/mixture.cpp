@@ -9,25 +9,25 @@
 namespace gyre {
 namespace {
 
-constexpr uint64_t kPattern = 1 << 16;
+constexpr uint64_t kPatternLength = 1 << 16;
 
-// Largest remainders, none below one.
+// The number of sequences of each source in a pattern: largest-remainder rounding, at least one each.
 std::vector<uint64_t> shares_of(const std::vector<double>& weights) {
-  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<uint64_t> shares;
   std::vector<double> remainders;
   for (const double weight : weights) {
-    const double exact = weight / all * static_cast<double>(kPattern);
+    const double exact = weight / total * static_cast<double>(kPatternLength);
     shares.push_back(std::max<uint64_t>(1, static_cast<uint64_t>(exact)));
     remainders.push_back(exact - static_cast<double>(shares.back()));
   }
-  uint64_t given = std::accumulate(shares.begin(), shares.end(), uint64_t{0});
-  for (; given < kPattern; ++given) {
-    const auto most = std::max_element(remainders.begin(), remainders.end()) - remainders.begin();
-    ++shares[static_cast<size_t>(most)];
-    remainders[static_cast<size_t>(most)] -= 1;
+  uint64_t sum = std::accumulate(shares.begin(), shares.end(), uint64_t{0});
+  for (; sum < kPatternLength; ++sum) {
+    const auto largest = std::max_element(remainders.begin(), remainders.end()) - remainders.begin();
+    ++shares[static_cast<size_t>(largest)];
+    remainders[static_cast<size_t>(largest)] -= 1;
   }
-  for (; given > kPattern; --given) --*std::max_element(shares.begin(), shares.end());
+  for (; sum > kPatternLength; --sum) --*std::max_element(shares.begin(), shares.end());
   return shares;
 }
 
@@ -46,9 +46,9 @@ Mixture::Mixture(const std::vector<double>& weights, int64_t seed) : shares_(sha
 
 Mixture::Draw Mixture::at(uint64_t sequence) const {
   if (sources_.empty()) return {0, sequence};
-  const size_t place = sequence % kPattern;
+  const size_t place = sequence % kPatternLength;
   const size_t source = sources_[place];
-  return {source, sequence / kPattern * shares_[source] + numbers_[place]};
+  return {source, sequence / kPatternLength * shares_[source] + numbers_[place]};
 }
 
 }  // namespace gyre

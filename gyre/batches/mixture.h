@@ -1,4 +1,4 @@
-// Which source of a mixture each sequence is from.
+// Decides which source of a mixture each sequence comes from.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,22 @@
 
 namespace gyre {
 
-// A pattern of 65,536 sequences that comes again and again: in each every source has its share exactly, rounded, but
-// one sequence at least. The order within is drawn by the seed.
+// Repeats a pattern of 65,536 sequences in which every source has exactly its share, rounded, but at least one
+// sequence. The order within the pattern is drawn by the seed.
 class Mixture {
  public:
   Mixture(const std::vector<double>& weights, int64_t seed);
 
   struct Draw {
     size_t source = 0;
-    uint64_t number = 0;  // how many of the source's came before
+    uint64_t number = 0;  // how many sequences of this source came before
   };
   Draw at(uint64_t sequence) const;
 
  private:
   std::vector<uint64_t> shares_;
-  std::vector<uint16_t> sources_;  // of the pattern's sequences
-  std::vector<uint16_t> numbers_;  // how many of the same source stand before in the pattern
+  std::vector<uint16_t> sources_;  // source of each sequence in the pattern
+  std::vector<uint16_t> numbers_;  // how many of the same source come before it in the pattern
 };
 
 }  // namespace gyre

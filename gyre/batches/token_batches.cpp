@@ -29,7 +29,7 @@ std::vector<double> weights_of(const std::vector<WeightedTokens>& sources) {
   return weights;
 }
 
-// read(s, tokens) fills sequence s and its last target; targets are the inputs one token on.
+// read(s, tokens) fills `tokens` with sequence s and its last target; targets are the inputs shifted by one token.
 template <typename Read>
 Batch read_batch(int64_t sequences, int64_t context, Read read) {
   const at::Tensor tokens = at::empty({sequences, context + 1}, at::kLong);
@@ -77,18 +77,18 @@ SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sourc
                                                int64_t vocabulary)
     : sources_(std::move(sources)), sequences_(sequences), context_(context), vocabulary_(vocabulary) {
   check_lengths(sources_, context);
-  std::vector<int64_t> left;  // stretches of each source
+  std::vector<int64_t> left;  // remaining sequences of each source
   for (const WeightedTokens& source : sources_) left.push_back((source.tokens.size() - 1) / context);
   sequences_ = std::min(sequences, *std::min_element(left.begin(), left.end()));
   std::vector<double> due(sources_.size(), 0);
   std::vector<int64_t> next(sources_.size(), 0);
   const std::vector<double> weights = weights_of(sources_);
-  double all = 0;
-  for (const double weight : weights) all += weight;
+  double total = 0;
+  for (const double weight : weights) total += weight;
   for (;;) {
     for (size_t i = 0; i < due.size(); ++i) due[i] += weights[i];
     const auto source = static_cast<size_t>(std::max_element(due.begin(), due.end()) - due.begin());
-    due[source] -= all;
+    due[source] -= total;
     if (left[source] < sequences_) break;
     left[source] -= sequences_;
     plan_.push_back({source, next[source]});

@@ -1,4 +1,4 @@
-// Batches from tokens: of one source, or of a mixture.
+// Batches from token sequences of one source or a mixture.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace gyre {
 
-// How a source's sequences follow each other.
+// The order of a source's sequences.
 enum class SequenceOrder {
-  Random,  // each begins at a uniformly random token, drawn from the stream (seed, microbatch, sequence)
-  Epochs,  // the source is cut into sequences; all come once, in a shuffled order, before any comes again
+  Random,  // each begins at a uniformly random token, drawn from the random stream (seed, microbatch, sequence)
+  Epochs,  // the source is cut into sequences; each epoch has all of them once, in a new shuffled order
 };
 
-// Training: sequence s of microbatch m is the (m * sequences + s)th of all, which says its source.
+// For training. Sequence s of microbatch m is number m * sequences + s of the run, which determines its source.
 class DrawnTokenBatches final : public BatchSource {
  public:
-  // InputError when a source is shorter than one sequence and its target.
+  // Throws InputError if a source is shorter than one sequence and its last target (context + 1 tokens).
   DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t seed,
                     int64_t vocabulary, SequenceOrder order = SequenceOrder::Random);
   Batch batch(int64_t index) const override;
@@ -36,12 +36,12 @@ class DrawnTokenBatches final : public BatchSource {
   Mixture mixture_;
 };
 
-// Evaluation: a batch holds the next stretches of one source, which do not overlap; the rest at the end is left out. A
-// source too short for one whole batch gives smaller batches. Of several sources each has batches by its weight, evenly
-// spread, until the first of them ends.
+// For evaluation. A batch holds the next sequences of one source, which do not overlap; an incomplete batch at the end
+// is left out. If a source is too short for one whole batch, all batches are smaller. Several sources have batches in
+// proportion to their weights, evenly interleaved, until the first source ends.
 class SequentialTokenBatches final : public BatchSource {
  public:
-  // InputError likewise.
+  // Throws InputError likewise.
   SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t vocabulary);
   Batch batch(int64_t index) const override;
   int64_t tokens_per_batch() const override { return sequences_ * context_; }
@@ -54,7 +54,7 @@ class SequentialTokenBatches final : public BatchSource {
   };
   std::vector<WeightedTokens> sources_;
   int64_t sequences_, context_, vocabulary_;
-  std::vector<Stretch> plan_;  // of each batch
+  std::vector<Stretch> plan_;  // the sequences of each batch
 };
 
 }  // namespace gyre

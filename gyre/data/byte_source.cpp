@@ -19,32 +19,32 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
 constexpr std::string_view kGzip("\x1f\x8b", 2), kZstd("\x28\xb5\x2f\xfd", 4);
-constexpr size_t kLongestMagic = 5;
-// What is no text though somebody may take it for one, and what unpacks it.
+constexpr size_t kMaxMagicBytes = 5;
+// Other packed formats that users may give, and the command that unpacks each.
 constexpr std::string_view kXz("\xfd\x37zXZ", 5);
 constexpr std::pair<std::string_view, const char*> kOtherPacked[] = {
     {kXz, "xz -d"}, {"BZh", "bzip2 -d"}, {"PK\x03\x04", "unzip"}};
 
-// A descriptor behind a buffer that can be looked into.
+// A descriptor with a buffer, whose first bytes can be inspected before they are taken.
 class Input {
  public:
   Input(int descriptor, std::string name) : descriptor_(descriptor), name_(std::move(name)), buffer_(kReadBytes) {}
 
-  // What was read and not taken yet; nothing at the end.
+  // What was read and not taken yet; empty at the end of the input.
   std::span<const char> rest() {
     if (begin_ == end_) fill(1);
     return {buffer_.data() + begin_, end_ - begin_};
   }
   void take(size_t bytes) { begin_ += bytes; }
   bool begins_with(std::string_view magic) {
-    fill(kLongestMagic);
+    fill(kMaxMagicBytes);
     return std::string_view(buffer_.data() + begin_, end_ - begin_).starts_with(magic);
   }
   int64_t taken() const { return read_; }
   [[noreturn]] void fail(const std::string& what) const { throw InputError(fmt::format("{}: {}", name_, what)); }
 
  private:
-  // Reads until `bytes` are there, or the input ends.
+  // Reads until the buffer holds `bytes`, or the input ends.
   void fill(size_t bytes) {
     if (end_ - begin_ >= bytes) return;
     std::copy(buffer_.begin() + static_cast<ptrdiff_t>(begin_), buffer_.begin() + static_cast<ptrdiff_t>(end_),
@@ -91,7 +91,7 @@ class PlainBytes final : public ByteSource {
 
 constexpr const char* kCutShort = "is cut short: its last compressed block is not whole; bring the whole file";
 
-// One or several members, as gzip makes and `cat` joins them.
+// One or several gzip members, which `cat` may have joined.
 class GzipBytes final : public ByteSource {
  public:
   explicit GzipBytes(Input input) : input_(std::move(input)) {
@@ -127,7 +127,7 @@ class GzipBytes final : public ByteSource {
   int64_t taken() const override { return input_.taken(); }
 
  private:
-  // Zeros may follow the last member: tapes pad with them.
+  // Zeros may follow the last member: tapes are padded with them.
   void next_member() {
     for (auto rest = input_.rest(); !rest.empty() && rest.front() == '\0'; rest = input_.rest()) input_.take(1);
     ended_ = input_.rest().empty();
@@ -141,7 +141,7 @@ class GzipBytes final : public ByteSource {
   bool ended_ = false;
 };
 
-// One or several frames.
+// One or several zstd frames.
 class ZstdBytes final : public ByteSource {
  public:
   explicit ZstdBytes(Input input) : input_(std::move(input)), stream_(ZSTD_createDStream(), &ZSTD_freeDStream) {
@@ -162,7 +162,7 @@ class ZstdBytes final : public ByteSource {
       }
       input_.take(from.pos);
       between_frames_ = state == 0;
-      // What it still holds back comes without input.
+      // Output that the decoder still holds comes without more input.
       if (rest.empty() && into.pos == before && !between_frames_) input_.fail(kCutShort);
     }
     return into.pos;

@@ -1,4 +1,5 @@
-// The bytes of an input, as they are or unpacked: gzip and zstd are known by how they begin, whatever a file is called.
+// Reads the bytes of an input and unpacks gzip and zstd, which are recognised by their first bytes, not by the file's
+// name.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,14 @@ namespace gyre {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills `out`; less than all of it only where the input ends. InputError: cannot be read, damaged, cut short.
+  // Fills `out`, and less than all of it only at the end of the input. Returns the number of bytes. Throws InputError
+  // if the input cannot be read, is damaged or truncated.
   virtual size_t read(std::span<char> out) = 0;
-  // Bytes of the input itself that were read so far.
+  // Bytes read from the input so far, as packed.
   virtual int64_t taken() const = 0;
 };
 
-// Reads the descriptor, which must stay open, from where it stands. `name` stands in errors.
+// Reads `descriptor` from its current position; it must stay open. `name` is what errors call the input.
 std::unique_ptr<ByteSource> open_bytes(int descriptor, const std::string& name);
 
 }  // namespace gyre

@@ -23,7 +23,7 @@ std::string checksum_of(std::string_view content) {
   return checksum.hex();
 }
 
-// A file of the tokenizer as meta.json says it is; empty where it says nothing of one.
+// The content of a tokenizer's file, checked against meta.json; empty if meta.json does not list it.
 std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& directory, const std::string& name) {
   if (meta.checksums.count(name) == 0) return "";
   const auto path = directory / name;
@@ -35,7 +35,7 @@ std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& 
   return content;
 }
 
-// By name.
+// The model's files by name.
 std::map<std::string, std::string> files_of(const TokenizerModel& model) {
   std::map<std::string, std::string> files;
   if (!model.content.empty()) files[TokenizerModel::file_of(model.kind)] = model.content;
@@ -85,8 +85,8 @@ DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin)
 
 DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   const auto path = directory / kMetaFile;
-  std::error_code none;
-  if (std::filesystem::exists(directory, none) && !std::filesystem::is_directory(directory, none)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory, ignored) && !std::filesystem::is_directory(directory, ignored)) {
     throw InputError(fmt::format("{}: is no directory; give one that gyre prepare made", directory.string()));
   }
   if (!is_there(path)) {

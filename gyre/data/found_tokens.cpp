@@ -33,15 +33,15 @@ const char* name_of(Format format) {
 }
 
 bool is_file(const fs::path& path) {
-  std::error_code none;
-  return fs::is_regular_file(path, none);
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
 }
 
 fs::path with_extension(fs::path path, const char* extension) {
   return path.replace_extension(extension);
 }
 
-// What a name says the file is for.
+// What a file's name says it is for; the last such word counts.
 enum class Use { Unsaid, Train, Val };
 Use use_of(const fs::path& path) {
   Use use = Use::Unsaid;
@@ -69,9 +69,9 @@ std::vector<fs::path> matches(const std::string& pattern) {
 
 // The .bin files that `path` means. An .idx stands for its .bin.
 std::vector<fs::path> files_of(const std::string& path) {
-  std::error_code none;
+  std::error_code ignored;
   std::vector<fs::path> found;
-  if (fs::is_directory(path, none)) {
+  if (fs::is_directory(path, ignored)) {
     for (const auto& entry : fs::directory_iterator(path)) found.push_back(entry.path());
     std::erase_if(found, [](const fs::path& file) { return file.extension() != ".bin" && file.extension() != ".idx"; });
   } else if (is_file(path)) {
@@ -101,7 +101,7 @@ std::optional<Format> format_of(const fs::path& path) {
   const size_t there = std::min<uint64_t>(first.size(), file.size());
   file.read_at(0, first.data(), there);
   if (has_token_file_header(std::span(first).first(there))) return Format::Llmc;
-  // These have nothing to be known by but their names.
+  // nanoGPT's files can be recognised only by their names.
   if (path.filename() == "train.bin" || path.filename() == "val.bin") return Format::NanoGpt;
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ constexpr uint64_t kVersion = 1;
 constexpr size_t kHeaderBytes = 34;
 constexpr size_t kBytesPerSequence = 4 + 8, kBytesPerDocument = 8;
 
-// By the format's number; nothing for what is no whole number.
+// The type of this code in the format; empty if it is not an integer type.
 std::optional<TokenType> type_of(uint8_t code) {
   switch (code) {
     case 1:
@@ -46,7 +46,7 @@ Number number_at(const char* bytes) {
   return number;
 }
 
-// Numbers that stand in a file one after the other.
+// Reads consecutive numbers of a file, through a buffer.
 template <typename Number>
 class Numbers {
  public:
@@ -99,7 +99,7 @@ TokenLayout read_megatron_index(const InputFile& index, const std::string& origi
   const uint64_t width = width_of(*type);
   Numbers<int32_t> lengths(index, kHeaderBytes, sequences);
   Numbers<int64_t> offsets(index, kHeaderBytes + 4 * sequences, sequences);
-  uint64_t bytes = 0;  // no more than 2^31 * 8 for each of fewer than 2^60 sequences; looked at in each
+  uint64_t bytes = 0;  // cannot overflow: a sequence adds less than 2^34, and the loop stops beyond token_bytes
   for (uint64_t i = 0; i < sequences; ++i) {
     const int32_t length = lengths.next();
     const int64_t offset = offsets.next();

@@ -1,6 +1,6 @@
-// Megatron's indexed datasets: DATA.bin has the tokens of all sequences back to back, DATA.idx says of which type they
-// are and how long the sequences: 34 bytes (MMIDIDX, version 1, type, numbers of sequences and documents), int32
-// lengths, int64 offsets in bytes, int64 numbers of the documents' first sequences.
+// Megatron's indexed datasets: DATA.bin has the tokens of all sequences back to back, DATA.idx has their type and the
+// sequences' lengths: a header of 34 bytes (MMIDIDX, version 1, type, numbers of sequences and documents), int32
+// lengths, int64 offsets in bytes, int64 index of each document's first sequence.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace gyre {
 
-// Reads and checks the whole index, a stretch at a time; `token_bytes` is the size of the .bin. InputError: not an
-// index, cut short, numbers that are no tokens, sequences that do not lie back to back or are not what the .bin has.
+// Checks the index, reading it in pieces; `token_bytes` is the size of the .bin. Throws InputError if it is not an
+// index, is truncated, has a type that tokens cannot have, or its sequences are not back to back or do not match the
+// .bin.
 TokenLayout read_megatron_index(const InputFile& index, const std::string& origin, uint64_t token_bytes);
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// Work on many things at once, the results in the order of the things: what comes out is the same whatever the number
-// of threads.
+// Processes items on several threads and hands over the results in the order of the items, so that the output does not
+// depend on the number of threads.
 #pragma once
 
 #include <condition_variable>
@@ -16,42 +16,43 @@ namespace gyre {
 template <typename In, typename Out>
 class OrderedWorkers {
  public:
-  // `work` is called on `threads` threads at once, `take` on the thread that puts. With one thread all happens there.
+  // `work` is called on `threads` threads, `take` on the thread that calls put() and finish(). With one thread both run
+  // in put().
   OrderedWorkers(int threads, std::function<Out(const In&)> work, std::function<void(Out)> take)
-      : work_(std::move(work)), take_(std::move(take)), most_(2 * static_cast<size_t>(threads)) {
+      : work_(std::move(work)), take_(std::move(take)), max_pending_(2 * static_cast<size_t>(threads)) {
     for (int i = 0; i < threads && threads > 1; ++i) {
       threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
     }
   }
-  // What was put and not taken is forgotten; a thread ends what it has begun.
+  // Discards results that were not taken, and waits for calls of `work` that have begun.
   ~OrderedWorkers() = default;
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
-  // Waits, and takes results, while too many are under way. Throws what the work on an earlier one threw.
+  // Takes results while too many items are pending. Rethrows what `work` threw for an earlier item.
   void put(In in) {
     if (threads_.empty()) {
       take_(work_(in));
       return;
     }
-    while (under_way_.size() >= most_) take_first();
+    while (pending_.size() >= max_pending_) take_first();
     std::packaged_task<Out()> task([this, in = std::move(in)] { return work_(in); });
-    under_way_.push_back(task.get_future());
+    pending_.push_back(task.get_future());
     {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
     changed_.notify_one();
   }
-  // Takes all that is left.
+  // Takes all remaining results.
   void finish() {
-    while (!under_way_.empty()) take_first();
+    while (!pending_.empty()) take_first();
   }
 
  private:
   void take_first() {
-    Out out = under_way_.front().get();
-    under_way_.pop_front();
+    Out out = pending_.front().get();
+    pending_.pop_front();
     take_(std::move(out));
   }
   void serve(const std::stop_token& stop) {
@@ -70,11 +71,11 @@ class OrderedWorkers {
 
   std::function<Out(const In&)> work_;
   std::function<void(Out)> take_;
-  size_t most_;
-  std::deque<std::future<Out>> under_way_;
+  size_t max_pending_;
+  std::deque<std::future<Out>> pending_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::packaged_task<Out()>> tasks_;  // never more than are under way
+  std::deque<std::packaged_task<Out()>> tasks_;  // never more than pending_
   std::vector<std::jthread> threads_;            // last: they use all of the above
 };
 

@@ -21,14 +21,14 @@
 namespace gyre {
 namespace {
 
-// How much text bpe is trained on: in proportion to the vocabulary, which is what decides how much is needed. Four
-// times as much made 1% fewer tokens of 73 MB of novels (8192 pieces), and the trainer's memory grows with it.
+// How much text bpe is trained on: in proportion to the vocabulary, which decides how much is needed. Four times as
+// much gave 1% fewer tokens for 73 MB of novels (8192 pieces), and the trainer's memory grows with the sample.
 int64_t sample_bytes(int64_t vocabulary) {
   return std::clamp<int64_t>(vocabulary * 128, 1 << 20, 16 << 20);
 }
-constexpr size_t kLongestLine = 4096;  // longer lines are cut for the sample
+constexpr size_t kMaxSampleLine = 4096;  // longer lines are cut for the sample
 
-// Where `out` is, without links and a slash at its end.
+// The path of `out` with links resolved and without a slash at its end.
 std::filesystem::path resolved(const std::filesystem::path& out) {
   std::error_code error;
   const auto path = std::filesystem::weakly_canonical(out, error);
@@ -42,7 +42,8 @@ std::filesystem::path resolved(const std::filesystem::path& out) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-// The directory that is to be replaced must hold nothing but prepared text.
+// Throws InputError unless `out` is missing, or is a directory that may be replaced: it holds nothing but prepared
+// text.
 void check_place(const std::filesystem::path& out, bool overwrite) {
   static const std::set<std::string> kOurs = {kTrainFile,          kValFile,           kMetaFile,
                                               kTokenizerModelFile, kTokenizerJsonFile, kTokenizerConfigFile};
@@ -100,20 +101,20 @@ void check(const PrepareOptions& options) {
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw InputError(fmt::format("--format {} is unknown{}", options.format, suggestion(options.format, formats)));
   }
-  constexpr int kMostThreads = 1024;
-  if (options.threads < 0 || options.threads > kMostThreads) {
+  constexpr int kMaxThreads = 1024;
+  if (options.threads < 0 || options.threads > kMaxThreads) {
     throw InputError(
-        fmt::format("--threads is {}; give 1 to {}, or 0 for one on each core", options.threads, kMostThreads));
+        fmt::format("--threads is {}; give 1 to {}, or 0 for one on each core", options.threads, kMaxThreads));
   }
   if (options.seed < 0) throw InputError(fmt::format("--seed is {}; give 0 or more", options.seed));
-  constexpr size_t kLongestSeparator = 4096;
-  if (options.separator.size() > kLongestSeparator) {
+  constexpr size_t kMaxSeparatorBytes = 4096;
+  if (options.separator.size() > kMaxSeparatorBytes) {
     throw InputError(
-        fmt::format("--separator has {} bytes; give {} at most", options.separator.size(), kLongestSeparator));
+        fmt::format("--separator has {} bytes; give {} at most", options.separator.size(), kMaxSeparatorBytes));
   }
 }
 
-// Lines spread evenly over all texts: the beginning of every chunk, as much of it that the sample is bounded.
+// Samples lines evenly from all texts: the beginning of every chunk, a share of it that bounds the sample.
 class Sampler {
  public:
   Sampler(int64_t total_bytes, int64_t wanted)
@@ -129,20 +130,20 @@ class Sampler {
     const size_t before = lines_.size();
     while (!piece.empty()) {
       size_t end = std::min(piece.find('\n'), piece.size());
-      if (end > kLongestLine) end = whole_characters(piece.substr(0, kLongestLine));
+      if (end > kMaxSampleLine) end = whole_characters(piece.substr(0, kMaxSampleLine));
       if (end > 0) lines_.emplace_back(piece.substr(0, end));
       piece.remove_prefix(std::min(piece.size(), end < piece.size() && piece[end] == '\n' ? end + 1 : end));
     }
-    if (!whole && lines_.size() > before) lines_.pop_back();  // half a line
+    if (!whole && lines_.size() > before) lines_.pop_back();  // the line that the cut has split
   }
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  static std::string_view whole_characters_of(std::string_view text, size_t most) {
-    return text.substr(0, whole_characters(text.substr(0, most)));
+  static std::string_view whole_characters_of(std::string_view text, size_t max_bytes) {
+    return text.substr(0, whole_characters(text.substr(0, max_bytes)));
   }
   double share_;
-  size_t room_ = 0;  // bytes of this chunk that may still be taken
+  size_t room_ = 0;  // bytes that may still be taken from this chunk
   std::vector<std::string> lines_;
 };
 
@@ -153,7 +154,7 @@ bool is_jsonl(const std::string& path, const std::string& format) {
   return name.extension() == ".jsonl" || name.extension() == ".json" || name.extension() == ".ndjson";
 }
 
-// The texts, and what is common to all passes over them.
+// The texts, and what all passes over them share.
 class Texts {
  public:
   Texts(const PrepareOptions& options, const std::filesystem::path& directory) : options_(options) {
@@ -164,7 +165,7 @@ class Texts {
       has_jsonl_ = has_jsonl_ || layout.json_lines;
       has_plain_ = has_plain_ || !layout.json_lines;
       inputs_.push_back(std::make_unique<TextInput>(path, layout, standard, options.stop));
-      // A text in a pipe is as long as it is.
+      // The length of a text in a pipe is not known.
       if (inputs_.back()->bytes() == 0) all_known_ = false;
       total_ += inputs_.back()->bytes();
     }
@@ -195,16 +196,16 @@ class Texts {
   std::vector<std::unique_ptr<TextInput>> inputs_;
   bool has_jsonl_ = false, has_plain_ = false, all_known_ = true;
   int64_t total_ = 0;
-  int64_t before_ = 0;  // bytes of the texts that this pass has behind it
+  int64_t before_ = 0;  // bytes of the texts that this pass has finished
 };
 
-// The tokenizer that is asked for: brought along, or trained on the texts.
+// The requested tokenizer: byte, the user's own, or one trained on the texts.
 TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
   if (!is_kind(options.tokenizer)) return read_tokenizer(options.tokenizer, options.end_of_document);
   TokenizerModel model;
   model.kind = options.tokenizer;
   if (options.tokenizer == "byte") return model;
-  int64_t total = 0;  // of jsonl with all that is around the text
+  int64_t total = 0;  // for jsonl, including what surrounds the text
   for (const auto& input : texts.inputs()) {
     texts.read(*input, "measuring", [&](const TextChunk& chunk) { total += static_cast<int64_t>(chunk.text.size()); });
   }
@@ -220,7 +221,7 @@ TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
   return model;
 }
 
-// The documents of a chunk, or what lies in it of them.
+// The tokens of a chunk, by document or part of a document.
 struct EncodedChunk {
   struct Part {
     size_t tokens = 0;
@@ -243,10 +244,10 @@ EncodedChunk encode(const TextChunk& chunk, const TextLayout& layout, const Toke
   return encoded;
 }
 
-// Appends the documents of one text to the splits; those without text are left out. Returns the bytes of text.
+// Appends the documents of one text to the splits, except empty ones. Returns the bytes of text.
 int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tokenizer, int threads,
                       TokenSplits& splits) {
-  int64_t bytes = 0, of_document = 0;
+  int64_t bytes = 0, document_bytes = 0;
   OrderedWorkers<TextChunk, EncodedChunk> workers(
       threads, [&](const TextChunk& chunk) { return encode(chunk, input.layout(), tokenizer); },
       [&](const EncodedChunk& chunk) {
@@ -254,11 +255,11 @@ int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tok
         for (const EncodedChunk::Part& part : chunk.parts) {
           splits.append(std::span(chunk.tokens).subspan(at, part.tokens));
           at += part.tokens;
-          of_document += part.bytes;
+          document_bytes += part.bytes;
           bytes += part.bytes;
           if (!part.ends_document) continue;
-          if (of_document > 0) splits.end_document(tokenizer.end_of_document());
-          of_document = 0;
+          if (document_bytes > 0) splits.end_document(tokenizer.end_of_document());
+          document_bytes = 0;
         }
       });
   texts.read(input, "encoding", [&](TextChunk chunk) { workers.put(std::move(chunk)); });
@@ -293,7 +294,7 @@ PrepareResult prepare(const PrepareOptions& options) {
     input->cut_by([&](std::string_view text) { return tokenizer->cut(text); });
     meta.text_bytes += add_documents(*texts, *input, *tokenizer, thread_count(options), splits);
   }
-  texts.reset();  // with what was spooled
+  texts.reset();  // also removes the copy of standard input
   splits.finish();
   meta.train_tokens = splits.train_tokens();
   meta.val_tokens = splits.val_tokens();

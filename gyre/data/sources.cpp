@@ -19,8 +19,8 @@ constexpr const char* kTrainPart = "train";
 constexpr const char* kValPart = "val";
 
 bool is_prepared(const std::string& path) {
-  std::error_code none;
-  return std::filesystem::is_directory(path, none) && is_there(std::filesystem::path(path) / kMetaFile);
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) && is_there(std::filesystem::path(path) / kMetaFile);
 }
 
 void check_count(const TokenFile& file, int64_t expected) {
@@ -53,20 +53,20 @@ std::optional<DataPart> part_of(const std::string& name) {
   return std::nullopt;
 }
 
-// Takes one source after the other into a dataset.
+// Builds a dataset from one source after the other.
 struct Dataset::Opener {
   Dataset data;
-  int64_t vocabulary;  // as the settings say it; 0: not
+  int64_t vocabulary;  // from the settings; 0: not given
   double val_fraction;
-  std::string said_by;  // the prepared directory whose vocabulary and tokenizer it is, or a tokenizer's path
+  std::string vocabulary_origin;  // the prepared directory or tokenizer that vocabulary and tokenizer come from
 
   std::vector<size_t> add_files(std::vector<TokenFile> files) {
-    std::vector<size_t> places;
+    std::vector<size_t> indices;
     for (TokenFile& file : files) {
-      places.push_back(data.files_.size());
+      indices.push_back(data.files_.size());
       data.files_.push_back({std::make_shared<const TokenFile>(std::move(file)), ""});
     }
-    return places;
+    return indices;
   }
 
   TokenSequence sequence(const std::vector<size_t>& files, const std::string& name) const {
@@ -76,7 +76,7 @@ struct Dataset::Opener {
     return {std::move(parts), std::move(own)};
   }
 
-  // `name` of the source is a part of its files' names where there are several.
+  // In a mixture, the names of a source's files begin with the source's name.
   void add(Split& split, const DataSource& source, const char* part, const std::vector<size_t>& files,
            TokenSequence tokens) const {
     const auto taken = [&](const std::string& name) {
@@ -86,7 +86,7 @@ struct Dataset::Opener {
     for (const size_t file : files) {
       const auto place = std::filesystem::path(source.name) / part / data.files_[file].tokens->path().filename();
       std::string name = place;
-      // A pattern may have files of one name in several directories.
+      // A pattern may match files of the same name in several directories.
       for (int number = 2; taken(name); ++number) name = fmt::format("{}#{}", place.string(), number);
       split.files.push_back({name, file});
     }
@@ -94,7 +94,7 @@ struct Dataset::Opener {
   }
 
   void take_tokenizer(const std::string& path) {
-    said_by = path;
+    vocabulary_origin = path;
     data.tokenizer_ = read_tokenizer(path);
     describe_tokenizer(*data.tokenizer_, data.meta_);
     data.meta_.vocabulary = make_tokenizer(*data.tokenizer_, path)->vocabulary_size();
@@ -107,18 +107,18 @@ struct Dataset::Opener {
                       "it out",
                       directory));
     }
-    if (said_by.empty()) {
-      said_by = directory;
+    if (vocabulary_origin.empty()) {
+      vocabulary_origin = directory;
       data.prepared_ = directory;
       data.meta_ = meta;
     } else if (meta.vocabulary != data.meta_.vocabulary || meta.tokenizer != data.meta_.tokenizer ||
                meta.end_of_document != data.meta_.end_of_document || tokenizer_of(meta) != tokenizer_of(data.meta_)) {
-      throw InputError(
-          fmt::format("{} and {}: were made with different tokenizers; prepare both with one", said_by, directory));
+      throw InputError(fmt::format("{} and {}: were made with different tokenizers; prepare both with one",
+                                   vocabulary_origin, directory));
     }
   }
 
-  // What gyre prepare made: training tokens and validation tokens.
+  // Adds a directory that gyre prepare made. Returns the indices of its training and its validation files.
   std::pair<std::vector<size_t>, std::vector<size_t>> add_prepared(const std::string& path) {
     const std::filesystem::path directory = path;
     const DatasetMeta meta = DatasetMeta::load(directory);
@@ -134,10 +134,10 @@ struct Dataset::Opener {
     std::vector<TokenFile> both;
     both.push_back(std::move(train));
     both.push_back(std::move(val));
-    const auto places = add_files(std::move(both));
-    data.files_[places[0]].expected = meta.checksums.at(kTrainFile);
-    data.files_[places[1]].expected = meta.checksums.at(kValFile);
-    return {{places[0]}, {places[1]}};
+    const auto indices = add_files(std::move(both));
+    data.files_[indices[0]].expected = meta.checksums.at(kTrainFile);
+    data.files_[indices[1]].expected = meta.checksums.at(kValFile);
+    return {{indices[0]}, {indices[1]}};
   }
 
   void add_val(const DataSource& source, const std::string& path) {
@@ -151,7 +151,7 @@ struct Dataset::Opener {
     add(data.val_, source, kValPart, files, sequence(files, path));
   }
 
-  // The source's training tokens and, where `validates`, those that it is validated on.
+  // Adds the source's training tokens and, if `validates`, its validation tokens.
   void add_source(const DataSource& source, bool validates) {
     std::vector<size_t> train, val;
     if (is_prepared(source.tokens)) {
@@ -180,11 +180,11 @@ struct Dataset::Opener {
   }
 
   void settle_vocabulary() {
-    if (!said_by.empty() && vocabulary > 0 && vocabulary != data.meta_.vocabulary) {
-      throw InputError(fmt::format("[data] vocabulary is {}, and {} has one of {}; leave it out", vocabulary, said_by,
-                                   data.meta_.vocabulary));
+    if (!vocabulary_origin.empty() && vocabulary > 0 && vocabulary != data.meta_.vocabulary) {
+      throw InputError(fmt::format("[data] vocabulary is {}, and {} has one of {}; leave it out", vocabulary,
+                                   vocabulary_origin, data.meta_.vocabulary));
     }
-    data.vocabulary_ = said_by.empty() ? vocabulary : data.meta_.vocabulary;
+    data.vocabulary_ = vocabulary_origin.empty() ? vocabulary : data.meta_.vocabulary;
     if (data.vocabulary_ > 0) return;
     throw InputError(
         fmt::format("{}: token files do not say their vocabulary; set [data] tokenizer, or [data] vocabulary (GPT-2's "
@@ -197,7 +197,7 @@ Dataset Dataset::open(const DataSettings& settings) {
   Opener opener{{}, settings.vocabulary, settings.val_fraction, ""};
   Dataset& data = opener.data;
   std::vector<DataSource> sources = settings.source;
-  // The order in which they stand decides nothing.
+  // The order of sources in the settings must not matter.
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.name < b.name; });
   if (sources.empty()) {
     data.description_ = settings.tokens;
@@ -267,7 +267,7 @@ DataIdentity Dataset::identity(const std::vector<DataPart>& parts) const {
   return identity;
 }
 
-// An exported model has its tokenizer as a tokenizer.json, whatever it was before, and brings that back.
+// An exported model has its tokenizer as tokenizer.json, whatever its form was, and an import brings it back as that.
 bool Dataset::has_as_json(const std::string& tokenizer_json) const {
   if (!prepared_ && !tokenizer_) return false;
   try {
@@ -276,14 +276,14 @@ bool Dataset::has_as_json(const std::string& tokenizer_json) const {
     Checksum checksum;
     checksum.update(written.data(), written.size());
     return checksum.hex() == tokenizer_json;
-  } catch (const InputError&) {  // it has no such form
+  } catch (const InputError&) {  // it cannot be converted
     return false;
   }
 }
 
 void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart>& parts) const {
   const DataIdentity found = identity(parts);
-  std::optional<bool> is_same_as_json;  // looked at where files differ
+  std::optional<bool> is_same_as_json;  // computed only if files differ
   const auto compare = [&](const std::string& name) {
     const std::string was = known_checksum(run, name), is = known_checksum(found, name);
     if (was == is) return;

@@ -16,7 +16,7 @@
 namespace gyre {
 namespace {
 
-void heed(const std::stop_token& stop) {
+void throw_if_stopped(const std::stop_token& stop) {
   if (stop.stop_requested()) throw RunError("stopped; nothing was kept");
 }
 
@@ -61,17 +61,17 @@ void TextInput::spool(int from) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", layout_.name, std::strerror(errno)));
     if (got == 0) return;
-    heed(stop_);
+    throw_if_stopped(stop_);
     copy.write(buffer.data(), static_cast<size_t>(got));
   }
 }
 
 void TextInput::read(const std::function<void(TextChunk, int64_t taken)>& visit) const {
-  ::lseek(descriptor_, 0, SEEK_SET);  // a pipe cannot, and is read once
+  ::lseek(descriptor_, 0, SEEK_SET);  // fails for a pipe, which is read only once
   const auto bytes = open_bytes(descriptor_, layout_.name);
   TextReader reader(*bytes, layout_);
   while (auto chunk = reader.next()) {
-    heed(stop_);
+    throw_if_stopped(stop_);
     visit(std::move(*chunk), bytes->taken());
   }
 }

@@ -1,4 +1,4 @@
-// A text that gyre prepare is given: a file or standard input, read as often as need be.
+// A text for gyre prepare, from a file or standard input, which can be read several times.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ namespace gyre {
 
 class TextInput {
  public:
-  struct Standard {  // what "-" is
+  struct Standard {  // what "-" stands for
     int descriptor = 0;
-    std::filesystem::path spool;  // where it is kept to be read again; empty: it is read once
+    std::filesystem::path spool;  // a copy is kept here to be read again; empty: it can be read once
     FileSystem* files = nullptr;
   };
-  // `layout` but for the name. InputError: cannot be opened, a directory.
+  // `layout` needs no name: it is set from `path`. Throws InputError if the file cannot be opened or is a directory.
   TextInput(const std::string& path, TextLayout layout, const Standard& standard, const std::stop_token& stop);
   ~TextInput();
   TextInput(const TextInput&) = delete;
   TextInput& operator=(const TextInput&) = delete;
 
   const TextLayout& layout() const { return layout_; }
-  // Where its documents may be cut from now on (TextLayout::cut).
+  // Sets where documents may be cut from now on (TextLayout::cut).
   void cut_by(std::function<size_t(std::string_view)> cut) { layout_.cut = std::move(cut); }
-  // Of the file; 0 where it is not known.
+  // The size of the file; 0 if unknown.
   int64_t bytes() const { return bytes_; }
-  // The text once, from its beginning; `taken` are the bytes of the file up to there. InputError; RunError when
-  // stopped.
+  // Reads the text from its beginning and visits its chunks; `taken`: bytes of the file read so far. Throws InputError
+  // for text that cannot be read, RunError when stopped.
   void read(const std::function<void(TextChunk, int64_t taken)>& visit) const;
 
  private:

@@ -14,9 +14,9 @@ namespace gyre {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
-constexpr size_t kLongestLine = size_t{256} << 20;  // of JSON
+constexpr size_t kMaxLineBytes = size_t{256} << 20;  // for JSON
 
-// Whether the text goes on with a blank of some kind, or may do so.
+// Whether the text begins, or may begin once it goes on, with a blank of some kind.
 bool begins_blank(std::string_view text) {
   static constexpr std::array<std::string_view, 4> kWide = {"\xc2\x85", "\xc2\xa0", "\xe1\x9a\x80", "\xe3\x80\x80"};
   if (text.size() < 3) return true;
@@ -26,8 +26,8 @@ bool begins_blank(std::string_view text) {
          std::any_of(kWide.begin(), kWide.end(), [&](std::string_view blank) { return text.starts_with(blank); });
 }
 
-// Where `text` is cut: where its layout says; else behind its last line end that no blank follows, since tokens of
-// blanks may span line ends; else behind its last line end, else behind its last whole character.
+// Where to cut `text`: where its layout says; else after its last line end that no blank follows, since tokens of
+// blanks may span line ends; else after its last line end, else after its last whole character.
 size_t cut(std::string_view text, const TextLayout& layout) {
   if (const size_t at = layout.cut ? layout.cut(text) : 0; at > 0) return at;
   for (size_t at = text.rfind('\n'); at != std::string_view::npos && at > 0; at = text.rfind('\n', at - 1)) {
@@ -49,7 +49,7 @@ void check_utf8(std::string_view text, int64_t offset, const std::string& name) 
   }
 }
 
-// The document on a line of JSON.
+// The document in a line of JSON.
 std::string document_of(std::string_view line, int64_t number, const TextLayout& layout) {
   const auto fail = [&](const std::string& what) {
     throw InputError(fmt::format("{}:{}: {}", layout.name, number, what));
@@ -73,7 +73,7 @@ std::string document_of(std::string_view line, int64_t number, const TextLayout&
   return std::move(found->get_ref<std::string&>());
 }
 
-// In pieces as long as those of plain text.
+// Visits a document in pieces no longer than a chunk of plain text.
 void visit_whole(std::string_view document, const TextLayout& layout,
                  const std::function<void(const TextPart&)>& visit) {
   bool begins = true;
@@ -95,7 +95,7 @@ void TextReader::fill(size_t bytes) {
   pending_.resize(there + bytes_.read({pending_.data() + there, bytes - there}));
 }
 
-// Where the documents end is found from left to right, and no separator is cut.
+// Documents are found from left to right. If the cut falls into a separator, the chunk ends after it.
 size_t TextReader::end_of_plain_chunk(std::vector<TextChunk::Part>& parts) const {
   const bool last = pending_.size() <= kChunkBytes;
   size_t end = last ? pending_.size() : cut(std::string_view(pending_).substr(0, kChunkBytes), layout_);
@@ -116,9 +116,9 @@ size_t TextReader::end_of_lines() {
     fill(room);
     if (pending_.size() < room) return pending_.size();
     if (const size_t line = pending_.rfind('\n'); line != std::string::npos) return line + 1;
-    if (room >= kLongestLine) {
+    if (room >= kMaxLineBytes) {
       throw InputError(fmt::format("{}:{}: the line is longer than {}; is this JSON with an object a line?",
-                                   layout_.name, line_, human_bytes(static_cast<double>(kLongestLine))));
+                                   layout_.name, line_, human_bytes(static_cast<double>(kMaxLineBytes))));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Texts as a stream of chunks, and the documents in them. Chunks are read in order; what is in one can be taken apart
-// anywhere.
+// Reads texts as a stream of chunks, and finds the documents in them. Chunks are read in order; each can be split into
+// documents on any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace gyre {
 
-// How a text has documents in it.
+// How documents are laid out in a text.
 struct TextLayout {
-  std::string name;         // of the text, in errors
-  bool json_lines = false;  // a document is the string `field` of the object on a line
+  std::string name;         // what errors call the text
+  bool json_lines = false;  // each line is an object whose string `field` is a document
   std::string field = "text";
-  std::string separator;  // of plain text: what stands between documents; empty: all is one
-  // Where the beginning of a long text may be cut (Tokenizer::cut); 0: nowhere. Empty: where a line begins.
+  std::string separator;  // for plain text: what separates documents; empty: the text is one document
+  // Where a long piece of text may be cut (Tokenizer::cut); 0: nowhere. Without this function, cut where a line begins.
   std::function<size_t(std::string_view)> cut = {};
 };
 
-// About a megabyte of a text: plain text cut where its layout says, else where a line begins, else between characters;
-// JSON in whole lines. It depends on the text alone where that is.
+// About 1 MiB of a text. Plain text is cut where its layout says, else where a line begins, else between characters;
+// JSON between lines. The places depend only on text and layout.
 struct TextChunk {
   std::string text;
-  int64_t offset = 0;      // of its first byte in the whole text
-  int64_t first_line = 1;  // of JSON: the number of its first line
-  struct Part {            // of plain text: a document, or what of one lies in this chunk
+  int64_t offset = 0;      // position of its first byte in the whole text
+  int64_t first_line = 1;  // for JSON: the number of its first line
+  struct Part {            // for plain text: a document, or the part of one in this chunk
     size_t begin = 0, end = 0;
     bool ends_document = false, begins_document = false;
   };
@@ -40,7 +40,7 @@ class TextReader {
  public:
   // Both must outlive it.
   TextReader(ByteSource& bytes, const TextLayout& layout) : bytes_(bytes), layout_(layout) {}
-  // InputError: cannot be read, a line of JSON longer than memory should hold.
+  // The next chunk; empty at the end. Throws InputError if the text cannot be read, or a line of JSON is too long.
   std::optional<TextChunk> next();
 
  private:
@@ -61,8 +61,8 @@ struct TextPart {
   bool begins_document = false, ends_document = false;
 };
 
-// Calls visit for the documents in a chunk, the long ones in several pieces. InputError: not UTF-8 (with the offset),
-// no JSON, no such field, no string (with the number of the line).
+// Calls visit for the documents in a chunk; long ones come in several pieces. Throws InputError for plain text that is
+// not UTF-8 (with the offset), or a line that is not UTF-8 or JSON or has no such string field (with the line number).
 void for_each_part(const TextChunk& chunk, const TextLayout& layout, const std::function<void(const TextPart&)>& visit);
 
 }  // namespace gyre

@@ -14,39 +14,39 @@
 
 namespace gyre {
 
-// How a token is written.
+// The type of a token in a file.
 enum class TokenType { U8, I8, I16, U16, I32, U32, I64 };
 size_t width_of(TokenType type);
 
-// Where a file's tokens are: back to back.
+// Where the tokens of a file are; they are back to back.
 struct TokenLayout {
-  int64_t size = 0;  // tokens
+  int64_t size = 0;  // number of tokens
   TokenType type = TokenType::U16;
-  uint64_t offset = 0;  // of the first
+  uint64_t offset = 0;  // of the first token, in bytes
 };
-// Whether a file that begins so has the header above.
+// Whether a file with these first bytes has the header above.
 bool has_token_file_header(std::span<const std::byte> first);
-// Of the first bytes of a file (a kilobyte, or all it has) that is `file_bytes` long. InputError: not a token file,
-// truncated, too long.
+// Parses the first bytes (1 KiB, or all it has) of a file that is `file_bytes` long. Throws InputError if it is not a
+// token file, truncated, or too long.
 TokenLayout parse_token_file_header(std::span<const std::byte> first, uint64_t file_bytes, const std::string& origin);
 
-// Read where it lies, a few tokens at a time. A map would be as fast, but a file that is cut short under a run is an
-// error here and would be a SIGBUS there.
+// A token file, read a few tokens at a time. A memory map would be as fast, but if the file is truncated during a run,
+// a map causes SIGBUS where read() throws.
 class TokenFile {
  public:
-  // By its header. InputError: missing, not a token file, truncated.
+  // Reads the layout from the header. Throws InputError if the file is missing, not a token file, or truncated.
   explicit TokenFile(const std::filesystem::path& path);
-  // InputError: missing, shorter than the layout says.
+  // Throws InputError if the file is missing or shorter than the layout requires.
   TokenFile(const std::filesystem::path& path, const TokenLayout& layout);
   int64_t size() const { return layout_.size; }
-  // Tokens [begin, begin + out.size()). RunError if the file has changed since it was opened: cut short, or with a
-  // token outside the vocabulary.
+  // Tokens [begin, begin + out.size()). Throws RunError if the file has changed since it was opened: it is truncated,
+  // or has a token outside the vocabulary.
   void read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const;
   const std::filesystem::path& path() const { return path_; }
 
   struct Content {
     std::string checksum;  // XXH3-128 of the whole file
-    // The first token that is not below the vocabulary, and where; -1: there is none.
+    // The first token outside the vocabulary, and its index; -1 if there is none.
     int64_t outside = 0, outside_at = -1;
   };
   // Reads the whole file.
@@ -59,7 +59,8 @@ class TokenFile {
   TokenLayout layout_;
 };
 
-// Streams tokens to `path`; finish() writes the header. Without finish() nothing stays.
+// Streams tokens to `path`, as uint32 if the vocabulary is above 65,536. finish() writes the header; without it the
+// destructor removes the file.
 class TokenFileWriter {
  public:
   TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary, FileSystem& files = system_files());
@@ -71,7 +72,7 @@ class TokenFileWriter {
   int64_t size() const { return size_; }
   // Moves the last `count` tokens to the end of `other`.
   void move_tail(int64_t count, TokenFileWriter& other);
-  // Syncs, and returns the file's checksum.
+  // Writes the header, syncs, closes, and returns the file's checksum.
   std::string finish();
 
  private:

@@ -13,19 +13,19 @@ namespace gyre {
 
 class TokenSequence {
  public:
-  // One file after the other. `name` is what errors call them together.
+  // The tokens of the files in this order. `name` is what errors call the sequence.
   TokenSequence(std::vector<std::shared_ptr<const TokenFile>> files, std::string name);
 
   const std::string& name() const { return name_; }
   int64_t size() const { return size_; }
-  // Tokens [begin, begin + out.size()), also where they lie in several files. RunError as TokenFile::read.
+  // Tokens [begin, begin + out.size()), which may span files. Throws RunError as TokenFile::read does.
   void read(int64_t begin, std::span<int64_t> out, int64_t vocabulary) const;
-  // Tokens [begin, begin + size) of these, by themselves.
+  // The sequence of the tokens [begin, begin + size).
   TokenSequence part(int64_t begin, int64_t size) const;
 
  private:
   std::vector<std::shared_ptr<const TokenFile>> files_;
-  std::vector<int64_t> beginnings_;  // of each file, and where the last ends
+  std::vector<int64_t> beginnings_;  // where each file begins, and where the last ends
   std::string name_;
   int64_t first_ = 0, size_ = 0;
 };

@@ -23,7 +23,7 @@ void TokenSplits::begin_document() {
     const int64_t begin = stretch_end_;
     stretch_end_ = std::llround(std::floor(static_cast<double>(stretch_ + 1) / options_.val_fraction));
     RandomStream stream(static_cast<uint64_t>(options_.seed), StreamPurpose::Split, static_cast<uint64_t>(stretch_));
-    // The first stretch may be all there is, and not whole: of a few documents none is taken.
+    // Take the last document of the first stretch: if there are fewer documents than a stretch, none is taken.
     const auto length = static_cast<uint64_t>(stretch_end_ - begin);
     kept_ = stretch_ == 0 ? stretch_end_ - 1 : begin + static_cast<int64_t>(stream.below(length));
     ++stretch_;

@@ -1,4 +1,4 @@
-// What gyre prepare writes: documents' tokens, divided between training and validation.
+// Writes the tokens of documents for gyre prepare, divided between training and validation.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,37 @@ class TokenSplits {
  public:
   struct Options {
     double val_fraction = 0.1;
-    bool by_documents = false;  // else the end of each document is kept for validation
-    int64_t seed = 1;           // which documents
+    bool by_documents = false;  // false: the end of each document goes to validation
+    int64_t seed = 1;           // selects the documents
   };
   TokenSplits(const std::filesystem::path& directory, int64_t vocabulary, const Options& options, FileSystem& files);
 
-  // Goes on with a document, or begins one.
+  // Appends to the current document, or begins one.
   void append(std::span<const int32_t> tokens) { current_->append(tokens); }
-  // `end` follows it, in the split where it ends.
+  // Ends the document with the token `end`, in the split where the document ends.
   void end_document(int32_t end);
   int64_t documents() const { return documents_; }
 
-  // No document is open. Where whole documents are kept and there were too few for one of them, the end of all goes to
-  // validation.
+  // Call when no document is open. With by_documents and too few documents for one to be selected, moves the end of all
+  // tokens to validation.
   void finish();
   int64_t train_tokens() const { return train_.size(); }
   int64_t val_tokens() const { return val_.size(); }
-  // After finish(): sync, and return the file's checksum.
+  // After finish(): close the file and return its checksum.
   std::string close_train() { return train_.finish(); }
   std::string close_val() { return val_.finish(); }
 
  private:
   void begin_document();
-  // Moves the last of the training tokens since `begin`; whether there were any.
+  // Moves the last val_fraction of the training tokens from `begin` on to val_. Returns whether there were any.
   bool keep_end(int64_t begin);
 
   Options options_;
   TokenFileWriter train_, val_;
-  TokenFileWriter* current_ = nullptr;  // the split of the document at hand
+  TokenFileWriter* current_ = nullptr;  // the split of the current document
   int64_t documents_ = 0;
-  int64_t beginning_ = 0;  // of the document at hand, in train_
-  // One document of each stretch of 1 / val_fraction is kept.
+  int64_t beginning_ = 0;  // of the current document, in train_
+  // One document of each stretch of 1 / val_fraction documents goes to validation: number kept_.
   int64_t stretch_ = 0, stretch_end_ = 0, kept_ = -1;
 };
 

@@ -10,7 +10,7 @@
 namespace gyre {
 
 struct DataSource {
-  std::string name;  // by which overrides and checksums call it; its number where none is given
+  std::string name;  // used in overrides and checksums; by default the source's number
   std::string tokens;
   double weight = 1;
   std::string val_tokens;
