@@ -8,14 +8,14 @@
 namespace gyre {
 namespace {
 
-// Advances of DejaVu Sans in thousandths of its size, from the blank to the tilde.
+// Advance widths of DejaVu Sans in thousandths of its size, from the space to the tilde.
 constexpr std::array<int16_t, 95> kAdvances = {
     318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361,  318, 337, 636, 636, 636,
     636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
     575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635,  611, 732, 684, 989, 685,
     611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352,  635, 634, 278, 278, 579,
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592,  525, 636, 337, 636, 838};
-constexpr double kBold = 1.25;  // as much wider as any letter is
+constexpr double kBold = 1.25;  // no bold letter is wider by more than this factor
 constexpr double kWidest = 1000;
 
 }  // namespace
@@ -24,7 +24,7 @@ double svg_text_width(std::string_view text, SvgFont font) {
   double width = 0;
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
-    if ((code & 0xC0) == 0x80) continue;  // the rest of a character
+    if ((code & 0xC0) == 0x80) continue;  // a continuation byte
     width += code >= 32 && code < 127 ? kAdvances[code - 32] : kWidest;
   }
   return width / 1000 * font.size * (font.bold ? kBold : 1);

@@ -1,5 +1,5 @@
-// The one place where text of SVG pictures is measured and written, so that none is cut. A viewer's font is not known:
-// measures are those of DejaVu Sans, which is as wide as fonts for screens come.
+// Measures and writes the text of SVG pictures, in this one place, so that no text is cut off. The viewer's font is
+// unknown, so widths are those of DejaVu Sans, one of the widest screen fonts.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct SvgFont {
 };
 inline constexpr SvgFont kSvgLabel{12, false}, kSvgTitle{14, true};
 
-// In pixels. A character beyond ASCII counts as the widest.
+// The width in pixels. A character beyond ASCII counts as the widest.
 double svg_text_width(std::string_view text, SvgFont font = kSvgLabel);
-// For text and attributes.
+// Escapes `text` for use as text or in an attribute.
 std::string svg_escaped(std::string_view text);
-// anchor: start, middle or end. more: attributes.
+// A <text> element. `anchor`: start, middle or end; `more`: further attributes.
 std::string svg_text(double x, double y, const char* anchor, std::string_view text, SvgFont font = kSvgLabel,
                      std::string_view more = "");
 // The document's first lines, with a white page; "</svg>\n" ends it.

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 using json_parts::added_token;
 using json_parts::bpe;
-using json_parts::whole;
+using json_parts::document;
 
 constexpr const char* kEndOfText = "<|endoftext|>";
 
@@ -31,10 +31,10 @@ std::string base64(std::string_view bytes) {
   static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t three = 0;
+    uint32_t bits = 0;
     const size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t j = 0; j < 3; ++j) three = three << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    for (size_t j = 0; j < 4; ++j) text.push_back(j <= count ? kDigits[three >> (18 - 6 * j) & 63] : '=');
+    for (size_t j = 0; j < 3; ++j) bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (size_t j = 0; j < 4; ++j) text.push_back(j <= count ? kDigits[bits >> (18 - 6 * j) & 63] : '=');
   }
   return text;
 }
@@ -45,8 +45,8 @@ Json sequence_of(const char* name, const std::vector<Json>& steps) {
   return {{"type", "Sequence"}, {name, steps}};
 }
 
-// Bytes, as byte-level BPE that merges nothing. NUL ends documents and has a name that no text has by chance.
-Json of_bytes() {
+// The byte tokenizer, as byte-level BPE without merges. NUL ends documents; its name does not occur in texts by chance.
+Json byte_tokenizer_json() {
   Json vocabulary = Json::object();
   const auto alphabet = byte_alphabet();
   for (size_t byte = 0; byte < alphabet.size(); ++byte) {
@@ -56,19 +56,19 @@ Json of_bytes() {
   }
   const Json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  return whole(Json::array({added_token(0, kEndOfText, true)}), nullptr, byte_level, byte_level,
-               bpe(vocabulary, Json::array()));
+  return document(Json::array({added_token(0, kEndOfText, true)}), nullptr, byte_level, byte_level,
+                  bpe(vocabulary, Json::array()));
 }
 
-// sentencepiece joins whatever two neighbours make a piece, the best piece first. A merge names its two halves, so each
-// way to halve a piece is one.
+// sentencepiece joins any two neighbours that make a piece, best piece first. A merge in a tokenizer.json names two
+// halves, so every way to split a piece into two pieces is a merge.
 Json merges_of(const SentencePieceModel& model) {
   std::map<std::string_view, size_t> ids;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const SentencePiece& piece = model.pieces[id];
     if (piece.type == SentencePiece::Normal || piece.type == SentencePiece::UserDefined) ids.emplace(piece.text, id);
   }
-  std::vector<std::tuple<float, size_t, size_t, size_t>> merges;  // minus the score, the piece, its halves
+  std::vector<std::tuple<float, size_t, size_t, size_t>> merges;  // negated score, piece, its halves
   for (const auto& [text, id] : ids) {
     if (model.pieces[id].type != SentencePiece::Normal) continue;
     for (size_t at = character_at(text, 0).bytes; at < text.size(); at += character_at(text, at).bytes) {
@@ -85,7 +85,7 @@ Json merges_of(const SentencePieceModel& model) {
   return list;
 }
 
-Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin) {
+Json sentencepiece_json(const SentencePieceModel& model, const std::string& origin) {
   if (model.type != SentencePieceModel::Bpe && model.type != SentencePieceModel::Unigram) {
     throw InputError(
         fmt::format("{}: a sentencepiece model of words or characters has no counterpart in a "
@@ -105,11 +105,11 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
     const bool symbol = piece.type == SentencePiece::UserDefined;
     has_symbols = has_symbols || symbol;
     if (piece.type == SentencePiece::Unknown) unknown = piece.text, unknown_id = id;
-    // A symbol with a blank is never found: where it is looked for, blanks are signs.
+    // A symbol with a blank is never found, because blanks have been replaced by signs by then.
     const bool is_found = symbol && piece.text.find(' ') == std::string::npos;
     if (is_found || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
       added.push_back(added_token(static_cast<int64_t>(id), piece.text, !symbol));
-      // Symbols are found in the text as it was normalized; but a sign of blanks that stands alone would be stripped.
+      // Symbols are looked for in the normalized text. But the normalizer would strip a blank sign that stands alone.
       added.back()["normalized"] =
           symbol && !(model.remove_extra_whitespaces && piece.text.find(kBlankSign) != std::string::npos);
     }
@@ -127,9 +127,9 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
     replace({{"Regex", fmt::format("\\A +|[ {}]+\\z", sign)}}, "");
     replace({{"Regex", " {2,}"}}, " ");
   }
-  // The blank before a text: by the normalizer it would come before symbols too, when these are normalized. Metaspace
-  // puts one before the first part alone, but not where that has one: the first of two Metaspaces looks for another
-  // sign.
+  // The blank before a text. The normalizer would put one before symbols too, since these are normalized as well.
+  // Metaspace puts one before the first part only, unless that begins with the sign; so the first of two Metaspaces
+  // uses another sign.
   const bool by_metaspace = model.add_dummy_prefix && has_symbols;
   if (model.add_dummy_prefix && !by_metaspace) normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
   replace({{"String", " "}}, sign);
@@ -148,26 +148,27 @@ Json of_sentencepiece(const SentencePieceModel& model, const std::string& origin
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
 
-  Json coded;
+  Json model_json;
   if (model.type == SentencePieceModel::Bpe) {
     Json vocabulary = Json::object();
     for (size_t id = 0; id < model.pieces.size(); ++id) vocabulary[model.pieces[id].text] = id;
-    coded = bpe(vocabulary, merges_of(model));
-    coded["unk_token"] = unknown;
-    coded["fuse_unk"] = true;
-    coded["byte_fallback"] = model.byte_fallback;
+    model_json = bpe(vocabulary, merges_of(model));
+    model_json["unk_token"] = unknown;
+    model_json["fuse_unk"] = true;
+    model_json["byte_fallback"] = model.byte_fallback;
   } else {
     Json vocabulary = Json::array();
     for (const SentencePiece& piece : model.pieces) vocabulary.push_back(Json::array({piece.text, piece.score}));
-    coded = {{"type", "Unigram"},
-             {"unk_id", unknown_id},
-             {"vocab", std::move(vocabulary)},
-             {"byte_fallback", model.byte_fallback}};
+    model_json = {{"type", "Unigram"},
+                  {"unk_id", unknown_id},
+                  {"vocab", std::move(vocabulary)},
+                  {"byte_fallback", model.byte_fallback}};
   }
-  return whole(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders), coded);
+  return document(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders),
+                  model_json);
 }
 
-std::string written(const Json& json) {
+std::string serialized(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -177,15 +178,15 @@ HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::stri
   HuggingFaceFiles files;
   std::string end = kEndOfText, unknown;
   if (model.kind == "byte") {
-    files.tokenizer = written(of_bytes());
+    files.tokenizer = serialized(byte_tokenizer_json());
   } else {
     end = make_tokenizer(model, origin)->end_of_document_text();
   }
   if (model.kind == "json") files.tokenizer = model.content;
   if (model.kind == "bpe" || model.kind == "sentencepiece") {
-    const Json json = of_sentencepiece(SentencePieceModel::parse(model.content, origin), origin);
+    const Json json = sentencepiece_json(SentencePieceModel::parse(model.content, origin), origin);
     unknown = token_text(json["model"].value("unk_token", Json()));
-    files.tokenizer = written(json);
+    files.tokenizer = serialized(json);
   }
 
   Json config = parse_json(model.config).value_or(Json());
@@ -197,13 +198,13 @@ HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::stri
       if (!unknown.empty()) config["unk_token"] = unknown;
     }
     config["eos_token"] = end;
-    files.tokenizer_config = written(config);
+    files.tokenizer_config = serialized(config);
   }
   Json special = Json::object();
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     if (config.contains(key) && !token_text(config[key]).empty()) special[key] = config[key];
   }
-  files.special_tokens_map = written(special);
+  files.special_tokens_map = serialized(special);
   return files;
 }
 

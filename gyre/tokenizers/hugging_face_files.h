@@ -1,4 +1,4 @@
-// Any tokenizer of ours as the files that Hugging Face's AutoTokenizer reads.
+// Writes any of gyre's tokenizers as the files that Hugging Face's AutoTokenizer reads.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct HuggingFaceFiles {
   std::string special_tokens_map;  // special_tokens_map.json
 };
 
-// A tokenizer.json, and a tokenizer_config.json that names the same end of documents, are given back as they came.
-// InputError for what has no counterpart there.
+// A tokenizer.json is returned unchanged, and so is a tokenizer_config.json that names the same end of documents.
+// Throws InputError for a tokenizer that has no such form.
 HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::string& origin);
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// Parts of a tokenizer.json that is written here: of sentencepiece's models, of bytes, and of vocabularies that came
-// without one.
+// Builds the parts of a tokenizer.json, for sentencepiece models, for bytes, and for vocabularies that came without
+// one.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace gyre::json_parts {
 
 using Json = nlohmann::json;
 
-// A token that is found in texts as it is.
+// An entry of "added_tokens", which is found literally in texts.
 inline Json added_token(int64_t id, const std::string& content, bool special) {
   return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
           {"rstrip", false}, {"normalized", false}, {"special", special}};
@@ -29,8 +29,8 @@ inline Json bpe(const Json& vocabulary, const Json& merges) {
           {"merges", merges}};
 }
 
-inline Json whole(const Json& added, const Json& normalizer, const Json& pre_tokenizer, const Json& decoder,
-                  const Json& model) {
+inline Json document(const Json& added, const Json& normalizer, const Json& pre_tokenizer, const Json& decoder,
+                     const Json& model) {
   return {{"version", "1.0"},          {"truncation", nullptr},    {"padding", nullptr},
           {"added_tokens", added},     {"normalizer", normalizer}, {"pre_tokenizer", pre_tokenizer},
           {"post_processor", nullptr}, {"decoder", decoder},       {"model", model}};

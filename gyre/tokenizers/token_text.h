@@ -1,4 +1,5 @@
-// The text of a token as a tokenizer_config.json has it: a string, or an object with it.
+// The text of a token in a tokenizer_config.json, which is a string or an object with "content"; empty for anything
+// else.
 #pragma once
 
 #include <nlohmann/json.hpp>

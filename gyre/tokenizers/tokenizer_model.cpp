@@ -16,7 +16,7 @@ std::string read_if_there(const fs::path& path) {
   return is_there(path) ? read_file(path) : "";
 }
 
-// By what is in it: JSON is an object, and a sentencepiece model begins otherwise.
+// The kind follows from the content: a tokenizer.json begins with '{', a sentencepiece model does not.
 TokenizerModel model_of_file(const fs::path& path) {
   TokenizerModel model;
   model.content = read_file(path);
@@ -72,8 +72,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std
 }
 
 TokenizerModel read_tokenizer(const fs::path& path, const std::string& end_of_document) {
-  std::error_code none;
-  TokenizerModel model = fs::is_directory(path, none) ? model_of_directory(path) : model_of_file(path);
+  std::error_code ignored;
+  TokenizerModel model = fs::is_directory(path, ignored) ? model_of_directory(path) : model_of_file(path);
   model.end_of_document = end_of_document;
   return model;
 }

@@ -1,4 +1,4 @@
-// A tokenizer as it is kept beside data and runs, and how users bring theirs.
+// A tokenizer as stored with data and runs, and functions to read users' own.
 #pragma once
 
 #include <filesystem>
@@ -12,24 +12,24 @@ namespace gyre {
 
 inline constexpr const char* kTokenizerModelFile = "tokenizer.model";         // of sentencepiece
 inline constexpr const char* kTokenizerJsonFile = "tokenizer.json";           // of Hugging Face's tokenizers
-inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";  // beside either, for who reads it next
+inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";  // beside either, for later readers
 
 struct TokenizerModel {
   std::string kind = "byte";    // "byte", "bpe" (ours), "sentencepiece", "json"
-  std::string content;          // of the file that the kind has
+  std::string content;          // of the kind's file
   std::string config;           // tokenizer_config.json as the user brought it; empty: none
-  std::string end_of_document;  // the token's text; empty: the tokenizer's own choice
+  std::string end_of_document;  // the token's text; empty: the tokenizer's default
 
   // The name of the kind's file; empty for a kind without one. Null for an unknown kind.
   static const char* file_of(const std::string& kind);
 };
 
-// InputError; `origin` is what errors call the file.
+// Throws InputError for a model that cannot be used; `origin` is what errors call the file.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin);
 
-// A user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of: tokenizer.json,
-// tokenizer.model, vocab.json and merges.txt (or encoder.json and vocab.bpe) as of GPT-2, vocab.txt as of BERT. The
-// last two are written as a tokenizer.json. InputError naming what is missing or unknown.
+// Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of: tokenizer.json,
+// tokenizer.model, vocab.json and merges.txt (or encoder.json and vocab.bpe) as GPT-2 has, vocab.txt as BERT has. The
+// last two are converted to a tokenizer.json. Throws InputError naming what is missing or unknown.
 TokenizerModel read_tokenizer(const std::filesystem::path& path, const std::string& end_of_document = "");
 
 }  // namespace gyre

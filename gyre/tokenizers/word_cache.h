@@ -1,5 +1,5 @@
-// What words were encoded to: text repeats itself. One for each thread that encodes, of a bounded size; what is in it
-// changes no result.
+// A cache of the tokens of words, since text repeats words. Each encoding thread uses one of bounded size; its content
+// affects no result. Also a pool that lends such scratch objects to threads.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +16,16 @@ namespace gyre {
 
 class WordCache {
  public:
-  static constexpr size_t kLongestWord = 24, kMostTokens = 7;
+  static constexpr size_t kMaxWordBytes = 24, kMaxTokens = 7;
 
-  // Appends the tokens of `word`: those known, or what encode(word, tokens) appends.
+  // Appends the tokens of `word`, from the cache or by calling encode(word, tokens).
   template <typename Encode>
   void encode(std::string_view word, std::vector<int32_t>& tokens, Encode&& encode) {
-    if (word.size() > kLongestWord) return encode(word, tokens);
-    // Short words differ in their bytes alone; the rest of the key is zero.
-    std::array<char, kLongestWord> key{};
+    if (word.size() > kMaxWordBytes) return encode(word, tokens);
+    // The rest of the key is zero, so keys of one length differ only in the words' bytes.
+    std::array<char, kMaxWordBytes> key{};
     std::memcpy(key.data(), word.data(), word.size());
-    std::array<uint64_t, kLongestWord / 8> parts{};
+    std::array<uint64_t, kMaxWordBytes / 8> parts{};
     std::memcpy(parts.data(), key.data(), key.size());
     uint64_t hash = word.size();
     for (const uint64_t part : parts) hash = (hash ^ part) * 0x9E3779B97F4A7C15, hash ^= hash >> 29;
@@ -37,7 +37,7 @@ class WordCache {
     const size_t before = tokens.size();
     encode(word, tokens);
     const size_t count = tokens.size() - before;
-    if (count > kMostTokens || word.empty()) return;
+    if (count > kMaxTokens || word.empty()) return;
     slot.key = key;
     slot.length = static_cast<uint8_t>(word.size());
     slot.count = static_cast<uint8_t>(count);
@@ -47,14 +47,14 @@ class WordCache {
  private:
   static constexpr int kBits = 15;
   struct Slot {
-    std::array<char, kLongestWord> key{};
-    uint8_t length = 0, count = 0;  // no word is empty
-    std::array<int32_t, kMostTokens> tokens{};
+    std::array<char, kMaxWordBytes> key{};
+    uint8_t length = 0, count = 0;  // length 0: the slot is empty
+    std::array<int32_t, kMaxTokens> tokens{};
   };
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << kBits);
 };
 
-// What a thread needs while it encodes, lent to one at a time and kept for the next.
+// Scratch objects for threads that encode, each lent to one thread at a time and reused later.
 template <typename Scratch>
 class ScratchPool {
  public:

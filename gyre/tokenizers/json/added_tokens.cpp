@@ -76,7 +76,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     if (!text.empty()) visit_text(text, true);
     return;
   }
-  size_t given = 0;
+  size_t done = 0;
   for (size_t at = 0; at < text.size();) {
     const AddedToken* token =
         by_first_[static_cast<unsigned char>(text[at])].second == 0 ? nullptr : longest_at(text, at);
@@ -88,7 +88,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
     at = end;
     if (token->single_word && !is_alone(text, begin, end)) continue;
     if (token->lstrip) {
-      for (size_t before = begin; begin > given && unicode::is_white_space(character_before(text, begin, before));) {
+      for (size_t before = begin; begin > done && unicode::is_white_space(character_before(text, begin, before));) {
         begin = before;
       }
     }
@@ -97,12 +97,12 @@ void AddedTokens::split(std::string_view text, const std::function<void(std::str
         end += character_at(text, end).bytes;
       }
     }
-    if (begin > given) visit_text(text.substr(given, begin - given), given == 0);
+    if (begin > done) visit_text(text.substr(done, begin - done), done == 0);
     visit_token(static_cast<int32_t>(token->id));
-    given =
-        end;  // the next token may begin before that: of the blanks that were taken, what is behind it is text again
+    // The next token may be within blanks that this one has included; the blanks after it are then text again.
+    done = end;
   }
-  if (given < text.size()) visit_text(text.substr(given), given == 0);
+  if (done < text.size()) visit_text(text.substr(done), done == 0);
 }
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// Tokens that are found in a text as they are, before the model sees it: the "added_tokens" of a tokenizer.json.
+// Tokens that are found literally in a text, before the model sees it: the "added_tokens" of a tokenizer.json.
 #pragma once
 
 #include <array>
@@ -16,20 +16,20 @@ namespace gyre {
 struct AddedToken {
   int64_t id = 0;
   std::string content;
-  bool single_word = false;             // only where no word goes on at its ends
-  bool lstrip = false, rstrip = false;  // takes the blanks on that side with it
+  bool single_word = false;             // only if no word character is before or after it
+  bool lstrip = false, rstrip = false;  // includes the blanks on that side
   bool normalized = false;              // found in the text after the normalizer
 };
 
-// InputError for what is none.
+// Throws InputError for invalid entries.
 std::vector<AddedToken> parse_added_tokens(const nlohmann::json& json, const std::string& origin);
 
 class AddedTokens {
  public:
   AddedTokens() = default;
   explicit AddedTokens(std::vector<AddedToken> tokens);
-  // Takes a text apart, from left to right, the longest token at each place: text(part, begins) for what is between
-  // tokens, `begins` where the text does; token(id) for them.
+  // Splits a text from left to right, with the longest token at each place. Calls visit_text(part, begins) for the text
+  // between tokens, where `begins` means that `text` begins with it, and visit_token(id) for tokens.
   void split(std::string_view text, const std::function<void(std::string_view part, bool begins)>& visit_text,
              const std::function<void(int32_t id)>& visit_token) const;
   bool empty() const { return tokens_.empty(); }
@@ -38,9 +38,9 @@ class AddedTokens {
  private:
   const AddedToken* longest_at(std::string_view text, size_t at) const;
 
-  std::vector<AddedToken> tokens_;  // by first byte, the longest first
+  std::vector<AddedToken> tokens_;  // sorted by first byte, then the longest first
   size_t longest_ = 0;
-  std::array<std::pair<uint32_t, uint32_t>, 256> by_first_{};  // where a first byte's tokens are
+  std::array<std::pair<uint32_t, uint32_t>, 256> by_first_{};  // range in tokens_ for each first byte
 };
 
 }  // namespace gyre

@@ -51,7 +51,7 @@ class Bpe final : public WordModel {
         const Character c = character_at(token, at);
         const auto byte = alphabet.find(c.code);
         if (byte == alphabet.end()) {
-          text = token;  // no word is it; an added token may be
+          text = token;  // no word matches it, but it may be an added token
           break;
         }
         text.push_back(static_cast<char>(byte->second));
@@ -142,8 +142,8 @@ class Bpe final : public WordModel {
  private:
   BpeSettings settings_;
   Merges merges_;
-  std::vector<std::string> texts_;  // of each token: bytes, or characters as the vocabulary has them
-  Vocabulary words_;                // byte-level: the vocabulary, by its bytes
+  std::vector<std::string> texts_;  // text of each token: bytes, or characters as in the vocabulary
+  Vocabulary words_;                // byte-level: the vocabulary, with tokens as bytes
   std::array<int32_t, 256> bytes_{};
   std::unordered_map<int32_t, char> is_byte_;
   bool crosses_blanks_ = false;

@@ -6,7 +6,7 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kShort = 48;  // symbols up to which looking at all is faster than a heap
+constexpr size_t kMaxShort = 48;  // up to this many symbols, scanning all pairs is faster than a heap
 
 }  // namespace
 
@@ -33,11 +33,11 @@ const Merges::Entry* Merges::find(int32_t left, int32_t right) const {
 
 void Merges::apply(std::vector<int32_t>& ids, MergeScratch& scratch) const {
   if (ids.size() < 2) return;
-  ids.size() <= kShort ? apply_short(ids, scratch) : apply_long(ids, scratch);
+  ids.size() <= kMaxShort ? apply_short(ids, scratch) : apply_long(ids, scratch);
 }
 
 void Merges::apply_short(std::vector<int32_t>& ids, MergeScratch& scratch) const {
-  auto& ranks = scratch.ranks;  // of each symbol with its right neighbour
+  auto& ranks = scratch.ranks;  // rank of each symbol's merge with its right neighbour
   ranks.resize(ids.size());
   for (size_t i = 0; i + 1 < ids.size(); ++i) ranks[i] = rank_of(ids[i], ids[i + 1]);
   size_t count = ids.size();
@@ -85,7 +85,7 @@ void Merges::apply_long(std::vector<int32_t>& ids, MergeScratch& scratch) const 
     const MergeScratch::Candidate best = heap.back();
     heap.pop_back();
     MergeScratch::Symbol& left = symbol(best.at);
-    // Gone or changed since: the symbol, or what is behind it.
+    // Skip an outdated candidate: the symbol or its right neighbour has been merged since.
     if (left.id != best.left || left.after < 0 || symbol(left.after).id != best.right) continue;
     MergeScratch::Symbol& right = symbol(left.after);
     left.id = find(best.left, best.right)->into;

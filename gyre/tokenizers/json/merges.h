@@ -1,5 +1,5 @@
-// Byte-pair encoding's merges: of all neighbours in a word, those whose merge is the best are joined, the leftmost
-// first, until no two have one.
+// The merges of byte-pair encoding. In each step the two neighbours in a word with the best merge are joined, the
+// leftmost of equals first, until no two neighbours have a merge.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace gyre {
 
-// What one thread needs to merge.
+// Working memory of one thread.
 struct MergeScratch {
   struct Symbol {
     int32_t id = 0;
@@ -16,9 +16,9 @@ struct MergeScratch {
   };
   struct Candidate {
     uint32_t rank = 0;
-    int32_t at = 0;  // of the left symbol
+    int32_t at = 0;  // index of the left symbol
     int32_t left = 0, right = 0;
-    bool operator<(const Candidate& other) const {  // a heap has its largest first
+    bool operator<(const Candidate& other) const {  // reversed, since a heap has its largest first
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
   };
@@ -31,7 +31,7 @@ struct MergeScratch {
 class Merges {
  public:
   explicit Merges(size_t count);
-  // The merge of two tokens into a third. A later one of the same two counts.
+  // Adds the merge of two tokens into a third. It replaces an earlier one of the same two.
   void add(int32_t left, int32_t right, uint32_t rank, int32_t into);
   // Joins the symbols of a word, in place.
   void apply(std::vector<int32_t>& ids, MergeScratch& scratch) const;

@@ -43,7 +43,7 @@ class Lowercase final : public Normalizer {
   }
 };
 
-// Marks alone: what has them in one character is decomposed by a step before.
+// Removes marks only; an earlier step must decompose characters that include them.
 class StripAccents final : public Normalizer {
  public:
   std::string apply(std::string text, const NormalizerUse&) const override {
@@ -86,7 +86,7 @@ class Replace final : public Normalizer {
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
   std::string apply(std::string text, const NormalizerUse& use) const override {
     std::string out;
-    for (size_t at = 0; at < text.size() && out.size() <= use.most;) {
+    for (size_t at = 0; at < text.size() && out.size() <= use.max_bytes;) {
       const auto [begin, end] = pattern_.find(text, at, use.scratch);
       out.append(text, at, begin - at);
       if (begin < end) out += content_;
@@ -111,7 +111,7 @@ class Prepend final : public Normalizer {
   std::string content_;
 };
 
-// BERT's: no control characters, one kind of blank, blanks around ideographs, no accents, lower case.
+// As BERT does: no control characters, one kind of blank, blanks around ideographs, no accents, lower case.
 class BertNormalizer final : public Normalizer {
  public:
   BertNormalizer(bool clean, bool ideographs, bool strip, bool lower)

@@ -1,4 +1,4 @@
-// What is done to a text before it is split: the "normalizer" of a tokenizer.json.
+// Normalizers, which change a text before it is split: the "normalizer" of a tokenizer.json.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace gyre {
 
-// How a normalizer is used on one text.
+// How a normalizer is applied to one text.
 struct NormalizerUse {
-  bool continues;  // the text follows a cut, and has what a beginning has already
-  size_t most;     // bytes; what becomes longer may be left incomplete, as long as it is longer
+  bool continues;    // the text follows a cut, so nothing is added before it
+  size_t max_bytes;  // longer results may be incomplete, but must be longer than this
   RegexScratch& scratch;
 };
 
@@ -24,7 +24,7 @@ class Normalizer {
   virtual std::string apply(std::string text, const NormalizerUse& use) const = 0;
 };
 
-// The steps of a normalizer; none for null. InputError naming what this gyre lacks.
+// The steps of a normalizer; none for null. Throws InputError naming what this gyre does not support.
 std::vector<std::unique_ptr<Normalizer>> parse_normalizer(const nlohmann::json& json, const std::string& origin);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// Patterns and flags as the parts of a tokenizer.json write them.
+// Reads patterns and flags of a tokenizer.json.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ inline Regex parse_pattern(const nlohmann::json& json, const std::string& where)
   throw InputError(fmt::format("{}: 'pattern' must be an object with a 'Regex' or a 'String'", where));
 }
 
-// True or false; null and nothing are `otherwise`.
+// The flag at `key`; `otherwise` if it is missing or not a boolean.
 inline bool flag_of(const nlohmann::json& json, const char* key, bool otherwise) {
   const auto found = json.find(key);
   return found != json.end() && found->is_boolean() ? found->get<bool>() : otherwise;

@@ -20,46 +20,46 @@ constexpr const char* kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\
 
 enum class Behavior { Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous };
 
-// At the matches of a pattern.
+// Splits at the matches of a pattern.
 class Split final : public PreTokenizer {
  public:
   Split(Regex pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
   void split(std::string_view word, bool, Words& words, RegexScratch& scratch) const override {
-    size_t pending = 0;  // where what is not given away yet begins
-    bool last = false;   // whether what came before was a match
-    const auto take = [&](size_t begin, size_t end, bool match) {
+    size_t pending = 0;  // start of the text that has not been emitted
+    bool last = false;   // whether the part before was a delimiter
+    const auto visit = [&](size_t begin, size_t end, bool match) {
       if (begin == end) return;
       const bool delimiter = match != invert_;
       switch (behavior_) {
         case Behavior::Isolated:
-          give(word, begin, end, words);
+          emit(word, begin, end, words);
           break;
         case Behavior::Removed:
-          if (!delimiter) give(word, begin, end, words);
+          if (!delimiter) emit(word, begin, end, words);
           break;
         case Behavior::MergedWithPrevious:
           if (delimiter && !last) {
-            give(word, pending, end, words);
+            emit(word, pending, end, words);
             pending = end;
           } else if (delimiter) {
-            give(word, begin, end, words);
+            emit(word, begin, end, words);
             pending = end;
           } else {
-            give(word, pending, begin, words);
+            emit(word, pending, begin, words);
             pending = begin;
           }
           break;
         case Behavior::MergedWithNext:
           if (delimiter || !last) {
-            give(word, pending, begin, words);
+            emit(word, pending, begin, words);
             pending = begin;
           }
           break;
         case Behavior::Contiguous:
           if (delimiter != last) {
-            give(word, pending, begin, words);
+            emit(word, pending, begin, words);
             pending = begin;
           }
           break;
@@ -68,15 +68,15 @@ class Split final : public PreTokenizer {
     };
     for (size_t at = 0; at < word.size();) {
       const auto [begin, end] = pattern_.find(word, at, scratch);
-      take(at, begin, false);
-      take(begin, end, true);
+      visit(at, begin, false);
+      visit(begin, end, true);
       at = end;
     }
-    if (behavior_ != Behavior::Isolated && behavior_ != Behavior::Removed) give(word, pending, word.size(), words);
+    if (behavior_ != Behavior::Isolated && behavior_ != Behavior::Removed) emit(word, pending, word.size(), words);
   }
 
  private:
-  static void give(std::string_view word, size_t begin, size_t end, Words& words) {
+  static void emit(std::string_view word, size_t begin, size_t end, Words& words) {
     if (begin < end) words.next.push_back(word.substr(begin, end - begin));
   }
   Regex pattern_;
@@ -84,7 +84,7 @@ class Split final : public PreTokenizer {
   bool invert_;
 };
 
-// A blank before a word that has none.
+// Puts a blank before a word that has none.
 class PrefixBlank final : public PreTokenizer {
  public:
   void split(std::string_view word, bool, Words& words, RegexScratch&) const override {
@@ -93,7 +93,7 @@ class PrefixBlank final : public PreTokenizer {
   }
 };
 
-// Blanks as a sign of their own, which begins words.
+// Replaces blanks by a sign, at which words begin.
 class Metaspace final : public PreTokenizer {
  public:
   enum class Prepend { Always, First, Never };
@@ -105,15 +105,15 @@ class Metaspace final : public PreTokenizer {
     if ((prepend_ == Prepend::Always || (prepend_ == Prepend::First && first)) && !text.starts_with(sign_)) {
       text.insert(0, sign_);
     }
-    const std::string_view all = words.made.emplace_back(std::move(text));
+    const std::string_view replaced = words.made.emplace_back(std::move(text));
     size_t begin = 0;
     while (split_) {
-      const size_t next = all.find(sign_, begin == 0 && !all.starts_with(sign_) ? 0 : begin + sign_.size());
+      const size_t next = replaced.find(sign_, begin == 0 && !replaced.starts_with(sign_) ? 0 : begin + sign_.size());
       if (next == std::string_view::npos) break;
-      if (next > begin) words.next.push_back(all.substr(begin, next - begin));
+      if (next > begin) words.next.push_back(replaced.substr(begin, next - begin));
       begin = next;
     }
-    if (begin < all.size()) words.next.push_back(all.substr(begin));
+    if (begin < replaced.size()) words.next.push_back(replaced.substr(begin));
   }
 
  private:
@@ -122,28 +122,28 @@ class Metaspace final : public PreTokenizer {
   bool split_;
 };
 
-// Words between blanks, and every punctuation mark by itself.
+// Splits at blanks, and makes every punctuation mark a word.
 class BertPreTokenizer final : public PreTokenizer {
  public:
   void split(std::string_view word, bool, Words& words, RegexScratch&) const override {
     size_t begin = 0;
-    const auto give = [&](size_t end) {
+    const auto emit = [&](size_t end) {
       if (begin < end) words.next.push_back(word.substr(begin, end - begin));
     };
     for (size_t at = 0; at < word.size();) {
       const Character c = character_at(word, at);
       const size_t next = at + c.bytes;
       if (unicode::is_white_space(c.code)) {
-        give(at);
+        emit(at);
         begin = next;
       } else if (unicode::is_punctuation(c.code)) {
-        give(at);
+        emit(at);
         words.next.push_back(word.substr(at, c.bytes));
         begin = next;
       }
       at = next;
     }
-    give(word.size());
+    emit(word.size());
   }
 };
 
@@ -159,13 +159,13 @@ Behavior behavior_of(const JsonFields<Json>& fields, const std::string& name) {
   fields.fail(fmt::format("the behavior '{}' is unknown to this gyre", printable(name)));
 }
 
-void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
+void add_steps(const Json& json, const std::string& where, PreTokenizers& result) {
   if (json.is_null()) return;
   JsonFields fields(json, where);
   const auto type = fields.need<std::string>("type");
   const auto add = [&]<typename Step>(std::unique_ptr<Step> step) {
-    if (all.byte_level) fields.fail(fmt::format("'{}' behind a ByteLevel is unknown to this gyre", printable(type)));
-    all.steps.push_back(std::move(step));
+    if (result.byte_level) fields.fail(fmt::format("'{}' behind a ByteLevel is unknown to this gyre", printable(type)));
+    result.steps.push_back(std::move(step));
   };
   const auto split_at = [&](const char* pattern, Behavior behavior, bool invert) {
     add(std::make_unique<Split>(Regex(pattern, where), behavior, invert));
@@ -173,24 +173,24 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
   if (type == "Sequence") {
     const Json& list = fields.at("pretokenizers");
     if (!list.is_array()) fields.fail("'pretokenizers' must be a list");
-    for (const Json& step : list) add_steps(step, where, all);
+    for (const Json& step : list) add_steps(step, where, result);
   } else if (type == "Split") {
     Regex pattern = parse_pattern(fields.at("pattern"), where);
-    // Each place that is matched by nothing would split a word there.
+    // Every empty match would split a word there.
     if (pattern.may_be_empty()) fields.fail("'pattern' can match nothing, which is unknown to this gyre");
     add(std::make_unique<Split>(std::move(pattern), behavior_of(fields, fields.need<std::string>("behavior")),
                                 flag_of(json, "invert", false)));
   } else if (type == "ByteLevel") {
     if (flag_of(json, "add_prefix_space", true)) {
       add(std::make_unique<PrefixBlank>());
-      all.prefixes = true;
+      result.prefixes = true;
     }
     if (flag_of(json, "use_regex", true)) split_at(kGpt2, Behavior::Isolated, false);
-    all.byte_level = true;
+    result.byte_level = true;
   } else if (type == "BertPreTokenizer") {
     add(std::make_unique<BertPreTokenizer>());
   } else if (type == "Whitespace") {
-    // \w is Rust's here, which has the joiners.
+    // \w means that of Rust's regex here, which includes the joiners.
     split_at(R"([\w\x{200c}\x{200d}]+|[^\w\x{200c}\x{200d}\s]+)", Behavior::Removed, true);
   } else if (type == "WhitespaceSplit") {
     split_at(R"(\s)", Behavior::Removed, false);
@@ -209,7 +209,7 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
     if (scheme != "always" && scheme != "first" && scheme != "never") {
       fields.fail(fmt::format("the prepend_scheme '{}' is unknown to this gyre", printable(scheme)));
     }
-    all.prefixes = all.prefixes || scheme != "never";
+    result.prefixes = result.prefixes || scheme != "never";
     add(std::make_unique<Metaspace>(sign,
                                     scheme == "always"  ? Metaspace::Prepend::Always
                                     : scheme == "first" ? Metaspace::Prepend::First
@@ -223,9 +223,9 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& all) {
 }  // namespace
 
 PreTokenizers PreTokenizers::parse(const Json& json, const std::string& origin) {
-  PreTokenizers all;
-  add_steps(json, origin + ": pre_tokenizer", all);
-  return all;
+  PreTokenizers result;
+  add_steps(json, origin + ": pre_tokenizer", result);
+  return result;
 }
 
 }  // namespace gyre

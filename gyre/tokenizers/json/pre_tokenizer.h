@@ -1,4 +1,5 @@
-// How a text is split into the words that the model encodes one by one: the "pre_tokenizer" of a tokenizer.json.
+// Pre-tokenizers, which split a text into the words that the model encodes one by one: the "pre_tokenizer" of a
+// tokenizer.json.
 #pragma once
 
 #include <deque>
@@ -12,25 +13,25 @@
 
 namespace gyre {
 
-// Words of a text, from step to step.
+// The words of a text, passed from step to step.
 struct Words {
   std::vector<std::string_view> list, next;
-  std::deque<std::string> made;  // texts of words that are no part of the whole text
+  std::deque<std::string> made;  // storage for words that are not views of the text
 };
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Appends to words.next the words of `word`. `first`: the document begins with it.
+  // Splits `word` and appends the parts to words.next. `first`: the document begins with it.
   virtual void split(std::string_view word, bool first, Words& words, RegexScratch& scratch) const = 0;
 };
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
   bool byte_level = false;  // the model's characters stand for bytes
-  bool prefixes = false;    // a text may get a blank before it
+  bool prefixes = false;    // a step may put a blank before a text
 
-  // InputError naming what this gyre lacks.
+  // Throws InputError naming what this gyre does not support.
   static PreTokenizers parse(const nlohmann::json& json, const std::string& origin);
 };
 

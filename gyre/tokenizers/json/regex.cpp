@@ -14,7 +14,7 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kLongestPattern = 1 << 16;
+constexpr size_t kMaxPatternBytes = 1 << 16;
 
 struct Free {
   void operator()(pcre2_code* p) const { pcre2_code_free(p); }
@@ -44,7 +44,7 @@ RegexScratch::RegexScratch() : state_(std::make_unique<State>()) {
 RegexScratch::~RegexScratch() = default;
 
 Regex::Regex(const std::string& pattern, const std::string& where) : where_(where) {
-  if (pattern.size() > kLongestPattern) throw InputError(fmt::format("{}: the pattern is too long", where));
+  if (pattern.size() > kMaxPatternBytes) throw InputError(fmt::format("{}: the pattern is too long", where));
   const std::string text = to_pcre2(pattern, where);
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
   if (!context) throw std::bad_alloc();
@@ -62,16 +62,16 @@ Regex::Regex(const std::string& pattern, const std::string& where) : where_(wher
     throw InputError(fmt::format("{}: the pattern '{}' is not understood: {}", where, printable(pattern),
                                  reinterpret_cast<const char*>(message.data())));
   }
-  pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matches are interpreted
+  pcre2_jit_compile(code->compiled.get(), PCRE2_JIT_COMPLETE);  // if this fails, matching is interpreted
   code_ = std::move(code);
 }
 
 Regex Regex::literal(std::string_view text, const std::string& where) {
   std::string pattern;
   for (const char c : text) {
-    const bool sign =
+    const bool is_symbol =
         static_cast<unsigned char>(c) < 0x80 && !((c | 32) >= 'a' && (c | 32) <= 'z') && !(c >= '0' && c <= '9');
-    if (sign) {
+    if (is_symbol) {
       pattern += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       pattern += c;
@@ -89,15 +89,15 @@ bool Regex::may_be_empty() const {
 std::pair<size_t, size_t> Regex::find(std::string_view text, size_t from, RegexScratch& scratch) const {
   auto& state = *scratch.state_;
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  int got = pcre2_match(code_->compiled.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
-                        state.match.get(), state.context.get());
-  if (got == PCRE2_ERROR_JIT_STACKLIMIT) {
-    got = pcre2_match(code_->compiled.get(), subject, text.size(), from,
-                      PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | PCRE2_NO_JIT, state.match.get(), state.context.get());
+  int result = pcre2_match(code_->compiled.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
+                           state.match.get(), state.context.get());
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT) {
+    result = pcre2_match(code_->compiled.get(), subject, text.size(), from,
+                         PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | PCRE2_NO_JIT, state.match.get(), state.context.get());
   }
-  if (got == PCRE2_ERROR_NOMATCH) return {text.size(), text.size()};
-  if (got < 0) {
-    throw InputError(fmt::format("{}: its pattern takes too long over a text (PCRE2's error {})", where_, got));
+  if (result == PCRE2_ERROR_NOMATCH) return {text.size(), text.size()};
+  if (result < 0) {
+    throw InputError(fmt::format("{}: its pattern takes too long over a text (PCRE2's error {})", where_, result));
   }
   const PCRE2_SIZE* found = pcre2_get_ovector_pointer(state.match.get());
   return {found[0], found[1]};

@@ -1,4 +1,5 @@
-// Regular expressions as tokenizer.json has them, by PCRE2 in its Unicode mode, compiled to machine code where it can.
+// The regular expressions of a tokenizer.json, matched by PCRE2 in Unicode mode, and compiled to machine code where
+// possible.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace gyre {
 
-// What one thread needs to look for matches, of any pattern.
+// Working memory of one thread for matching any pattern.
 class RegexScratch {
  public:
   RegexScratch();
@@ -25,16 +26,16 @@ class RegexScratch {
 
 class Regex {
  public:
-  // InputError: no pattern, or one with something that has another meaning here than in the Oniguruma library that
-  // Hugging Face's tokenizers look with. `where` is what errors call it.
+  // Throws InputError if `pattern` is not valid, or has something not known to mean the same as in the Oniguruma
+  // library, which Hugging Face's tokenizers use. `where` is what errors call it.
   Regex(const std::string& pattern, const std::string& where);
-  // Of a text that is to be found as it is.
+  // A pattern that matches `text` literally.
   static Regex literal(std::string_view text, const std::string& where);
 
-  // Whether it can match nothing at all; true where that is hard to tell.
+  // Whether it can match the empty text; true if that is hard to tell.
   bool may_be_empty() const;
-  // The next match that is not empty, at `from` or behind it: its beginning and end; the text's end twice if there is
-  // none. The text is UTF-8. InputError where looking takes too long.
+  // The beginning and end of the next match at or after `from` that is not empty; the text's end twice if there is
+  // none. `text` must be UTF-8. Throws InputError if matching takes too long.
   std::pair<size_t, size_t> find(std::string_view text, size_t from, RegexScratch& scratch) const;
 
  private:

@@ -15,14 +15,14 @@
 namespace gyre {
 namespace {
 
-// Classes as lists within [ ]. None ends in a single character, which a '-' behind it would make a range of.
-// Oniguruma's \s is Unicode's white space. PCRE2's has one more, U+180E.
+// Classes as lists within [ ]. None ends in a single character, because a '-' after it would make a range. Oniguruma's
+// \s is Unicode's white space; PCRE2's has one more, U+180E.
 constexpr std::string_view kBlanks =
     R"(\x20\x{85}\x{a0}\x{1680}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{2000}-\x{200a}\x09-\x0d)";
 // Alphabetic, marks, digits, connecting punctuation. PCRE2's \w has all numbers instead, and not all of the rest.
 constexpr std::string_view kWord =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
-// What \w has besides where it stands alone, by a table of Latin-1: superscripts and fractions.
+// What \w also matches outside of [ ], by a table of Latin-1: superscripts and fractions.
 constexpr std::string_view kWordsOfLatin1 = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 
 constexpr std::pair<std::string_view, std::string_view> kPosixClasses[] = {
@@ -41,12 +41,12 @@ constexpr std::pair<std::string_view, std::string_view> kPosixClasses[] = {
     {"word", kWord},
 };
 
-constexpr size_t kLongest = 1 << 18;  // of what comes out
+constexpr size_t kMaxBytes = 1 << 18;  // of the result
 
 // Properties that both have under the same name.
 constexpr std::string_view kProperties[] = {"Any", "Alphabetic", "Lowercase", "Uppercase", "White_Space", "Emoji"};
 
-// What one character is the upper case of, to Oniguruma alone: ß, ẞ, and the ligatures.
+// Pairs that Oniguruma, but not PCRE2, matches with one character when case is ignored: ß, ẞ, and the ligatures.
 constexpr std::string_view kFoldedPairs[] = {"ss", "ff", "fi", "fl", "st"};
 
 bool is_letter(char c) {
@@ -66,7 +66,7 @@ class Translation {
   std::string run() {
     while (at_ < pattern_.size()) {
       add_next();
-      if (out_.size() > kLongest) throw InputError(fmt::format("{}: the pattern is too long", where_));
+      if (out_.size() > kMaxBytes) throw InputError(fmt::format("{}: the pattern is too long", where_));
     }
     return std::move(out_);
   }
@@ -82,7 +82,7 @@ class Translation {
     throw InputError(fmt::format("{}: the pattern has '{}', which this gyre does not know", where_, printable(what)));
   }
   std::string_view rest() const { return pattern_.substr(at_); }
-  // The next characters for as long as they are such.
+  // The characters from `begin` on, as long as is() holds.
   template <typename Is>
   std::string_view span(size_t begin, Is&& is) const {
     size_t end = begin;
@@ -93,7 +93,7 @@ class Translation {
     return rest().substr(0, std::max<size_t>(character_at(pattern_, at_).bytes, 1));
   }
 
-  // What a quantifier behind it repeats.
+  // Adds something that a quantifier after it may repeat.
   void add_item(std::string_view text) {
     item_ = out_.size();
     out_ += text;
@@ -149,7 +149,7 @@ class Translation {
     }
   }
 
-  // Where case does not count, one character may be several to Oniguruma.
+  // When case is ignored, Oniguruma may match one character with several.
   void check_folding(std::string_view c) const {
     if (ignores_case_ && c.size() > 1 && unicode::is_word(character_at(c, 0).code))
       refuse(fmt::format("(?i) with {}", c));
@@ -161,24 +161,24 @@ class Translation {
     const bool interval = pattern_[at_] == '{';
     bool fixed = false;
     if (interval) {
-      const std::string_view least = span(end, is_digit);
-      end += least.size();
+      const std::string_view lower = span(end, is_digit);
+      end += lower.size();
       fixed = end >= pattern_.size() || pattern_[end] != ',';
-      const std::string_view most = fixed ? std::string_view() : span(end + 1, is_digit);
-      end += fixed ? 0 : 1 + most.size();
-      if (end >= pattern_.size() || pattern_[end] != '}' || (least.empty() && most.empty())) {
+      const std::string_view upper = fixed ? std::string_view() : span(end + 1, is_digit);
+      end += fixed ? 0 : 1 + upper.size();
+      if (end >= pattern_.size() || pattern_[end] != '}' || (lower.empty() && upper.empty())) {
         ++at_;
         return add_item("\\{");
       }
       ++end;
-      repeat = fmt::format("{{{}{}{}}}", least.empty() ? "0" : least, fixed ? "" : ",", most);
+      repeat = fmt::format("{{{}{}{}}}", lower.empty() ? "0" : lower, fixed ? "" : ",", upper);
     }
     if (item_ == kNone) refuse(pattern_.substr(at_, end - at_));
     out_ += repeat;
     at_ = end;
     const char suffix = at_ < pattern_.size() ? pattern_[at_] : '\0';
     if (suffix == '?' || suffix == '+') {
-      // Behind an interval, '+' repeats it, and is not possessive; so does '?' behind a fixed one.
+      // After an interval, '+' is not possessive but repeats the interval; so does '?' after a fixed count.
       if (interval && (suffix == '+' || fixed)) {
         out_.insert(item_, "(?:");
         out_ += ')';
@@ -195,11 +195,11 @@ class Translation {
     std::string_view opening = "(";
     if (rest().starts_with("(*")) refuse("(*");
     if (rest().starts_with("(?")) {
-      opening = {};  // that of options is written with them
+      opening = {};  // add_options() writes the opening of a group with options
       for (const std::string_view known : {"(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!"}) {
         if (rest().starts_with(known)) opening = known;
       }
-      if (opening.empty() && add_options()) return;  // of what follows, and no group
+      if (opening.empty() && add_options()) return;  // the options apply to what follows; there is no group
     }
     out_ += opening;
     at_ += opening.size();
@@ -208,23 +208,23 @@ class Translation {
     begins_branch_ = true;
   }
 
-  // "(?i)" or, as the beginning of a group, "(?i:". True for the former. Ruby's m is PCRE2's s.
+  // Adds "(?i)", or "(?i:", which begins a group. Returns true for the former. Ruby's m is PCRE2's s.
   bool add_options() {
     const std::string_view letters = span(at_ + 2, [](char c) { return is_letter(c) || c == '-'; });
     const size_t end = at_ + 2 + letters.size();
     const char last = end < pattern_.size() ? pattern_[end] : '\0';
-    const std::string_view all = pattern_.substr(at_, end + 1 - at_);
+    const std::string_view construct = pattern_.substr(at_, end + 1 - at_);
     const bool known =
         std::all_of(letters.begin(), letters.end(), [](char c) { return c == 'i' || c == 'm' || c == '-'; });
     const bool alone = last == ')';
-    // Behind something else in its branch it reaches further in Ruby than in PCRE2.
-    if (!known || (!alone && last != ':') || (alone && !begins_branch_)) refuse(all);
+    // Later in a branch, "(?i)" has a wider scope in Ruby than in PCRE2.
+    if (!known || (!alone && last != ':') || (alone && !begins_branch_)) refuse(construct);
     bool on = true;
     for (const char c : letters) {
       if (c == '-') on = false;
       if (c == 'i') ignores_case_ = on;
     }
-    std::string options(all);
+    std::string options(construct);
     std::replace(options.begin(), options.end(), 'm', 's');
     out_ += options;
     at_ = end + 1;
@@ -268,7 +268,7 @@ class Translation {
     }
   }
 
-  // Those that mean the same within [ ] and outside.
+  // Escapes that mean the same inside and outside of [ ].
   std::string character_escape() {
     const char letter = pattern_[at_ + 1];
     at_ += 2;
@@ -284,35 +284,36 @@ class Translation {
     return fmt::format("\\{}", c);
   }
 
-  // A character by its number: \x41, \x{e9}, \u00e9. Beyond ASCII \xe9 is a byte.
+  // A character by its code: \x41, \x{e9}, \u00e9. Without braces, \x beyond ASCII is a byte and is refused.
   std::string code(char letter) {
     const bool braces = letter == 'x' && rest().starts_with('{');
     std::string_view digits = span(at_ + (braces ? 1 : 0), is_hexadecimal);
     if (!braces) digits = digits.substr(0, letter == 'x' ? 2 : 4);
     const size_t end = at_ + digits.size() + (braces ? 2 : 0);
-    const auto all = [&] {
+    const auto construct = [&] {
       return fmt::format("\\{}{}", letter, pattern_.substr(at_, std::max<size_t>(end - at_, 1)));
     };
     const bool whole = braces ? pattern_.substr(0, end).ends_with('}') : letter == 'x' || digits.size() == 4;
-    if (digits.empty() || digits.size() > 6 || !whole) refuse(all());
+    if (digits.empty() || digits.size() > 6 || !whole) refuse(construct());
     const auto number = static_cast<char32_t>(std::stoul(std::string(digits), nullptr, 16));
-    if (!braces && letter == 'x' && number >= 0x80) refuse(all());
-    if (ignores_case_ && number >= 0x80 && unicode::is_word(number)) refuse(fmt::format("(?i) with {}", all()));
+    if (!braces && letter == 'x' && number >= 0x80) refuse(construct());
+    if (ignores_case_ && number >= 0x80 && unicode::is_word(number)) refuse(fmt::format("(?i) with {}", construct()));
     at_ = end;
     return fmt::format("\\x{{{}}}", digits);
   }
 
-  // A general category as it is; what else PCRE2 takes for scripts with all that they share, Oniguruma without.
+  // General categories stay unchanged. For scripts, PCRE2 includes characters that several scripts share and Oniguruma
+  // does not, so "sc:" is added.
   std::string property(char letter) {
     const size_t end = pattern_.find('}', at_);
     if (!rest().starts_with('{') || end == kNone) refuse(fmt::format("\\{}{}", letter, rest().substr(0, 1)));
     std::string_view name = pattern_.substr(at_ + 1, end - at_ - 1);
-    const auto all = [&] { return fmt::format("\\{}{}", letter, pattern_.substr(at_, end + 1 - at_)); };
-    if (ignores_case_) refuse(fmt::format("(?i) with {}", all()));
+    const auto construct = [&] { return fmt::format("\\{}{}", letter, pattern_.substr(at_, end + 1 - at_)); };
+    if (ignores_case_) refuse(fmt::format("(?i) with {}", construct()));
     const bool negated = name.starts_with('^');
     if (negated) name.remove_prefix(1);
     const auto allowed = [](char c) { return is_letter(c) || c == '_' || c == ' ' || c == '-'; };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) refuse(all());
+    if (name.empty() || !std::all_of(name.begin(), name.end(), allowed)) refuse(construct());
     at_ = end + 1;
     const char* sign = negated ? "^" : "";
     if (name.size() <= 2) return fmt::format("\\{}{{{}{}}}", letter, sign, name);
@@ -333,7 +334,7 @@ class Translation {
     return plain(a) == plain(b);
   }
 
-  // What a class says is one list for PCRE2, but for complements of other lists (\S, \W).
+  // The content of a class: one list for PCRE2, besides the complements of other lists (\S, \W).
   struct ClassParts {
     std::string list;
     std::vector<std::string> complements;
@@ -357,14 +358,17 @@ class Translation {
   static std::string written(const ClassParts& parts, bool negated) {
     std::string list = fmt::format("[{}{}]", negated ? "^" : "", parts.list);
     if (parts.complements.empty()) return list;
-    // Negated: in each list whose complement is ruled out. Else in one of them, or out of one of these.
-    std::vector<std::string> all;
-    for (const std::string& one : parts.complements) all.push_back(fmt::format("[{}{}]", negated ? "" : "^", one));
-    if (!negated) {
-      if (!parts.list.empty()) all.push_back(list);
-      return fmt::format("(?:{})", join(all, "|"));
+    // Negated: the character is in every complemented list, and not in `list`. Otherwise it is outside some
+    // complemented list, or in `list`.
+    std::vector<std::string> sets;
+    for (const std::string& excluded : parts.complements) {
+      sets.push_back(fmt::format("[{}{}]", negated ? "" : "^", excluded));
     }
-    return fmt::format("(?:(?={}){})", join(all, ")(?="), parts.list.empty() ? "(?s:.)" : list);
+    if (!negated) {
+      if (!parts.list.empty()) sets.push_back(list);
+      return fmt::format("(?:{})", join(sets, "|"));
+    }
+    return fmt::format("(?:(?={}){})", join(sets, ")(?="), parts.list.empty() ? "(?s:.)" : list);
   }
 
   void add_member(ClassParts& parts) {
@@ -399,18 +403,18 @@ class Translation {
   void add_posix_class(ClassParts& parts) {
     const size_t end = pattern_.find(":]", at_);
     if (end == kNone) refuse("[ within [");
-    const std::string_view all = pattern_.substr(at_, end + 2 - at_);
-    const bool complement = all.starts_with("[:^");
-    const std::string_view name = all.substr(complement ? 3 : 2, all.size() - (complement ? 5 : 4));
-    if (ignores_case_) refuse(fmt::format("(?i) with {}", all));
+    const std::string_view construct = pattern_.substr(at_, end + 2 - at_);
+    const bool complement = construct.starts_with("[:^");
+    const std::string_view name = construct.substr(complement ? 3 : 2, construct.size() - (complement ? 5 : 4));
+    if (ignores_case_) refuse(fmt::format("(?i) with {}", construct));
     for (const auto& [known, list] : kPosixClasses) {
-      if (name == known) return add_list(parts, list, complement, all.size());
+      if (name == known) return add_list(parts, list, complement, construct.size());
     }
-    refuse(all);
+    refuse(construct);
   }
 
   void add_list(ClassParts& parts, std::string_view list, bool complement, size_t taken) {
-    // A list that is taken out would make a range of what is before it and behind it.
+    // Moving a list out would make a range of the characters before and after the dash.
     const bool dash_before = complement && parts.list.ends_with('-');
     at_ += taken;
     if (dash_before || (complement && rest().starts_with('-'))) refuse("- beside a class within [");
@@ -425,10 +429,10 @@ class Translation {
   const std::string& where_;
   size_t at_ = 0;
   std::string out_;
-  size_t item_ = kNone;        // where in out_ what a quantifier repeats begins
-  bool begins_branch_ = true;  // nothing is before it between '(' or '|' and here
+  size_t item_ = kNone;        // where in out_ the item begins that a quantifier would repeat
+  bool begins_branch_ = true;  // nothing stands between the last '(' or '|' and here
   bool ignores_case_ = false;
-  char literal_ = '\0';  // the letter just before, in lower case, where case does not count
+  char literal_ = '\0';  // the letter just before, in lower case, if case is ignored
   std::vector<Group> groups_;
 };
 

@@ -1,5 +1,5 @@
-// Patterns are written for the Oniguruma library, in Ruby's syntax. PCRE2 writes most of it in the same way, but some
-// of that means something else there.
+// Translates patterns from the Oniguruma library, in Ruby's syntax, to PCRE2. Most of the syntax is the same, but some
+// of it has another meaning in PCRE2.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace gyre {
 
-// PCRE2's way to write what `pattern` means to Oniguruma. InputError, beginning with `where`, for what is not known to
-// have one. What neither understands is left to PCRE2 to refuse.
+// The PCRE2 pattern with the meaning that `pattern` has in Oniguruma. Throws InputError, beginning with `where`, for
+// what has no known translation. Errors in both syntaxes are left to PCRE2 to refuse.
 std::string to_pcre2(std::string_view pattern, const std::string& where);
 
 }  // namespace gyre

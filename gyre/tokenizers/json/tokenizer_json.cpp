@@ -31,9 +31,9 @@ struct Scratch {
   Words words;
 };
 
-// What a normalizer may make of a text: the longest decomposition of one character has eleven times its bytes. A few
-// bytes may become anything.
-constexpr size_t kMostGrowth = 64;
+// How long a normalizer may make a text: kMaxGrowth times its bytes plus kFreeGrowth, for short texts. The longest
+// decomposition of one character has eleven times its bytes.
+constexpr size_t kMaxGrowth = 64;
 constexpr size_t kFreeGrowth = 4096;
 
 bool is_letter(char c) {
@@ -51,9 +51,9 @@ class JsonTokenizer final : public Tokenizer {
     for (const auto& [token, id] : model_->vocabulary()) size_ = std::max<int64_t>(size_, id + 1);
     std::vector<AddedToken> raw, normalized;
     for (AddedToken token : added_) {
-      if (token.id >= kMostTokenIds) {
+      if (token.id >= kMaxTokenIds) {
         throw InputError(fmt::format("{}: added_tokens: the token '{}' has no number from 0 to {}", origin,
-                                     printable(token.content), kMostTokenIds - 1));
+                                     printable(token.content), kMaxTokenIds - 1));
       }
       size_ = std::max(size_, token.id + 1);
       added_texts_[static_cast<int32_t>(token.id)] = token.content;
@@ -68,13 +68,13 @@ class JsonTokenizer final : public Tokenizer {
     const Json decoder = json.value("decoder", Json());
     strips_first_ = !pre_tokenizers_.byte_level && decoder.is_object() &&
                     decoder.value("type", Json()) != "WordPiece" && has_strip(decoder);
-    // A blank that is no token itself may go, or become one with unknown neighbours.
+    // Only if the blank sign is a token: otherwise it may be dropped, or be fused with unknown neighbours.
     splits_signs_ =
         pre_tokenizers_.steps.empty() && !model_->crosses_blanks() && model_->vocabulary().contains(kBlankSign);
     find_cuts();
   }
 
-  // The number of a token by its text, added or of the vocabulary.
+  // The id of an added token or a token of the vocabulary, by its text.
   std::optional<int32_t> find(std::string_view text) const {
     for (const auto& [id, content] : added_texts_) {
       if (content == text) return id;
@@ -132,18 +132,18 @@ class JsonTokenizer final : public Tokenizer {
   }
 
   std::string normalize(std::string_view text, bool continues, Scratch& scratch) const {
-    const NormalizerUse use{continues, kMostGrowth * text.size() + kFreeGrowth, scratch.regex};
+    const NormalizerUse use{continues, kMaxGrowth * text.size() + kFreeGrowth, scratch.regex};
     std::string normal(text);
     for (const auto& step : normalizers_) {
       normal = step->apply(std::move(normal), use);
-      if (normal.size() <= use.most) continue;
+      if (normal.size() <= use.max_bytes) continue;
       throw InputError(fmt::format("{}: its normalizer makes a text of {} bytes more than {} times as long", origin_,
-                                   text.size(), kMostGrowth));
+                                   text.size(), kMaxGrowth));
     }
     return normal;
   }
 
-  // The words of a text without added tokens, in scratch.words.
+  // Splits a text without added tokens into words, in scratch.words.
   void split(std::string_view text, bool first, Scratch& scratch) const {
     Words& words = scratch.words;
     words.list.assign(1, text);
@@ -182,7 +182,7 @@ class JsonTokenizer final : public Tokenizer {
       model_->encode(part, out, scratch.merges);
     };
     if (!splits_signs_) return scratch.cache.encode(word, tokens, by_model);
-    // Nothing splits the text, and no token reaches from one word into the next.
+    // There is no pre-tokenizer, and no token spans two words: split before blank signs, so that the cache helps.
     for (size_t begin = 0; begin < word.size();) {
       size_t end = begin;
       while (word.substr(end).starts_with(kBlankSign)) end += kBlankSign.size();
@@ -205,21 +205,21 @@ class JsonTokenizer final : public Tokenizer {
   int64_t size_ = 0;
   int32_t end_ = 0;
   std::string end_text_;
-  bool strips_first_ = false;  // decoding takes the first blank away
+  bool strips_first_ = false;  // decode() removes the first blank
   bool splits_signs_ = false;
   bool cuts_at_blanks_ = false, cuts_at_lines_ = false;
   mutable ScratchPool<Scratch> scratches_;
 };
 
-// Before a blank between two letters, or behind a line end between two letters, where the rules of this tokenizer begin
-// a word there; not near an added token.
+// True before a blank between two letters, or after a line end that follows a visible ASCII character and precedes a
+// letter, if this tokenizer begins a word there; not near an added token.
 bool JsonTokenizer::may_cut(std::string_view text, size_t at) const {
   const bool blank =
       cuts_at_blanks_ && text[at] == ' ' && is_letter(text[at - 1]) && at + 1 < text.size() && is_letter(text[at + 1]);
   const bool line = cuts_at_lines_ && text[at - 1] == '\n' && at > 1 && is_letter(text[at]) &&
                     static_cast<unsigned char>(text[at - 2]) > ' ' && static_cast<unsigned char>(text[at - 2]) < 0x7F;
   if (!blank && !line) return false;
-  const size_t near_bytes = std::max(raw_.longest(), normalized_.longest()) + 2;  // a token reaches no further
+  const size_t near_bytes = std::max(raw_.longest(), normalized_.longest()) + 2;  // no added token reaches further
   size_t begin = at - std::min(at, near_bytes);
   while (begin < at && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) ++begin;
   const std::string_view near = text.substr(begin, 2 * near_bytes);
@@ -232,11 +232,12 @@ bool JsonTokenizer::may_cut(std::string_view text, size_t at) const {
   return alone;
 }
 
-// By trying: the parts of some texts have the words of the whole.
+// Finds out by trying whether the parts of some texts have the same words as the whole.
 void JsonTokenizer::find_cuts() {
   const auto scratch = scratches_.lend();
   const auto words = [&](std::string_view text, bool continues) {
-    const std::string normalized = normalize(text, continues, *scratch);  // the words are views of it
+    const std::string normalized =
+        normalize(text, continues, *scratch);  // must outlive the words, which are views of it
     split(normalized, !continues, *scratch);
     std::vector<std::string> list(scratch->words.list.begin(), scratch->words.list.end());
     return list;

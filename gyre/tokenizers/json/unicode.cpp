@@ -33,7 +33,7 @@ int options_of(Form form) {
   return kCommon;
 }
 
-// Characters that every form, or the composed ones, leave alone wherever they stand.
+// Characters that normalization to `form` leaves unchanged in any context: ASCII, and for NFC some more ranges.
 bool is_normal(char32_t c, Form form) {
   if (c < 0x80) return true;
   if (form != Form::NFC) return false;
@@ -91,7 +91,7 @@ void append_lowercase(std::string& text, char32_t c) {
     text.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
     return;
   }
-  if (c == 0x130) {  // the one whose lower case is two characters
+  if (c == 0x130) {  // the only one whose lower case has two characters
     text += "i\xcc\x87";
     return;
   }
@@ -117,7 +117,7 @@ std::string normalize(std::string_view text, Form form) {
   std::string normal;
   normal.reserve(text.size());
   while (!text.empty()) {
-    // A line at a time: no line end takes part in a composition. Most lines are normal as they are.
+    // A line at a time: no line end takes part in a composition. Most lines are already normal.
     const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end);
@@ -136,7 +136,7 @@ std::string normalize(std::string_view text, Form form) {
         utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(line.data()), static_cast<utf8proc_ssize_t>(line.size()),
                      &mapped, static_cast<utf8proc_option_t>(options_of(form)));
     const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
-    if (length < 0) throw std::bad_alloc();  // UTF-8 has been checked
+    if (length < 0) throw std::bad_alloc();  // UTF-8 was checked, so no other error is possible
     normal.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
   }
   return normal;

@@ -1,6 +1,6 @@
-// What tokenizers need of Unicode: classes of characters and normal forms. By utf8proc: one small library with its
-// tables in it. ICU would do as well, but is thirty megabytes, and another version of itself on every release of a
-// distribution.
+// The Unicode functions that tokenizers need: classes of characters and normal forms. They use utf8proc, a small
+// library that includes its tables. ICU would do as well, but has thirty megabytes, and a different version in every
+// release of a distribution.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 namespace gyre::unicode {
 
 bool is_white_space(char32_t c);
-bool is_punctuation(char32_t c);  // of the categories P, and all that ASCII has of signs
+bool is_punctuation(char32_t c);  // categories P, and all ASCII symbols
 bool is_word(char32_t c);         // alphabetic, marks, decimal digits, connecting punctuation, joiners
-bool is_other(char32_t c);        // control, format, private use
-bool is_mark(char32_t c);         // of the categories M
+bool is_other(char32_t c);        // control, format, private use, surrogate
+bool is_mark(char32_t c);         // categories M
 bool is_nonspacing_mark(char32_t c);
 bool is_ideograph(char32_t c);  // what BERT puts blanks around
 

@@ -32,14 +32,14 @@ void check_text(std::string_view text, const std::string& what) {
   if (!is_utf8(text)) throw InputError(fmt::format("{}: is not UTF-8", what));
 }
 
-// Those of `names` that the vocabulary has, as tokens that are found in texts as they are.
+// "added_tokens" entries for those of `names` that the vocabulary has.
 Json special_tokens(const Json& vocabulary, const std::vector<std::string>& names) {
   Json list = Json::array();
   for (const std::string& name : names) {
     const auto found = vocabulary.find(name);
     if (found == vocabulary.end()) continue;
     Json token = json_parts::added_token(0, name, true);
-    token["id"] = *found;  // as it is: whoever reads the tokens checks them
+    token["id"] = *found;  // not checked here: the reader of the tokenizer.json checks it
     list.push_back(std::move(token));
   }
   return list;
@@ -69,8 +69,8 @@ std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, s
                            {"add_prefix_space", flag_of(settings_of(config, origin), "add_prefix_space", false)},
                            {"trim_offsets", true},
                            {"use_regex", true}};
-  return json_parts::whole(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
-                           json_parts::bpe(*tokens, list))
+  return json_parts::document(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
+                              json_parts::bpe(*tokens, list))
              .dump() +
          "\n";
 }
@@ -92,9 +92,9 @@ std::string json_of_bert(std::string_view vocabulary, std::string_view config, c
                       {"continuing_subword_prefix", "##"},
                       {"max_input_chars_per_word", 100},
                       {"vocab", tokens}};
-  return json_parts::whole(special_tokens(tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}), normalizer,
-                           {{"type", "BertPreTokenizer"}}, {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}},
-                           model)
+  return json_parts::document(special_tokens(tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}), normalizer,
+                              {{"type", "BertPreTokenizer"}},
+                              {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}, model)
              .dump() +
          "\n";
 }

@@ -1,4 +1,4 @@
-// WordPiece: the longest piece at each place of a word, and the unknown token for a word that has none somewhere.
+// WordPiece: takes the longest piece at each place of a word; the whole word is unknown if no piece matches somewhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,17 +16,17 @@ using Json = nlohmann::json;
 
 class WordPiece final : public WordModel {
  public:
-  WordPiece(Vocabulary vocabulary, int32_t unknown, std::string prefix, int64_t most_characters)
+  WordPiece(Vocabulary vocabulary, int32_t unknown, std::string prefix, int64_t max_characters)
       : vocabulary_(std::move(vocabulary)),
         unknown_(unknown),
         prefix_(std::move(prefix)),
-        most_characters_(most_characters) {
+        max_characters_(max_characters) {
     for (const auto& [piece, id] : vocabulary_) {
       if (texts_.size() <= static_cast<size_t>(id)) texts_.resize(static_cast<size_t>(id) + 1);
       texts_[static_cast<size_t>(id)] = piece;
       const bool inner = !prefix_.empty() && piece.starts_with(prefix_);
       if (inner) inner_.emplace(piece.substr(prefix_.size()), id);
-      longest_ = std::max(longest_, piece.size());
+      max_piece_bytes_ = std::max(max_piece_bytes_, piece.size());
     }
   }
 
@@ -34,13 +34,13 @@ class WordPiece final : public WordModel {
     const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
     const auto characters = word.size() - static_cast<size_t>(std::count_if(word.begin(), word.end(), continues));
     const size_t before = tokens.size();
-    if (characters > static_cast<size_t>(most_characters_)) {
+    if (characters > static_cast<size_t>(max_characters_)) {
       tokens.push_back(unknown_);
       return;
     }
     for (size_t begin = 0; begin < word.size();) {
       const Vocabulary& pieces = begin == 0 || prefix_.empty() ? vocabulary_ : inner_;
-      size_t end = std::min(word.size(), begin + longest_);
+      size_t end = std::min(word.size(), begin + max_piece_bytes_);
       auto found = pieces.end();
       for (; end > begin; --end) {
         if (end < word.size() && continues(word[end])) continue;
@@ -57,7 +57,7 @@ class WordPiece final : public WordModel {
     }
   }
 
-  // Words with a blank between them: what stood there is not known any more.
+  // Separates words by one blank: the original text between them is not known.
   void decode(int32_t token, bool first, std::string& text) const override {
     if (token < 0 || static_cast<size_t>(token) >= texts_.size()) return;
     std::string_view piece = texts_[static_cast<size_t>(token)];
@@ -70,16 +70,16 @@ class WordPiece final : public WordModel {
     text += piece;
   }
   const Vocabulary& vocabulary() const override { return vocabulary_; }
-  bool crosses_blanks() const override { return true; }  // words are what its pre-tokenizer says
+  bool crosses_blanks() const override { return true; }  // words depend on its pre-tokenizer
 
  private:
   Vocabulary vocabulary_;
   int32_t unknown_;
   std::string prefix_;
-  int64_t most_characters_;
+  int64_t max_characters_;
   Vocabulary inner_;  // pieces within words, without the prefix
   std::vector<std::string> texts_;
-  size_t longest_ = 1;
+  size_t max_piece_bytes_ = 1;
 };
 
 }  // namespace
@@ -91,9 +91,9 @@ Vocabulary parse_vocabulary(const Json& json, const std::string& where) {
   vocabulary.reserve(json.size());
   for (const auto& [token, value] : json.items()) {
     const auto id = whole_number(value);
-    if (!id || *id < 0 || *id >= kMostTokenIds) {
+    if (!id || *id < 0 || *id >= kMaxTokenIds) {
       throw InputError(
-          fmt::format("{}: the token '{}' has no number from 0 to {}", where, printable(token), kMostTokenIds - 1));
+          fmt::format("{}: the token '{}' has no number from 0 to {}", where, printable(token), kMaxTokenIds - 1));
     }
     vocabulary.emplace(token, static_cast<int32_t>(*id));
   }
@@ -106,20 +106,20 @@ std::unique_ptr<WordModel> parse_word_piece(const Json& json, const std::string&
   std::string unknown = "[UNK]", prefix = "##";
   fields.read("unk_token", unknown);
   fields.read("continuing_subword_prefix", prefix);
-  int64_t most = 100;
-  fields.read("max_input_chars_per_word", most);
+  int64_t max_characters = 100;
+  fields.read("max_input_chars_per_word", max_characters);
   const auto found = vocabulary.find(unknown);
   if (found == vocabulary.end()) {
     fields.fail(fmt::format("'unk_token' is '{}', which is not in the vocabulary", printable(unknown)));
   }
   const int32_t id = found->second;
-  return std::make_unique<WordPiece>(std::move(vocabulary), id, prefix, most);
+  return std::make_unique<WordPiece>(std::move(vocabulary), id, prefix, max_characters);
 }
 
 std::unique_ptr<WordModel> parse_word_model(const Json& json, bool byte_level, const std::string& origin) {
   const std::string where = origin + ": model";
   JsonFields fields(json, where);
-  std::string type = json.is_object() && json.contains("merges") ? "BPE" : "";  // old files do not say it
+  std::string type = json.is_object() && json.contains("merges") ? "BPE" : "";  // old files have no type
   fields.read("type", type);
   if (type == "BPE") return parse_bpe(json, byte_level, where);
   if (type == "WordPiece" && !byte_level) return parse_word_piece(json, where);

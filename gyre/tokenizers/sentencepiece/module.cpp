@@ -1,6 +1,5 @@
-// The sentencepiece library. What is trained here is byte-pair encoding set up so that decoding gives the text back to
-// the byte: no normalisation, no invented or removed blanks, bytes for what the vocabulary lacks, line ends as a piece
-// of their own.
+// The sentencepiece module. It trains byte-pair encoding with settings that make decoding restore the text to the byte:
+// no normalisation, no added or removed blanks, bytes for what the vocabulary lacks, a piece for the line end.
 #include "gyre/tokenizers/sentencepiece/module.h"
 
 #include <sentencepiece_processor.h>
@@ -13,7 +12,7 @@ namespace {
 
 class LibraryProcessor final : public Processor {
  public:
-  // Whether it is a model. The library throws at some that are damaged.
+  // Returns whether it is a model. The library throws for some damaged models.
   bool load(const std::string& model) try {
     return processor_.LoadFromSerializedProto(model).ok();
   } catch (const std::exception&) {

@@ -1,6 +1,6 @@
 // The interface of the sentencepiece module. sentencepiece carries its own protobuf, which collides with libtorch's
-// when both are linked into one program; so it lives in a module that is loaded with its own symbols first
-// (RTLD_DEEPBIND).
+// when both are linked into one program; so it is in a module that is loaded with RTLD_DEEPBIND, which prefers the
+// module's own symbols.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gyre::sentencepiece_module {
 
-// The library's own encoding and decoding, of a model that it has taken.
+// The library's encoding and decoding with one loaded model.
 class Processor {
  public:
   virtual ~Processor() = default;
@@ -24,9 +24,9 @@ class Processor {
 
 // What the module exports, under kEntryName.
 struct Module {
-  // Of a serialised model, or null when it is not one.
+  // Makes a processor from a serialised model; null if it is not one. The caller owns the result.
   Processor* (*load)(const std::string& model);
-  // Trains on lines; fills `model` and returns an empty string, or returns what is wrong.
+  // Trains on lines. Fills `model` and returns an empty string, or returns an error message.
   std::string (*train)(const std::vector<std::string>& lines, int64_t vocabulary_size, std::string& model);
 };
 

@@ -1,4 +1,4 @@
-// Stands in for sentencepiece where it was not there at build time.
+// Replaces sentencepiece if it was missing at build time: throws InputError.
 #include "gyre/core/error.h"
 #include "gyre/tokenizers/tokenizer.h"
 

@@ -11,7 +11,8 @@ namespace {
 
 struct NotProtobuf {};
 
-// Calls visit(number, value, bytes) for each field of a message: `value` is that of a number, `bytes` that of the rest.
+// Calls visit(number, value, bytes) for each field of a message: a varint is passed as `value`, any other type as
+// `bytes`.
 template <typename Visit>
 void for_each_field(std::string_view message, Visit&& visit) {
   const auto varint = [&] {
@@ -70,14 +71,14 @@ SentencePieceModel SentencePieceModel::parse(std::string_view bytes, const std::
   try {
     for_each_field(bytes, [&](uint64_t number, uint64_t, std::string_view part) {
       if (number == 1) model.pieces.push_back(piece_of(part));
-      if (number == 2) {  // how it was trained
+      if (number == 2) {  // trainer_spec
         for_each_field(part, [&](uint64_t field, uint64_t value, std::string_view) {
           if (field == 3) model.type = static_cast<int64_t>(value);
           if (field == 24) model.blanks_at_ends = value != 0;
           if (field == 35) model.byte_fallback = value != 0;
         });
       }
-      if (number == 3) {  // its normalizer
+      if (number == 3) {  // normalizer_spec
         for_each_field(part, [&](uint64_t field, uint64_t value, std::string_view content) {
           if (field == 2) model.charsmap = content;
           if (field == 3) model.add_dummy_prefix = value != 0;

@@ -1,5 +1,5 @@
-// What a sentencepiece model says of itself: its pieces, and how it treats a text before it looks for them. The library
-// keeps both to itself. The file is a protobuf (ModelProto); only the fields named here are read.
+// Reads what the sentencepiece library does not expose of a model: its pieces, and how it treats a text before it looks
+// for them. The file is a protobuf (ModelProto); only the fields named here are read.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct SentencePieceModel {
   std::vector<SentencePiece> pieces;
   int64_t type = Unigram;
   bool byte_fallback = false;
-  bool blanks_at_ends = false;  // a word's blank is behind it
-  std::string charsmap;         // of the normalizer, compiled; empty: none
+  bool blanks_at_ends = false;  // a word's blank follows it (treat_whitespace_as_suffix)
+  std::string charsmap;         // the compiled normalizer; empty: none
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
 
-  // InputError: not a sentencepiece model, or one of an unknown type.
+  // Throws InputError if it is not a sentencepiece model, or has an unknown type.
   static SentencePieceModel parse(std::string_view bytes, const std::string& origin);
   std::optional<int32_t> find(std::string_view piece) const;
 };
 
-// How sentencepiece writes a blank, U+2581.
+// The sign that sentencepiece writes for a blank, U+2581.
 inline constexpr std::string_view kBlankSign = "\xe2\x96\x81";
 
 }  // namespace gyre

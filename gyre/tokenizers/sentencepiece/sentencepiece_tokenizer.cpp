@@ -1,4 +1,4 @@
-// Tokenizers by sentencepiece: loads its module and speaks to it, a word at a time where that gives the same tokens.
+// Tokenizers that use sentencepiece through its module, a word at a time if that gives the same tokens.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -16,13 +16,13 @@
 namespace gyre {
 namespace {
 
-// Beside the program, as installed, or where it was built.
+// Loads the module from beside the program, where it is installed, or where it was built.
 void* open_module() {
-  std::error_code none;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& path : {program / GYRE_SENTENCEPIECE_NAME, program / "../lib/gyre/modules" / GYRE_SENTENCEPIECE_NAME,
                            std::filesystem::path(GYRE_SENTENCEPIECE_PATH)}) {
-    if (!std::filesystem::exists(path, none)) continue;
+    if (!std::filesystem::exists(path, ignored)) continue;
     if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) return handle;
     throw InputError(
         fmt::format("{}: cannot be loaded: {}; is libsentencepiece installed?", path.string(), ::dlerror()));
@@ -30,7 +30,7 @@ void* open_module() {
   throw InputError(fmt::format("{} is not beside the program; build gyre again", GYRE_SENTENCEPIECE_NAME));
 }
 
-// Loaded once and never unloaded: tokenizers' code is in it.
+// Loaded once and never unloaded, because it contains the code of tokenizers.
 const sentencepiece_module::Module& module() {
   static void* const handle = open_module();
   const auto* entry =
@@ -40,7 +40,7 @@ const sentencepiece_module::Module& module() {
   return *entry;
 }
 
-// The number that follows `words` in the library's message; 0 where it is not there.
+// The number after `words` in the library's message; 0 if there is none.
 int64_t number_after(const std::string& message, const std::string& words) {
   const size_t at = message.find(words);
   int64_t number = 0;
@@ -51,21 +51,21 @@ int64_t number_after(const std::string& message, const std::string& words) {
   return number;
 }
 
-// The trainer's messages are about its own source. Two of them are what a user can do something about.
-std::string in_our_words(const std::string& fault, int64_t vocabulary_size) {
-  const int64_t most = number_after(fault, "a value <= ");
-  if (most >= kSmallestVocabulary) {
+// The trainer's messages refer to its source code. Translates the ones that a user can act on.
+std::string explain_training_fault(const std::string& fault, int64_t vocabulary_size) {
+  const int64_t max_pieces = number_after(fault, "a value <= ");
+  if (max_pieces >= kSmallestVocabulary) {
     return fmt::format("--vocab-size is {}, and this text has {} pieces at most; give {} or less, or more text",
-                       vocabulary_size, most, most);
+                       vocabulary_size, max_pieces, max_pieces);
   }
-  if (most > 0) {
+  if (max_pieces > 0) {
     return fmt::format("this text is too short for bpe: it has {} pieces at most; give more text, or --tokenizer byte",
-                       most);
+                       max_pieces);
   }
-  const int64_t least = number_after(fault, " vs ");
-  if (least > 0) {
+  const int64_t min_pieces = number_after(fault, " vs ");
+  if (min_pieces > 0) {
     return fmt::format("--vocab-size is {}, and this text's characters alone are {} pieces; give {} or more",
-                       vocabulary_size, least, least);
+                       vocabulary_size, min_pieces, min_pieces);
   }
   return fmt::format(
       "no vocabulary of {} pieces can be learnt from this text; try another --vocab-size, or --tokenizer "
@@ -77,13 +77,13 @@ bool is_plain(char c) {
   return c > ' ' && c < 0x7F;
 }
 
-// The places where a text falls apart into words that are encoded one by one.
+// The places where a text may be split into words that are encoded one by one.
 struct Words {
-  bool at_blanks = false;     // before a blank between two characters of ASCII
-  bool behind_lines = false;  // behind a line end
+  bool at_blanks = false;    // before a blank between two characters of ASCII
+  bool after_lines = false;  // after a line end
 
   static Words of(const SentencePieceModel& model) {
-    // Where no piece reaches across such a place, no path through the text does.
+    // If no piece spans such a place, no segmentation of the text does.
     bool crosses_blanks = false, crosses_lines = false, has_line = false;
     for (const SentencePiece& piece : model.pieces) {
       std::string_view text = piece.text;
@@ -99,15 +99,15 @@ struct Words {
     }
     const bool bare = !model.add_dummy_prefix && !model.remove_extra_whitespaces;
     Words words;
-    // A word behind such a place gets its blank from the dummy prefix, or keeps it.
+    // A word after such a place gets its blank from the dummy prefix, or keeps its own.
     words.at_blanks = !crosses_blanks && !model.blanks_at_ends && model.escape_whitespaces &&
                       (model.add_dummy_prefix || !model.remove_extra_whitespaces);
-    words.behind_lines = has_line && !crosses_lines && bare && model.charsmap.empty();
+    words.after_lines = has_line && !crosses_lines && bare && model.charsmap.empty();
     return words;
   }
 
   bool may_cut(std::string_view text, size_t at) const {
-    if (behind_lines && text[at - 1] == '\n') return true;
+    if (after_lines && text[at - 1] == '\n') return true;
     return at_blanks && text[at] == ' ' && is_plain(text[at - 1]) && at + 1 < text.size() && is_plain(text[at + 1]);
   }
 };
@@ -128,7 +128,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   void encode(std::string_view text, std::vector<int32_t>& tokens) const override { encode(text, true, tokens); }
   void encode_rest(std::string_view text, std::vector<int32_t>& tokens) const override { encode(text, false, tokens); }
   size_t cut(std::string_view text) const override {
-    if (words_.behind_lines && text.ends_with('\n')) return text.size();
+    if (words_.after_lines && text.ends_with('\n')) return text.size();
     for (size_t at = text.size(); at-- > 1;) {
       if (words_.may_cut(text, at)) return at;
     }
@@ -142,7 +142,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     while (!text.empty()) {
       size_t end = 1;
       while (end < text.size() && !words_.may_cut(text, end)) ++end;
-      // The blank of a word within a text is the one that the library puts before any text.
+      // The library puts a blank before any text; for a word within a text it replaces the word's own.
       const size_t blank = !begins && prefix_ && text[0] == ' ' ? 1 : 0;
       cache->encode(text.substr(blank, end - blank), tokens,
                     [&](std::string_view word, std::vector<int32_t>& out) { processor_->encode(word, out); });
@@ -186,7 +186,7 @@ std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string& byte
 std::string train_bpe_tokenizer(const std::vector<std::string>& sample, int64_t vocabulary_size) {
   std::string trained;
   const std::string fault = module().train(sample, vocabulary_size, trained);
-  if (!fault.empty()) throw InputError(in_our_words(fault, vocabulary_size));
+  if (!fault.empty()) throw InputError(explain_training_fault(fault, vocabulary_size));
   return trained;
 }
 
