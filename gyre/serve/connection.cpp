@@ -11,8 +11,8 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kLongestHead = 16 * 1024;
-constexpr std::chrono::seconds kForHead{10}, kWithoutProgress{10};
+constexpr size_t kMaxHeadBytes = 16 * 1024;
+constexpr std::chrono::seconds kHeadTimeout{10}, kWriteTimeout{10};
 constexpr std::string_view kTooLong =
     "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
@@ -31,15 +31,15 @@ bool Connection::wait(short events, Clock::time_point until) const {
 }
 
 bool Connection::read_head() {
-  const auto until = Clock::now() + kForHead;
+  const auto until = Clock::now() + kHeadTimeout;
   std::array<char, 4096> piece{};
   while (head_.find("\r\n\r\n") == std::string::npos) {
-    if (head_.size() >= kLongestHead) {
+    if (head_.size() >= kMaxHeadBytes) {
       write(kTooLong.data(), kTooLong.size());
       return false;
     }
     if (!wait(POLLIN, until)) return false;
-    const ssize_t count = ::recv(socket_, piece.data(), std::min(piece.size(), kLongestHead - head_.size()), 0);
+    const ssize_t count = ::recv(socket_, piece.data(), std::min(piece.size(), kMaxHeadBytes - head_.size()), 0);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
     head_.append(piece.data(), static_cast<size_t>(count));
@@ -56,14 +56,14 @@ ssize_t Connection::read(char* to, size_t size) {
 
 ssize_t Connection::write(const char* from, size_t size) {
   for (;;) {
-    if (!wait(POLLOUT, Clock::now() + kWithoutProgress)) return -1;
+    if (!wait(POLLOUT, Clock::now() + kWriteTimeout)) return -1;
     const ssize_t count = ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count >= 0) return count;
     if (errno != EINTR && errno != EAGAIN) return -1;
   }
 }
 
-// Nobody asks who it is: the answer is the same.
+// Not needed: answers do not depend on the client.
 void Connection::get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const {}
 void Connection::get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const {}
 

@@ -1,5 +1,5 @@
-// One connection of the HTTP server, with an end: the library waits for each byte anew, so who sends one now and then
-// would hold a thread for ever.
+// One connection of the HTTP server, with time limits: the library's own timeout begins anew with each byte, so a
+// client that sends a byte now and then could hold a thread for ever.
 #pragma once
 
 #include <httplib.h>
@@ -11,18 +11,18 @@ namespace gyre {
 
 class Connection : public httplib::Stream {
  public:
-  // `stopping`: a descriptor that is readable when all is to end.
+  // `stopping`: a descriptor that becomes readable when the server stops.
   Connection(int socket, int stopping) : socket_(socket), stopping_(stopping) {}
 
-  // Reads the request's line and headers; nothing of a body is ever read. False where it is given up: they did not come
-  // in time, or were too long, which is answered.
+  // Reads the request line and headers; it never waits for a body. Returns false if they did not come in time, or were
+  // too long, which is answered with status 431.
   bool read_head();
 
-  // The library's: of what was read, and of nothing else.
+  // The library's interface. It reads only what read_head() has read.
   bool is_readable() const override { return at_ < head_.size(); }
   bool is_writable() const override { return true; }
   ssize_t read(char* to, size_t size) override;
-  // Gives up where nothing at all could be sent for a while.
+  // Returns -1 if nothing can be sent for ten seconds, or the server stops.
   ssize_t write(const char* from, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
@@ -30,7 +30,7 @@ class Connection : public httplib::Stream {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Until the socket is ready for `events`; false where it is too late, or all ends.
+  // Waits until the socket is ready for `events`. Returns false after `until`, or when the server stops.
   bool wait(short events, Clock::time_point until) const;
 
   int socket_, stopping_;

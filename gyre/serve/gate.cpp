@@ -31,7 +31,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// The time that it takes does not depend on where they differ.
+// Takes a time that does not depend on where the two differ.
 bool are_equal(std::string_view secret, std::string_view given) {
   unsigned difference = secret.size() == given.size() ? 0 : 1;
   for (size_t i = 0; i < secret.size(); ++i) {
@@ -71,12 +71,12 @@ Gate::Gate(std::string_view address, int port, std::string token)
 bool Gate::is_ours(std::string_view host) const {
   if (host.ends_with(port_)) {
     host.remove_suffix(port_.size());
-  } else if (port_ != ":80") {  // which a browser leaves out
+  } else if (port_ != ":80") {  // browsers leave port 80 out
     return false;
   }
   const std::string name = lower(host);
   if (name == "127.0.0.1" || name == "localhost" || name == "[::1]") return true;
-  // The address of a machine is no name that somebody could point elsewhere.
+  // Unlike a name, a numeric address cannot be pointed elsewhere.
   if (!beyond_loopback_) return false;
   const bool in_brackets = name.size() > 2 && name.front() == '[' && name.back() == ']';
   return in_brackets ? is_version_6(std::string_view(name).substr(1, name.size() - 2)) : is_version_4(name);
@@ -88,19 +88,19 @@ bool Gate::has_token(std::string_view target) const {
   return are_equal(token_, target.substr(0, target.find_first_of("/?")));
 }
 
-std::optional<Refusal> Gate::refuse(const Asked& asked) const {
-  if (asked.hosts.size() != 1 || !is_ours(asked.hosts[0])) {
+std::optional<Refusal> Gate::refuse(const Request& request) const {
+  if (request.hosts.size() != 1 || !is_ours(request.hosts[0])) {
     return Refusal{403, fmt::format("This is not {}; ask with the address that gyre serve printed, its port too",
-                                    asked.hosts.empty() ? "a host" : printable(asked.hosts[0].substr(0, 80)))};
+                                    request.hosts.empty() ? "a host" : printable(request.hosts[0].substr(0, 80)))};
   }
-  for (const std::string& origin : asked.origins) {
+  for (const std::string& origin : request.origins) {
     const std::string_view scheme = "http://";
     if (!lower(origin).starts_with(scheme) || !is_ours(std::string_view(origin).substr(scheme.size()))) {
       return Refusal{403, "Pages of other sites are not answered"};
     }
   }
-  if (asked.method != "GET" && asked.method != "HEAD") return Refusal{405, "Only GET and HEAD are answered"};
-  if (!has_token(asked.target)) {
+  if (request.method != "GET" && request.method != "HEAD") return Refusal{405, "Only GET and HEAD are answered"};
+  if (!has_token(request.target)) {
     return Refusal{403, "The token is missing or wrong; it is in the address that gyre serve printed"};
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
-// Who may ask a server that is meant for this machine alone: whoever knows the token, by a name that other sites cannot
-// have.
+// Decides which requests a local server answers: those that have the token and use a name for the server that no other
+// site can have.
 #pragma once
 
 #include <optional>
@@ -9,34 +9,35 @@
 
 namespace gyre {
 
-// 32 hexadecimal digits from the system's random source. RunError where it has none.
+// 32 hexadecimal digits from the system's random source. Throws RunError if there is none.
 std::string new_token();
 
-// What of a request decides whether it is answered.
-struct Asked {
+// What decides whether a request is answered.
+struct Request {
   std::string method;
-  std::vector<std::string> hosts;    // of every Host header
-  std::vector<std::string> origins;  // of every Origin header
-  std::string target;                // as it came: /TOKEN/NAME, and perhaps ?...
+  std::vector<std::string> hosts;    // the values of all Host headers
+  std::vector<std::string> origins;  // the values of all Origin headers
+  std::string target;                // as received: /TOKEN/NAME, and perhaps ?...
 };
 struct Refusal {
   int status;
-  std::string why;  // a line, for who asked
+  std::string why;  // one line for the client
 };
 
 class Gate {
  public:
-  // `address`: what the server listens at, a number.
+  // `address`: the numeric address that the server listens at.
   Gate(std::string_view address, int port, std::string token);
 
-  // Nothing where it may be answered.
-  std::optional<Refusal> refuse(const Asked& asked) const;
-  // What is asked for behind the token; of a request that was not refused.
+  // The reason not to answer; empty if the request may be answered.
+  std::optional<Refusal> refuse(const Request& request) const;
+  // The name after the token, from its slash on, in the target of a request that was not refused; empty if there is
+  // none.
   static std::string name_in(std::string_view target);
 
  private:
-  // A page of another site can have the browser ask this machine, under that site's name (DNS rebinding). So only names
-  // that are nobody else's count.
+  // A page of another site can make the browser send requests to this machine under that site's name (DNS rebinding).
+  // So only names that no other site can have are accepted.
   bool is_ours(std::string_view host) const;
   bool has_token(std::string_view target) const;
 
@@ -45,10 +46,10 @@ class Gate {
   std::string token_;
 };
 
-// "[::1]:80", "127.0.0.1:80".
+// The two as in a URL: "[::1]:80", "127.0.0.1:80".
 std::string host_and_port(std::string_view address, int port);
 bool is_loopback(std::string_view address);
-// Whether it is an address in numbers, of IPv4 or IPv6.
+// Whether it is a numeric IPv4 or IPv6 address.
 bool is_address(std::string_view text);
 
 }  // namespace gyre

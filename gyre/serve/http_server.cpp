@@ -29,9 +29,9 @@ std::vector<std::string> all_of(const httplib::Headers& headers, const char* nam
   return values;
 }
 
-// The page's scripts and styles are within it; it asks nobody but this server, is shown in nobody's frame, and its
-// address, which has the token, is told to nobody.
-httplib::Headers headers_of_all() {
+// The headers of all answers. The page's scripts and styles are inline. It may connect only to this server and may not
+// be framed, and its address, which has the token, is not sent as a referrer.
+httplib::Headers common_headers() {
   return {
       {"Cache-Control", "no-store"},
       {"Content-Security-Policy",
@@ -48,20 +48,20 @@ class HttpServer::Library : public httplib::Server {
  public:
   Library(const ServerOptions& options, Answerer answerer)
       : address_(options.address), token_(new_token()), answerer_(std::move(answerer)) {
-    // The library's own choice lets a second server have the same port.
+    // With the library's default options a second server could use the same port.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    set_default_headers(headers_of_all());
+    set_default_headers(common_headers());
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       respond(request, response);
       return HandlerResponse::Handled;
     });
     new_task_queue = [this] {
-      // The library begins here: a stop that came before it did would not be heard.
+      // The library calls this when it starts. It would ignore a stop before that.
       if (is_stopped_) httplib::Server::stop();
-      return new httplib::ThreadPool(kThreads);  // the library's to delete
+      return new httplib::ThreadPool(kThreads);  // the library deletes it
     };
     errno = 0;
     if (options.port == 0) {
@@ -70,13 +70,13 @@ class HttpServer::Library : public httplib::Server {
       port_ = bind_to_port(address_, options.port) ? options.port : -1;
     }
     if (port_ < 0) throw InputError(why_not(options.port));
-    ::listen(svr_sock_, 128);  // the library's own queue is of five, and whoever does not fit waits seconds
+    ::listen(svr_sock_, 128);  // the library's queue has five places; clients beyond that would wait for seconds
     gate_.emplace(address_, port_, token_);
   }
 
   int port() const { return port_; }
   std::string url() const {
-    const bool is_any = address_ == "0.0.0.0" || address_ == "::";  // which nobody can ask
+    const bool is_any = address_ == "0.0.0.0" || address_ == "::";  // no address that clients can use
     return fmt::format("http://{}/{}/", host_and_port(is_any ? "127.0.0.1" : address_, port_), token_);
   }
 
@@ -114,7 +114,7 @@ class HttpServer::Library : public httplib::Server {
       return;
     }
     const std::string name = Gate::name_in(request.target);
-    if (name.empty()) {  // what the page asks for is beside it
+    if (name.empty()) {  // the page's relative URLs need the slash at the end
       response.set_redirect(fmt::format("/{}/", token_), 308);
       return;
     }
@@ -138,14 +138,15 @@ class HttpServer::Library : public httplib::Server {
       return;
     }
     response.status = 200;
-    // By a provider, for which the library neither copies nor compresses.
+    // With a content provider the library neither copies nor compresses the text.
     response.set_content_provider(answer.text->size(), answer.type,
                                   [text = answer.text](size_t offset, size_t length, httplib::DataSink& sink) {
                                     return sink.write(text->data() + offset, length);
                                   });
   }
 
-  // Whole: no ranges. Newer versions of the library (Debian 13's) want to be told who asks; nobody here wants to know.
+  // Answers with whole texts, never ranges. Newer versions of the library (Debian 13's) also take the client's address,
+  // which is not used here.
   template <typename Server>
   static bool answer(Server& server, Connection& connection, bool& is_closed) {
     const auto whole = [](httplib::Request& request) { request.ranges.clear(); };
@@ -156,7 +157,7 @@ class HttpServer::Library : public httplib::Server {
     }
   }
 
-  // One request a connection.
+  // One request per connection.
   bool process_and_close_socket(socket_t socket) override {
     Connection connection(socket, stopping_.descriptor());
     const auto waiting = begin_waiting(socket);
@@ -165,7 +166,7 @@ class HttpServer::Library : public httplib::Server {
     bool is_closed = true;
     bool answered = false;
     if (has_head) answered = answer(*this, connection, is_closed);
-    // A body that nobody wanted would make the system take back the answer.
+    // If a body stayed unread, the system would reset the connection and the answer could be lost.
     ::shutdown(socket, SHUT_WR);
     std::array<char, 4096> unwanted{};
     for (int i = 0; i < 16 && ::recv(socket, unwanted.data(), unwanted.size(), MSG_DONTWAIT) > 0; ++i) {
@@ -175,8 +176,8 @@ class HttpServer::Library : public httplib::Server {
     return answered;
   }
 
-  // Those whose request has not come whole, the oldest first. Where all threads are busy the oldest is dropped, so that
-  // clients who are slow, or mean no good, keep nobody from an answer.
+  // waiting_ has the connections whose request has not fully arrived, oldest first. If all threads are busy, the oldest
+  // is closed, so that slow or hostile clients cannot block others.
   std::list<socket_t>::iterator begin_waiting(socket_t socket) {
     const std::lock_guard lock(mutex_);
     if (++busy_ >= kThreads && !waiting_.empty()) ::shutdown(waiting_.front(), SHUT_RDWR);

@@ -1,4 +1,4 @@
-// An HTTP server for whoever sits at this machine: texts under names, to those who know its token.
+// An HTTP server for the users of this machine: it serves texts by name to clients that know its token.
 #pragma once
 
 #include <functional>
@@ -9,31 +9,32 @@
 namespace gyre {
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";  // in numbers
-  int port = 0;                       // 0: any that is free
+  std::string address = "127.0.0.1";  // numeric
+  int port = 0;                       // 0: any free port
 };
 
-// What is answered under a name.
+// The answer to a request for a name.
 struct Answer {
   std::shared_ptr<const std::string> text;  // null: nothing has that name
   std::string type;
-  std::string tag;  // of the text: who has it already is told so instead. Empty: no tag
+  std::string tag;  // ETag of the text: a client that has this one gets status 304. Empty: no tag
 };
-// `name` begins with a slash. Any thread. What it throws is an answer with status 500 and no reason.
+// Called from any thread; `name` begins with a slash. If it throws, the answer is status 500 without a reason.
 using Answerer = std::function<Answer(const std::string& name)>;
 
 class HttpServer {
  public:
-  // Binds. InputError where the port is taken, or the address is none of this machine.
+  // Binds the port. Throws InputError if the port cannot be used, or the address is not one of this machine.
   HttpServer(const ServerOptions& options, Answerer answerer);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;
-  // The address to ask, with its token.
+  // The URL for clients, with the token.
   std::string url() const;
-  // Answers until it is asked to stop; requests that are under way then are dropped. Once.
+  // Answers until it is asked to stop, then drops requests in progress. Call once. Throws RunError if the server ends
+  // without being asked to.
   void serve(const std::stop_token& stop);
 
  private:

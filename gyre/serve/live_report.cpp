@@ -10,7 +10,7 @@
 namespace gyre {
 namespace {
 
-constexpr std::chrono::seconds kLeastPause{1};
+constexpr std::chrono::seconds kMinPause{1};
 constexpr int kRestPerWork = 20;
 
 std::string text_of(const nlohmann::ordered_json& json) {
@@ -64,7 +64,7 @@ std::shared_ptr<const LiveTexts> LiveReport::now() {
   if (texts_ && begin < next_) return texts_;
   read();
   const auto end = clock_();
-  next_ = end + std::max<std::chrono::steady_clock::duration>(kLeastPause, kRestPerWork * (end - begin));
+  next_ = end + std::max<std::chrono::steady_clock::duration>(kMinPause, kRestPerWork * (end - begin));
   return texts_;
 }
 

@@ -1,4 +1,4 @@
-// The report of runs that go on: made anew when their files have changed, and not more often than that costs little.
+// The report of runs in progress: updated when their files have changed, but only so often that reading costs little.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace gyre {
 
-// What the page asks for (report/html/page.h), as JSON with tags.
+// The JSON texts that the page loads (report/html/page.h), and their tags.
 struct LiveTexts {
   std::string data, data_tag;
   std::string timelines, timelines_tag;
@@ -22,11 +22,11 @@ struct LiveTexts {
 class LiveReport {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
-  // Reads for the first time: InputError as `gyre report` has it.
+  // Reads the files for the first time; throws InputError as `gyre report` does.
   explicit LiveReport(std::vector<std::filesystem::path> what, Clock clock = std::chrono::steady_clock::now);
 
-  // What the files say, as of a second ago at most, or of twenty times as long as reading took. Where they cannot be
-  // read any more, what they said last, and why. Any thread; those that ask meanwhile wait.
+  // The content of the files, at most a second old, or twenty times as long as reading took. If they cannot be read any
+  // more: the last content, and the reason. From any thread; concurrent callers wait.
   std::shared_ptr<const LiveTexts> now();
   const std::string& summary() const { return summary_; }
   const std::vector<std::string>& notes() const { return notes_; }

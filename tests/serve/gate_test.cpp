@@ -1,4 +1,4 @@
-// Who is let in: by token, by host and origin, by method.
+// Which requests are answered: by token, by host and origin, by method.
 #include "gyre/serve/gate.h"
 
 #include <gtest/gtest.h>
@@ -10,22 +10,22 @@ namespace {
 
 const std::string kToken = "0123456789abcdef0123456789abcdef";
 
-Asked good() {
+Request good() {
   return {"GET", {"127.0.0.1:8642"}, {}, "/" + kToken + "/data"};
 }
-int status(const Asked& asked, const std::string& address = "127.0.0.1", int port = 8642) {
-  const auto refusal = Gate(address, port, kToken).refuse(asked);
+int status(const Request& request, const std::string& address = "127.0.0.1", int port = 8642) {
+  const auto refusal = Gate(address, port, kToken).refuse(request);
   return refusal ? refusal->status : 200;
 }
 int with_host(const std::string& host, const std::string& address = "127.0.0.1", int port = 8642) {
-  Asked asked = good();
-  asked.hosts = {host};
-  return status(asked, address, port);
+  Request request = good();
+  request.hosts = {host};
+  return status(request, address, port);
 }
 int with_target(const std::string& target) {
-  Asked asked = good();
-  asked.target = target;
-  return status(asked);
+  Request request = good();
+  request.target = target;
+  return status(request);
 }
 
 TEST(Gate, OnlyThisMachinesNamesAreHosts) {
@@ -39,11 +39,11 @@ TEST(Gate, OnlyThisMachinesNamesAreHosts) {
     EXPECT_EQ(with_host(host), 403) << host;
   }
   EXPECT_EQ(with_host("localhost", "127.0.0.1", 80), 200) << "a browser leaves 80 out";
-  Asked asked = good();
-  asked.hosts = {};
-  EXPECT_EQ(status(asked), 403);
-  asked.hosts = {"127.0.0.1:8642", "127.0.0.1:8642"};
-  EXPECT_EQ(status(asked), 403);
+  Request request = good();
+  request.hosts = {};
+  EXPECT_EQ(status(request), 403);
+  request.hosts = {"127.0.0.1:8642", "127.0.0.1:8642"};
+  EXPECT_EQ(status(request), 403);
 }
 
 TEST(Gate, BeyondLoopbackAddressesCountAndNamesDoNot) {
@@ -57,16 +57,16 @@ TEST(Gate, BeyondLoopbackAddressesCountAndNamesDoNot) {
 }
 
 TEST(Gate, PagesOfOtherSitesAreRefused) {
-  Asked asked = good();
-  asked.origins = {"http://127.0.0.1:8642"};
-  EXPECT_EQ(status(asked), 200);
+  Request request = good();
+  request.origins = {"http://127.0.0.1:8642"};
+  EXPECT_EQ(status(request), 200);
   for (const char* origin :
        {"http://evil.example", "http://evil.example:8642", "https://127.0.0.1:8642", "null", "", "127.0.0.1:8642"}) {
-    asked.origins = {origin};
-    EXPECT_EQ(status(asked), 403) << origin;
+    request.origins = {origin};
+    EXPECT_EQ(status(request), 403) << origin;
   }
-  asked.origins = {"http://127.0.0.1:8642", "http://evil.example"};
-  EXPECT_EQ(status(asked), 403);
+  request.origins = {"http://127.0.0.1:8642", "http://evil.example"};
+  EXPECT_EQ(status(request), 403);
 }
 
 TEST(Gate, TheTokenIsTheWholeFirstPart) {
@@ -86,13 +86,13 @@ TEST(Gate, TheTokenIsTheWholeFirstPart) {
 
 TEST(Gate, OnlyGetAndHead) {
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "CONNECT", "get", ""}) {
-    Asked asked = good();
-    asked.method = method;
-    EXPECT_EQ(status(asked), 405) << method;
+    Request request = good();
+    request.method = method;
+    EXPECT_EQ(status(request), 405) << method;
   }
-  Asked asked = good();
-  asked.method = "HEAD";
-  EXPECT_EQ(status(asked), 200);
+  Request request = good();
+  request.method = "HEAD";
+  EXPECT_EQ(status(request), 200);
 }
 
 TEST(Gate, NamesAreWhatFollowsTheToken) {

@@ -1,4 +1,4 @@
-// The server over real connections: what it answers, whom it refuses, and that clients who are slow, long or rude keep
+// The server over real connections: what it answers, what it refuses, and that slow, persistent or hostile clients keep
 // nobody else from an answer.
 #include "gyre/serve/http_server.h"
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// A connection, closed with it.
+// A connection, closed by the destructor.
 class Client {
  public:
   explicit Client(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,7 +40,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   void send(const std::string& text) const { ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // All that comes until the server closes; nothing where it does not within the time.
+  // All that comes until the server closes the connection; empty if it does not do so in time.
   std::optional<std::string> rest(std::chrono::milliseconds within = std::chrono::seconds(20)) const {
     std::string text;
     char piece[4096];
@@ -79,7 +79,7 @@ class Serving {
   std::string request(const std::string& method, const std::string& target, const std::string& headers = "") const {
     return method + " " + target + " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port()) + "\r\n" + headers + "\r\n";
   }
-  // The answer to what is sent.
+  // Sends `text` and returns the answer.
   std::string raw(const std::string& text) const {
     const Client client(port());
     client.send(text);
@@ -170,7 +170,7 @@ TEST(HttpServer, LongOrBrokenRequestsEnd) {
   EXPECT_THAT(serving.raw("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(serving.raw(std::string("\0\xff\r\n\r\n", 6)), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(serving.get(serving.path("/data"), "Content-Length: 99999999999999999999\r\n"), StartsWith("HTTP/1.1 "));
-  // An answer comes though a large body was sent along, and the body is not waited for.
+  // A request with a large body is answered, without waiting for the body.
   EXPECT_THAT(serving.raw(serving.request("POST", serving.path("/data"), "Content-Length: 1000000000\r\n")),
               StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(serving.get(serving.path("/data")), StartsWith("HTTP/1.1 200 ")) << "it goes on";

@@ -1,5 +1,4 @@
-// The report of a run that goes on: read again when its files have changed, no more often than it should, and once for
-// all who ask.
+// The report of a run in progress: read again when its files have changed, not too often, and once for all clients.
 #include "gyre/serve/live_report.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +77,7 @@ TEST_F(LiveReportTest, KeepsWhatItSaidAndSaysWhatIsWrong) {
 
 TEST_F(LiveReportTest, WhatTakesLongIsMadeSeldom) {
   append(step(1));
-  // Every look at the clock is three seconds later, so reading takes three.
+  // Every reading of the clock advances it by three seconds, so reading takes three.
   LiveReport live({run_}, [this] { return time_ += std::chrono::seconds(3); });
   const auto first = live.now();
   append(step(2));
