@@ -28,28 +28,28 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
-  std::vector<std::string> all;
+  std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string_view name = text.substr(0, text.find('='));
     const bool replaced = std::ranges::any_of(variables, [&](const auto& variable) { return variable.first == name; });
-    if (!replaced) all.emplace_back(text);
+    if (!replaced) environment.emplace_back(text);
   }
-  for (const auto& [name, value] : variables) all.push_back(fmt::format("{}={}", name, value));
-  return all;
+  for (const auto& [name, value] : variables) environment.push_back(fmt::format("{}={}", name, value));
+  return environment;
 }
 
-// In the child, between fork and exec, where nothing may be called that takes memory or a lock.
-[[noreturn]] void become(const ChildOptions& options, char* const* words, char* const* environment, pid_t parent,
-                         int complaints) {
-  // The parent may be gone already: then nobody would send the signal.
+// In the child, between fork and exec, where no call may allocate memory or take a lock.
+[[noreturn]] void exec_child(const ChildOptions& options, char* const* words, char* const* environment, pid_t parent,
+                             int error_pipe) {
+  // If the parent is gone already, the signal would never come.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(kNotStarted);
   ::setpgid(0, 0);
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   ::dup2(options.out, STDOUT_FILENO);
   ::dup2(options.errors, STDERR_FILENO);
-  // What this process holds back is not held back there. But a terminal does not stop it for writing from the
-  // background, and SIGUSR1 waits until it is ready to hear it.
+  // The child does not inherit the signals that this process blocks. But it blocks SIGTTOU, so that a terminal does not
+  // stop it for writing from the background, and SIGUSR1, until it is ready to handle it.
   sigset_t held;
   sigemptyset(&held);
   sigaddset(&held, SIGTTOU);
@@ -57,7 +57,7 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   ::sigprocmask(SIG_SETMASK, &held, nullptr);
   ::execve(words[0], words, environment);
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = ::write(complaints, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = ::write(error_pipe, &error, sizeof error);
   ::_exit(kNotStarted);
 }
 
@@ -70,16 +70,16 @@ ChildProcess::ChildProcess(ChildOptions options) {
   std::vector<std::string> environment = environment_with(options.variables);
   const std::vector<char*> words = pointers_to(options.words);
   const std::vector<char*> variables = pointers_to(environment);
-  int complaints[2];  // the end for writing is closed by exec: an end without a word is success
-  if (::pipe2(complaints, O_CLOEXEC) != 0) fail("started", errno);
+  int error_pipe[2];  // exec closes the write end, so end of file without data means success
+  if (::pipe2(error_pipe, O_CLOEXEC) != 0) fail("started", errno);
   const pid_t parent = ::getpid();
   process_ = ::fork();
-  if (process_ == 0) become(options, words.data(), variables.data(), parent, complaints[1]);
+  if (process_ == 0) exec_child(options, words.data(), variables.data(), parent, error_pipe[1]);
   int error = process_ < 0 ? errno : 0;
-  ::close(complaints[1]);
-  while (error == 0 && ::read(complaints[0], &error, sizeof error) < 0 && errno == EINTR) {
+  ::close(error_pipe[1]);
+  while (error == 0 && ::read(error_pipe[0], &error, sizeof error) < 0 && errno == EINTR) {
   }
-  ::close(complaints[0]);
+  ::close(error_pipe[0]);
   if (process_ < 0) fail("started", error);
   if (error == 0) {
     descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
@@ -113,8 +113,8 @@ ChildEnd ChildProcess::reap() {
 }
 
 std::string last_line(const std::filesystem::path& log, uint64_t begin) {
-  const std::string all = read_file(log);
-  std::string text = begin < all.size() ? all.substr(begin) : "";
+  const std::string content = read_file(log);
+  std::string text = begin < content.size() ? content.substr(begin) : "";
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text.substr(text.find_last_of("\n\r") + 1);
 }

@@ -1,4 +1,4 @@
-// A program that this one has started.
+// Starts a program as a child process, and waits for it.
 #pragma once
 
 #include <poll.h>
@@ -13,43 +13,44 @@
 namespace gyre {
 
 struct ChildOptions {
-  std::vector<std::string> words;                              // the program's path, and what it is given
-  std::vector<std::pair<std::string, std::string>> variables;  // of its environment, besides those of this process
-  int out = STDOUT_FILENO, errors = STDERR_FILENO;             // descriptors for its output
+  std::vector<std::string> words;  // the program's path and its arguments
+  std::vector<std::pair<std::string, std::string>>
+      variables;                                    // added to this process's environment, or replacing variables in it
+  int out = STDOUT_FILENO, errors = STDERR_FILENO;  // descriptors for its output
 };
 
-// How it has ended: with an exit code, or by a signal.
+// How a process has ended: with an exit code, or by a signal.
 struct ChildEnd {
   int code = 0;
   int signal = 0;  // 0: none
 };
 
-// A child can be waited for together with others. It does not outlive the thread that has started it, however that
-// ends. It reads nothing, and is a process group of its own: a terminal's Ctrl-C reaches this process alone, which
-// passes it on.
+// A child process, which poll() can wait for. It is killed when the thread that started it ends, however that ends. Its
+// standard input is empty. It has its own process group: a terminal's Ctrl-C reaches this process alone, which passes
+// it on.
 class ChildProcess {
  public:
-  // RunError when it cannot be started.
+  // Throws RunError if it cannot be started.
   explicit ChildProcess(ChildOptions options);
-  // Kills it if it was not reaped.
+  // Kills and reaps it if it was not reaped.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Readable once it has ended.
+  // For poll(): readable once the child has ended.
   pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
-  // Nothing happens if it has ended. Any thread.
+  // Sends a signal; does nothing if the child has ended. From any thread.
   void signal(int number) const;
-  // Waits for its end; to be called once.
+  // Waits for its end. Call once.
   ChildEnd reap();
 
  private:
   pid_t process_;
-  int descriptor_;  // the process itself: its number may be another's once it was reaped
+  int descriptor_;  // a pidfd: after reaping, the process id may belong to another process
   bool reaped_ = false;
 };
 
-// What a child has said last, in a log of what it said: from byte `begin` on.
+// The last line, without its line end, of a log from byte `begin` on; empty if there is none.
 std::string last_line(const std::filesystem::path& log, uint64_t begin = 0);
 
 }  // namespace gyre

@@ -25,12 +25,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 143;
 
-// A new directory that only this user may enter; it goes with the object.
+// A new directory that only this user may enter. The destructor removes it.
 class PrivateDirectory {
  public:
   explicit PrivateDirectory(const fs::path& parent) {
     std::string name = parent / "gyre-launch-";
-    name.append(6, 'X');  // which mkdtemp(3) replaces
+    name.append(6, 'X');  // mkdtemp(3) replaces these
     if (::mkdtemp(name.data()) == nullptr) {
       throw RunError(fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(),
                                  std::strerror(errno)));
@@ -51,7 +51,7 @@ class PrivateDirectory {
   bool kept_ = false;
 };
 
-// Where ranks other than 0 write.
+// The log files of ranks other than 0.
 class Logs {
  public:
   explicit Logs(const LaunchOptions& options) : directory_(options.logs) {
@@ -66,7 +66,7 @@ class Logs {
     return directory_ /
            (restart == 0 ? fmt::format("rank-{}.log", rank) : fmt::format("rank-{}.restart-{}.log", rank, restart));
   }
-  // They stay, because somebody was told to look at them.
+  // Keeps the files, because a message names one of them.
   void keep() {
     if (own_) own_->keep();
   }
@@ -89,7 +89,7 @@ std::string name_of_signal(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-// All ranks from their start to the end of the last of them.
+// One attempt: all ranks from their start until the last has ended.
 class Attempt {
  public:
   Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart)
@@ -110,7 +110,7 @@ class Attempt {
   // Whether a signal to stop came.
   bool stopped() const { return stop_ != 0; }
 
-  // What the launcher is to end with.
+  // The launcher's exit code.
   int exit_code() const {
     if (cause_) return cause_->end->signal != 0 ? 1 : cause_->end->code;
     const auto ended = std::ranges::find_if(ranks_, [&](const RankProcess& rank) { return is_stop(*rank.end); });
@@ -118,9 +118,9 @@ class Attempt {
     return abandoned_ || ended != ranks_.end() ? exit_code_of_stop() : 0;
   }
 
-  // What has gone wrong, unless rank 0 has told it: it writes where this process does.
+  // What went wrong; empty if rank 0 has reported it, to the same output as this process.
   std::string complaint() {
-    if (!cause_ || rank_zero_has_told()) return "";
+    if (!cause_ || rank_zero_has_reported()) return "";
     const ChildEnd end = *cause_->end;
     const std::string name = fmt::format("rank {}", cause_->rank);
     std::string text = end.signal != 0 ? fmt::format("{} was killed by {}", name, name_of_signal(end.signal))
@@ -147,7 +147,7 @@ class Attempt {
     uint64_t log_begin = 0;  // an earlier launch may have written to it
     std::unique_ptr<ChildProcess> child;
     std::optional<ChildEnd> end;
-    bool killed = false;  // by us
+    bool killed = false;  // by this process
 
     bool runs() const { return !end; }
     bool has_ended() const {
@@ -177,7 +177,7 @@ class Attempt {
     ranks_.push_back(std::move(started));
   }
 
-  // A signal, the end of a rank, or the deadline.
+  // Waits for a signal, the end of a rank, or the deadline.
   void wait_for_something(const SignalQueue& signals) const {
     std::vector<pollfd> entries = {signals.poll_entry()};
     for (const RankProcess& rank : ranks_) {
@@ -208,7 +208,7 @@ class Attempt {
   void kill_all() {
     deadline_.reset();
     for (RankProcess& rank : ranks_) {
-      if (!rank.runs() || rank.has_ended()) continue;  // who has ended by itself was not killed
+      if (!rank.runs() || rank.has_ended()) continue;  // it has ended by itself
       rank.killed = true;
       rank.child->signal(SIGKILL);
     }
@@ -220,26 +220,27 @@ class Attempt {
       rank.end = rank.child->reap();
       if (rank.killed || is_success(*rank.end)) continue;
       const bool failed = !is_stop(*rank.end);
-      const bool more_telling = cause_ == nullptr || (may_be_a_report(*cause_->end) && !may_be_a_report(*rank.end));
+      const bool more_telling =
+          cause_ == nullptr || (may_follow_another_failure(*cause_->end) && !may_follow_another_failure(*rank.end));
       if (failed && more_telling) cause_ = &rank;
-      // Without this one the others do not come to an orderly end.
+      // Without this rank the others cannot end in order.
       if ((failed || rank.end->signal != 0) && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
     }
   }
 
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
-  // Of nothing more than that another has failed. Who notices that may end before the other has quite ended.
-  static bool may_be_a_report(const ChildEnd& end) { return end.signal == 0 && end.code == 1; }
-  // Whether a rank has ended because it was asked to. Before it can hear a signal, that ends it.
+  // Whether a rank may have ended only because it noticed that another failed. It may end before the other has.
+  static bool may_follow_another_failure(const ChildEnd& end) { return end.signal == 0 && end.code == 1; }
+  // Whether a rank has ended because it was asked to stop. Before a rank handles a signal, the signal kills it.
   bool is_stop(const ChildEnd& end) const {
     return end.code == kInterrupted || end.code == kTerminated || (stop_ != 0 && end.signal == stop_);
   }
   int exit_code_of_stop() const { return stop_ == SIGINT ? kInterrupted : kTerminated; }
 
-  bool rank_zero_has_told() const {
+  bool rank_zero_has_reported() const {
     if (cause_->end->signal != 0) return false;
     if (cause_->rank == 0) return true;
-    // What is wrong with the input, or diverges, is so for all.
+    // Bad input and divergence are the same on all ranks.
     const int code = cause_->end->code;
     return (code == kBadInput || code == kDiverged) && !ranks_[0].killed && ranks_[0].end->code == code;
   }
@@ -249,13 +250,13 @@ class Attempt {
   int restart_;
   PrivateDirectory store_;
   std::vector<RankProcess> ranks_;             // not changed once all are started
-  const RankProcess* cause_ = nullptr;         // the rank that failed by itself, and first
-  std::optional<Clock::time_point> deadline_;  // for those that are left
-  int stop_ = 0;                               // the signal that asked for it
+  const RankProcess* cause_ = nullptr;         // the first rank that failed by itself
+  std::optional<Clock::time_point> deadline_;  // for the ranks that still run
+  int stop_ = 0;                               // the signal that asked to stop; 0: none
   bool abandoned_ = false;
 };
 
-// Whether the next attempt could do better.
+// Whether another attempt could succeed.
 bool is_worth_another(int exit_code) {
   return exit_code != 0 && exit_code != kBadInput && exit_code != kDiverged && exit_code != kInterrupted &&
          exit_code != kTerminated;

@@ -17,11 +17,11 @@
 namespace gyre {
 namespace {
 
-constexpr int kMostRanks = 65536;
-constexpr int kMostPort = 65535;
-constexpr int kUsualPort = 29500;  // PyTorch's, which users open in their firewalls
+constexpr int kMaxRanks = 65536;
+constexpr int kMaxPort = 65535;
+constexpr int kDefaultPort = 29500;  // PyTorch's default, which users open in their firewalls
 
-// Reads the variables of a launcher that one of them, `mark`, has shown.
+// Reads the variables of a launcher, which was recognised by one of them, `mark`.
 class Reader {
  public:
   Reader(const Variables& variable, const char* mark) : variable_(variable), mark_(mark) {}
@@ -29,7 +29,7 @@ class Reader {
   std::optional<std::string> find(const char* name) const { return variable_(name); }
   bool has(const char* name) const { return variable_(name).has_value(); }
 
-  // InputError that names all of them that are not set.
+  // Throws InputError that names all of them that are not set.
   void require(const std::vector<const char*>& names) const {
     std::vector<std::string> missing;
     for (const char* name : names) {
@@ -49,13 +49,13 @@ class Reader {
     return *value;
   }
 
-  int number(const char* name, int least, int most) const { return number_in(name, text(name), least, most); }
-  int number_or(const char* name, int otherwise, int least, int most) const {
-    return has(name) ? number(name, least, most) : otherwise;
+  int number(const char* name, int min, int max) const { return number_in(name, text(name), min, max); }
+  int number_or(const char* name, int fallback, int min, int max) const {
+    return has(name) ? number(name, min, max) : fallback;
   }
 
-  // `value` is what the variable has, or a part of it.
-  static int number_in(const char* name, std::string_view value, int least, int most) {
+  // `value` is the variable's value, or a part of it.
+  static int number_in(const char* name, std::string_view value, int min, int max) {
     int number = 0;
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);
@@ -63,8 +63,8 @@ class Reader {
     if (!too_large && (error != std::errc{} || rest != end)) {
       throw InputError(fmt::format("{} is '{}', which is no whole number", name, printable(value)));
     }
-    if (too_large || number < least || number > most) {
-      throw InputError(fmt::format("{} is {}; it can be {} to {}", name, value, least, most));
+    if (too_large || number < min || number > max) {
+      throw InputError(fmt::format("{} is {}; it can be {} to {}", name, value, min, max));
     }
     return number;
   }
@@ -75,41 +75,41 @@ class Reader {
 };
 
 struct Counts {
-  const char *rank, *world, *local_rank, *local_world;  // local_world: null where it is told in another way
+  const char *rank, *world, *local_rank, *local_world;  // local_world: null if the launcher gives it in another way
 };
 
-// One launcher: by what it is seen, the variables of its counts, and a function for what it does in its own way.
+// A launcher: the variables that show it, the variables of its counts, and a function that reads the rest.
 struct Launcher {
   const char* name;
-  std::array<const char*, 2> marks;  // either shows it
+  std::array<const char*, 2> marks;  // the presence of either shows it
   Counts counts;
   void (*complete)(const Reader&, Rank&);
-  bool by_hand = false;  // may have been left from something else
-  // With this value of this variable it is not what has started the process.
+  bool by_hand = false;  // set by users, so perhaps left over from something else
+  // If the variable `except` has the value `except_value`, this launcher did not start the process.
   const char *except = nullptr, *except_value = nullptr;
 };
 
-// The mark by which the launcher is seen, or null.
+// The variable that shows the launcher, or null.
 const char* mark_of(const Launcher& launcher, const Variables& variable) {
   if (launcher.except != nullptr && variable(launcher.except) == launcher.except_value) return nullptr;
   const auto found = std::ranges::find_if(launcher.marks, [&](const char* mark) { return variable(mark).has_value(); });
   return found == launcher.marks.end() ? nullptr : *found;
 }
 
-// Rank 0's address, for launchers that do not always tell it.
-void find_master(const Reader& reader, Rank& rank, const std::optional<std::string>& otherwise) {
+// Rank 0's address, for launchers that do not always give it.
+void find_master(const Reader& reader, Rank& rank, const std::optional<std::string>& fallback) {
   if (reader.has("MASTER_ADDR")) {
     rank.master_address = reader.text("MASTER_ADDR");
   } else if (rank.local_world == rank.world) {
     rank.master_address = "127.0.0.1";
-  } else if (otherwise) {
-    rank.master_address = *otherwise;
+  } else if (fallback) {
+    rank.master_address = *fallback;
   } else {
     throw InputError(
         "MASTER_ADDR is not set, and nothing else tells on which host rank 0 is; set it for all ranks, as in mpirun -x "
         "MASTER_ADDR=HOST");
   }
-  rank.master_port = reader.number_or("MASTER_PORT", kUsualPort, 1, kMostPort);
+  rank.master_port = reader.number_or("MASTER_PORT", kDefaultPort, 1, kMaxPort);
 }
 
 void complete_own(const Reader& reader, Rank& rank) {
@@ -127,7 +127,7 @@ void complete_torchrun(const Reader& reader, Rank& rank) {
   find_master(reader, rank, std::nullopt);
   rank.agent_store = reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True";
   rank.job = reader.text("TORCHELASTIC_RUN_ID");
-  if (rank.job == "none") rank.job.clear();  // its default: everybody's
+  if (rank.job == "none") rank.job.clear();  // torchrun's default, which other runs have too
   rank.restart = reader.number("TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int>::max());
 }
 
@@ -140,7 +140,7 @@ void complete_hydra(const Reader& reader, Rank& rank) {
   find_master(reader, rank, std::nullopt);
 }
 
-// Tasks on the host of number `host`, from Slurm's short form: "4(x2),3" is 4, 4, 3.
+// The number of tasks on host number `host`, from Slurm's short form: "4(x2),3" is 4, 4, 3.
 int tasks_on_host(const char* name, std::string_view text, int host) {
   for (int passed = 0; !text.empty();) {
     const std::string_view entry = text.substr(0, text.find(','));
@@ -148,15 +148,15 @@ int tasks_on_host(const char* name, std::string_view text, int host) {
     const bool repeated = repeat != std::string_view::npos && entry.ends_with(')');
     const std::string_view tasks = repeated ? entry.substr(0, repeat) : entry;
     const std::string_view times = repeated ? entry.substr(repeat + 2, entry.size() - repeat - 3) : "1";
-    const int hosts = Reader::number_in(name, times, 1, kMostRanks);
-    if (host < passed + hosts) return Reader::number_in(name, tasks, 1, kMostRanks);
+    const int hosts = Reader::number_in(name, times, 1, kMaxRanks);
+    if (host < passed + hosts) return Reader::number_in(name, tasks, 1, kMaxRanks);
     passed += hosts;
     text.remove_prefix(std::min(text.size(), entry.size() + 1));
   }
   throw InputError(fmt::format("{} does not go as far as SLURM_NODEID, which is {}", name, host));
 }
 
-// The first of Slurm's list of hosts: "node[07-09,12],login" is node07, node08, node09, node12, login.
+// The first host of Slurm's list: "node[07-09,12],login" is node07, node08, node09, node12, login.
 std::string first_host(std::string_view hosts) {
   const size_t bracket = hosts.find_first_of("[,");
   std::string host(hosts.substr(0, bracket));
@@ -173,7 +173,7 @@ std::string first_host(std::string_view hosts) {
 
 void complete_slurm(const Reader& reader, Rank& rank) {
   constexpr const char* kTasks = "SLURM_STEP_TASKS_PER_NODE";
-  rank.local_world = tasks_on_host(kTasks, reader.text(kTasks), reader.number("SLURM_NODEID", 0, kMostRanks));
+  rank.local_world = tasks_on_host(kTasks, reader.text(kTasks), reader.number("SLURM_NODEID", 0, kMaxRanks));
   find_master(reader, rank, first_host(reader.text("SLURM_STEP_NODELIST")));
   rank.job = fmt::format("{}.{}", reader.text("SLURM_JOB_ID"), reader.text("SLURM_STEP_ID"));
   rank.restart = reader.number_or("SLURM_RESTART_COUNT", 0, 0, std::numeric_limits<int>::max());
@@ -181,7 +181,7 @@ void complete_slurm(const Reader& reader, Rank& rank) {
 
 constexpr Counts kPmi{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
 
-// The nearest to the process first: whatever starts another launcher stands below it.
+// The innermost first: a launcher that may start another one comes after it.
 constexpr Launcher kLaunchers[] = {
     {"gyre launch",
      {kRankVariable, kWorldVariable},
@@ -191,7 +191,7 @@ constexpr Launcher kLaunchers[] = {
      {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"},
      {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
      complete_torchrun},
-    // Of torchrun's variables those that people, and other launchers than these, set too.
+    // Those of torchrun's variables that users and other launchers set too.
     {"RANK and WORLD_SIZE",
      {"RANK", "WORLD_SIZE"},
      {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
@@ -201,10 +201,11 @@ constexpr Launcher kLaunchers[] = {
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
      complete_open_mpi},
-    // MPICH's and Intel's. It starts helpers of its own by srun where that is; srun may set the two of PMI as well.
+    // MPICH's and Intel's. It starts its helpers with srun where there is one, and srun may set the two PMI variables
+    // as well.
     {"mpiexec", {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, kPmi, complete_hydra},
     // A batch script has SLURM_PROCID and SLURM_NTASKS too, and is one process; only what srun starts has those of a
-    // step. The shell that salloc opens is a step of this number.
+    // step. The shell that salloc opens is a step of this ID.
     {"srun",
      {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"},
      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
@@ -233,10 +234,10 @@ Rank read_counts(const Launcher& launcher, const Reader& reader) {
   reader.require(needed);
   Rank rank;
   rank.launcher = launcher.name;
-  rank.rank = reader.number(names.rank, 0, kMostRanks - 1);
-  rank.world = reader.number(names.world, 1, kMostRanks);
-  rank.local_rank = reader.number(names.local_rank, 0, kMostRanks - 1);
-  if (names.local_world != nullptr) rank.local_world = reader.number(names.local_world, 1, kMostRanks);
+  rank.rank = reader.number(names.rank, 0, kMaxRanks - 1);
+  rank.world = reader.number(names.world, 1, kMaxRanks);
+  rank.local_rank = reader.number(names.local_rank, 0, kMaxRanks - 1);
+  if (names.local_world != nullptr) rank.local_world = reader.number(names.local_world, 1, kMaxRanks);
   check_below(names.rank, rank.rank, names.world, rank.world);
   return rank;
 }
@@ -251,7 +252,7 @@ void check_local(const Launcher& launcher, const Rank& rank) {
   }
 }
 
-// What is set by hand may be left from something else. A real launcher that says otherwise shows it.
+// Variables that users set may be left over from something else. Throws InputError if a real launcher contradicts them.
 void check_against(const Launcher& other, const Variables& variable, const Rank& by_hand) {
   const Rank said = read_counts(other, Reader(variable, mark_of(other, variable)));
   if (said.world == 1 || (said.rank == by_hand.rank && said.world == by_hand.world)) return;

@@ -1,4 +1,4 @@
-// Which of the processes of a run this one is, as the launcher that started it says by environment variables.
+// Finds out which process of a run this one is, from the environment variables of the launcher that started it.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@ namespace gyre {
 
 // One process of a run. Ranks count from 0; rank 0 speaks for all.
 struct Rank {
-  int rank = 0, world = 1;              // of all processes of the run
-  int local_rank = 0, local_world = 1;  // of those on this host
+  int rank = 0, world = 1;              // among all processes of the run
+  int local_rank = 0, local_world = 1;  // among those on this host
   std::string launcher;                 // for messages: "gyre launch", "torchrun", "mpirun", "mpiexec", "srun"
-  // Where the ranks find each other: through files in this directory, which nobody else may enter, or, where it is
-  // empty, at the address of rank 0.
+  // How the ranks find each other: through files in this directory, which no other user may enter, or, if it is empty,
+  // at the address of rank 0.
   std::string store_directory;
   std::string master_address;
   int master_port = 0;
   bool agent_store = false;  // torchrun's agent serves that address: rank 0 is a client too
-  // What only the processes of this run know, so that two runs at one address do not mix. Empty where the launcher has
-  // no such thing.
+  // An identifier that only this run's processes know, so that two runs at one address do not mix. Empty if the
+  // launcher has none.
   std::string job;
   int restart = 0;  // how often the launcher has started the run again
 
@@ -28,12 +28,12 @@ struct Rank {
 
 // The value of an environment variable, if it is set.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
-// Those of this process.
+// The environment variables of this process.
 std::optional<std::string> environment_variable(const std::string& name);
 
-// The nearest launcher decides: torchrun may have been started by srun. Nothing where none is seen, and in a Slurm
-// batch script or shell, which srun has not started as one of several tasks: one process.
-// Errors: InputError that names the variable which is missing, is no number, is out of range or contradicts another.
+// The innermost launcher decides, since srun may have started torchrun. Empty, which means a single process, if no
+// launcher is found, and in a Slurm batch script or shell, which srun did not start as a task. Throws InputError that
+// names the variable that is missing, not a number, out of range or contradicts another.
 std::optional<Rank> find_rank(const Variables& variable = environment_variable);
 
 // The names of the variables by which `gyre launch` tells a process its rank, in find_rank's terms.

@@ -12,14 +12,14 @@
 namespace gyre {
 
 SignalQueue::SignalQueue() {
-  sigset_t heard;
-  sigemptyset(&heard);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&heard, number);
+  sigset_t queued;
+  sigemptyset(&queued);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&queued, number);
   struct sigaction hangup {};
-  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&heard, SIGHUP);
-  descriptor_ = ::signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&queued, SIGHUP);
+  descriptor_ = ::signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK);
   if (descriptor_ < 0) throw RunError(fmt::format("signals cannot be heard: {}", std::strerror(errno)));
-  ::pthread_sigmask(SIG_BLOCK, &heard, &mask_before_);
+  ::pthread_sigmask(SIG_BLOCK, &queued, &mask_before_);
 }
 
 SignalQueue::~SignalQueue() {

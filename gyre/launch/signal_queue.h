@@ -1,4 +1,4 @@
-// Signals to this process as a queue that can be waited for beside other things.
+// Signals to this process as a queue that poll() can wait for.
 #pragma once
 
 #include <poll.h>
@@ -6,19 +6,19 @@
 
 namespace gyre {
 
-// While one exists, these signals do nothing by themselves: SIGINT, SIGTERM, SIGUSR1, and SIGHUP unless it is ignored,
-// as nohup does. Make it before other threads.
+// While one exists, these signals are blocked and only queued: SIGINT, SIGTERM, SIGUSR1, and SIGHUP unless it is
+// ignored, as under nohup. Construct it before starting other threads, which inherit the blocking.
 class SignalQueue {
  public:
-  // RunError when the system has no more descriptors.
+  // Throws RunError if the system has no more descriptors.
   SignalQueue();
   ~SignalQueue();
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  // Readable when there is one.
+  // For poll(): readable when a signal is queued.
   pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
-  // The next one, 0 if there is none.
+  // Takes the next signal; 0 if there is none.
   int next();
 
  private:

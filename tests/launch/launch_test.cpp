@@ -1,5 +1,5 @@
-// All ranks are started with what find_rank reads, hear of signals, and end together: exit codes, restarts, and nothing
-// is left behind, neither processes nor directories.
+// All ranks are started with the variables that find_rank reads, get signals, and end together: exit codes, restarts,
+// and that no process or directory is left behind.
 #include "gyre/launch/launch.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ using ::testing::ThrowsMessage;
 
 class LaunchRanks : public ::testing::Test {
  protected:
-  // What each rank does (stand_in.cpp).
+  // `words`: what each rank does (stand_in.cpp).
   int launch(const std::vector<std::string>& words, int max_restarts = 0) {
     options_.ranks = static_cast<int>(words.size());
     options_.command = words;
@@ -65,7 +65,7 @@ class LaunchRanks : public ::testing::Test {
   testing_support::TemporaryDirectory temporary_, files_;
 };
 
-// Words of the lines that ranks have noted, by rank.
+// The lines that ranks have noted, split into words, by rank.
 std::vector<std::vector<std::string>> notes_in(const std::string& file) {
   std::vector<std::vector<std::string>> notes;
   std::istringstream lines(read_file(file));
@@ -125,7 +125,7 @@ TEST_F(LaunchRanks, WhatARankSaidLastIsShown) {
   EXPECT_EQ(launch({"gather,watch,exit:0", "gather,say:beginning,say:out of \033[1mfish,exit:1"}), 1);
   ASSERT_THAT(said_, SizeIs(1));
   EXPECT_THAT(said_[0], StartsWith("rank 1 failed with exit code 1: out of \\x1b[1mfish ("));
-  // The log that it names is there, and nothing else.
+  // The log that the message names is kept, and nothing else.
   const std::string log = said_[0].substr(said_[0].rfind('(') + 1, said_[0].rfind(')') - said_[0].rfind('(') - 1);
   EXPECT_EQ(read_file(log), "beginning\nout of \033[1mfish\n");
   EXPECT_THAT(left_in_temporary(), ElementsAre(std::filesystem::path(log).parent_path().string()));
@@ -138,7 +138,7 @@ TEST_F(LaunchRanks, ASignalIsNamed) {
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
-// Whoever does not notice that another has failed, or was stopped, is killed.
+// A rank that does not notice another's failure, or that is stopped, is killed.
 TEST_F(LaunchRanks, NobodyGoesOnAlone) {
   options_.patience = {};
   EXPECT_EQ(launch({"gather,ignore", "gather,exit:1", fmt::format("gather,die:{}", SIGSTOP)}), 1);
@@ -150,10 +150,10 @@ TEST_F(LaunchRanks, NobodyGoesOnAlone) {
 TEST_F(LaunchRanks, ASignalToStopIsPassedOnToAll) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 143}}) {
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), "gather,drain", "gather,drain"}, 5), code);
-    // One that has not begun to hear is ended by it.
+    // A rank that does not handle the signal yet is killed by it.
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), fmt::format("gather,hear:{0},die:{0}", signal)}),
               code);
-    // One that ended in order all the same.
+    // A rank may end with 0 all the same.
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), "gather,exit:0"}), code);
   }
   EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},exit:0", SIGINT), "gather,exit:0"}), 0);
@@ -181,11 +181,11 @@ TEST_F(LaunchRanks, Sigusr1IsForRankZero) {
 }
 
 TEST_F(LaunchRanks, IgnoredSignals) {
-  ::signal(SIGHUP, SIG_IGN);  // by nohup: it stays so
+  ::signal(SIGHUP, SIG_IGN);  // as nohup does: it stays ignored
   EXPECT_EQ(launch({fmt::format("gather,tell:{},exit:0", SIGHUP), "gather,exit:0"}), 0);
-  ::signal(SIGINT, SIG_IGN);  // by a shell, of what it starts in the background: it is heard
+  ::signal(SIGINT, SIG_IGN);  // as a shell does for background jobs: it is handled all the same
   EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", SIGINT), "gather,drain"}), 130);
-  for (const int signal : {SIGHUP, SIGINT}) ::signal(signal, SIG_DFL);  // for the tests that come after
+  for (const int signal : {SIGHUP, SIGINT}) ::signal(signal, SIG_DFL);  // for the tests that follow
 }
 
 TEST_F(LaunchRanks, AFailedAttemptIsFollowedByAnother) {
@@ -224,7 +224,7 @@ TEST_F(LaunchRanks, LogsStayWhereTheyAreWanted) {
   options_.logs = file("a/logs");
   EXPECT_EQ(launch({"gather,say:zero", "gather,say:one", "gather,say:two,once:exit:1"}, 1), 0);
   EXPECT_EQ(launch({"gather,watch,exit:0", "gather,say:more,exit:1", "gather,exit:0"}), 1);
-  EXPECT_EQ(launch({"gather,watch,exit:0", "gather,exit:1"}), 1);  // what was said by another is not shown
+  EXPECT_EQ(launch({"gather,watch,exit:0", "gather,exit:1"}), 1);  // the output of an earlier launch is not shown
   EXPECT_EQ(read_file(options_.logs / "rank-1.log"), "one\nmore\n");
   EXPECT_EQ(read_file(options_.logs / "rank-1.restart-1.log"), "one\n");
   EXPECT_EQ(read_file(options_.logs / "rank-2.log"), "two\n");
@@ -246,7 +246,7 @@ TEST_F(LaunchRanks, AProgramThatIsNotThereIsNamed) {
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
-// kill -9 of the launcher leaves nobody. Who is orphaned becomes a child of this process.
+// kill -9 of the launcher kills all ranks. Orphans become children of this process.
 TEST_F(LaunchRanks, NobodyOutlivesTheLauncher) {
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   const std::string pipe = file("notes");
@@ -288,7 +288,7 @@ TEST(ChildProcess, ReadsNothing) {
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   const int before = ::dup(STDIN_FILENO);
-  ::dup2(pipe[0], STDIN_FILENO);  // which never ends
+  ::dup2(pipe[0], STDIN_FILENO);  // a standard input that never ends
   ChildProcess child({{"/bin/cat"}, {}});
   EXPECT_EQ(child.reap().code, 0);
   ::dup2(before, STDIN_FILENO);
@@ -296,7 +296,7 @@ TEST(ChildProcess, ReadsNothing) {
 
 TEST(ChildProcess, IsKilledWhenNobodyWantsItAnyMore) {
   { const ChildProcess child({{"/bin/sleep", "1000000"}, {}}); }
-  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // there is none
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
 }
 
 }  // namespace

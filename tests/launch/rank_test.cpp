@@ -1,5 +1,5 @@
-// Every launcher's variables are understood; whatever is missing, malformed or contradictory is named; what no launcher
-// has started is one process.
+// Every launcher's variables are understood; missing, malformed or contradictory ones are named; a process without a
+// launcher is alone.
 #include "gyre/launch/rank.h"
 
 #include <fmt/format.h>
@@ -38,13 +38,13 @@ Environment without(Environment environment, const std::vector<std::string>& nam
   return environment;
 }
 
-// What a launcher sets, and what is to be understood.
+// The variables that a launcher sets, and the expected result.
 struct Example {
   Environment environment;
   Rank rank;
   std::vector<std::string> numbers;   // variables that must be there and are whole numbers
   std::vector<std::string> texts;     // variables that must be there
-  std::vector<std::string> optional;  // of the numbers, those that need not be there
+  std::vector<std::string> optional;  // those of the numbers that may be missing
 };
 
 const Environment kByHand = {{"RANK", "3"},
@@ -200,7 +200,7 @@ TEST(FindRank, WhatIsNoNumberInRangeIsNamed) {
   }
 }
 
-// Every pair of counts up to some size: accepted where it can be, else both variables are named.
+// Every pair of counts up to some size: accepted if they fit, otherwise both variables are named.
 TEST(FindRank, CountsThatContradictAreNamed) {
   for (int rank = 0; rank < 4; ++rank) {
     for (int world = 1; world < 4; ++world) {
@@ -250,7 +250,7 @@ TEST(FindRank, WhatIsSetByHandMustAgreeWithALauncher) {
         ThrowsMessage<InputError>(HasSubstr("says that this is rank 3 of 4; unset RANK and WORLD_SIZE")));
     EXPECT_THROW(find_in(with(with(launched, kByHand), {{"WORLD_SIZE", "5"}})), InputError);
   }
-  // A shell that srun has started may start ranks.
+  // A shell that srun has started may start ranks itself.
   const Environment shell = with(kSlurm, {{"SLURM_PROCID", "0"},
                                           {"SLURM_STEP_NUM_TASKS", "1"},
                                           {"SLURM_STEP_TASKS_PER_NODE", "1"},
@@ -266,7 +266,7 @@ TEST(FindRank, ABatchScriptOrShellOfSlurmIsOneProcess) {
   EXPECT_EQ(find_in(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})), std::nullopt);
 }
 
-// srun sets two variables of PMI on clusters where that is the default.
+// On clusters where PMI is the default, srun sets two of its variables.
 TEST(FindRank, SrunWithPmiIsSrun) {
   EXPECT_EQ(find_in(with(kSlurm, {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}))->launcher, "srun");
 }
@@ -285,7 +285,7 @@ TEST(FindRank, WhereRankZeroIs) {
                                                 {"rack[2-3]node[04,05],m", "rack2node04"}}) {
     EXPECT_EQ(address(with(anywhere, {{"SLURM_STEP_NODELIST", hosts}})), first) << hosts;
   }
-  // All on one host need none.
+  // Ranks on one host need no address.
   const Rank by_hand =
       find_in({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}).value();
   EXPECT_EQ(by_hand.master_address, "127.0.0.1");

@@ -1,13 +1,13 @@
-// Stands in for a rank: `stand_in WORD0 WORD1 ...`, of which rank N does word N, a list of actions with commas:
+// A stand-in for a rank: `stand_in WORD0 WORD1 ...`. Rank N does word N, a comma-separated list of actions:
 //   exit:N   die:SIGNAL   say:TEXT (on stderr)   note:FILE (a line about itself)
 //   gather   rank 0 goes on when all others have gathered
 //   watch    rank 0 goes on when all others have ended, after they have gathered
 //   tell:SIGNAL   sends it to the launcher
 //   hear:SIGNAL   goes on when that signal comes
 //   drain    ends as gyre does when a signal asks it to
-//   ignore   heeds no such signal, and goes on for ever
+//   ignore   ignores such signals, and goes on for ever
 //   once:ACTION   ACTION if this is the first attempt, else nothing
-// Signals wait from the start until they are heard.
+// Signals stay pending from the start until an action takes them.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -97,15 +97,16 @@ class StandIn {
   }
 
  private:
-  // The others write a byte into a pipe that is in the store, and keep it open until they end.
+  // The other ranks write a byte into a pipe in the store, and keep it open until they end.
   void gather() {
     const std::string name = variable("GYRE_STORE") + "/gather";
-    mkfifo(name.c_str(), 0600);  // whoever is first
-    const bool all = variable("GYRE_RANK") == "0";
-    const int both = all ? open(name.c_str(), O_RDWR) : -1;  // does not wait for the other side
-    pipe_ = open(name.c_str(), all ? O_RDONLY : O_WRONLY);
+    mkfifo(name.c_str(), 0600);  // whichever rank is first
+    const bool is_rank_zero = variable("GYRE_RANK") == "0";
+    const int both =
+        is_rank_zero ? open(name.c_str(), O_RDWR) : -1;  // opening for both does not wait for the other side
+    pipe_ = open(name.c_str(), is_rank_zero ? O_RDONLY : O_WRONLY);
     if (pipe_ < 0) give_up(name);
-    if (!all) {
+    if (!is_rank_zero) {
       if (write(pipe_, "x", 1) != 1) give_up(name);
       return;
     }
