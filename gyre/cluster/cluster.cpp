@@ -131,8 +131,8 @@ class Reader {
       cluster_.hosts.push_back(std::move(host));
     });
     if (cluster_.hosts.empty()) return add("has no host; give each as [[hosts]], with name and workers");
-    if (cluster_.workers() > kMostClusterWorkers) {
-      add(fmt::format("has {} workers; give up to {}", cluster_.workers(), kMostClusterWorkers));
+    if (cluster_.workers() > kMaxClusterWorkers) {
+      add(fmt::format("has {} workers; give up to {}", cluster_.workers(), kMaxClusterWorkers));
     }
   }
 
@@ -171,7 +171,7 @@ class Reader {
     node == nullptr ? add(wrong) : add(*node, wrong);
   }
 
-  // A class that the settings name must be there; one that is needed must be named.
+  // A class that the settings name must exist; one that is needed must be named.
   void check_classes() {
     const ClusterSettings& settings = cluster_.settings;
     const auto check = [&](const char* key, const std::string& name, bool needed, const std::string& why) {

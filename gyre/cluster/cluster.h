@@ -1,5 +1,5 @@
-// The machines that a run is to use: hosts with their workers, and what messages between workers cost, by class of
-// link. The file, cluster.toml, is described in docs/simulation.md.
+// The machines of a run: hosts with their workers, and the costs of messages between workers by class of link. The
+// file, cluster.toml, is described in docs/simulation.md.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gyre {
 
-inline constexpr int64_t kMostClusterWorkers = 1 << 16;
+inline constexpr int64_t kMaxClusterWorkers = 1 << 16;
 
 // A class of links. A message takes latency + bytes / bandwidth.
 struct LinkClass {
@@ -37,13 +37,13 @@ struct Host {
   double speed = 1;
   std::string memory = {};
 
-  // Bytes; 0: not said.
+  // Bytes; 0: not given.
   int64_t memory_bytes() const;
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
     visit("name", self.name, Range{}, "the host's name");
-    visit("workers", self.workers, between(1, kMostClusterWorkers), "workers that it can run");
+    visit("workers", self.workers, between(1, kMaxClusterWorkers), "workers that it can run");
     visit("speed", self.speed, between(1e-6, 1e6),
           "how fast its workers compute, in units of the machine that the costs were measured on");
     visit("memory", self.memory, Range{}, "what each worker may hold, such as \"16GiB\"; without it: any amount");
@@ -51,7 +51,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-// Hosts that have links of a class of their own among them: those of one rack.
+// Hosts with their own class of links between them, such as those of one rack.
 struct HostGroup {
   std::string links;
   std::vector<std::string> hosts;
@@ -64,7 +64,7 @@ struct HostGroup {
   bool operator==(const HostGroup&) const = default;
 };
 
-// What holds for all hosts.
+// Settings for all hosts.
 struct ClusterSettings {
   int64_t workers_per_process = 1;
   std::string within_process = {};
@@ -74,7 +74,7 @@ struct ClusterSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("workers_per_process", self.workers_per_process, between(1, kMostClusterWorkers),
+    visit("workers_per_process", self.workers_per_process, between(1, kMaxClusterWorkers),
           "consecutive workers that share a process; every host has a multiple of it");
     visit("within_process", self.within_process, Range{},
           "class of the links between workers of one process; without it: free, since messages change hands there");
@@ -96,12 +96,12 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
-// InputError with a line for each fault: what, in which file and line, and what to give instead.
+// Throws InputError with a line for each fault: what, in which file and line, and what to give instead.
 Cluster parse_cluster(std::string_view toml, const std::string& origin);
 Cluster load_cluster(const std::filesystem::path& path);
 // parse_cluster(to_toml(c)) == c.
 std::string to_toml(const Cluster& cluster);
-// The first hosts of it alone.
+// A copy with only the first `hosts` hosts.
 Cluster first_hosts(const Cluster& cluster, size_t hosts);
 // Every key with type, default and meaning, as Markdown.
 std::string describe_cluster();

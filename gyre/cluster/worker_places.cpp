@@ -54,7 +54,7 @@ const LinkClass* WorkerPlaces::link(int from, int to) const {
   return from / together == to / together ? within_process_ : within_host_;
 }
 
-// The first group that has both.
+// The first group that has both hosts decides.
 const LinkClass* WorkerPlaces::between(int from_host, int to_host) const {
   const auto& theirs = groups_of_[static_cast<size_t>(to_host)];
   for (const size_t group : groups_of_[static_cast<size_t>(from_host)]) {

@@ -1,4 +1,4 @@
-// Where the workers of a schedule are: 0, 1, ... on the hosts of a cluster in order, as many as each host can run. The
+// Places the workers 0, 1, ... of a schedule on the hosts of a cluster in order, as many as each host can run. The
 // runtime does the same, since consecutive workers share a process and launchers number the processes host by host.
 #pragma once
 
@@ -11,18 +11,17 @@ namespace gyre {
 
 class WorkerPlaces {
  public:
-  // InputError for more workers than the cluster can run, or no multiple of workers_per_process. The cluster outlives
-  // it.
+  // Throws InputError for more workers than the cluster can run, or not a multiple of workers_per_process. The cluster
+  // must outlive this.
   WorkerPlaces(const Cluster& cluster, int workers);
 
   int host_of(int worker) const { return host_[static_cast<size_t>(worker)]; }
   double speed(int worker) const { return host(worker).speed; }
   int64_t memory_bytes(int worker) const { return host(worker).memory_bytes(); }
-  // Of the links from one worker to another; null: a free one, within a process.
+  // The class of the link from one worker to another; null for a free one within a process.
   const LinkClass* link(int from, int to) const;
-  // How many hosts, the first ones, have workers.
+  // How many hosts have workers; these are the first ones.
   int hosts() const { return host_.empty() ? 0 : host_.back() + 1; }
-  // Of a host.
   int workers_on(int host) const;
   const Cluster& cluster() const { return cluster_; }
 

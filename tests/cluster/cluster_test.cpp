@@ -1,4 +1,4 @@
-// cluster.toml: what it says comes back, what is wrong in it is told with its line, and where workers are.
+// cluster.toml: reading and writing give the same, faults are reported with their line, and the places of workers.
 #include "gyre/cluster/cluster.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ std::string fault_of(const std::string& toml) {
   return "";
 }
 
-// kTwoHosts with one text instead of another.
+// kTwoHosts with `from` replaced by `to`.
 std::string changed(const std::string& from, const std::string& to) {
   std::string text = kTwoHosts;
   const size_t at = text.find(from);
