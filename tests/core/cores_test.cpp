@@ -1,4 +1,4 @@
-// Cores: what a thread may run on, and how workers share what there is.
+// Which cores threads may run on, and how workers share them.
 #include "gyre/core/cores.h"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As some network file systems are.
+// A file system without locks, as some network file systems are.
 struct WithoutLocks final : ForwardingFiles {
   int lock(int) override {
     errno = ENOLCK;
@@ -94,7 +94,7 @@ TEST_F(Files, AtomicWriteReplacesAndLeavesNoTemporary) {
 
 TEST_F(Files, FailedAtomicWriteKeepsTheOldFile) {
   write_file_atomic(root_ / "a", "old");
-  // A limit on file sizes is a disk that is full.
+  // A limit on file sizes acts like a full disk.
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -275,7 +275,7 @@ TEST_F(Files, ADirectoryIsReplacedWhereNamesCannotBeExchanged) {
           EXPECT_TRUE(fault != Fault::Error && has("new", "new") && has("new.old", "old"));
           ++between;
         }
-        EXPECT_TRUE(build("next", sound_));  // whatever was left is in nobody's way
+        EXPECT_TRUE(build("next", sound_));  // leftovers do not prevent it
         EXPECT_TRUE(has("d", "next"));
         if (fault == Fault::Error) return;
         EXPECT_EQ(names(), std::set<std::string>{"d"});
@@ -314,7 +314,7 @@ TEST_F(Files, DirectoryAppearsWholeOrNotAtAll) {
           } else {
             EXPECT_FALSE(succeeded || replaces);
           }
-          EXPECT_TRUE(build("next", sound_));  // whatever was left is in nobody's way
+          EXPECT_TRUE(build("next", sound_));  // leftovers do not prevent it
           EXPECT_EQ(read_file(root_ / "d" / "b"), "next");
           if (fault == Fault::Error) return;
           EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator{}), 1);
@@ -390,19 +390,19 @@ TEST(DirectoryLock, OneHolderAtATime) {
     EXPECT_THROW(DirectoryLock{directory}, InputError);
   }
   EXPECT_NO_THROW(DirectoryLock{directory});
-  EXPECT_FALSE(std::filesystem::exists(directory));  // what it made for nothing
+  EXPECT_FALSE(std::filesystem::exists(directory));  // the lock removes the directory that it made and nobody used
   {
     const DirectoryLock lock(directory);
     write_file_atomic(directory / "result", "kept");
   }
   EXPECT_TRUE(std::filesystem::exists(directory / "result"));
   std::filesystem::remove_all(directory);
-  std::filesystem::create_directory(directory);  // somebody else's
+  std::filesystem::create_directory(directory);  // made by somebody else, so it stays
   EXPECT_NO_THROW(DirectoryLock{directory});
   EXPECT_TRUE(std::filesystem::is_empty(directory));
 }
 
-// There two at once are the user's to avoid.
+// Without locks it is up to the user not to run two at once.
 TEST(DirectoryLock, NobodyIsRefusedWhereThereAreNoLocks) {
   const testing_support::TemporaryDirectory place;
   WithoutLocks files;

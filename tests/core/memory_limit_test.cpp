@@ -1,4 +1,4 @@
-// How much memory there is, read from trees of files as Linux has them.
+// The memory limit, read from directory trees as Linux has them.
 #include "gyre/core/memory_limit.h"
 #include "support/temporary_directory.h"
 

@@ -1,5 +1,5 @@
-// What has one place: changing files, core/file_system.h, else a test that walks over its calls proves nothing; and the
-// directories of tests, which run side by side.
+// What may be done in one place only: changing files, in core/file_system.h, since otherwise a test that goes through
+// its calls would prove nothing; and making directories for tests, which run in parallel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Looks for `forbidden` in the sources of some rooms, but for one file; how many files it read.
+// Looks for `forbidden` in the sources of some rooms, except one file. Returns how many files it read.
 int look_for(const std::regex& forbidden, std::initializer_list<const char*> rooms, const std::string& except) {
   int files = 0;
   for (const char* room : rooms) {
@@ -35,7 +35,7 @@ int look_for(const std::regex& forbidden, std::initializer_list<const char*> roo
 }
 
 TEST(FileSystem, IsTheOnlyPlaceThatChangesFiles) {
-  // Writing needs an open file: opening to create is what is looked for.
+  // Writing needs an open file, so it is enough to look for calls that create files.
   const std::regex forbidden(
       R"([^\w>]::(fsync|fdatasync|ftruncate|rename|renameat2|unlink|rmdir|mkdir|creat)\()"
       R"(|[^\w>]::open\([^;]*O_(CREAT|TMPFILE)|\bfopen\(|\bofstream\b)"

@@ -1,4 +1,4 @@
-// What cannot be had is an error before it is needed.
+// Limits that are too low are errors before anything is needed.
 #include "gyre/core/process_limits.h"
 
 #include <gmock/gmock.h>

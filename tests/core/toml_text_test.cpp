@@ -1,4 +1,4 @@
-// What is refused before the TOML library reads it: too many dots, and characters where it does not survive them.
+// What is refused before the TOML library reads it: too many dots, and characters that break it.
 #include "gyre/core/toml_text.h"
 
 #include <gmock/gmock.h>

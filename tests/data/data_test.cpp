@@ -1,4 +1,5 @@
-// Text to tokens to batches: exact round trips, streaming that does not show, deterministic batches, damage noticed.
+// From text to tokens to batches: exact round trips, streaming that changes nothing, deterministic batches, damage
+// noticed.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -86,7 +87,7 @@ TEST_F(DataTest, SplitsEachDocumentByPosition) {
 }
 
 TEST_F(DataTest, StreamingDoesNotShow) {
-  // Longer than the reader's buffers, characters of every length across their ends, and no line end to cut at.
+  // Longer than the reader's buffers, with characters of every length across their ends, and no line end to cut at.
   std::string text;
   while (text.size() < (size_t{3} << 20)) text += "aé漢😀";
   PrepareOptions o = options({write("text", text)});
@@ -181,7 +182,7 @@ TEST_F(DataTest, DamagedTokenFilesAreNamed) {
   std::ofstream(file, std::ios::binary) << content;
   EXPECT_NO_THROW(open_data(o.out));
   fs::copy_file(o.out / "val.bin", file, fs::copy_options::overwrite_existing);
-  EXPECT_THROW(open_data(o.out), InputError);  // sound, but not what meta.json says
+  EXPECT_THROW(open_data(o.out), InputError);  // valid, but not what meta.json says
   fs::remove(file);
   EXPECT_THROW(open_data(o.out), InputError);
   EXPECT_THROW(open_data(directory_), InputError);
@@ -231,7 +232,7 @@ TEST_F(DataTest, AFileThatIsCutShortInUseIsAnError) {
   EXPECT_THROW(train.read(4000, out, 256), RunError);
 }
 
-// meta.json with another text for `was`.
+// Replaces `was` by `is` in meta.json.
 void change_meta(const fs::path& directory, const std::string& was, const std::string& is) {
   std::string meta = read_file(directory / "meta.json");
   ASSERT_NE(meta.find(was), std::string::npos) << was;
@@ -256,7 +257,7 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
     prepare(o);
     prepare(other);
     EXPECT_NO_THROW(open_data(o.out).train());
-    // One byte of the tokens, their number as it was.
+    // Change one byte of the tokens, not their number.
     for (const char* file : {"train.bin", "val.bin"}) {
       const std::string content = read_file(o.out / file);
       std::string changed = content;
@@ -270,13 +271,13 @@ TEST_F(DataTest, EveryFileMustBeTheOneOfItsMeta) {
                   ::testing::AllOf(::testing::HasSubstr(file), ::testing::HasSubstr("checksum")));
       std::ofstream(o.out / file, std::ios::binary) << content;
     }
-    // A token outside the vocabulary is found although nobody has sampled it.
+    // A token outside the vocabulary is found even if no batch has it.
     const std::string vocabulary = fmt::format("\"vocabulary\": {}", open_data(o.out).vocabulary());
     change_meta(o.out, vocabulary, "\"vocabulary\": 100");
     EXPECT_THAT(complaint_of([&] { open_data(o.out).train(); }), ::testing::HasSubstr("outside the vocabulary"));
     change_meta(o.out, "\"vocabulary\": 100", vocabulary);
     if (tokenizer != "bpe") continue;
-    // Another tokenizer with as many pieces.
+    // A different tokenizer with as many pieces.
     EXPECT_NO_THROW(load_tokenizer(o.out));
     fs::copy_file(other.out / "tokenizer.model", o.out / "tokenizer.model", fs::copy_options::overwrite_existing);
     EXPECT_THAT(complaint_of([&] { load_tokenizer(o.out); }), ::testing::HasSubstr("tokenizer.model"));
@@ -295,11 +296,11 @@ TEST_F(DataTest, PreparedTextIsReplacedOnRequestAlone) {
   o.overwrite = true;
   prepare(o);
   EXPECT_NE(read_file(o.out / "meta.json"), before);
-  // What is not ours is not removed, whatever is asked.
+  // Files that gyre prepare did not make are never removed.
   std::ofstream(o.out / "notes.txt") << "mine";
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("notes.txt"));
   EXPECT_EQ(read_file(o.out / "notes.txt"), "mine");
-  // An empty directory is a place; a file, a link to nowhere and nothing are none.
+  // An empty directory is accepted; a file, a dangling link and an empty path are not.
   o.overwrite = false;
   o.out = directory_ / "empty";
   fs::create_directories(o.out);
@@ -352,7 +353,7 @@ TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
           } else {
             EXPECT_FALSE(succeeded || replaces);
           }
-          EXPECT_TRUE(run(new_text, true, sound));  // nothing is in the way of the next try
+          EXPECT_TRUE(run(new_text, true, sound));  // nothing prevents the next attempt
           EXPECT_FALSE(fs::exists(directory_ / "tokens.preparing"));
         });
     EXPECT_GE(faults, 5 * 12);

@@ -1,4 +1,4 @@
-// A directory for texts and tokens, and gyre prepare over it.
+// A test fixture: a directory for texts and tokens, and gyre prepare on them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class DataTest : public ::testing::Test {
     file.read(0, tokens, int64_t{1} << 32);
     return tokens;
   }
-  // Of the one source.
+  // The tokens of the only source.
   static TokenSequence train_of(const fs::path& data) { return open_data(data).train().at(0).tokens; }
   static TokenSequence val_of(const fs::path& data) { return open_data(data).val().at(0).tokens; }
 

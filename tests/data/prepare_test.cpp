@@ -1,5 +1,5 @@
-// Texts as users have them: packed, many documents a file, lines of JSON; the same tokens whatever they lie in and
-// however many threads there are.
+// Texts as users have them: packed, many documents per file, lines of JSON. The tokens do not depend on the form of the
+// texts or the number of threads.
 #include "gyre/data/prepare.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class PrepareTest : public DataTest {
  protected:
-  // Both splits' tokens of the byte tokenizer as text, "|" for the end of a document.
+  // Tokens of the byte tokenizer as text, with "|" for the end of a document.
   std::string text_of(const TokenSequence& file) {
     std::string text;
     for (const int64_t token : tokens(file)) text += token == 0 ? '|' : static_cast<char>(token);
@@ -32,7 +32,7 @@ class PrepareTest : public DataTest {
     prepare(options);
     return text_of(train_of(options.out));
   }
-  // All of what prepare makes.
+  // The contents of all files that prepare makes.
   std::string all(const PrepareOptions& options) {
     prepare(options);
     std::string all;
@@ -91,7 +91,7 @@ TEST_F(PrepareTest, PackedTextGivesTheSameTokens) {
     const std::string expected = all(options({write("text", text)}, tokenizer));
     EXPECT_TRUE(all(options({write("text.gz", gzip(text))}, tokenizer)) == expected);
     EXPECT_TRUE(all(options({write("text.zst", zstd(text))}, tokenizer)) == expected);
-    // Several members or frames, as cat joins them; and whatever the name.
+    // Several members or frames, as cat joins them, under any name.
     EXPECT_TRUE(all(options({write("joined", gzip(text.substr(0, half)) + gzip(text.substr(half)))}, tokenizer)) ==
                 expected);
     EXPECT_TRUE(all(options({write("joined", zstd(text.substr(0, half)) + zstd(text.substr(half)))}, tokenizer)) ==
@@ -140,7 +140,7 @@ TEST_F(PrepareTest, DocumentsAreTheSameWhateverTheyLieIn) {
     o.texts = {write("separated", joined(many, separator))};
     o.separator = separator;
     EXPECT_TRUE(all(o) == expected) << separator;
-    o.texts = {write("separated", joined(many, separator) + separator)};  // one behind the last too
+    o.texts = {write("separated", joined(many, separator) + separator)};  // a separator after the last document too
     EXPECT_TRUE(all(o) == expected) << separator;
   }
   o.separator = "";
@@ -188,14 +188,14 @@ TEST_F(PrepareTest, WholeDocumentsAreKeptForValidationWhereThereAreMany) {
     }
     drawn.insert(val);
   }
-  EXPECT_EQ(drawn.size(), 2u);  // by seed
+  EXPECT_EQ(drawn.size(), 2u);  // depends on the seed
   // Files are documents too.
   std::vector<std::string> files;
   for (int i = 0; i < 20; ++i) files.push_back(write(fmt::format("file{}", i), fmt::format("text {}", i)));
   prepare(o = options(files));
   const std::string val = text_of(val_of(o.out));
   EXPECT_EQ(std::count(val.begin(), val.end(), '|'), 2);
-  // Of too few the end is kept, and never a large one whole.
+  // With too few documents, the end of all goes to validation, and no document as a whole.
   prepare(o = options({write("few.jsonl", json_lines({"abcdefghij", "0123456789"}))}));
   EXPECT_EQ(text_of(train_of(o.out)) + "/" + text_of(val_of(o.out)), "abcdefghij|012345678/9|");
   o.val_fraction = 0;
@@ -215,7 +215,7 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
   EXPECT_THAT(refused(good + "{\"text\": [\"a\"]}"), HasSubstr("lines.jsonl:2: 'text' is no string"));
   EXPECT_THAT(refused(good + "{\"text\": \"\xff\"}"), HasSubstr("lines.jsonl:2: the line is not UTF-8"));
   EXPECT_THAT(refused("\n\n"), HasSubstr("lines.jsonl: is empty"));
-  // Far down, where chunks are taken apart by several threads.
+  // Far down in a text, where several threads split chunks.
   std::string many;
   for (int i = 0; i < 200'000; ++i) many += good;
   EXPECT_THAT(refused(many + "no\n" + many + "nor this\n"), HasSubstr("lines.jsonl:200001: the line is no JSON"));
@@ -258,7 +258,10 @@ TEST_F(PrepareTest, ProgressGoesThroughTheBytesOfAllFiles) {
 }
 
 TEST_F(PrepareTest, ChunksAreCutWhereNoTokenIsLikelyToGoOn) {
-  // Line ends before blanks are passed over: "\n\n" and "\n  " are tokens of many vocabularies.
+  // Text is not cut at line ends before blanks: "
+  //
+  // " and "
+  //   " are tokens of many vocabularies.
   class Text final : public ByteSource {
    public:
     explicit Text(std::string text) : text_(std::move(text)) {}

@@ -1,5 +1,5 @@
-// Token files that users bring: the same tokens in every format, told apart, refused where they are damaged, mixed or
-// foreign; mixtures.
+// Token files of other programs: the same tokens in every format; formats recognised; damaged, mixed or foreign files
+// refused; mixtures.
 #include "gyre/data/sources.h"
 
 #include <fmt/format.h>
@@ -96,7 +96,7 @@ TEST_F(SourcesTest, EveryFormatHasTheSameTokens) {
     DataSettings settings = of(directory_ / path);
     settings.val_tokens = directory_ / "narrow";  // its validation files
     expect(settings, train, val);
-    // The end of the training tokens, where nothing else is said.
+    // The end of the training tokens, if nothing else is given.
     settings.val_tokens = "";
     settings.val_fraction = 0.25;
     expect(settings, Tokens(train.begin(), train.begin() + 750), Tokens(train.begin() + 750, train.end()));
@@ -196,7 +196,7 @@ TEST_F(SourcesTest, TheIdentityHasEveryFile) {
   EXPECT_THAT(names(Dataset::open(mixture).identity({DataPart::Train})),
               ::testing::ElementsAre("books/train/train.bin", "web/train/a_train_1.bin", "web/train/a_train_2.bin"));
 
-  // A file that has changed, gone or come is another data.
+  // A file that was changed, removed or added makes the data different.
   const DataIdentity begun_with = one.identity();
   const auto complaint = [&](const std::vector<DataPart>& parts) -> std::string {
     try {
@@ -213,7 +213,7 @@ TEST_F(SourcesTest, TheIdentityHasEveryFile) {
   fs::remove(directory_ / "data/a_train_3.bin");
   fs::remove(directory_ / "data/a_train_2.bin");
   EXPECT_THAT(complaint({DataPart::Train}), HasSubstr("a_train_2.bin"));
-  // One that is edited under a run is noticed.
+  // Editing a file during a run is noticed.
   const Dataset used = Dataset::open(of(directory_ / "data"));
   used.train();
   used.val();
@@ -256,13 +256,13 @@ TEST_F(SourcesTest, MixturesKeepTheirWeightsAndGoThroughEachSource) {
   bool differs = false;
   for (uint64_t sequence = 0; sequence < 3 << 16; ++sequence) {
     const Mixture::Draw draw = mixture.at(sequence);
-    ASSERT_EQ(draw.number, counts[draw.source]++) << sequence;  // each in turn, none twice
+    ASSERT_EQ(draw.number, counts[draw.source]++) << sequence;  // in order, none twice
     ASSERT_EQ(same.at(sequence).source, draw.source);
     differs = differs || other.at(sequence).source != draw.source;
   }
   EXPECT_TRUE(differs);
   for (size_t i = 0; i < weights.size(); ++i) {
-    EXPECT_EQ(counts[i] % 3, 0u);  // in every pattern as many
+    EXPECT_EQ(counts[i] % 3, 0u);  // the same number in every pattern
     EXPECT_NEAR(static_cast<double>(counts[i]) / 3, std::max(1.0, weights[i] / all * 65536), 1.01);
   }
 }
@@ -278,7 +278,7 @@ TEST_F(SourcesTest, AShuffledOrderHasEveryPlaceOnce) {
       EXPECT_LT(*std::max_element(order.begin(), order.end()), size);
     }
   }
-  // Where a place goes is about uniform over many orders.
+  // The number at a place is about uniformly distributed over many orders.
   std::vector<int> counts(10, 0);
   for (uint64_t epoch = 0; epoch < 10'000; ++epoch) ++counts[shuffled(3, 10, 5, epoch, 1)];
   for (const int count : counts) EXPECT_NEAR(count, 1000, 150);
@@ -300,18 +300,18 @@ TEST_F(SourcesTest, EpochsHaveEverySequenceOnceAndRandomOrderIsThePlainOne) {
     }
     EXPECT_EQ(beginnings, expected);
   }
-  // One named source is the plain path, whatever its weight; several have other sequences.
+  // One named source gives the same as the unnamed one, whatever its weight.
   for (const SequenceOrder order : {SequenceOrder::Random, SequenceOrder::Epochs}) {
     const DrawnTokenBatches plain(one, 4, 10, 1, 2000, order), single(named, 4, 10, 1, 2000, order);
     for (int64_t m = 0; m < 20; ++m) EXPECT_TRUE(plain.batch(m).inputs.equal(single.batch(m).inputs));
   }
-  // Whatever the microbatch, a sequence is drawn by its number: the mixture's sources are the same.
+  // Sequences are drawn by their number, whatever the size of microbatches.
   const DrawnTokenBatches fours(two, 4, 10, 1, 2000, SequenceOrder::Epochs),
       twos(two, 2, 10, 1, 2000, SequenceOrder::Epochs);
   for (int64_t m = 0; m < 20; ++m) {
     EXPECT_TRUE(fours.batch(m).inputs.narrow(0, 2, 2).equal(twos.batch(2 * m + 1).inputs));
   }
-  // Evaluation takes three batches of the one for each of the other.
+  // Evaluation takes three batches of the first source for each of the second.
   const SequentialTokenBatches evaluation(two, 5, 10, 2000);
   EXPECT_EQ(evaluation.count(), 20 + 7);
   const SequentialTokenBatches alone(one, 5, 10, 2000);

@@ -1,4 +1,4 @@
-// sentencepiece models: word by word gives what whole texts give, cuts do not show, and what comes out for Hugging
+// sentencepiece models: encoding by words equals encoding whole texts, cuts do not change tokens, and export to Hugging
 // Face.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -115,7 +115,7 @@ TEST(HuggingFaceFiles, SayWhatTheModelSays) {
   EXPECT_EQ(nlohmann::json::parse(files.special_tokens_map)["eos_token"], "</s>");
 }
 
-// What goes out, read again, gives the tokens of the model.
+// The exported files, read again, give the same tokens as the model.
 void expect_same_tokens(const std::string& bytes, const std::vector<std::string>& texts) {
   const auto tokens_of = [](const Tokenizer& tokenizer, const std::string& text) {
     std::vector<int32_t> tokens;

@@ -1,4 +1,5 @@
-// tokenizer.json: what its parts do, that cuts, threads and caches do not show, and what is refused by name.
+// tokenizer.json: what its parts do, that cuts, threads and caches do not change tokens, and that what is not supported
+// is named.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +60,7 @@ TEST(TokenizerJson, MergesTheBestPairFirstAndTheLeftmost) {
 }
 
 TEST(TokenizerJson, LongWordsMergeAsShortOnesDo) {
-  // Greedy merging by looking at all pairs each time, which is what both ways must give.
+  // Reference: greedy merging that scans all pairs each time. Both implementations must equal it.
   RandomStream stream(1, StreamPurpose::Test, 0);
   std::map<std::pair<int32_t, int32_t>, std::pair<uint32_t, int32_t>> table;
   Merges merges(40);
@@ -124,7 +125,7 @@ TEST(TokenizerJson, SentencePieceStyle) {
   EXPECT_THAT(rest, ElementsAre(4));
 }
 
-// BPE whose words are tokens if the vocabulary has them, of characters.
+// BPE of characters, with words that are in the vocabulary as single tokens.
 Json words_of(const Json& vocabulary, const Json& merges = Json::array()) {
   return {{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", merges}, {"ignore_merges", true}}}};
 }
@@ -140,7 +141,7 @@ TEST(TokenizerJson, StripAccentsTakesEveryMark) {
   Json json = words_of({{"</s>", 0}, {"\u0939", 1}, {"\u093f", 2}});
   json["normalizer"] = {{"type", "StripAccents"}};
   EXPECT_THAT(encode(*parse(json), "\u0939\u093f"), ElementsAre(1));
-  json["normalizer"] = {{"type", "BertNormalizer"}, {"strip_accents", true}};  // nonspacing ones alone
+  json["normalizer"] = {{"type", "BertNormalizer"}, {"strip_accents", true}};  // nonspacing marks only
   EXPECT_THAT(encode(*parse(json), "\u0939\u093f"), ElementsAre(1, 2));
 }
 
