@@ -13,10 +13,9 @@
 namespace gyre {
 
 struct ChildOptions {
-  std::vector<std::string> words;  // the program's path and its arguments
-  std::vector<std::pair<std::string, std::string>>
-      variables;                                    // added to this process's environment, or replacing variables in it
-  int out = STDOUT_FILENO, errors = STDERR_FILENO;  // descriptors for its output
+  std::vector<std::string> words;                              // the program's path and its arguments
+  std::vector<std::pair<std::string, std::string>> variables;  // set in addition to this process's environment
+  int out = STDOUT_FILENO, errors = STDERR_FILENO;             // descriptors for its output
 };
 
 // How a process has ended: with an exit code, or by a signal.

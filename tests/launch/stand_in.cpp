@@ -102,8 +102,7 @@ class StandIn {
     const std::string name = variable("GYRE_STORE") + "/gather";
     mkfifo(name.c_str(), 0600);  // whichever rank is first
     const bool is_rank_zero = variable("GYRE_RANK") == "0";
-    const int both =
-        is_rank_zero ? open(name.c_str(), O_RDWR) : -1;  // opening for both does not wait for the other side
+    const int both = is_rank_zero ? open(name.c_str(), O_RDWR) : -1;  // does not wait for a writer
     pipe_ = open(name.c_str(), is_rank_zero ? O_RDONLY : O_WRONLY);
     if (pipe_ < 0) give_up(name);
     if (!is_rank_zero) {

@@ -236,8 +236,7 @@ bool JsonTokenizer::may_cut(std::string_view text, size_t at) const {
 void JsonTokenizer::find_cuts() {
   const auto scratch = scratches_.lend();
   const auto words = [&](std::string_view text, bool continues) {
-    const std::string normalized =
-        normalize(text, continues, *scratch);  // must outlive the words, which are views of it
+    const std::string normalized = normalize(text, continues, *scratch);  // the words are views of it
     split(normalized, !continues, *scratch);
     std::vector<std::string> list(scratch->words.list.begin(), scratch->words.list.end());
     return list;
