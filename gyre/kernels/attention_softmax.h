@@ -31,8 +31,8 @@ void attention_softmax_backward(c10::BFloat16* grad, c10::BFloat16* scores, cons
 // Causal: the last row sees all keys of the part, but none behind it.
 void attention_softmax_backward_of_part(c10::BFloat16* grad, c10::BFloat16* scores, const SoftmaxRow* of,
                                         const float* row_sums, int64_t rows, int64_t keys, double scale, bool causal);
-// Those sums, by another way: sum(grad * P) = sum(grad_output * output) (Dao et al., 2022, appendix B.2). Rows of `size`
-// elements, those of grad_output without gaps, those of output `stride` elements apart.
+// Those sums, by another way: sum(grad * P) = sum(grad_output * output) (Dao et al., 2022, appendix B.2). Rows of
+// `size` elements, those of grad_output without gaps, those of output `stride` elements apart.
 void attention_row_sums(const c10::BFloat16* grad_output, const c10::BFloat16* output, int64_t stride, int64_t rows,
                         int64_t size, float* row_sums);
 

@@ -192,8 +192,7 @@ TEST(Attention, BitsDoNotDependOnWhereHeadsLie) {
       const HeadTensors each = {views.query.contiguous(), views.key.contiguous(), views.value.contiguous()};
       const Attended of_views = attention(views, true), of_each = attention(each, true);
       EXPECT_TRUE(of_views.output.equal(of_each.output));
-      EXPECT_TRUE(attention_backward(grad, views, of_views, true)
-                      .equal(attention_backward(grad, each, of_each, true)));
+      EXPECT_TRUE(attention_backward(grad, views, of_views, true).equal(attention_backward(grad, each, of_each, true)));
     }
   }
 }

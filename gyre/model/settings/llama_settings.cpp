@@ -45,15 +45,16 @@ void set_llama_defaults(ModelSettings& settings) {
 }  // namespace
 
 ModelKind llama_kind() {
-  return {.name = "llama",
-          .meaning =
-              "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; the defaults of bias and activation "
-              "are false and \"silu\", which it needs",
-          .own = LlamaSettings(),
-          .continues_text = true,
-          .sizes_heads = true,
-          .set_defaults = set_llama_defaults,
-          .faults = llama_faults};
+  return {
+      .name = "llama",
+      .meaning =
+          "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; the defaults of bias and activation "
+          "are false and \"silu\", which it needs",
+      .own = LlamaSettings(),
+      .continues_text = true,
+      .sizes_heads = true,
+      .set_defaults = set_llama_defaults,
+      .faults = llama_faults};
 }
 
 }  // namespace gyre
