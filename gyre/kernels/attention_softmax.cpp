@@ -200,8 +200,8 @@ GYRE_CPU_KERNEL void backward_kernel(Bf16* grad, Bf16* scores, const SoftmaxRow*
   }
 }
 
-GYRE_CPU_KERNEL void part_kernel(Bf16* grad, Bf16* scores, const SoftmaxRow* of, const float* row_sums, const Rows& rows,
-                                 float scale, float by_two) {
+GYRE_CPU_KERNEL void part_kernel(Bf16* grad, Bf16* scores, const SoftmaxRow* of, const float* row_sums,
+                                 const Rows& rows, float scale, float by_two) {
   for (int64_t row = 0; row < rows.count; ++row, grad += rows.keys, scores += rows.keys) {
     backward_part_of_row(grad, scores, of[row], row_sums[row], rows.visible(row), rows.keys, scale, by_two);
   }
