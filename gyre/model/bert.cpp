@@ -8,7 +8,7 @@ namespace gyre {
 Layers build_bert(const BertConfig& config) {
   check_model(config);
   BlockConfig block = block_config(config);
-  if (config.post_norm()) block.layers = 1;  // it keeps the residual stream's size by itself
+  if (config.post_norm()) block.layers = 1;  // the norm after each branch already bounds the residual stream
   block.causal = false;
   block.post_norm = config.post_norm();
   block.epsilon = kBertNormEpsilon;

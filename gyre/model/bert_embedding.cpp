@@ -1,4 +1,4 @@
-// The first layer of a BERT: token, position and token-type embeddings, summed, normalised, dropped out.
+// The first layer of a BERT: the sum of token, position and token-type embeddings, then norm and dropout.
 #include <ATen/ATen.h>
 
 #include <tuple>
@@ -61,7 +61,7 @@ class BertEmbedding {
   }
 
  private:
-  // 0 up to and with the first separator, 1 after it.
+  // Token types: 0 up to and including the first separator, 1 after it. Same shape as `tokens`.
   at::Tensor types_of(const at::Tensor& tokens) const {
     const at::Tensor separators = tokens.eq(separator_).to(at::kLong);
     return separators.cumsum(1).sub_(separators).clamp_max_(1);

@@ -1,5 +1,5 @@
 // The last layer of a BERT: the masked-token head on the masked positions, and optionally the sentence-order head on
-// the first position. Its loss is the sum of both means.
+// the first position. Its loss is the sum of the two mean losses.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class MaskedTokenHead {
                   const LayerContext& context, Kept& kept) const {
     return output_.forward(weights, transformed(weights, rows, context, kept), targets, context, kept.output);
   }
-  // grad_loss: 0-dim. Returns the gradient by the rows.
+  // grad_loss: 0-dim. Returns the gradient with respect to the rows.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
     return through_transform(weights, output_.backward_input(weights, grad_loss, kept.output), kept);
   }
@@ -109,7 +109,7 @@ class MaskedTokenHead {
   OutputLoss output_;
 };
 
-// Pooler (dense and tanh) and a matrix to two logits: are the segments in their order?
+// Pooler (dense and tanh) and a matrix to two logits: whether the segments are in their original order.
 class SentenceOrderHead {
  public:
   struct Kept {
@@ -133,7 +133,7 @@ class SentenceOrderHead {
     const at::Tensor loss = cross_entropy_in_place(kept.grad_logits, targets, 1 / rows).div_(rows);
     return loss.to(loss_type(first));
   }
-  // grad_loss: 0-dim. Returns the gradient by `first`.
+  // grad_loss: 0-dim. Returns the gradient with respect to `first`.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {
     const at::Tensor grad_logits = std::exchange(kept.grad_logits, {}).mul_(grad_loss);
     const at::Tensor grad_pooled = order_.backward_input(weights, grad_logits, kept.order);
@@ -153,7 +153,7 @@ class BertHead {
  public:
   struct Kept {
     Norm::Kept norm;
-    at::Tensor rows;  // masked positions, in (batch * context)
+    at::Tensor rows;  // indices of the masked positions in (batch * context)
     MaskedTokenHead::Kept tokens;
     SentenceOrderHead::Kept order;
     int64_t batch = 0, context = 0;
@@ -175,11 +175,11 @@ class BertHead {
       return tokens_.logits(weights, flat, context, kept.tokens).view({kept.batch, kept.context, config_.vocabulary});
     }
 
-    // The first position is never masked: its column is the sentence order's. Positions are found on the host, where
-    // their number is known at once.
-    const at::Tensor wanted = context.targets.clone();
-    wanted.select(1, 0).fill_(-1);
-    const at::Tensor targets = wanted.reshape({-1});
+    // The first position is never masked: its column is the sentence-order target. Masked positions are found on the
+    // host, so that their number is known without waiting for a device.
+    const at::Tensor masked_targets = context.targets.clone();
+    masked_targets.select(1, 0).fill_(-1);
+    const at::Tensor targets = masked_targets.reshape({-1});
     const at::Tensor rows = at::nonzero(targets.ge(0)).reshape({-1});
     if (rows.numel() == 0) throw RunError("a microbatch has no masked token");
     kept.rows = rows.to(input.device());
@@ -211,13 +211,14 @@ class BertHead {
   }
 
   double cost() const { return kMaskedShare * tokens_.cost(); }
-  // Of the masked rows, or of all: gradients by the encoder's output, and by the norm's input where there is one.
+  // The larger of the masked rows' bytes and, for all rows, the gradients of the encoder's output and of the norm's
+  // input, if there is a norm.
   double passing_bytes(const MicrobatchShape& shape) const {
     const double gradient = shape.tokens() * static_cast<double>(config_.width) * shape.element_bytes;
     return std::max(tokens_.passing_bytes(masked(shape)), norm_ ? 2 * gradient : gradient);
   }
   double split_bytes(const MicrobatchShape& shape) const { return tokens_.split_bytes(masked(shape)); }
-  // What the sentence-order head keeps of a sequence is next to nothing.
+  // Leaves out the sentence-order head, which saves next to nothing per sequence.
   double kept_bytes(const MicrobatchShape& shape) const {
     constexpr double kRowNumber = 8;
     const MicrobatchShape rows = masked(shape);
@@ -225,30 +226,30 @@ class BertHead {
   }
 
  private:
-  // The positions of a sequence that are predicted, at least.
+  // The shape with only the positions of a sequence that are predicted (a lower bound) as its context.
   static MicrobatchShape masked(MicrobatchShape shape) {
     shape.context =
         std::max(1.0, std::floor(kMaskedShare * (shape.context - static_cast<double>(kTokensAroundSegments))));
     return shape;
   }
-  // The gradient by the head's input, of that by the masked rows.
+  // The gradient with respect to the head's input, from that with respect to the masked rows.
   at::Tensor to_input(const WeightView& weights, const at::Tensor& grad_rows, const at::Tensor& grad_output,
                       Kept& kept) const {
-    // Rows are distinct: nothing is added twice, so the order does not matter.
+    // Rows are distinct, so each is written once and the result does not depend on the order.
     at::Tensor grad = at::zeros({kept.batch * kept.context, config_.width}, grad_rows.options());
     grad.index_copy_(0, std::exchange(kept.rows, {}), grad_rows);
     grad = grad.view({kept.batch, kept.context, config_.width});
     if (order_) grad.select(1, 0).add_(order_->backward_input(weights, grad_output, kept.order));
     return norm_ ? norm_->backward_input(weights, grad, kept.norm) : grad;
   }
-  // With pre-norm a final norm's parameters come first.
+  // With pre-norm there is a final norm, whose parameters come first.
   MaskedTokenHead declare(ParameterList& parameters) {
     if (!config_.post_norm()) norm_.emplace(parameters, "norm", norm_options(config_));
     return {parameters, config_};
   }
 
   BertConfig config_;
-  std::optional<Norm> norm_;  // of what the blocks leave
+  std::optional<Norm> norm_;  // the final norm of a pre-norm model
   MaskedTokenHead tokens_;
   std::optional<SentenceOrderHead> order_;
 };

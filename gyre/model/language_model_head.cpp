@@ -31,12 +31,12 @@ class LanguageModelHead {
   LanguageModelHead(ParameterList& parameters, const LanguageModelHeadConfig& config)
       : norm_(parameters, "norm", config.norm), output_(parameters, "output", output_options(config)) {}
 
-  // input: (batch, context, width). Returns the mean loss, or (batch, context, vocabulary) logits without targets; of
-  // the last position alone when decoding.
+  // input: (batch, context, width). Returns the mean loss, or without targets the logits, (batch, context, vocabulary);
+  // when decoding, only those of the last position.
   at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                      Kept& kept) const {
-    const at::Tensor read = context.decoding == nullptr ? input : input.narrow(1, input.size(1) - 1, 1).contiguous();
-    const at::Tensor normed = norm_.forward(weights, read, context, kept.norm);
+    const at::Tensor x = context.decoding == nullptr ? input : input.narrow(1, input.size(1) - 1, 1).contiguous();
+    const at::Tensor normed = norm_.forward(weights, x, context, kept.norm);
     if (!context.targets.defined()) return output_.logits(weights, normed, context);
     return output_.forward(weights, normed, context.targets.reshape({-1}), context, kept.output);
   }
@@ -57,7 +57,7 @@ class LanguageModelHead {
   }
   double cost() const { return output_.cost(); }
   bool decodes() const { return true; }
-  // Beside what the output holds then, the norm's gradients by its output and its input come later.
+  // The norm's two gradients are left out: they come after the output's temporaries are freed.
   double passing_bytes(const MicrobatchShape& shape) const { return output_.passing_bytes(shape); }
   double split_bytes(const MicrobatchShape& shape) const { return output_.split_bytes(shape); }
   double kept_bytes(const MicrobatchShape& shape) const { return norm_.kept_bytes(shape) + output_.kept_bytes(shape); }

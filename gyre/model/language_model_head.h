@@ -1,4 +1,4 @@
-// The last layer of models that predict the next token: final norm, output matrix (its own, or the table of token
+// The last layer of models that predict the next token: final norm, output matrix (its own, or tied to the token
 // embeddings), mean cross-entropy.
 #pragma once
 

@@ -1,6 +1,7 @@
-// The contract of a layer: explicit forward and backward over weights that are an argument. Because the caller chooses
-// the weights of each call, stashing (pass the version the forward read), no stashing (pass the latest), prediction and
-// recomputation are the caller's decisions, and the backward splits into its input half (I) and weight half (W).
+// The contract of a layer: explicit forward and backward, with the weights as an argument. Because the caller chooses
+// the weights of each call, weight stashing (pass the version that the forward read), no stashing (pass the latest),
+// prediction and recomputation are the caller's decisions. The backward is split into its input half (I, dgrad) and
+// weight half (W, wgrad).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,35 +20,35 @@
 
 namespace gyre {
 
-// Layers are immutable: one object serves every microbatch, worker and replica at once.
+// Layers are immutable: one object serves all microbatches, workers and replicas at the same time.
 class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Within the model, e.g. "blocks.3.attention".
+  // The layer's name within the model, e.g. "blocks.3.attention".
   virtual const std::string& name() const = 0;
-  // Of its parameters' full names, e.g. "blocks.3". Layers may share one, if no two parameters are called the same.
+  // Prefix of its parameters' full names, e.g. "blocks.3". Layers may share a prefix if their parameters' names differ.
   virtual const std::string& prefix() const { return name(); }
-  // All that it reads; at most one of a whole model is another layer's (ParameterSpec::tied_to).
+  // All parameters that it reads. At most one in a whole model belongs to another layer (ParameterSpec::tied_to).
   virtual std::vector<ParameterSpec> parameters() const = 0;
 
   // Weights come in the order of parameters(), all in the compute type (fp32 or bf16).
-  // input: what the previous layer returned; the first layer gets the batch's inputs. Returns the output; the last
-  // layer returns the mean loss (0-dim fp32) when the context has targets. With LayerContext::loss_in_backward its
-  // value may come with the backward, and is then of the weights that the backward is given.
+  // input: the previous layer's output; the batch's inputs for the first layer. Returns the output; the last layer
+  // returns the mean loss (0-dim fp32) if the context has targets. With LayerContext::loss_in_backward the backward may
+  // write the loss into that tensor instead, computed with the weights that the backward is given.
   virtual at::Tensor forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                              Saved& saved) const = 0;
 
-  // grad_output: gradient by this layer's output; of a loss, on the host. Returns the gradient by its input (undefined
-  // for the first layer), and leaves in `saved` just what backward_weights needs. `weights` need not be those the
-  // forward read.
+  // grad_output: gradient with respect to the output; for a loss, a scalar on the host. Returns the gradient with
+  // respect to the input (undefined for the first layer) and leaves in `saved` only what backward_weights needs.
+  // `weights` may differ from those that the forward read.
   virtual at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_output, Saved& saved) const = 0;
 
-  // Adds the gradients by the weights to `gradients` (fp32, same order and shapes), whether those hold a sum yet or
-  // not, and empties `saved`.
+  // Adds the gradients of the weights to `gradients` (fp32, same order and shapes) and empties `saved`. Entries of
+  // `gradients` that hold no sum yet are overwritten.
   virtual void backward_weights(Saved& saved, const GradientSums& gradients) const = 0;
 
-  // Both halves, for a layer that needs less memory for them together.
+  // Both halves in one call. Layers override it where that needs less memory.
   virtual at::Tensor backward(const WeightView& weights, const at::Tensor& grad_output, Saved& saved,
                               const GradientSums& gradients) const {
     at::Tensor grad_input = backward_input(weights, grad_output, saved);
@@ -55,18 +56,18 @@ class Layer {
     return grad_input;
   }
 
-  // Whether it can go on behind tokens that it has read before (LayerContext::decoding).
+  // Whether it can continue from tokens that it has already read (LayerContext::decoding).
   virtual bool decodes() const { return false; }
 
   // Multiply-adds of one forward for a microbatch of `tokens` tokens, for balancing stages.
   virtual double cost(int64_t tokens) const = 0;
-  // Bytes that a forward in training keeps of such a microbatch, by which runs that cannot fit are refused: never more
-  // than it does keep. 0: not known.
+  // Lower bound of the bytes that a training forward saves for the backward of such a microbatch. Runs that cannot fit
+  // are refused by it. 0: not known.
   virtual double kept_bytes(const MicrobatchShape&) const { return 0; }
-  // Bytes that its backward holds at most beside those: what comes and goes. About; 0: little, or not known.
+  // Peak bytes of temporary tensors in the backward, besides kept_bytes. An estimate; 0: little, or not known.
   virtual double passing_bytes(const MicrobatchShape&) const { return 0; }
-  // Bytes that it keeps besides kept_bytes from backward_input to backward_weights, if these are apart. About; 0:
-  // little, or not known.
+  // Bytes held from backward_input to backward_weights, besides kept_bytes, if the two are called separately. An
+  // estimate; 0: little, or not known.
   virtual double split_bytes(const MicrobatchShape&) const { return 0; }
 };
 

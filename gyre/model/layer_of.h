@@ -1,4 +1,4 @@
-// A layer that is one sublayer.
+// LayerOf<Part>: makes a layer of one sublayer.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace gyre {
 
 struct LayerName {
   std::string name, prefix;
-  explicit LayerName(std::string both) : name(both), prefix(std::move(both)) {}
-  LayerName(std::string of_layer, std::string of_parameters)
-      : name(std::move(of_layer)), prefix(std::move(of_parameters)) {}
+  explicit LayerName(std::string name_and_prefix) : name(name_and_prefix), prefix(std::move(name_and_prefix)) {}
+  LayerName(std::string layer_name, std::string parameter_prefix)
+      : name(std::move(layer_name)), prefix(std::move(parameter_prefix)) {}
 };
 
 template <Sublayer Part>
@@ -53,7 +53,7 @@ class LayerOf final : public Layer {
     return Layer::backward(weights, grad_output, saved, gradients);
   }
 
-  // A part that can says so.
+  // Optional for a part: decodes, passing_bytes and split_bytes.
   bool decodes() const override {
     if constexpr (requires { part_.decodes(); }) return part_.decodes();
     return false;

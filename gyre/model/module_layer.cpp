@@ -11,16 +11,16 @@
 
 namespace gyre {
 
-// One microbatch between forward and backward: its graph hangs on `output`.
+// One microbatch between forward and backward. `output` holds its autograd graph.
 struct ModuleLayer::InFlight {
   std::unique_ptr<Copy> copy;
-  VersionId version;  // that the forward read
+  VersionId version;  // the one that the forward read
   at::Tensor input, targets, output;
 };
 
 struct ModuleLayer::Kept {
   std::shared_ptr<InFlight> flight;
-  std::vector<at::Tensor> gradients;  // left for the weights
+  std::vector<at::Tensor> gradients;  // of the weights; set by backward_input for backward_weights
   auto members() const { return std::tie(flight, gradients); }
 };
 
@@ -76,7 +76,7 @@ void ModuleLayer::record(const WeightView& weights, InFlight& flight) const {
 
 at::Tensor ModuleLayer::forward(const WeightView& weights, const at::Tensor& input, const LayerContext& context,
                                 Saved& saved) const {
-  // Freed with its copy put back, whether or not a backward follows.
+  // The deleter returns the copy of the module, whether or not a backward follows.
   const std::shared_ptr<InFlight> flight(new InFlight, [this](InFlight* done) {
     if (done->copy) give_back(std::move(done->copy));
     delete done;
@@ -100,8 +100,8 @@ at::Tensor ModuleLayer::backward_input(const WeightView& weights, const at::Tens
   Kept& kept = saved.get<Kept>();
   const auto flight = std::exchange(kept.flight, nullptr);
   const at::AutoGradMode recording(true);
-  const bool same = flight->version.is_known() && flight->version == weights.version();
-  if (!same) record(weights, *flight);
+  const bool same_version = flight->version.is_known() && flight->version == weights.version();
+  if (!same_version) record(weights, *flight);
 
   std::vector<at::Tensor> inputs = flight->copy->parameters;
   const bool has_input_gradient = flight->input.requires_grad();

@@ -1,5 +1,5 @@
-// What one microbatch in flight keeps at one layer between forward and backward: a record of the layer's own type.
-// Owned by the microbatch; emptied by the backward, so that memory returns as soon as it can.
+// What a layer saves for the backward of one microbatch: a record of the layer's own type. Owned by the microbatch in
+// flight; emptied by the backward, so that memory is freed as early as possible.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ class Saved {
   void keep(Record record) {
     holder_ = std::make_unique<HolderOf<Record>>(std::move(record));
   }
-  // Of the type that was kept.
+  // Record: the type that was given to keep().
   template <typename Record>
   Record& get() {
     assert(dynamic_cast<HolderOf<Record>*>(holder_.get()) != nullptr);
@@ -48,7 +48,7 @@ class Saved {
   std::unique_ptr<Holder> holder_;
 };
 
-// For layers that wrap another.
+// For records that contain another layer's Saved.
 template <typename Visit>
 void for_each_tensor(const Saved& saved, Visit&& visit) {
   saved.for_each_tensor(visit);

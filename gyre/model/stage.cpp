@@ -12,11 +12,11 @@
 namespace gyre {
 
 Stage::Stage(Layers layers, int first_layer) : layers_(std::move(layers)), first_layer_(first_layer) {
-  size_t read = 0;
+  size_t weight_count = 0;
   for (const auto& layer : layers_) {
-    offsets_.push_back(read);
+    offsets_.push_back(weight_count);
     for (ParameterSpec& parameter : layer->parameters()) {
-      const size_t place = read++;
+      const size_t place = weight_count++;
       if (parameter.tied_to.empty()) {
         parameter.name = layer->prefix() + "." + parameter.name;
         parameters_.push_back(std::move(parameter));
@@ -27,7 +27,7 @@ Stage::Stage(Layers layers, int first_layer) : layers_(std::move(layers)), first
       }
     }
   }
-  offsets_.push_back(read);
+  offsets_.push_back(weight_count);
 }
 
 std::vector<at::Tensor> Stage::with_tied(std::span<const at::Tensor> own, const at::Tensor& tied) const {
@@ -38,8 +38,8 @@ std::vector<at::Tensor> Stage::with_tied(std::span<const at::Tensor> own, const 
 
 std::vector<at::Tensor> Stage::all_of(std::span<const at::Tensor> own) const {
   if (!tied_) return {own.begin(), own.end()};
-  const auto is_it = [&](const ParameterSpec& parameter) { return parameter.name == tied_->spec.name; };
-  const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_it);
+  const auto is_tied = [&](const ParameterSpec& parameter) { return parameter.name == tied_->spec.name; };
+  const auto found = std::find_if(parameters_.begin(), parameters_.end(), is_tied);
   assert(found != parameters_.end());
   return with_tied(own, own[static_cast<size_t>(found - parameters_.begin())]);
 }

@@ -12,7 +12,7 @@
 namespace gyre {
 namespace {
 
-// The two matrices that write to the residual stream start smaller the more of them there are (GPT-2).
+// Initial deviation of the two matrices that write to the residual stream: smaller the more blocks there are (GPT-2).
 float residual_deviation(const BlockConfig& config) {
   return static_cast<float>(kInitialDeviation / std::sqrt(2.0 * config.layers));
 }

@@ -1,4 +1,4 @@
-// The non-linearities that an MLP can have, and what [model] activation calls them.
+// The activations that an MLP can have, and their names in [model] activation.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace gyre {
 
 enum class Activation { Gelu, GeluTanh, Relu, Silu };
 
-// Of those that a configuration can ask for: "gelu" (exact, by erf), "gelu-tanh" (GPT-2's approximation), "relu".
+// All names: "gelu" (exact, with erf), "gelu-tanh" (GPT-2's approximation), "relu" and "silu".
 std::vector<std::string> activation_names();
-// InputError for other names.
+// Throws InputError for any other name.
 Activation activation_by_name(const std::string& name);
 
 }  // namespace gyre

@@ -9,14 +9,14 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kLeastBertContext = kTokensAroundSegments + 2;
+constexpr int64_t kMinBertContext = kTokensAroundSegments + 2;
 
 std::vector<OptionFault> bert_faults(const ModelSettings& settings) {
   std::vector<OptionFault> faults;
   if (!settings.bias) faults.push_back({{"bias", "kind"}, "is false, and kind = \"bert\" has biases; leave it out"});
-  if (settings.context < kLeastBertContext) {
+  if (settings.context < kMinBertContext) {
     faults.push_back({{"context", "kind"},
-                      fmt::format("is {}; kind = \"bert\" needs {} at least", settings.context, kLeastBertContext)});
+                      fmt::format("is {}; kind = \"bert\" needs {} at least", settings.context, kMinBertContext)});
   }
   const auto own = settings.own.of_kind("bert").get<BertSettings>();
   const int64_t tokens[] = {own.classify_token, own.separator_token, own.mask_token};

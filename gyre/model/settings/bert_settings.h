@@ -1,4 +1,4 @@
-// What BERT alone is told, and what others need to know of it.
+// BERT's own options, its entry in the registry of models, and its special tokens.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +33,20 @@ struct BertSettings {
 
 ModelKind bert_kind();
 
-// The tokens that its sequences have besides the text's: behind the text's vocabulary, or where the settings say.
+// The special tokens of BERT's sequences: the three numbers after the text's vocabulary, or those given in the
+// settings.
 struct SpecialTokens {
   explicit SpecialTokens(int64_t text_vocabulary)
       : classify(text_vocabulary), separator(text_vocabulary + 1), mask(text_vocabulary + 2), text(text_vocabulary) {}
-  // Of a model whose whole vocabulary has that size.
+  // vocabulary: size of the model's whole vocabulary, special tokens included.
   SpecialTokens(const BertSettings& settings, int64_t vocabulary);
   int64_t classify, separator, mask;
-  int64_t text;  // tokens that random replacements are drawn from
+  int64_t text;  // random replacements are drawn from the tokens below this number
   static constexpr int64_t kCount = 3;
 };
-// Of a sequence, [CLS] segment A [SEP] segment B [SEP].
+// Special tokens in a sequence: [CLS] segment A [SEP] segment B [SEP].
 inline constexpr int64_t kTokensAroundSegments = 3;
-// Share of the text's tokens that are asked for (Devlin et al., 2018, section 3.1).
+// Fraction of the text's tokens that the model must predict (Devlin et al., 2018, section 3.1).
 inline constexpr double kMaskedShare = 0.15;
 
 }  // namespace gyre

@@ -21,10 +21,10 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
     add("dropout", fmt::format("is {}, and kind = \"llama\" has none; give 0", settings.dropout));
   }
   const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
-  const int64_t shared = key_value_heads(own, settings.heads);
-  if (settings.heads % shared != 0) {
+  const int64_t key_value = key_value_heads(own, settings.heads);
+  if (settings.heads % key_value != 0) {
     add("heads", fmt::format("is {}, which [model.llama] key_value_heads = {} does not divide; choose one that does",
-                             settings.heads, shared));
+                             settings.heads, key_value));
   }
   if (own.head_size == 0 && settings.width % settings.heads != 0) {
     add("heads", fmt::format("is {}, which does not divide width {}; choose heads that do, or give [model.llama] "

@@ -1,4 +1,4 @@
-// What a Llama alone is told.
+// Llama's own options, and its entry in the registry of models.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ struct LlamaSettings {
 
 ModelKind llama_kind();
 
-// Heads of keys and values of so many of queries.
+// The number of key-value heads of a model with `heads` query heads.
 inline int64_t key_value_heads(const LlamaSettings& settings, int64_t heads) {
   return settings.key_value_heads > 0 ? settings.key_value_heads : heads;
 }
 
-// Elements of a head of such a model.
+// Elements of each head.
 inline int64_t head_size(const LlamaSettings& settings, int64_t width, int64_t heads) {
   return settings.head_size > 0 ? settings.head_size : width / heads;
 }

@@ -1,5 +1,5 @@
-// What others need to know of a model before it is built. Free of torch. What builds one is in build/model_maker.h,
-// under the same name.
+// The registry of model kinds: what other code needs to know of a model before it is built. Free of torch. The function
+// that builds a model is registered under the same name in build/model_maker.h.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@ struct ModelKind {
   std::string name;
   std::string meaning;
   OptionTable own = {};  // its own options, at their defaults
-  // Tokens that its vocabulary has behind the tokenizer's; null: none.
+  // Number of tokens that its vocabulary has after the tokenizer's; null: none.
   int64_t (*special_tokens)(const ModelSettings& settings) = nullptr;
-  int64_t tokens_around_text = 0;  // of a sequence, those that are not text
-  bool continues_text = false;     // whether it can be asked for the next token
-  bool sizes_heads = false;        // whether heads need not divide the width, and `faults` says what they must do
-  // Sets the options of [model] that this kind needs other defaults for. A configuration that does not give a key gets
+  int64_t tokens_around_text = 0;  // special tokens in each sequence, which hold no text
+  bool continues_text = false;     // whether it predicts the next token
+  bool sizes_heads = false;        // true: heads need not divide the width, and `faults` checks them instead
+  // Sets the options of [model] that have other defaults for this kind. A configuration that does not give a key gets
   // this value. Null: the defaults of ModelSettings.
   void (*set_defaults)(ModelSettings& settings) = nullptr;
-  std::vector<OptionFault> (*faults)(const ModelSettings& settings) = nullptr;  // null: there are none
+  // Settings that do not go together for this kind; null: there are none.
+  std::vector<OptionFault> (*faults)(const ModelSettings& settings) = nullptr;
 };
 
-// The builtin ones, and what a program has added.
+// The built-in kinds, and those that the program has added.
 Registry<ModelKind>& model_kinds();
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// The table [model]: what every transformer can be told. What one kind alone understands stands in a table of its own.
+// The table [model]: options that all transformers share. Options of a single kind are in that kind's own table.
 #pragma once
 
 #include <cstdint>
@@ -44,19 +44,20 @@ struct ModelSettings {
           "probability of dropping, after the embedding and on both branches");
     visit("tie", self.tie, Range{}, "whether the output matrix is the table of token embeddings: one weight, two uses");
   }
-  // Whether another value makes another model, which a checkpoint does not fit; so do all options of single kinds.
+  // Whether changing the option makes a different model, which a checkpoint does not fit. All options of single kinds
+  // do too.
   static bool is_identity(std::string_view key) { return key != "dropout"; }
   bool operator==(const ModelSettings&) const = default;
 };
 
-// mlp_width, or what it is where nobody gives it.
+// mlp_width if given, else 4 * width. (Llama's default differs: llama_mlp_width.)
 inline int64_t mlp_width(const ModelSettings& settings) {
   return settings.mlp_width > 0 ? settings.mlp_width : 4 * settings.width;
 }
 
-// What does not go together, whatever the kind, and for the kind.
+// Values that do not go together: for any kind, and for the kind that is chosen.
 std::vector<OptionFault> faults_of(const ModelSettings& settings);
-// InputError for a value out of range, for what does not go together, and for a vocabulary that is not known.
+// Throws InputError for a value out of range, for values that do not go together, and for an unknown vocabulary (0).
 void check_model(const ModelSettings& settings);
 
 }  // namespace gyre

@@ -71,7 +71,7 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
 
 at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& heads) const {
   auto& [keys, values] = decoding.attentions[this];
-  const int64_t tokens = heads.key.size(2), read = decoding.position + tokens;
+  const int64_t tokens = heads.key.size(2), total = decoding.position + tokens;
   if (decoding.position == 0) {
     const int64_t batch = heads.key.size(0), count = options_.heads.key_value;
     keys = at::empty({batch, count, decoding.capacity, options_.head_size}, heads.key.options());
@@ -80,7 +80,7 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
   keys.narrow(2, decoding.position, tokens).copy_(heads.key);
   values.narrow(2, decoding.position, tokens).copy_(heads.value);
   if (decoding.position == 0) return attention(heads, options_.causal).output;
-  return attention_of_one({heads.query, keys.narrow(2, 0, read), values.narrow(2, 0, read)});
+  return attention_of_one({heads.query, keys.narrow(2, 0, total), values.narrow(2, 0, total)});
 }
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
@@ -116,17 +116,18 @@ double Attention::cost() const {
 
 double Attention::kept_bytes(const MicrobatchShape& shape) const {
   const auto size = static_cast<double>(options_.head_size);
-  const double of_token = static_cast<double>(options_.heads.query + 2 * options_.heads.key_value) * size;
+  const double elements_per_token = static_cast<double>(options_.heads.query + 2 * options_.heads.key_value) * size;
   double norms = 0;
   if (options_.norms) {
     norms = static_cast<double>(options_.heads.query) * query_norm_->kept_bytes(shape) +
             static_cast<double>(options_.heads.key_value) * key_norm_->kept_bytes(shape);
   }
-  const double of_heads = of_token * shape.element_bytes + softmax_bytes(options_.heads, shape.element_bytes);
-  return qkv_.kept_bytes(shape) + norms + shape.tokens() * of_heads + projection_.kept_bytes(shape);
+  const double bytes_per_token =
+      elements_per_token * shape.element_bytes + softmax_bytes(options_.heads, shape.element_bytes);
+  return qkv_.kept_bytes(shape) + norms + shape.tokens() * bytes_per_token + projection_.kept_bytes(shape);
 }
 
-// Gradients of queries, keys and values; those by what comes out and in.
+// The gradients of queries, keys and values, of the output and of the input.
 double Attention::passing_bytes(const MicrobatchShape& shape) const {
   const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * options_.head_size);
   return shape.tokens() * (heads + 2 * static_cast<double>(options_.width)) * shape.element_bytes;

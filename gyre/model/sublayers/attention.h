@@ -1,6 +1,6 @@
-// Multi-head self-attention: a fused projection to queries, keys and values, perhaps norms of each head's queries and
-// keys, perhaps rotary positions, the attention of every head, and a projection back to the residual stream. Heads of
-// queries may share keys and values.
+// Multi-head self-attention: a fused projection to queries, keys and values, optionally norms of each head's queries
+// and keys and rotary positions, the attention of every head, and a projection back to the residual stream. Query heads
+// may share keys and values (grouped queries).
 #pragma once
 
 #include <memory>
@@ -20,9 +20,9 @@ struct AttentionOptions {
   AttentionHeads heads;
   int64_t head_size = 0;                          // 0: width / heads.query
   bool norms = false;                             // RMSNorms of queries and keys, each with one weight for all heads
-  double epsilon = 1e-5;                          // of those
-  std::shared_ptr<const RotaryPositions> rotary;  // null: positions turn nothing
-  int64_t context = 0;                            // the longest, for the cost
+  double epsilon = 1e-5;                          // of these norms
+  std::shared_ptr<const RotaryPositions> rotary;  // null: no rotary positions
+  int64_t context = 0;                            // the model's context length, for cost()
   bool causal = true;
   bool bias = true;  // of the projection back
   bool qkv_bias = true;
@@ -35,7 +35,7 @@ class Attention {
   struct Kept {
     Linear::Kept qkv;
     Norm::Kept query_norm, key_norm;
-    HeadTensors heads;  // as attention reads them: normalised, turned by rotary positions
+    HeadTensors heads;  // as attention reads them: after norms and rotary positions
     at::Tensor softmax_rows;
     Linear::Kept projection;
     auto members() const {
@@ -57,7 +57,8 @@ class Attention {
   double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
 
  private:
-  // Of tokens that go on where `decoding` ends: (batch, tokens, width). Their keys and values are added to it.
+  // Attention of the tokens that follow those in `decoding`, to which their keys and values are added. Returns (batch,
+  // tokens, query heads * size).
   at::Tensor attend_from(DecodingState& decoding, const HeadTensors& heads) const;
 
   AttentionOptions options_;

@@ -1,5 +1,5 @@
-// What a model keeps of tokens that it has read, so that the next one costs a forward of one position: keys and values
-// of every attention (the "KV cache").
+// The KV cache: keys and values of the tokens read so far, for every attention sublayer, so that the next token costs a
+// forward of one position.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,13 +10,14 @@
 namespace gyre {
 
 struct KeysAndValues {
-  at::Tensor keys, values;  // (batch, key-value heads, capacity, size); those of the tokens read come first
+  at::Tensor keys, values;  // (batch, key-value heads, capacity, size); the first `position` entries are in use
 };
 
 struct DecodingState {
-  int64_t capacity = 0;  // tokens that there is room for
-  int64_t position = 0;  // tokens read; a forward takes all tokens at first, then one at a time, and leaves this alone
-  std::map<const void*, KeysAndValues> attentions;  // by the sublayer
+  int64_t capacity = 0;  // number of tokens that fit
+  // Tokens read so far. At 0 a forward takes any number of tokens, later one at a time. The caller advances it.
+  int64_t position = 0;
+  std::map<const void*, KeysAndValues> attentions;  // key: address of the Attention sublayer
 };
 
 }  // namespace gyre

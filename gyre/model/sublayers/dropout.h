@@ -1,5 +1,5 @@
-// Dropout of a branch, in place. Its mask is a function of (seed, microbatch, layer, site), so that it is the same in
-// any partition, order and repetition.
+// Dropout, in place. The mask depends only on (seed, microbatch, layer, site), so it is the same for any partition and
+// order of execution, and when a forward is recomputed.
 #pragma once
 
 #include <ATen/core/Tensor.h>

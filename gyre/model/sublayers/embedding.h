@@ -9,15 +9,15 @@
 
 namespace gyre {
 
-// Full name of the table of token embeddings of every family of ours: what a tied output matrix is.
+// Full name of the table of token embeddings in all our model families. A tied output matrix refers to it.
 inline constexpr const char* kTokenTable = "embedding.token.weight";
 
-// The row of every token. Tokens have no gradient.
+// Token embedding: output row i is the table's row of token i. The input (tokens) has no gradient.
 class Embedding {
  public:
   struct Kept {
     at::Tensor tokens;       // (batch, context) int64
-    at::Tensor grad_output;  // left for the weights
+    at::Tensor grad_output;  // set by backward_input for backward_weights
     auto members() const { return std::tie(tokens, grad_output); }
   };
 
@@ -38,11 +38,12 @@ class Embedding {
 };
 static_assert(Sublayer<Embedding>);
 
-// Adds the row of its position to every token: x + table[0 .. context), or behind the tokens that were read before.
+// Adds a table row to every position: x + table[0 .. context). When decoding, positions count from the tokens already
+// read.
 class LearnedPositions {
  public:
   struct Kept {
-    at::Tensor grad_output;  // left for the weights
+    at::Tensor grad_output;  // set by backward_input for backward_weights
     auto members() const { return std::tie(grad_output); }
   };
 
@@ -51,7 +52,7 @@ class LearnedPositions {
 
   // x: (batch, context, width), changed in place.
   void add_to(at::Tensor& x, const WeightView& weights, const LayerContext& context) const;
-  // The gradient by x is that by the sum.
+  // The gradient with respect to x is `grad` itself.
   void backward_input(const at::Tensor& grad, Kept& kept) const { kept.grad_output = grad; }
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
 

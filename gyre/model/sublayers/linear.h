@@ -1,4 +1,4 @@
-// y = x W^T + b.
+// A linear map: y = x W^T + b.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,11 @@ class Linear {
  public:
   struct Kept {
     at::Tensor input;        // (..., in)
-    at::Tensor grad_output;  // left for the weights
+    at::Tensor grad_output;  // set by backward_input for backward_weights
     auto members() const { return std::tie(input, grad_output); }
   };
 
-  // Declares NAME.weight and NAME.bias.
+  // Declares NAME.weight and, with a bias, NAME.bias.
   Linear(ParameterList& parameters, const std::string& name, const LinearOptions& options);
 
   // x: (..., in). Returns (..., out).

@@ -37,17 +37,17 @@ at::Tensor Mlp::forward(const WeightView& weights, const at::Tensor& x, const La
   const at::Tensor activated =
       options_.gated ? gated_activate(kept.hidden, options_.activation) : activate(kept.hidden, options_.activation);
   at::Tensor y = out_.forward(weights, activated, context, kept.out);
-  kept.out.input.reset();  // the backward makes it anew of `hidden`: a third of what the MLP would keep
+  kept.out.input.reset();  // the backward recomputes it from `hidden`, so it is not saved
   return y;
 }
 
 at::Tensor Mlp::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_activated = out_.backward_input(weights, grad, kept.out);
   const at::Tensor hidden = std::exchange(kept.hidden, {});
-  ActivationBackward of = options_.gated ? gated_activate_backward(grad_activated, hidden, options_.activation)
-                                         : activate_backward(grad_activated, hidden, options_.activation);
-  kept.out.input = std::move(of.output);
-  return in_.backward_input(weights, of.grad, kept.in);
+  ActivationBackward activation = options_.gated ? gated_activate_backward(grad_activated, hidden, options_.activation)
+                                                 : activate_backward(grad_activated, hidden, options_.activation);
+  kept.out.input = std::move(activation.output);
+  return in_.backward_input(weights, activation.grad, kept.in);
 }
 
 void Mlp::backward_weights(Kept& kept, const GradientSums& gradients) const {
@@ -56,10 +56,12 @@ void Mlp::backward_weights(Kept& kept, const GradientSums& gradients) const {
 }
 
 double Mlp::kept_bytes(const MicrobatchShape& shape) const {
-  return in_.kept_bytes(shape) + shape.tokens() * layers() * static_cast<double>(options_.hidden) * shape.element_bytes;
+  return in_.kept_bytes(shape) +
+         shape.tokens() * hidden_layers() * static_cast<double>(options_.hidden) * shape.element_bytes;
 }
 
-// The activation's output and its two gradients; the gradients by what comes out and in. A gate's halves twice.
+// The activation's output, its gradient and that of its input, and the gradients of the MLP's output and input. Of a
+// gated MLP, seven times the hidden size instead of three.
 double Mlp::passing_bytes(const MicrobatchShape& shape) const {
   const double hidden = (options_.gated ? 7 : 3) * static_cast<double>(options_.hidden);
   return shape.tokens() * (hidden + 2 * static_cast<double>(options_.width)) * shape.element_bytes;

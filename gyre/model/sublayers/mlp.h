@@ -12,8 +12,8 @@ namespace gyre {
 struct MlpOptions {
   int64_t width = 0, hidden = 0;
   Activation activation = Activation::Gelu;
-  bool gated =
-      false;  // the first matrix makes two hidden layers: a gate, and what the activated gate is multiplied with
+  // The first matrix computes two hidden hidden_layers: a gate, and the values that the activated gate multiplies.
+  bool gated = false;
   bool bias = true;
   float out_deviation = kInitialDeviation;
 };
@@ -41,7 +41,7 @@ class Mlp {
   double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
 
  private:
-  double layers() const { return options_.gated ? 2 : 1; }
+  double hidden_layers() const { return options_.gated ? 2 : 1; }
 
   MlpOptions options_;
   Linear in_, out_;

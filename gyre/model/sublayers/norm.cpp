@@ -17,8 +17,8 @@ Norm::Norm(ParameterList& parameters, const std::string& name, const NormOptions
 at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
                          Kept& kept) const {
   kept.input = x;
-  // Copies: the backward may be given newer weights, and these may have been written over by then.
-  if (options_.makes_output_again && context.training) {
+  // Cloned, because the backward may be given newer weights, and these may be overwritten by then.
+  if (options_.recomputes_output && context.training) {
     kept.weight = weights[weight_].clone();
     if (bias_) kept.bias = weights[*bias_].clone();
   }
@@ -35,7 +35,7 @@ at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const L
 
 at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const Kept forward = std::exchange(kept, {});
-  if (options_.makes_output_again) kept.output = output(forward);
+  if (options_.recomputes_output) kept.output = output(forward);
   if (options_.kind == NormKind::RmsNorm) {
     auto norm = rms_norm_backward(grad, forward.input, forward.rstd, weights[weight_]);
     kept.grad_weight = std::move(norm.weight);
@@ -59,8 +59,8 @@ void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
 }
 
 double Norm::kept_bytes(const MicrobatchShape& shape) const {
-  const double statistics = 4 * (options_.kind == NormKind::RmsNorm ? 1 : 2);  // of a token, fp32
-  const double copies = !options_.makes_output_again ? 0 : bias_ ? 2 : 1;
+  const double statistics = 4 * (options_.kind == NormKind::RmsNorm ? 1 : 2);  // bytes per token, fp32
+  const double copies = !options_.recomputes_output ? 0 : bias_ ? 2 : 1;
   const double row = static_cast<double>(options_.width) * shape.element_bytes;
   return shape.tokens() * (row + statistics) + copies * row;
 }

@@ -1,4 +1,4 @@
-// Normalisation over the last dimension: layer norm with a weight and perhaps a bias, or RMSNorm with a weight.
+// Normalisation over the last dimension: layer norm with a weight and optionally a bias, or RMSNorm with a weight.
 #pragma once
 
 #include <optional>
@@ -17,17 +17,17 @@ struct NormOptions {
   int64_t width = 0;
   bool bias = true;  // of a layer norm
   double epsilon = 1e-5;
-  // The backward makes the output again, for whoever reads it there, so that nobody keeps it.
-  bool makes_output_again = false;
+  // The backward recomputes the output (into Kept::output) for the caller, so that the output need not be saved.
+  bool recomputes_output = false;
 };
 
 class Norm {
  public:
   struct Kept {
     at::Tensor input, mean, rstd;       // an RMSNorm has no mean
-    at::Tensor weight, bias;            // copies of the forward's, to make its output again
-    at::Tensor output;                  // made again by backward_input, for the caller to take
-    at::Tensor grad_weight, grad_bias;  // left for the weights
+    at::Tensor weight, bias;            // copies of those that the forward read, to recompute its output
+    at::Tensor output;                  // recomputed by backward_input, for the caller to take
+    at::Tensor grad_weight, grad_bias;  // set by backward_input for backward_weights
     auto members() const { return std::tie(input, mean, rstd, weight, bias, output, grad_weight, grad_bias); }
   };
 
@@ -37,7 +37,7 @@ class Norm {
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const;
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
-  double cost() const { return 0; }  // little beside a matrix
+  double cost() const { return 0; }  // negligible beside a matrix product
   double kept_bytes(const MicrobatchShape& shape) const;
 
  private:

@@ -13,15 +13,15 @@
 namespace gyre {
 namespace {
 
-// Every piece of rows adds a product to the output matrix's gradient, a pass over the largest matrix there is. With so
-// many rows in a piece that is a small part of what its products take (bench/head_bench).
+// Every piece of rows adds a matrix product to the output matrix's gradient, which is a pass over the model's largest
+// matrix. With this many rows per piece the pass is a small part of the products' time (bench/head_bench).
 constexpr int64_t kRowsAtOnce = 2048;
 
-int64_t pieces_of(int64_t rows, int64_t rows_at_once) {
+int64_t count_pieces(int64_t rows, int64_t rows_at_once) {
   return std::max<int64_t>(1, (rows + rows_at_once - 1) / rows_at_once);
 }
 
-// Even pieces: a short one costs as much as any other.
+// Cuts into pieces of nearly equal length, because a short piece costs as much as a full one.
 std::vector<at::Tensor> cut(const at::Tensor& rows, int64_t pieces) {
   return rows.split((rows.size(0) + pieces - 1) / pieces);
 }
@@ -42,19 +42,19 @@ at::Tensor OutputLoss::logits(const WeightView& weights, const at::Tensor& x, co
 
 at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, const at::Tensor& targets,
                                const LayerContext& context, Kept& kept) const {
-  const at::Tensor of_rows = targets.to(x.device());
+  const at::Tensor row_targets = targets.to(x.device());
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
-  const bool says_loss = !context.training || !context.loss_in_backward;
-  if (says_loss) {
-    const int64_t pieces = pieces_of(of_rows.size(0), rows_at_once_);
-    const auto inputs = cut(x.reshape({-1, width_}), pieces), wanted = cut(of_rows, pieces);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      at::Tensor made = logits(weights, inputs[i], context);
-      sum.add_(cross_entropy_in_place(made, wanted[i], 1.0));
+  const bool needs_loss = !context.training || !context.loss_in_backward;
+  if (needs_loss) {
+    const int64_t pieces = count_pieces(row_targets.size(0), rows_at_once_);
+    const auto input_pieces = cut(x.reshape({-1, width_}), pieces), target_pieces = cut(row_targets, pieces);
+    for (size_t i = 0; i < input_pieces.size(); ++i) {
+      at::Tensor piece_logits = logits(weights, input_pieces[i], context);
+      sum.add_(cross_entropy_in_place(piece_logits, target_pieces[i], 1.0));
     }
   }
-  at::Tensor loss = sum.div_(static_cast<double>(of_rows.size(0))).to(loss_type(x));
-  if (context.training) kept = {x, of_rows, says_loss ? at::Tensor() : loss, {}};
+  at::Tensor loss = sum.div_(static_cast<double>(row_targets.size(0))).to(loss_type(x));
+  if (context.training) kept = {x, row_targets, needs_loss ? at::Tensor() : loss, {}};
   return loss;
 }
 
@@ -68,11 +68,11 @@ void OutputLoss::backward_weights(Kept& kept, const GradientSums& gradients) con
 
 at::Tensor OutputLoss::backward(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
                                 const GradientSums& gradients) const {
-  return backward_in_pieces(weights, grad_loss, kept, pieces_of(kept.targets.size(0), rows_at_once_),
+  return backward_in_pieces(weights, grad_loss, kept, count_pieces(kept.targets.size(0), rows_at_once_),
                             [&] { output_.backward_weights(kept.output, gradients); });
 }
 
-// piece_done: called when the gradient of a piece's logits is made, and what kept.output has may go.
+// piece_done: called after each piece, when kept.output holds the gradient of its logits; it may empty kept.output.
 template <typename PieceDone>
 at::Tensor OutputLoss::backward_in_pieces(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
                                           int64_t pieces, PieceDone&& piece_done) const {
@@ -82,9 +82,10 @@ at::Tensor OutputLoss::backward_in_pieces(const WeightView& weights, const at::T
   at::Tensor sum = at::zeros({}, input.options().dtype(at::kDouble));
   std::vector<at::Tensor> grads;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    at::Tensor of_logits = output_.forward(weights, inputs[i], {}, kept.output);
-    sum.add_(cross_entropy_in_place(of_logits, targets[i], grad_loss.item<double>() / rows));
-    grads.push_back(output_.backward_input(weights, of_logits, kept.output));
+    at::Tensor piece_logits = output_.forward(weights, inputs[i], {}, kept.output);
+    sum.add_(cross_entropy_in_place(piece_logits, targets[i], grad_loss.item<double>() / rows));
+    const at::Tensor& grad_logits = piece_logits;  // overwritten in place
+    grads.push_back(output_.backward_input(weights, grad_logits, kept.output));
     piece_done();
   }
   if (const at::Tensor loss = std::exchange(kept.loss, {}); loss.defined()) {
@@ -105,9 +106,9 @@ double OutputLoss::split_bytes(const MicrobatchShape& shape) const {
 double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
   const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once_)));
   const double gradient_of_input = output_.kept_bytes(shape);
-  // Where a product is not added in place, it is made by itself before.
-  const bool apart = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_bf16_products_in_place();
-  return split_bytes(shape) / pieces + gradient_of_input + (apart ? 4.0 * cost() : 0);
+  // A matrix product that cannot be added in place is first computed into a temporary fp32 matrix.
+  const bool temporary = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_bf16_products_in_place();
+  return split_bytes(shape) / pieces + gradient_of_input + (temporary ? 4.0 * cost() : 0);
 }
 
 }  // namespace gyre

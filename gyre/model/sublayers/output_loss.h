@@ -1,7 +1,6 @@
-// The end of a model: the output matrix, and the mean cross-entropy of its logits. Logits are by far the largest tensor
-// of a model with a large vocabulary, so they are made where their gradient is needed and gone right after: a
-// microbatch in flight keeps none, a backward holds those of some rows at a time, and a forward that is not to say the
-// loss makes none.
+// The end of a model: the output matrix and the mean cross-entropy of its logits. With a large vocabulary logits are by
+// far the largest tensor of a model, so they exist only while they are used: a microbatch in flight keeps none, a
+// backward in one call holds those of some rows at a time, and a forward that need not return the loss computes none.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 
 namespace gyre {
 
-// Of the mean loss of a model that computes in x's type.
+// The type of the mean loss of a model that computes in x's type.
 inline at::ScalarType loss_type(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
@@ -21,31 +20,31 @@ class OutputLoss {
   struct Kept {
     at::Tensor input;     // (..., width)
     at::Tensor targets;   // (rows) int64
-    at::Tensor loss;      // 0-dim, if the backward is to add the loss to it
-    Linear::Kept output;  // between the halves of a backward
+    at::Tensor loss;      // 0-dim; defined if the backward adds the loss to it
+    Linear::Kept output;  // set by backward_input for backward_weights
     auto members() const { return std::tie(input, targets, loss, output); }
   };
 
-  // Declares NAME.weight and NAME.bias. rows_at_once: how many rows' logits there are at a time; 0: 2,048.
+  // Declares NAME.weight and, with a bias, NAME.bias. rows_at_once: how many rows of logits exist at a time; 0: 2,048.
   OutputLoss(ParameterList& parameters, const std::string& name, const LinearOptions& options,
              int64_t rows_at_once = 0);
 
   // x: (..., width). Returns (..., vocabulary).
   at::Tensor logits(const WeightView& weights, const at::Tensor& x, const LayerContext& context) const;
 
-  // x: (..., width) of as many rows as there are targets, each a row of the vocabulary. Returns the mean loss, 0-dim;
-  // with LayerContext::loss_in_backward zero, to which the backward adds the loss.
+  // x: (..., width), with as many rows as `targets` has entries, which are tokens. Returns the mean loss, 0-dim. In
+  // training with LayerContext::loss_in_backward it returns zero, and the backward adds the loss to that tensor.
   at::Tensor forward(const WeightView& weights, const at::Tensor& x, const at::Tensor& targets,
                      const LayerContext& context, Kept& kept) const;
-  // grad_loss: 0-dim, on the host. The loss is taken with these weights, whatever the forward read. The halves hold the
-  // logits' gradient of all rows, from one to the other.
+  // grad_loss: 0-dim, on the host. Logits and loss are computed with these weights, whatever version the forward read.
+  // If the halves are called separately, the gradient of all rows' logits is held between them.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const;
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   at::Tensor backward(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
                       const GradientSums& gradients) const;
 
   double cost() const { return output_.cost(); }
-  double kept_bytes(const MicrobatchShape& shape) const;     // of (shape.tokens()) rows
+  double kept_bytes(const MicrobatchShape& shape) const;     // for shape.tokens() rows
   double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
   double split_bytes(const MicrobatchShape& shape) const;    // see Layer
 

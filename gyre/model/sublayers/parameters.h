@@ -14,7 +14,7 @@ inline constexpr float kInitialDeviation = 0.02f;  // GPT-2's and BERT's
 
 class ParameterList {
  public:
-  // Return the parameter's place among the layer's weights and gradients.
+  // The add functions return the parameter's index among the layer's weights and gradients.
   size_t add(ParameterSpec spec) {
     specs_.push_back(std::move(spec));
     return specs_.size() - 1;

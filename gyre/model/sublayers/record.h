@@ -1,6 +1,5 @@
-// Records: what one microbatch in flight keeps, between forward and backward, of one sublayer or layer. A record is a
-// struct of tensors and of other records that names all of its members once more, in members(), so that what is kept
-// can be counted.
+// Records: what one sublayer or layer saves for the backward of one microbatch. A record is a struct of tensors and
+// other records whose members() lists all of its members, so that what is saved can be counted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,14 +11,14 @@
 
 namespace gyre {
 
-// Calls visit(tensor) for every tensor of a record, those of its members included.
+// Calls visit(tensor) for every defined tensor of a record, including those of nested records.
 template <typename Visit>
 void for_each_tensor(const std::vector<at::Tensor>& tensors, Visit&& visit) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined()) visit(tensor);
   }
 }
-// What an adapter keeps besides tensors is not counted.
+// What a ModuleLayer keeps in its autograd graph is not counted.
 template <typename Other, typename Visit>
 void for_each_tensor(const std::shared_ptr<Other>&, Visit&&) {}
 

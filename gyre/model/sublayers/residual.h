@@ -1,7 +1,7 @@
-// A branch beside the residual stream, with its norm and its dropout.
+// A residual connection: a branch with its norm and dropout, added to the residual stream.
 //   pre-norm (GPT-2):                         y = x + dropout(branch(norm(x)))
 //   post-norm (BERT, Vaswani et al., 2017):   y = norm(x + dropout(branch(x)))
-// norm(x) is not kept from forward to backward: the norm's backward, which reads x, makes it again.
+// With pre-norm norm(x) is not saved for the backward: the norm's backward, which reads x anyway, recomputes it.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,8 @@ struct ResidualOptions {
   DropoutOptions dropout;
 };
 
-// What the branch's backward needs of its input stands at one place of its record.
+// A branch whose record holds the branch's input in one tensor, T::input(kept), so that the residual can release and
+// restore it.
 template <typename T>
 concept ResidualBranch = Sublayer<T> && requires(typename T::Kept& kept) {
   { T::input(kept) } -> std::same_as<at::Tensor&>;
@@ -77,7 +78,8 @@ class Residual {
   }
   double cost() const { return branch_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const {
-    const double input = post_norm_ ? 0 : shape.tokens() * width_ * shape.element_bytes;  // which the branch names
+    // The branch counts its input, which a pre-norm residual does not save.
+    const double input = post_norm_ ? 0 : shape.tokens() * width_ * shape.element_bytes;
     return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) - input + dropout_.kept_bytes(shape);
   }
   double passing_bytes(const MicrobatchShape& shape) const { return branch_.passing_bytes(shape); }
@@ -85,7 +87,7 @@ class Residual {
  private:
   static NormOptions norm_options(const ResidualOptions& options) {
     NormOptions norm = options.norm;
-    norm.makes_output_again = !options.post_norm;
+    norm.recomputes_output = !options.post_norm;
     return norm;
   }
 
