@@ -20,23 +20,23 @@ struct Point {
   float value, slope;
 };
 
-// x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2. What lies beyond |x| is a polynomial of 1 / (1 + c |x|) times
-// e^(-x^2 / 2), which is also the density that the slope needs: Abramowitz and Stegun 7.1.26, error of Phi below 1e-7,
-// a thousandth of what bf16 rounds away.
+// x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2. The tail 1 - Phi(|x|) is a polynomial in 1 / (1 + c |x|) times
+// e^(-x^2 / 2), which the slope needs too, as the density (Abramowitz and Stegun 7.1.26). The error of Phi is below
+// 1e-7, a thousandth of bf16's rounding error.
 struct Gelu {
   GYRE_INLINE static Point at(float x) {
     constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f, kHalfByTwo = 0.72134752f;  // log2(e) / 2
     const float size = x < 0 ? -x : x;
-    const float falling = exp2_negative(-kHalfByTwo * x * x);
+    const float density = exp2_negative(-kHalfByTwo * x * x);
     const float t = 1.0f / (1.0f + 0.3275911f * kBySqrtTwo * size);
     float p = 1.061405429f;
     p = p * t - 1.453152027f;
     p = p * t + 1.421413741f;
     p = p * t - 0.284496736f;
     p = p * t + 0.254829592f;
-    const float tail = 0.5f * p * t * falling;
+    const float tail = 0.5f * p * t * density;
     const float phi = x < 0 ? tail : 1.0f - tail;
-    return {x * phi, phi + x * falling * kBySqrtTwoPi};
+    return {x * phi, phi + x * density * kBySqrtTwoPi};
   }
 };
 
@@ -76,8 +76,8 @@ GYRE_INLINE void backward_loop(const T* __restrict grad, const T* __restrict x, 
   }
 }
 
-// Rows of 2 n: the gate, then what it gates. What the portable path rounds on its way to memory is rounded here, so
-// that both give the same bits.
+// x has rows of 2 n: gate, then up. Rounds wherever the portable path stores an intermediate tensor, so that both give
+// the same bits.
 template <typename Function, typename T>
 GYRE_INLINE void gated_forward_loop(const T* __restrict x, T* __restrict y, int64_t rows, int64_t n) {
   for (int64_t row = 0; row < rows; ++row, x += 2 * n, y += n) {
@@ -118,19 +118,19 @@ GYRE_ACTIVATION(GeluTanh, c10::BFloat16)
 GYRE_ACTIVATION(Silu, c10::BFloat16)
 #undef GYRE_ACTIVATION
 
-// `then` with the function that is fast here, and true; false: there is none.
-template <typename Then>
-bool with_kernel(const at::Tensor& x, Activation activation, Then then) {
+// Calls run(function) and returns true if there is a fast kernel for x's type and layout; else returns false.
+template <typename Run>
+bool with_kernel(const at::Tensor& x, Activation activation, Run run) {
   if (!cpu::is_plain(x, at::kBFloat16)) return false;
   switch (activation) {
     case Activation::Gelu:
-      then(Gelu{});
+      run(Gelu{});
       return true;
     case Activation::GeluTanh:
-      then(GeluTanh{});
+      run(GeluTanh{});
       return true;
     case Activation::Silu:
-      then(Silu{});
+      run(Silu{});
       return true;
     case Activation::Relu:
       return false;
@@ -138,7 +138,7 @@ bool with_kernel(const at::Tensor& x, Activation activation, Then then) {
   return false;
 }
 
-// (..., 2 n) -> (..., n)
+// Sizes (..., n) for x of (..., 2 n).
 std::vector<int64_t> half_of(const at::Tensor& x) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() /= 2;

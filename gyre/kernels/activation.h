@@ -1,4 +1,4 @@
-// The non-linearities of the MLP, plain and gated.
+// Activation functions of the MLP, plain and gated, with their backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,19 +9,18 @@ namespace gyre {
 
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-// activation(gate) * up (Shazeer, 2020; with SiLU: SwiGLU). x: (..., 2 n), the gate before what it gates. Returns (...,
-// n).
+// activation(gate) * up (Shazeer, 2020; with SiLU: SwiGLU). x: (..., 2 n), gate first, then up. Returns (..., n).
 at::Tensor gated_activate(const at::Tensor& x, Activation activation);
 
-// What the backward reads of x gives the output anew almost for nothing, so that nobody has to keep it for the next
-// matrix's gradient.
+// The backward also recomputes the forward's output, which costs almost nothing, so that it need not be saved for the
+// next matrix's weight gradient.
 struct ActivationBackward {
-  at::Tensor grad;    // by x
-  at::Tensor output;  // the forward's, to the bit
+  at::Tensor grad;    // with respect to x
+  at::Tensor output;  // bit-identical to the forward's
 };
-// x is what activate() was given.
+// x: the input that activate() was given.
 ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation);
-// x is what gated_activate() was given. Its gradient: (..., 2 n).
+// x: the input that gated_activate() was given; its gradient is (..., 2 n).
 ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation);
 
 namespace portable {

@@ -15,18 +15,19 @@
 namespace gyre {
 namespace {
 
-// (batch, heads, context, size), perhaps a view -> (batch * heads, context, size)
+// (batch, heads, context, size), possibly a view -> (batch * heads, context, size), contiguous
 at::Tensor by_head(const at::Tensor& x) {
-  const at::Tensor together = x.is_contiguous() ? x : at::empty(x.sizes(), x.options());
-  if (!x.is_contiguous()) copy_head_rows(together, x);
-  return together.view({x.size(0) * x.size(1), x.size(2), x.size(3)});
+  const at::Tensor contiguous = x.is_contiguous() ? x : at::empty(x.sizes(), x.options());
+  if (!x.is_contiguous()) copy_head_rows(contiguous, x);
+  return contiguous.view({x.size(0) * x.size(1), x.size(2), x.size(3)});
 }
-HeadTensors by_head(const HeadTensors& of) {
-  return {by_head(of.query), by_head(of.key), by_head(of.value)};
+HeadTensors by_head(const HeadTensors& inputs) {
+  return {by_head(inputs.query), by_head(inputs.key), by_head(inputs.value)};
 }
 
-// The rows of all heads that share a key and value stand below each other, so that one product serves them:
+// Stacks the rows of all query heads that share a key-value head, so that one matrix product serves them:
 // (batch * query heads, context, n) -> (batch * key-value heads, query / key_value * context, n).
+// key_value_heads: those of the whole batch.
 at::Tensor grouped(const at::Tensor& x, int64_t key_value_heads) {
   const int64_t group = x.size(0) / key_value_heads;
   return x.reshape({key_value_heads, group * x.size(1), x.size(2)});
@@ -41,20 +42,21 @@ at::Tensor keys(const at::Tensor& x, const Block& block) {
   return x.narrow(1, 0, block.seen);
 }
 
-double scale_of(const HeadTensors& of) {
-  return attention_scale(of.query.size(-1));
+double scale_of(const HeadTensors& inputs) {
+  return attention_scale(inputs.query.size(-1));
 }
 
-// (batch * query heads, rows, seen)
-at::Tensor probabilities_of(const Block& block, const HeadTensors& of, bool causal) {
-  at::Tensor scores = at::bmm(grouped(queries(of.query, block), of.key.size(0)), keys(of.key, block).transpose(1, 2))
-                          .view({of.query.size(0), block.rows, block.seen});
-  attention_softmax_in_place(scores, scale_of(of), causal);
+// The block's softmax probabilities: (batch * query heads, rows, seen).
+at::Tensor probabilities_of(const Block& block, const HeadTensors& inputs, bool causal) {
+  at::Tensor scores =
+      at::bmm(grouped(queries(inputs.query, block), inputs.key.size(0)), keys(inputs.key, block).transpose(1, 2))
+          .view({inputs.query.size(0), block.rows, block.seen});
+  attention_softmax_in_place(scores, scale_of(inputs), causal);
   return scores;
 }
 
-// A sum over blocks of queries, from the last, which sees all keys, to the first: of several in fp32, of one that one
-// itself.
+// A gradient summed over blocks of queries, from the last block, which sees all keys, to the first. Sums several blocks
+// in fp32; a single block is returned as it is.
 class BlockSum {
  public:
   BlockSum(const at::Tensor& like, size_t blocks) : like_(like), single_(blocks == 1) {}
@@ -88,63 +90,68 @@ HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
           all.narrow(1, heads.query + heads.key_value, heads.key_value)};
 }
 
-Attended attention(const HeadTensors& of, bool causal) {
+Attended attention(const HeadTensors& inputs, bool causal) {
   const ProfileScope scope("gyre::attention");
   Attended result;
-  if (bf16::attention(of, causal, result)) return result;
-  result.output = portable::attention(of, causal);
-  // Tensors without contents stand for those of the CPU.
-  const AttentionHeads heads{of.query.size(1), of.key.size(1)};
-  if (of.query.is_meta() && softmax_bytes(heads, static_cast<double>(of.query.element_size())) > 0) {
-    result.softmax_rows =
-        at::empty({of.query.size(0), heads.query, of.query.size(2), 2}, of.query.options().dtype(at::kFloat));
+  if (bf16::attention(inputs, causal, result)) return result;
+  result.output = portable::attention(inputs, causal);
+  // On the meta device: the same outputs as on the CPU.
+  const AttentionHeads heads{inputs.query.size(1), inputs.key.size(1)};
+  if (inputs.query.is_meta() && softmax_bytes(heads, static_cast<double>(inputs.query.element_size())) > 0) {
+    result.softmax_rows = at::empty({inputs.query.size(0), heads.query, inputs.query.size(2), 2},
+                                    inputs.query.options().dtype(at::kFloat));
   }
   return result;
 }
 
-at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal) {
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended,
+                              bool causal) {
   const ProfileScope scope("gyre::attention");
   at::Tensor result;
-  const bool done = bf16::attention_backward(grad, of, attended, causal, result);
-  return done ? result : portable::attention_backward(grad, of, causal);
+  const bool done = bf16::attention_backward(grad, inputs, attended, causal, result);
+  return done ? result : portable::attention_backward(grad, inputs, causal);
 }
 
 double softmax_bytes(const AttentionHeads& heads, double element_bytes) {
-  const bool kept = bf16::cpu_serves() && element_bytes == sizeof(c10::BFloat16);
-  return kept ? static_cast<double>(heads.query) * 2 * sizeof(float) : 0;
+  const bool is_saved = bf16::cpu_serves() && element_bytes == sizeof(c10::BFloat16);
+  return is_saved ? static_cast<double>(heads.query) * 2 * sizeof(float) : 0;
 }
 
-at::Tensor portable::attention(const HeadTensors& of, bool causal) {
-  const int64_t batch = of.query.size(0), heads = of.query.size(1), context = of.query.size(2), size = of.query.size(3);
-  const HeadTensors each = by_head(of);
-  at::Tensor result = at::empty({batch, context, heads * size}, of.query.options());
+at::Tensor portable::attention(const HeadTensors& inputs, bool causal) {
+  const int64_t batch = inputs.query.size(0), heads = inputs.query.size(1), context = inputs.query.size(2),
+                size = inputs.query.size(3);
+  const HeadTensors by_heads = by_head(inputs);
+  at::Tensor result = at::empty({batch, context, heads * size}, inputs.query.options());
   for (const Block& block : attention_blocks(context, causal)) {
-    const at::Tensor probabilities = grouped(probabilities_of(block, each, causal), each.key.size(0));
-    const at::Tensor output = at::bmm(probabilities, keys(each.value, block)).view({batch, heads, block.rows, size});
+    const at::Tensor probabilities = grouped(probabilities_of(block, by_heads, causal), by_heads.key.size(0));
+    const at::Tensor output =
+        at::bmm(probabilities, keys(by_heads.value, block)).view({batch, heads, block.rows, size});
     copy_head_rows(queries(result.view({batch, context, heads, size}), block), output.transpose(1, 2));
   }
   return result;
 }
 
-at::Tensor portable::attention_backward(const at::Tensor& grad, const HeadTensors& of, bool causal) {
-  const AttentionHeads heads{of.query.size(1), of.key.size(1)};
-  const int64_t batch = of.query.size(0), context = of.query.size(2), size = of.query.size(3);
-  const HeadTensors each = by_head(of);
+at::Tensor portable::attention_backward(const at::Tensor& grad, const HeadTensors& inputs, bool causal) {
+  const AttentionHeads heads{inputs.query.size(1), inputs.key.size(1)};
+  const int64_t batch = inputs.query.size(0), context = inputs.query.size(2), size = inputs.query.size(3);
+  const HeadTensors by_heads = by_head(inputs);
   const at::Tensor grad_output = by_head(heads_of(grad, heads.query));
   const at::Tensor result = at::empty({batch, context, (heads.query + 2 * heads.key_value) * size}, grad.options());
   const HeadTensors to = split_heads(result, heads);
   const std::vector<Block> blocks = attention_blocks(context, causal);
-  BlockSum grad_key(each.key, blocks.size()), grad_value(each.value, blocks.size());
+  BlockSum grad_key(by_heads.key, blocks.size()), grad_value(by_heads.value, blocks.size());
   for (const Block& block : blocks) {
-    const at::Tensor probabilities = probabilities_of(block, each, causal);
-    const at::Tensor from_output = grouped(queries(grad_output, block), each.key.size(0));
-    at::Tensor grad_scores = at::bmm(from_output, keys(each.value, block).transpose(1, 2)).view(probabilities.sizes());
-    gyre::attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(of), causal);
-    const at::Tensor scores = grouped(grad_scores, each.key.size(0));
-    const at::Tensor by_scores = at::bmm(scores, keys(each.key, block)).view({batch, heads.query, block.rows, size});
+    const at::Tensor probabilities = probabilities_of(block, by_heads, causal);
+    const at::Tensor from_output = grouped(queries(grad_output, block), by_heads.key.size(0));
+    at::Tensor grad_scores =
+        at::bmm(from_output, keys(by_heads.value, block).transpose(1, 2)).view(probabilities.sizes());
+    gyre::attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(inputs), causal);
+    const at::Tensor scores = grouped(grad_scores, by_heads.key.size(0));
+    const at::Tensor by_scores =
+        at::bmm(scores, keys(by_heads.key, block)).view({batch, heads.query, block.rows, size});
     copy_head_rows(to.query.narrow(2, block.first, block.rows), by_scores);
-    grad_key.add(at::bmm(scores.transpose(1, 2), grouped(queries(each.query, block), each.key.size(0))));
-    grad_value.add(at::bmm(grouped(probabilities, each.key.size(0)).transpose(1, 2), from_output));
+    grad_key.add(at::bmm(scores.transpose(1, 2), grouped(queries(by_heads.query, block), by_heads.key.size(0))));
+    grad_value.add(at::bmm(grouped(probabilities, by_heads.key.size(0)).transpose(1, 2), from_output));
   }
   copy_head_rows(to.key, grad_key.take().view(to.key.sizes()));
   copy_head_rows(to.value, grad_value.take().view(to.value.sizes()));

@@ -1,5 +1,5 @@
-// Multi-head attention over a fused projection (Vaswani et al., 2017, section 3.2). Several heads of queries may share
-// one of keys and values (grouped queries; Ainslie et al., 2023).
+// Multi-head attention over a fused projection (Vaswani et al., 2017, section 3.2). Several query heads may share one
+// key-value head (grouped queries; Ainslie et al., 2023).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +9,11 @@
 namespace gyre {
 
 struct AttentionHeads {
-  int64_t query = 1, key_value = 1;  // the second divides the first
+  int64_t query = 1, key_value = 1;  // key_value divides query
   bool operator==(const AttentionHeads&) const = default;
 };
 
-// Queries, keys and values by head. May be views, as split_heads makes them.
+// Queries, keys and values of every head. May be views, as split_heads returns them.
 struct HeadTensors {
   at::Tensor query;       // (batch, query heads, context, size)
   at::Tensor key, value;  // (batch, key-value heads, context, size)
@@ -21,31 +21,31 @@ struct HeadTensors {
 
 // (batch, context, heads * size) -> (batch, heads, context, size), a view.
 at::Tensor heads_of(const at::Tensor& x, int64_t heads);
-// qkv: (batch, context, (query + 2 key_value) * size): all heads' queries before their keys before their values. Views
-// of it, so that what is written to them is written there.
+// qkv: (batch, context, (query + 2 key_value) * size): the queries of all heads, then all keys, then all values.
+// Returns views, so writing to them changes qkv.
 HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads);
 
 struct Attended {
   at::Tensor output;  // (batch, context, query heads * size)
-  // (batch, query heads, context, 2), fp32: how each row's softmax was scaled, for its backward. Undefined: that finds
-  // it anew.
+  // (batch, query heads, context, 2), fp32: shift and factor of each row's softmax, saved for the backward. Undefined
+  // if the backward computes the softmax itself.
   at::Tensor softmax_rows;
 };
 
-// softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it. Goes by blocks of
-// queries, so that no more than a block's rows of scores are there at once, and what a causal block does not see is not
-// computed.
-Attended attention(const HeadTensors& of, bool causal);
-// grad: by the output. attended: what the forward returned. Returns the gradient by qkv, in its layout. Computes the
-// probabilities of each block again: nothing of the size of context x context is kept.
-at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, const Attended& attended, bool causal);
+// softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it. Works on blocks of
+// queries, so that only one block's scores are in memory at a time, and skips the keys that no query of a causal block
+// sees.
+Attended attention(const HeadTensors& inputs, bool causal);
+// grad: gradient of the output. attended: what the forward returned. Returns the gradient of qkv, in the layout that
+// split_heads takes. Recomputes the probabilities of each block, so that nothing of size context x context is saved.
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended, bool causal);
 
-// Of softmax_rows, for a token; 0 where there are none. element_bytes: of what is attended.
+// Bytes of softmax_rows per token; 0 if attention leaves them undefined. element_bytes: of queries, keys and values.
 double softmax_bytes(const AttentionHeads& heads, double element_bytes);
 
 namespace portable {
-at::Tensor attention(const HeadTensors& of, bool causal);
-at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& of, bool causal);
+at::Tensor attention(const HeadTensors& inputs, bool causal);
+at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, bool causal);
 }  // namespace portable
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// How attention goes through a head: by blocks of queries, each against the keys that it sees.
+// How attention is cut within a head: into blocks of queries, each with the keys that it sees.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace gyre {
 
-// Queries of one block. Smaller ones skip more of what is not seen, and make smaller products.
+// Queries per block. Smaller blocks skip more of the scores that a causal mask hides, but make smaller matrix products.
 inline constexpr int64_t kQueries = 128;
 
 // Rows [first, first + rows) of a head's scores, and the keys that they see: [0, seen).
@@ -16,7 +16,7 @@ struct AttentionBlock {
   int64_t first = 0, rows = 0, seen = 0;
 };
 
-// From the last, which sees all keys, to the first.
+// All blocks of a head, from the last one, which sees all keys, to the first.
 inline std::vector<AttentionBlock> attention_blocks(int64_t context, bool causal) {
   std::vector<AttentionBlock> blocks;
   for (int64_t first = (context - 1) / kQueries * kQueries; first >= 0; first -= kQueries) {
@@ -26,7 +26,7 @@ inline std::vector<AttentionBlock> attention_blocks(int64_t context, bool causal
   return blocks;
 }
 
-// By which scores are multiplied. size: of a head.
+// The factor 1 / sqrt(size) of the scores. size: elements of a head.
 inline double attention_scale(int64_t size) {
   return 1.0 / std::sqrt(static_cast<double>(size));
 }

@@ -1,9 +1,9 @@
-// Pieces of loops over fp32 and bf16 rows on the CPU, written so that the compiler vectorises them: conversions without
-// a branch, an exponential without a call, sums over sixteen fixed lanes (so vectors do not change the order of
-// additions).
+// Building blocks of loops over fp32 and bf16 rows on the CPU, written so that the compiler vectorises them:
+// conversions without branches, exponentials without calls, and sums over sixteen fixed lanes, so that the vector width
+// does not change the order of additions.
 //
-// GYRE_CPU_KERNEL marks a function that is compiled once per vector width; the widest that the machine has is taken.
-// What it calls must be GYRE_INLINE.
+// GYRE_CPU_KERNEL marks a function that is compiled once per vector width; the widest that the machine supports is
+// used. Functions that it calls must be GYRE_INLINE.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,9 @@
 #include <cstring>
 #include <limits>
 
-// The choice is made while the program is loaded, before the thread sanitizer is ready for it. x86-64-v4 is AVX-512
-// with the instructions for 16-bit numbers, without which loops over bf16 get half the width.
+// The version is chosen while the program is loaded, before the thread sanitizer is initialised, so there are no clones
+// with it. x86-64-v4 is AVX-512 with the instructions for 16-bit integers, without which loops over bf16 use half the
+// width.
 #ifdef __SANITIZE_THREAD__
 #define GYRE_CPU_KERNEL
 #elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
@@ -28,18 +29,19 @@
 
 namespace gyre::cpu {
 
-// Whether a loop can go through its memory as that of an array.
+// Whether a loop can treat its memory as an array of `type` on the CPU.
 inline bool is_plain(const at::Tensor& x, at::ScalarType type) {
   return x.is_cpu() && x.scalar_type() == type && x.is_contiguous();
 }
 
-// Whether heads (batch, heads, positions, size), perhaps a view, have rows of `size` elements without gaps.
+// Whether x, (batch, heads, positions, size) and possibly a view, is on the CPU and has rows of `size` contiguous
+// elements.
 inline bool has_whole_rows(const at::Tensor& x) {
   return x.is_cpu() && x.dim() == 4 && x.stride(3) == 1;
 }
 
 inline constexpr int kLanes = 16;
-// GCC makes no vectors of conditional moves between elements of an array, as it does of additions.
+// A vector type for maxima: GCC does not vectorise conditional moves between array elements, as it does additions.
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
 GYRE_INLINE float load(const float* x) {
@@ -51,14 +53,14 @@ GYRE_INLINE float load(const c10::BFloat16* x) {
 GYRE_INLINE void store(float* to, float value) {
   *to = value;
 }
-// Round to nearest, ties to even. A NaN that arithmetic made stays one; by its other bits one may become infinity, or
-// 0.
+// Rounds to nearest, ties to even. NaNs that arithmetic produces stay NaNs; a NaN with other payload bits may become
+// infinity or 0.
 GYRE_INLINE void store(c10::BFloat16* to, float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   to->x = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
-// What is left of x in memory of type T.
+// x after rounding to type T.
 template <typename T>
 GYRE_INLINE float rounded(float x) {
   T narrow;
@@ -66,8 +68,8 @@ GYRE_INLINE float rounded(float x) {
   return load(&narrow);
 }
 
-// Two values of bf16 next to each other, which are one word of memory: a shift and a mask away from fp32, while a loop
-// over single values needs permutations, and its vectors of fp32 are half as many bits as the machine has.
+// Two adjacent bf16 values, read as one 32-bit word: a shift and a mask convert them to fp32. A loop over single values
+// needs permutations, and its fp32 vectors have only half the machine's width.
 struct Two {
   float first, second;
 };
@@ -86,7 +88,7 @@ GYRE_INLINE void store_two(c10::BFloat16* to, const Two& value) {
   std::memcpy(static_cast<void*>(to), &word, sizeof word);
 }
 
-// e^x for x <= 0, relative error below 2e-7: 2^n times a polynomial of the rest.
+// e^x for x <= 0, relative error below 2e-7: 2^n times a polynomial of the remainder. x is clamped to -87.
 GYRE_INLINE float exp_negative(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
   x = x < -87.0f ? -87.0f : x;
@@ -104,10 +106,10 @@ GYRE_INLINE float exp_negative(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
-// 2^x for x <= 0, relative error below 3e-7: 2^n, added to the exponent, times a polynomial of the rest. What is below
-// 2^-125 becomes that. Takes fewer steps than exp_negative, for where the factor log2(e) costs nothing.
+// 2^x for x <= 0, relative error below 3e-7: a polynomial of the remainder, with n added to its exponent. x is clamped
+// to -125. Cheaper than exp_negative if the factor log2(e) can be folded into x.
 GYRE_INLINE float exp2_negative(float x) {
-  constexpr float kRound = 12582912.0f;  // as above; n is in the low bits of what has been rounded
+  constexpr float kRound = 12582912.0f;  // as above; `shifted` has n in its low bits
   x = x < -125.0f ? -125.0f : x;
   const float shifted = x + kRound;
   const float r = x - (shifted - kRound);
@@ -120,13 +122,13 @@ GYRE_INLINE float exp2_negative(float x) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(p) + (std::bit_cast<uint32_t>(shifted) << 23));
 }
 
-// The least multiple of kLanes that is no less than count.
+// `count` rounded up to a multiple of kLanes.
 inline constexpr int64_t whole_lanes(int64_t count) {
   return (count + kLanes - 1) / kLanes * kLanes;
 }
 
-// body(i) for i in [0, count), a multiple of kLanes. Where there may be a rest, the compiler's loop for it costs as
-// much as the vectors of a short row.
+// body(i) for i in [0, count), count a multiple of kLanes. Without that, the compiler's remainder loop would cost as
+// much as the vector loop of a short row.
 template <typename Body>
 GYRE_INLINE void for_lanes(int64_t count, Body body) {
   for (int64_t i = 0; i < count; i += kLanes) {
@@ -137,7 +139,7 @@ GYRE_INLINE void for_lanes(int64_t count, Body body) {
 using HalfLanes = float __attribute__((vector_size(kLanes / 2 * sizeof(float))));
 using QuarterLanes = float __attribute__((vector_size(kLanes / 4 * sizeof(float))));
 
-// All lanes' sum, by halves.
+// The sum of all lanes, by halving.
 GYRE_INLINE float total(const Lanes& lanes) {
   std::array<HalfLanes, 2> halves;
   std::memcpy(halves.data(), &lanes, sizeof lanes);
@@ -159,8 +161,8 @@ GYRE_INLINE float largest(const Lanes& lanes) {
   halves[0] = halves[0] > halves[1] ? halves[0] : halves[1];
   std::array<QuarterLanes, 2> quarters;
   std::memcpy(quarters.data(), halves.data(), sizeof quarters);
-  const QuarterLanes most = quarters[0] > quarters[1] ? quarters[0] : quarters[1];
-  const float even = most[0] > most[2] ? most[0] : most[2], odd = most[1] > most[3] ? most[1] : most[3];
+  const QuarterLanes max = quarters[0] > quarters[1] ? quarters[0] : quarters[1];
+  const float even = max[0] > max[2] ? max[0] : max[2], odd = max[1] > max[3] ? max[1] : max[3];
   return even > odd ? even : odd;
 }
 
@@ -176,19 +178,19 @@ GYRE_INLINE float lane_sum(int64_t count, Term term) {
   return total(sums);
 }
 
-// Largest of x[0, count), count a multiple of kLanes above 0.
+// The largest of x[0, count), count a positive multiple of kLanes.
 GYRE_INLINE float lane_max(const float* x, int64_t count) {
-  Lanes most, next;
-  std::memcpy(&most, x, sizeof most);
+  Lanes max, next;
+  std::memcpy(&max, x, sizeof max);
   for (int64_t i = kLanes; i < count; i += kLanes) {
     std::memcpy(&next, x + i, sizeof next);
-    most = next > most ? next : most;
+    max = next > max ? next : max;
   }
-  return largest(most);
+  return largest(max);
 }
 
-// `count` values of x, fp32, into `to`, and behind them up to whole lanes what is no maximum and whose exponential adds
-// nothing to a sum.
+// Copies `count` values of x to `to`, as fp32, and pads to whole lanes with the lowest float, which does not change a
+// maximum and whose exponential adds nothing to a sum.
 template <typename T>
 GYRE_INLINE void load_row(const T* x, float* __restrict to, int64_t count) {
   const int64_t whole = count / kLanes * kLanes;

@@ -16,22 +16,21 @@ namespace {
 using cpu::load;
 using cpu::store;
 
-constexpr int64_t kElementsAtOnce = int64_t{1} << 24;  // of the portable path: 64 MiB of fp32
+constexpr int64_t kElementsAtOnce = int64_t{1} << 24;  // in the portable path: 64 MiB of fp32
 
-// Per row of logits x with target t: the loss log(sum_i e^(x_i)) - x_t, and x becomes weight (softmax(x) - [i = t]).
-// scratch: of a row, in whole lanes. Returns the sum of the losses.
+// For each row of logits x with target t: the loss is log(sum_i e^(x_i)) - x_t, and x becomes weight (softmax(x) - [i =
+// t]). scratch: whole_lanes(width) elements. Returns the sum of the losses.
 template <typename T>
-GYRE_INLINE double over_rows(T* x, const int64_t* targets, float* __restrict scratch, int64_t rows, int64_t width,
-                             float weight) {
+GYRE_INLINE double for_rows(T* x, const int64_t* targets, float* __restrict scratch, int64_t rows, int64_t width,
+                            float weight) {
   const int64_t whole = cpu::whole_lanes(width);
   double loss = 0;
   for (int64_t row = 0; row < rows; ++row, x += width) {
     cpu::load_row(x, scratch, width);
-    const float most = cpu::lane_max(scratch, whole);
-    const float sum =
-        cpu::lane_sum(whole, [=](int64_t i) { return scratch[i] = cpu::exp_negative(scratch[i] - most); });
+    const float max = cpu::lane_max(scratch, whole);
+    const float sum = cpu::lane_sum(whole, [=](int64_t i) { return scratch[i] = cpu::exp_negative(scratch[i] - max); });
     const int64_t target = targets[row];
-    loss += std::log(static_cast<double>(sum)) + (double{most} - load(x + target));
+    loss += std::log(static_cast<double>(sum)) + (double{max} - load(x + target));
     const float factor = weight / sum;
     for (int64_t i = 0; i < width; ++i) store(x + i, scratch[i] * factor);
     store(x + target, scratch[target] * factor - weight);
@@ -41,24 +40,24 @@ GYRE_INLINE double over_rows(T* x, const int64_t* targets, float* __restrict scr
 
 GYRE_CPU_KERNEL double kernel(float* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width,
                               float weight) {
-  return over_rows(x, targets, scratch, rows, width, weight);
+  return for_rows(x, targets, scratch, rows, width, weight);
 }
 GYRE_CPU_KERNEL double kernel(c10::BFloat16* x, const int64_t* targets, float* scratch, int64_t rows, int64_t width,
                               float weight) {
-  return over_rows(x, targets, scratch, rows, width, weight);
+  return for_rows(x, targets, scratch, rows, width, weight);
 }
 
 template <typename T>
 at::Tensor on_cpu(at::Tensor& logits, const at::Tensor& targets, double weight) {
   const int64_t rows = logits.size(0), width = logits.size(1);
-  const at::Tensor own = targets.contiguous();
-  const auto* first = own.data_ptr<int64_t>();
+  const at::Tensor contiguous_targets = targets.contiguous();
+  const auto* first = contiguous_targets.data_ptr<int64_t>();
   for (int64_t row = 0; row < rows; ++row) {
     TORCH_CHECK_INDEX(first[row] >= 0 && first[row] < width, "target ", first[row], " of ", width, " classes");
   }
   std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(width)));
-  const auto of_row = static_cast<float>(weight);
-  return at::scalar_tensor(kernel(logits.data_ptr<T>(), first, scratch.data(), rows, width, of_row), at::kDouble);
+  const auto row_weight = static_cast<float>(weight);
+  return at::scalar_tensor(kernel(logits.data_ptr<T>(), first, scratch.data(), rows, width, row_weight), at::kDouble);
 }
 
 }  // namespace

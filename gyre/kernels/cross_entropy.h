@@ -1,13 +1,13 @@
-// Cross-entropy of rows of logits, and its gradient by them in one go.
+// Cross-entropy of rows of logits and its gradient, in one call.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace gyre {
 
-// logits: (rows, vocabulary), overwritten by their gradient where each row's loss counts `weight`:
-// weight * (softmax - onehot). targets: (rows) int64. Returns the sum of the rows' losses, 0-dim fp64. Works through
-// the rows one by one, or elsewhere in pieces, so that no second tensor of the logits' size is needed.
+// logits: (rows, vocabulary), overwritten with the gradient of `weight` times the sum of the rows' losses: weight *
+// (softmax - onehot). targets: (rows) int64. Returns the sum of the rows' losses, without the weight, 0-dim fp64. Goes
+// row by row, or on the portable path by pieces, so that no second tensor of the logits' size is needed.
 at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight);
 
 namespace portable {

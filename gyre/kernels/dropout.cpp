@@ -6,7 +6,7 @@
 namespace gyre {
 namespace {
 
-// Elements whose random number is below it are dropped.
+// Elements whose random word is below the threshold are dropped.
 uint32_t threshold_of(double probability) {
   return static_cast<uint32_t>(probability * 0x1.0p32);
 }
@@ -28,14 +28,14 @@ at::Tensor cpu_mask(const at::Tensor& x, double probability, const RandomStream&
   return mask.to(x.scalar_type());
 }
 
-// 32-bit words in int64 tensors, as ATen has no unsigned ones.
+// Masks the low 32 bits: unsigned 32-bit words are held in int64 tensors.
 constexpr int64_t kWord = 0xFFFFFFFF;
 
 struct Product {
   at::Tensor high, low;  // words
 };
 Product multiply(const at::Tensor& word, int64_t factor) {
-  const at::Tensor product = word * factor;  // wraps as unsigned numbers do
+  const at::Tensor product = word * factor;  // the bits of the unsigned product, modulo 2^64
   return {product.bitwise_right_shift(32).bitwise_and_(kWord), product.bitwise_and(kWord)};
 }
 
@@ -48,7 +48,7 @@ at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStr
 
 namespace portable {
 
-// philox4x32_10 of all blocks at once.
+// philox4x32_10 for all blocks at once.
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
   const auto options = x.options().dtype(at::kLong);
   const int64_t blocks = (x.numel() + 3) / 4;

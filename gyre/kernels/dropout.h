@@ -7,8 +7,8 @@
 
 namespace gyre {
 
-// A mask of x's shape and type: 0 with the given probability, else 1 / (1 - probability). A function of the stream
-// alone.
+// A mask of x's shape and type: 0 with the given probability, else 1 / (1 - probability). Depends only on the stream,
+// not on x's values or device.
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream);
 
 namespace portable {

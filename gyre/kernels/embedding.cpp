@@ -8,7 +8,7 @@
 namespace gyre {
 namespace {
 
-// index_add_ costs an iterator a row on the CPU; this costs an addition.
+// A plain loop, because index_add_ sets up an iterator for every row on the CPU.
 template <typename Element>
 void add_rows(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient) {
   const at::Tensor rows = portable::rows_of(grad).contiguous(), flat = indices.reshape({-1}).contiguous();

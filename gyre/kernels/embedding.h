@@ -7,7 +7,7 @@ namespace gyre {
 
 // table: (rows, width); indices: int64 of any shape. Returns (..., width).
 at::Tensor embed(const at::Tensor& table, const at::Tensor& indices);
-// table_gradient (rows, width) += grad at the indices' rows, in the order of the indices.
+// Adds each row of grad to the row of table_gradient (rows, width) that its index names, in the order of the indices.
 void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tensor& table_gradient);
 
 namespace portable {

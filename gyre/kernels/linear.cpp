@@ -13,7 +13,7 @@
 namespace gyre {
 namespace {
 
-// sums (width) += the sum of the rows of x. Four rows at once: a fourth of the passes over the sums.
+// sums (width) += the sum of the rows of x. Takes four rows at a time, for a fourth of the passes over `sums`.
 GYRE_CPU_KERNEL void add_rows(const c10::BFloat16* __restrict x, float* __restrict sums, int64_t rows, int64_t width) {
   using cpu::load;
   int64_t row = 0;
@@ -83,7 +83,7 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   const at::Tensor grad_rows = rows_of(grad);
   const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {
-    weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // with 0 what is there is not read
+    weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // beta 0 ignores old contents
   } else if (adds) {
     weight_gradient.add_(at::mm(grad_rows.t(), x_rows));
   } else {

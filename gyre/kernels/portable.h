@@ -1,13 +1,13 @@
-// What the portable paths share. A kernel is one function. Where there is a faster way for a device and type it takes
-// that; else its portable path, in namespace portable: ATen's operations, on the device of its inputs, in any type. It
-// reads no value back from the device, so that it also runs on the `meta` device.
+// Helpers of the portable paths. A kernel is one function. It uses a faster implementation if there is one for the
+// device and type, else its portable path, in namespace portable: ATen's operations, on the inputs' device, in any
+// type. A portable path reads no value back from the device, so it also runs on the `meta` device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace gyre::portable {
 
-// What sums and statistics are computed in.
+// The type in which sums and statistics are computed.
 inline at::ScalarType wide_type(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }

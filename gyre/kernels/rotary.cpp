@@ -12,63 +12,66 @@ namespace {
 using cpu::load;
 using cpu::store;
 
-// Of x (batch, heads, positions, 2 half), perhaps a view with rows that lie apart.
-struct Places {
+// Sizes and strides of x, (batch, heads, positions, 2 half), possibly a view whose rows are not adjacent.
+struct Layout {
   int64_t batch, heads, positions, half;
-  int64_t by_sequence, by_head, by_position;
+  int64_t sequence_stride, head_stride, position_stride;
 };
 
-// Products are rounded before they are added (this file is compiled without contraction), as on the portable path.
+// Products are rounded before they are added, as on the portable path: this file is compiled without contraction to
+// FMA.
 template <typename T>
-GYRE_INLINE void turn_row(T* __restrict first, T* __restrict second, const float* cos, const float* sin,
-                          float direction, int64_t half) {
+GYRE_INLINE void rotate_row(T* __restrict first, T* __restrict second, const float* cos, const float* sin,
+                            float direction, int64_t half) {
   for (int64_t i = 0; i < half; ++i) {
-    const float a = load(first + i), b = load(second + i), turn = direction * sin[i];
-    store(first + i, a * cos[i] - b * turn);
-    store(second + i, b * cos[i] + a * turn);
+    const float a = load(first + i), b = load(second + i), s = direction * sin[i];
+    store(first + i, a * cos[i] - b * s);
+    store(second + i, b * cos[i] + a * s);
   }
 }
 
 template <typename T>
-GYRE_INLINE void turn_loop(T* x, const float* cos, const float* sin, float direction, const Places& of) {
-  for (int64_t sequence = 0; sequence < of.batch; ++sequence) {
-    for (int64_t head = 0; head < of.heads; ++head) {
-      T* row = x + sequence * of.by_sequence + head * of.by_head;
-      for (int64_t position = 0; position < of.positions; ++position, row += of.by_position) {
-        turn_row(row, row + of.half, cos + position * of.half, sin + position * of.half, direction, of.half);
+GYRE_INLINE void rotate_loop(T* x, const float* cos, const float* sin, float direction, const Layout& layout) {
+  for (int64_t sequence = 0; sequence < layout.batch; ++sequence) {
+    for (int64_t head = 0; head < layout.heads; ++head) {
+      T* row = x + sequence * layout.sequence_stride + head * layout.head_stride;
+      for (int64_t position = 0; position < layout.positions; ++position, row += layout.position_stride) {
+        rotate_row(row, row + layout.half, cos + position * layout.half, sin + position * layout.half, direction,
+                   layout.half);
       }
     }
   }
 }
 
-#define GYRE_ROTARY(T)                                                                                                \
-  GYRE_CPU_KERNEL void turn_kernel(T* x, const float* cos, const float* sin, float direction, const Places& places) { \
-    turn_loop(x, cos, sin, direction, places);                                                                        \
+#define GYRE_ROTARY(T)                                                                          \
+  GYRE_CPU_KERNEL void rotate_kernel(T* x, const float* cos, const float* sin, float direction, \
+                                     const Layout& layout) {                                    \
+    rotate_loop(x, cos, sin, direction, layout);                                                \
   }
 GYRE_ROTARY(float)
 GYRE_ROTARY(c10::BFloat16)
 #undef GYRE_ROTARY
 
 template <typename T>
-void cpu_turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
+void cpu_rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const at::Tensor cos = angles.cos.contiguous(), sin = angles.sin.contiguous();
-  const Places places{x.size(0), x.size(1), cos.size(0), cos.size(1), x.stride(0), x.stride(1), x.stride(2)};
-  turn_kernel(x.data_ptr<T>(), cos.data_ptr<float>(), sin.data_ptr<float>(), direction, places);
+  const Layout layout{x.size(0), x.size(1), cos.size(0), cos.size(1), x.stride(0), x.stride(1), x.stride(2)};
+  rotate_kernel(x.data_ptr<T>(), cos.data_ptr<float>(), sin.data_ptr<float>(), direction, layout);
 }
 
-// direction: 1, or -1 for back.
-void turn(at::Tensor& x, const RotaryAngles& angles, float direction) {
+// direction: 1, or -1 for the inverse.
+void rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const ProfileScope scope("gyre::rotary");
   const bool is_fast = cpu::has_whole_rows(x);
-  if (is_fast && x.scalar_type() == at::kFloat) return cpu_turn<float>(x, angles, direction);
-  if (is_fast && x.scalar_type() == at::kBFloat16) return cpu_turn<c10::BFloat16>(x, angles, direction);
+  if (is_fast && x.scalar_type() == at::kFloat) return cpu_rotate<float>(x, angles, direction);
+  if (is_fast && x.scalar_type() == at::kBFloat16) return cpu_rotate<c10::BFloat16>(x, angles, direction);
   direction > 0 ? portable::rotate_in_place(x, angles) : portable::rotate_back_in_place(x, angles);
 }
 
 }  // namespace
 
 RotaryAngles RotaryPositions::compute(int64_t first, int64_t count, at::TensorOptions options) const {
-  // In fp64: fp32 is off by 1e-3 of a turn at positions of ten thousand.
+  // In fp64: with fp32 angles are off by 1e-3 of a turn at positions around ten thousand.
   options = options.dtype(at::kDouble);
   const at::Tensor exponents = at::arange(0, size_, 2, options).mul_(-1.0 / static_cast<double>(size_));
   const at::Tensor angles = at::outer(at::arange(first, first + count, options), at::pow(base_, exponents));
@@ -83,17 +86,17 @@ RotaryAngles RotaryPositions::angles(int64_t first, int64_t count, const at::Ten
   }
   std::call_once(once_, [this, &like, type] {
     const RotaryAngles exact = compute(0, context_, like.options());
-    kept_ = {exact.cos.to(type), exact.sin.to(type)};
+    cached_ = {exact.cos.to(type), exact.sin.to(type)};
   });
-  return {kept_.cos.narrow(0, first, count), kept_.sin.narrow(0, first, count)};
+  return {cached_.cos.narrow(0, first, count), cached_.sin.narrow(0, first, count)};
 }
 
 void rotate_in_place(at::Tensor& x, const RotaryAngles& angles) {
-  turn(x, angles, 1);
+  rotate(x, angles, 1);
 }
 
 void rotate_back_in_place(at::Tensor& grad, const RotaryAngles& angles) {
-  turn(grad, angles, -1);
+  rotate(grad, angles, -1);
 }
 
 namespace portable {
@@ -102,9 +105,9 @@ void rotate_in_place(at::Tensor& x, const RotaryAngles& angles) {
   const int64_t half = x.size(-1) / 2;
   at::Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
   const at::Tensor a = first.to(angles.cos.scalar_type()), b = second.to(angles.cos.scalar_type());
-  const at::Tensor turned = a * angles.cos - b * angles.sin;  // a and b may be x itself: before either changes
+  const at::Tensor rotated = a * angles.cos - b * angles.sin;  // before x changes: a and b may be views of it
   second.copy_(b * angles.cos + a * angles.sin);
-  first.copy_(turned);
+  first.copy_(rotated);
 }
 
 void rotate_back_in_place(at::Tensor& grad, const RotaryAngles& angles) {

@@ -1,5 +1,5 @@
-// Rotary positions (Su et al., 2021): every head's queries and keys are turned, pair by pair of their elements, by an
-// angle in proportion to the position, so that their products depend on distances alone.
+// Rotary positions (Su et al., 2021): pairs of elements of every head's queries and keys are rotated by an angle
+// proportional to the position, so that their dot products depend on relative positions alone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,19 +9,19 @@
 
 namespace gyre {
 
-// Cosines and sines, each (positions, size / 2) in fp32 (in fp64 for such tensors): position p's pair i turns by
-// p / base^(2 i / size).
+// Cosines and sines, each (positions, size / 2), in fp32 (fp64 for fp64 tensors): pair i at position p is rotated by p
+// / base^(2 i / size).
 struct RotaryAngles {
   at::Tensor cos, sin;
 };
 
-// The angles of a model's positions. Those of the CPU are computed once, when they are first asked for; all blocks and
-// threads may share them.
+// The angles of a model's positions. fp32 angles on the CPU are computed once, at first use. All blocks and threads may
+// share one object.
 class RotaryPositions {
  public:
-  // size: of a head, even.
+  // size: elements of a head, even.
   RotaryPositions(int64_t context, int64_t size, double base) : context_(context), size_(size), base_(base) {}
-  // Of `count` positions from `first` on, for tensors of the type and on the device of `like`.
+  // The angles of positions [first, first + count), for tensors of the type and on the device of `like`.
   RotaryAngles angles(int64_t first, int64_t count, const at::Tensor& like) const;
 
  private:
@@ -30,13 +30,13 @@ class RotaryPositions {
   int64_t context_, size_;
   double base_;
   mutable std::once_flag once_;
-  mutable RotaryAngles kept_;  // of the whole context, in fp32 on the CPU
+  mutable RotaryAngles cached_;  // for the whole context, in fp32 on the CPU
 };
 
-// x: (batch, heads, context, size), changed in place. Element i pairs with i + size / 2, as in checkpoints in the
-// layout of Hugging Face.
+// x: (batch, heads, context, size), changed in place. Element i is paired with element i + size / 2, as in Hugging
+// Face's checkpoints.
 void rotate_in_place(at::Tensor& x, const RotaryAngles& angles);
-// The other way round: the gradient by x of the gradient by the result.
+// The inverse rotation: turns the gradient of the result into the gradient of x, in place.
 void rotate_back_in_place(at::Tensor& grad, const RotaryAngles& angles);
 
 namespace portable {

@@ -28,7 +28,7 @@ bool is_fast(const at::Tensor& sum, const at::Tensor& part) {
   return cpu::is_plain(sum, at::kFloat) && cpu::is_plain(part, at::kBFloat16);
 }
 
-// kernel(of the sum, of the part, elements) for each head, whose visible keys lie together.
+// Calls kernel(sum, part, elements) for each head. A head's visible keys are contiguous in both.
 template <typename Kernel>
 void for_heads(const at::Tensor& sum, const at::Tensor& part, Kernel kernel) {
   auto* to = sum.data_ptr<float>();

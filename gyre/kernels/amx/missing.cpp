@@ -1,4 +1,4 @@
-// For another processor, or by a compiler that does not know the instructions: no product can be made here.
+// Used where the target has no AMX or the compiler does not support it: no matrix product can be computed here.
 #include <stdexcept>
 
 #include "gyre/kernels/amx/product.h"

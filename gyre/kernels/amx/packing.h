@@ -1,5 +1,5 @@
-// Factors of a product put into the order in which tiles are loaded. What lies beyond a matrix is packed as zeros, so
-// that blocks are always whole.
+// Packs the factors of a matrix product into the order in which tiles are loaded. Beyond a matrix's edges zeros are
+// packed, so that blocks are always whole.
 #pragma once
 
 #include <array>
@@ -9,12 +9,12 @@
 
 namespace gyre::amx {
 
-// The lowest `count` of 32 lanes, all from 32 on.
+// A mask of the lowest `count` of 32 lanes; all of them if count >= 32, none if count <= 0.
 inline __mmask32 lowest_lanes(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-// Row i's element j becomes row j's element i; elements of 32 bits.
+// Transposes a 16 x 16 matrix of 32-bit elements.
 GYRE_AMX inline void transpose(std::array<__m512i, 16>& rows) {
   std::array<__m512i, 16> t;
   for (int i = 0; i < 16; i += 4) {  // 4 x 4 within each quarter of four rows
@@ -26,7 +26,7 @@ GYRE_AMX inline void transpose(std::array<__m512i, 16>& rows) {
     t[i + 2] = _mm512_unpacklo_epi64(b, d);
     t[i + 3] = _mm512_unpackhi_epi64(b, d);
   }
-  for (int i = 0; i < 4; ++i) {  // then quarters among each other
+  for (int i = 0; i < 4; ++i) {  // then the quarters
     const __m512i a = _mm512_shuffle_i32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_i32x4(t[i], t[i + 4], 0xdd);
     const __m512i c = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0x88),
                   d = _mm512_shuffle_i32x4(t[i + 8], t[i + 12], 0xdd);
@@ -37,7 +37,8 @@ GYRE_AMX inline void transpose(std::array<__m512i, 16>& rows) {
   }
 }
 
-// Rows k and k + 1 of 32 columns, element by element: pairs of the first 16 columns, and of the others.
+// Rows k and k + 1 of 32 columns, interleaved element by element: the pairs of the first 16 columns, and of the last
+// 16.
 struct Pairs {
   __m512i first, second;
 };
@@ -48,10 +49,11 @@ GYRE_AMX inline Pairs pairs_of(__m512i even, __m512i odd) {
   return {_mm512_permutex2var_epi16(even, first, odd), _mm512_permutex2var_epi16(even, second, odd)};
 }
 
-// One step of packing: what one instruction takes of 32 columns of the right factor, or of 32 rows of the left one,
-// which is two tiles. Of the columns or rows `count` are there, of the inner dimension `inner`.
+// Each function below packs one step: kStep of the inner dimension for 32 columns of the right factor, or 32 rows of
+// the left one, which makes two tiles. Only `count` of the columns or rows, and `inner` of the inner dimension, exist;
+// strides are in elements.
 
-// Of a right factor (k, n).
+// Packs a right factor (k, n).
 GYRE_AMX inline void pack_columns(const uint16_t* from, int64_t stride, int64_t count, int64_t inner, uint16_t* to) {
   const __mmask32 lanes = lowest_lanes(count);
   for (int64_t row = 0; row < kStep; row += 2, to += kStep) {
@@ -70,7 +72,7 @@ GYRE_AMX inline void store_tile(const std::array<__m512i, 16>& rows, uint16_t* t
   }
 }
 
-// Of a right factor that lies transposed, (n, k).
+// Packs a right factor that is stored transposed, (n, k).
 GYRE_AMX inline void pack_transposed_columns(const uint16_t* from, int64_t stride, int64_t count, int64_t inner,
                                              uint16_t* to) {
   const __mmask32 lanes = lowest_lanes(inner);
@@ -85,7 +87,7 @@ GYRE_AMX inline void pack_transposed_columns(const uint16_t* from, int64_t strid
   }
 }
 
-// Of a left factor (m, k).
+// Packs a left factor (m, k).
 GYRE_AMX inline void pack_rows(const uint16_t* from, int64_t stride, int64_t count, int64_t inner, uint16_t* to) {
   const __mmask32 lanes = lowest_lanes(inner);
   for (int64_t row = 0; row < kBlock; ++row, to += kStep) {
@@ -93,7 +95,7 @@ GYRE_AMX inline void pack_rows(const uint16_t* from, int64_t stride, int64_t cou
   }
 }
 
-// Of a left factor that lies transposed, (k, m).
+// Packs a left factor that is stored transposed, (k, m).
 GYRE_AMX inline void pack_transposed_rows(const uint16_t* from, int64_t stride, int64_t count, int64_t inner,
                                           uint16_t* to) {
   const __mmask32 lanes = lowest_lanes(count);

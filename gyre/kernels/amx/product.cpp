@@ -11,25 +11,26 @@
 #include "gyre/kernels/amx/packing.h"
 #include "gyre/kernels/amx/tiles.h"
 
-// How a product is cut. Of the right factor a part stays in the core's second cache (2 MB where there is AMX) while all
-// rows of the left one pass by; packing it costs little beside that, so nothing packed is ever kept.
+// Blocking of the matrix product. A packed part of the right factor stays in the core's L2 cache (2 MB on CPUs with
+// AMX) while the rows of the left factor are multiplied with it. Packing costs little beside that, so nothing packed is
+// kept for later products.
 namespace gyre::amx {
 namespace {
 
-constexpr int64_t kMostInner = 512;                // of the inner dimension in one part
-constexpr int64_t kMostPacked = int64_t{1} << 19;  // elements of a right factor's part
-constexpr int64_t kMostRows = 1024;                // whose sums are kept where the inner dimension has several parts
+constexpr int64_t kMaxInner = 512;                // elements of the inner dimension in one part
+constexpr int64_t kMaxPacked = int64_t{1} << 19;  // elements of one part of the right factor
+constexpr int64_t kMaxRows = 1024;  // rows of one part; bounds the sums kept if there are several inner parts
 
 int64_t round_up(int64_t count, int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
-// Of parts as equal as multiples of `unit` can be, none longer than `most`.
-int64_t part_length(int64_t length, int64_t most, int64_t unit) {
-  const int64_t parts = std::max<int64_t>(1, (length + most - 1) / most);
+// Length of each part if `length` is cut into nearly equal parts of at most `max_length`, rounded up to whole `unit`s.
+int64_t part_length(int64_t length, int64_t max_length, int64_t unit) {
+  const int64_t parts = std::max<int64_t>(1, (length + max_length - 1) / max_length);
   return round_up((length + parts - 1) / parts, unit);
 }
 
-// Memory that a thread works in, and keeps.
+// A thread's working memory, kept between calls. Buffers only grow.
 class Workspace {
  public:
   uint16_t* right(int64_t elements) { return grown<c10::BFloat16, uint16_t>(right_, elements, at::kBFloat16); }
@@ -50,17 +51,17 @@ struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
 };
-// The part of `whole` that begins at `begin`.
+// The part of `whole` that begins at `begin`, `length` long or up to the end of `whole`.
 Range part_at(const Range& whole, int64_t begin, int64_t length) {
   return {begin, std::min(begin + length, whole.end)};
 }
 
-// Elements of 32 rows or columns, packed.
+// Packed elements of a panel: 32 rows or columns with the whole of `inner`.
 int64_t panel_length(const Range& inner) {
   return kBlock * round_up(inner.size(), kStep);
 }
 
-// Panels of 32 columns. Memory is gone through along its rows.
+// Packs panels of 32 columns. Memory is read along its rows.
 GYRE_AMX void pack_right(const Factor& b, const Range& columns, const Range& inner, uint16_t* to) {
   const int64_t panel = panel_length(inner);
   if (b.transposed) {
@@ -72,37 +73,37 @@ GYRE_AMX void pack_right(const Factor& b, const Range& columns, const Range& inn
     return;
   }
   for (int64_t k = inner.begin; k < inner.end; k += kStep, to += 2 * kTileElements) {
-    uint16_t* here = to;
-    for (int64_t first = columns.begin; first < columns.end; first += kBlock, here += panel) {
-      pack_columns(b.data + k * b.stride + first, b.stride, columns.end - first, inner.end - k, here);
+    uint16_t* panel_to = to;
+    for (int64_t first = columns.begin; first < columns.end; first += kBlock, panel_to += panel) {
+      pack_columns(b.data + k * b.stride + first, b.stride, columns.end - first, inner.end - k, panel_to);
     }
   }
 }
 
-// Panels of 32 rows, where tiles cannot be loaded from where they lie. Memory is gone through along its rows.
+// Packs panels of 32 rows, for when tiles cannot be loaded in place. Memory is read along its rows.
 GYRE_AMX void pack_left(const Factor& a, const Range& rows, const Range& inner, uint16_t* to) {
   const int64_t panel = panel_length(inner);
   for (int64_t k = inner.begin; k < inner.end; k += kStep, to += 2 * kTileElements) {
-    uint16_t* here = to;
-    for (int64_t first = rows.begin; first < rows.end; first += kBlock, here += panel) {
+    uint16_t* panel_to = to;
+    for (int64_t first = rows.begin; first < rows.end; first += kBlock, panel_to += panel) {
       if (a.transposed) {
-        pack_transposed_rows(a.data + k * a.stride + first, a.stride, rows.end - first, inner.end - k, here);
+        pack_transposed_rows(a.data + k * a.stride + first, a.stride, rows.end - first, inner.end - k, panel_to);
       } else {
-        pack_rows(a.data + first * a.stride + k, a.stride, rows.end - first, inner.end - k, here);
+        pack_rows(a.data + first * a.stride + k, a.stride, rows.end - first, inner.end - k, panel_to);
       }
     }
   }
 }
 
-// The rows of a left factor, block by block.
+// The rows of a left factor, block by block: in place if possible, else packed, kPanels panels at a time.
 class LeftPanels {
  public:
   LeftPanels(const Factor& a, const Range& rows, const Range& inner)
       : a_(a), rows_(rows), inner_(inner), packed_(workspace.left(kPanels * panel_length(inner))) {}
 
   GYRE_AMX LeftRows at(const Range& rows) {
-    const bool lies_well = !a_.transposed && rows.size() == kBlock && inner_.size() % kStep == 0;
-    if (lies_well) return {a_.data + rows.begin * a_.stride + inner_.begin, a_.stride, kStep, kTile * a_.stride};
+    const bool loads_in_place = !a_.transposed && rows.size() == kBlock && inner_.size() % kStep == 0;
+    if (loads_in_place) return {a_.data + rows.begin * a_.stride + inner_.begin, a_.stride, kStep, kTile * a_.stride};
     if (rows.begin >= packed_to_) {
       packed_from_ = rows.begin;
       packed_to_ = std::min(rows.begin + kPanels * kBlock, rows_.end);
@@ -113,7 +114,7 @@ class LeftPanels {
   }
 
  private:
-  static constexpr int64_t kPanels = 4;  // packed together
+  static constexpr int64_t kPanels = 4;
 
   Factor a_;
   Range rows_, inner_;
@@ -121,32 +122,34 @@ class LeftPanels {
   int64_t packed_from_ = 0, packed_to_ = 0;
 };
 
-// A block of the result: which rows and columns of it there are.
+// A range of the result's rows and columns: a block, cut off at the result's edges, or a larger part.
 struct Place {
   Range rows, columns;
   bool is_whole() const { return rows.size() == kBlock && columns.size() == kBlock; }
 };
 
-// Two kinds of results say where a block's sums are (`sums_of`), whether they hold something to add to when a part of
-// the inner dimension begins (`holds`), and what is done at its end (`finish`).
+// The two result classes say where a block's sums are (`sums_of`), whether these hold values to add to when a part of
+// the inner dimension begins (`holds`), and what to do when the part ends (`finish`).
 
-// In bf16: sums are fp32 until the inner dimension is at its end, then rounded once.
+// A bf16 result: sums are fp32 until the inner dimension is complete, then rounded once.
 class RoundedResult {
  public:
-  // c: where (row, column) is at row * by_row + column * by_column, one of which is 1; the bias goes along the latter.
+  // c: element (row, column) is at row * row_stride + column * column_stride, one of which is 1. The bias runs along
+  // the dimension whose stride is 1.
   struct Memory {
     uint16_t* c;
-    int64_t by_row, by_column;
+    int64_t row_stride, column_stride;
     const uint16_t* bias;
   };
-  // `several`: parts of the inner dimension, so that sums of `rows` x `columns` have to be kept.
-  RoundedResult(const Memory& memory, bool several, int64_t rows, int64_t columns)
+  // keeps_sums: the inner dimension has several parts, so the sums of a part of `rows` x `columns` are kept between
+  // them.
+  RoundedResult(const Memory& memory, bool keeps_sums, int64_t rows, int64_t columns)
       : memory_(memory),
-        keeps_(several),
-        sums_{workspace.sums(several ? rows * columns : kBlock * kBlock), several ? columns : kBlock} {}
+        keeps_sums_(keeps_sums),
+        sums_{workspace.sums(keeps_sums ? rows * columns : kBlock * kBlock), keeps_sums ? columns : kBlock} {}
 
   Block sums_of(const Place& place, const Place& part) const {
-    if (!keeps_) return sums_;
+    if (!keeps_sums_) return sums_;
     const int64_t row = place.rows.begin - part.rows.begin, column = place.columns.begin - part.columns.begin;
     return {sums_.data + row * sums_.stride + column, sums_.stride};
   }
@@ -154,7 +157,7 @@ class RoundedResult {
 
   GYRE_AMX void finish(const Place& place, const Block& sums, bool, bool last) const {
     if (!last) return;
-    if (memory_.by_column == 1) {
+    if (memory_.column_stride == 1) {
       write_rows(place, sums);
     } else {
       write_columns(place, sums);
@@ -163,7 +166,7 @@ class RoundedResult {
 
  private:
   uint16_t* at(const Place& place) const {
-    return memory_.c + place.rows.begin * memory_.by_row + place.columns.begin * memory_.by_column;
+    return memory_.c + place.rows.begin * memory_.row_stride + place.columns.begin * memory_.column_stride;
   }
 
   GYRE_AMX void write_rows(const Place& place, const Block& sums) const {
@@ -176,14 +179,14 @@ class RoundedResult {
     }
     const float* from = sums.data;
     uint16_t* to = at(place);
-    for (int64_t row = 0; row < place.rows.size(); ++row, from += sums.stride, to += memory_.by_row) {
+    for (int64_t row = 0; row < place.rows.size(); ++row, from += sums.stride, to += memory_.row_stride) {
       const __m512 first = _mm512_add_ps(_mm512_loadu_ps(from), first_bias);
       const __m512 second = _mm512_add_ps(_mm512_loadu_ps(from + kTile), second_bias);
       _mm512_mask_storeu_epi16(to, lanes, rounded(first, second));
     }
   }
 
-  // Of few columns: each is gathered from the block's rows.
+  // For a transposed result: gathers each column from the block's rows.
   GYRE_AMX void write_columns(const Place& place, const Block& sums) const {
     const __mmask32 lanes = lowest_lanes(place.rows.size());
     __m512i both_bias = _mm512_setzero_si512();
@@ -194,7 +197,7 @@ class RoundedResult {
     const __m512i rows = _mm512_mullo_epi32(numbers, _mm512_set1_epi32(static_cast<int>(sums.stride)));
     const float* from = sums.data;
     uint16_t* to = at(place);
-    for (int64_t column = 0; column < place.columns.size(); ++column, ++from, to += memory_.by_column) {
+    for (int64_t column = 0; column < place.columns.size(); ++column, ++from, to += memory_.column_stride) {
       const __m512 first = _mm512_add_ps(_mm512_i32gather_ps(rows, from, sizeof(float)), first_bias);
       const __m512 second =
           _mm512_add_ps(_mm512_i32gather_ps(rows, from + kTile * sums.stride, sizeof(float)), second_bias);
@@ -210,11 +213,11 @@ class RoundedResult {
   }
 
   Memory memory_;
-  bool keeps_;
+  bool keeps_sums_;
   Block sums_;
 };
 
-// In fp32: sums are where the result is, but for blocks at its edges.
+// An fp32 result: sums are in the result itself, except for blocks at its edges, which are summed apart and then added.
 class WideResult {
  public:
   WideResult(const Sizes& sizes, bool adds, float* c)
@@ -249,16 +252,16 @@ class WideResult {
   Block edge_;
 };
 
-// How long parts are.
+// Lengths of the parts into which a product is cut.
 struct Parts {
   int64_t inner, columns, rows;
   Parts(const Sizes& sizes, const Place& whole)
-      : inner(part_length(sizes.k, kMostInner, kStep)),
-        columns(part_length(whole.columns.size(), kMostPacked / inner, kBlock)),
-        rows(part_length(whole.rows.size(), kMostRows, kBlock)) {}
+      : inner(part_length(sizes.k, kMaxInner, kStep)),
+        columns(part_length(whole.columns.size(), kMaxPacked / inner, kBlock)),
+        rows(part_length(whole.rows.size(), kMaxRows, kBlock)) {}
 };
 
-// The block's sums, for the part of the inner dimension that is packed.
+// One block of the result, for one part of the inner dimension. `first`, `last`: whether the part is the first or last.
 template <typename Result>
 GYRE_AMX void multiply_block(const LeftRows& rows, const uint16_t* columns, int64_t steps, const Place& place,
                              const Place& part, bool first, bool last, const Result& result) {
@@ -269,7 +272,7 @@ GYRE_AMX void multiply_block(const LeftRows& rows, const uint16_t* columns, int6
   result.finish(place, sums, first, last);
 }
 
-// Rows and columns of a part, which fits the cache.
+// A part of the result, for the whole inner dimension. The packed part of the right factor fits the L2 cache.
 template <typename Result>
 GYRE_AMX void multiply_part(const Sizes& sizes, const Factor& a, const Factor& b, const Parts& parts, const Place& part,
                             const Result& result) {
@@ -304,20 +307,20 @@ GYRE_AMX void multiply_place(const Sizes& sizes, const Factor& a, const Factor& 
   }
 }
 
-// work(place) for places that make up the result, on as many threads as there are. They share out its longer side.
+// Divides the longer side of the result among the threads, which call work(place) for their places.
 template <typename Work>
 void for_places(const Sizes& sizes, const Work& work) {
   const bool by_rows = sizes.m > sizes.n;
   const int64_t length = by_rows ? sizes.m : sizes.n;
   at::parallel_for(0, (length + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
-    const Range some = part_at({0, length}, begin * kBlock, (end - begin) * kBlock);
-    work(by_rows ? Place{some, {0, sizes.n}} : Place{{0, sizes.m}, some});
+    const Range range = part_at({0, length}, begin * kBlock, (end - begin) * kBlock);
+    work(by_rows ? Place{range, {0, sizes.n}} : Place{{0, sizes.m}, range});
   });
 }
 
 bool ask_for_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;  // of leaf 7 in EDX
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;  // bits of EDX, CPUID leaf 7
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   if ((d & kBf16) == 0 || (d & kTiles) == 0 || !__builtin_cpu_supports("avx512bf16")) return false;
   constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -332,15 +335,16 @@ bool cpu_has_tiles() {
 }
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
-  // Of few rows the transpose is made, c^T = b^T a^T: then a is packed, and b, which is larger, read where it lies.
-  const bool turned = sizes.m <= kBlock && b.transposed && !a.transposed;
-  const Sizes of = turned ? Sizes{sizes.n, sizes.m, sizes.k} : sizes;
-  const Factor left = turned ? Factor{b.data, b.stride, false} : a, right = turned ? Factor{a.data, a.stride, true} : b;
-  const RoundedResult::Memory memory{c, turned ? 1 : sizes.n, turned ? sizes.n : 1, bias};
-  for_places(of, [&](const Place& place) {
-    const Parts parts(of, place);
-    const bool several = parts.inner < of.k;
-    multiply_place(of, left, right, parts, place, RoundedResult(memory, several, parts.rows, parts.columns));
+  // With few rows the transpose is computed, c^T = b^T a^T: then a is packed, and b, which is larger, is read in place.
+  const bool transposes = sizes.m <= kBlock && b.transposed && !a.transposed;
+  const Sizes oriented = transposes ? Sizes{sizes.n, sizes.m, sizes.k} : sizes;
+  const Factor left = transposes ? Factor{b.data, b.stride, false} : a,
+               right = transposes ? Factor{a.data, a.stride, true} : b;
+  const RoundedResult::Memory memory{c, transposes ? 1 : sizes.n, transposes ? sizes.n : 1, bias};
+  for_places(oriented, [&](const Place& place) {
+    const Parts parts(oriented, place);
+    const bool keeps_sums = parts.inner < oriented.k;
+    multiply_place(oriented, left, right, parts, place, RoundedResult(memory, keeps_sums, parts.rows, parts.columns));
   });
 }
 

@@ -1,5 +1,5 @@
-// Products of bf16 matrices by the tile instructions of CPUs with AMX. Each element of a result is summed in one order,
-// whatever the number of threads.
+// GEMMs of bf16 matrices with the tile instructions of CPUs with AMX. The order in which an element of the result is
+// summed does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace gyre::amx {
 
-// Whether the CPU has them and the operating system lets this process use them.
+// Whether the CPU has AMX tiles and the operating system lets this process use them.
 bool cpu_has_tiles();
 
 using bf16::Factor;
 using bf16::Sizes;
 
-// c = a b, and `bias` (n) to every row where it is not null, rounded to bf16 once.
+// c = a b, plus `bias` (n) in every row if it is not null. Sums are fp32, rounded to bf16 once.
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c);
-// c = a b, or c += a b where it `adds`, in fp32.
+// c = a b, or c += a b if `adds`, in fp32.
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c);
 
 }  // namespace gyre::amx

@@ -1,7 +1,8 @@
-// The tiles of AMX, and a block of a product made with them. A tile is 16 rows of 64 bytes. One instruction adds to a
-// tile of 16 x 16 fp32 the product of a tile of the left factor, 16 rows of 32 bf16, and one of the right factor, whose
-// rows hold pairs: row p has, for each of 16 columns, the elements 2p and 2p + 1 of the inner dimension.
-// A block is 32 x 32, four tiles: with two tiles of each factor that uses all eight, and each that is loaded twice.
+// AMX tiles, and how a block of a matrix product is computed with them. A tile is 16 rows of 64 bytes. One instruction
+// adds to a tile of 16 x 16 fp32 the product of a tile of the left factor, 16 rows of 32 bf16, and one of the right
+// factor, whose rows hold pairs: row p has, for each of 16 columns, the elements 2p and 2p + 1 of the inner dimension.
+// A block is 32 x 32, four tiles. With two tiles of each factor that uses all eight tiles, and each loaded tile is used
+// twice.
 #pragma once
 
 #include <immintrin.h>
@@ -9,24 +10,24 @@
 #include <array>
 #include <cstdint>
 
-// What a function must be compiled for that uses tiles, or the vectors beside them.
+// Marks functions that use tiles, or the AVX-512 vectors that go with them.
 #define GYRE_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
 
 namespace gyre::amx {
 
-inline constexpr int64_t kTile = 16;                     // rows of a tile, and columns of a result's
+inline constexpr int64_t kTile = 16;                     // rows of a tile, and columns of a result tile
 inline constexpr int64_t kBlock = 2 * kTile;             // rows and columns of a block
-inline constexpr int64_t kStep = 32;                     // of the inner dimension, what one instruction takes
-inline constexpr int64_t kTileElements = kTile * kStep;  // bf16
+inline constexpr int64_t kStep = 32;                     // elements of the inner dimension per instruction
+inline constexpr int64_t kTileElements = kTile * kStep;  // bf16 elements of a factor's tile
 
-// The compiler does not know that tiles are loaded from memory: what is behind the pointer, and all that others can
-// reach, must be there before.
+// A compiler barrier. The compiler does not know that tile loads read memory, so all earlier stores, also those through
+// `pointer`, must be done before.
 inline void write_out(const void* pointer) {
   __asm__ volatile("" ::"r"(pointer) : "memory");
 }
 
-// While it lives the thread's tiles are 16 rows of 64 bytes; then it has none, so that they need not be saved when
-// threads change places.
+// Configures the thread's eight tiles as 16 rows of 64 bytes each. The destructor releases them, so that a context
+// switch need not save them.
 class Tiles {
  public:
   GYRE_AMX Tiles() {
@@ -48,21 +49,21 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 };
 
-// The 32 rows of a left factor for one block: where they lie, or packed.
+// The 32 rows of a left factor for one block, in place or packed.
 struct LeftRows {
   const uint16_t* data;
   int64_t stride;  // elements from one row to the next
-  int64_t step;    // elements from what one instruction takes to what the next does
-  int64_t half;    // elements from the first 16 rows to the others
+  int64_t step;    // elements from one instruction's part of a row to the next one's
+  int64_t half;    // elements from the first row to row 16
 };
 
-// A block of a result (32, 32) in fp32, rows `stride` elements apart.
+// A 32 x 32 block of a result in fp32, with rows `stride` elements apart.
 struct Block {
   float* data;
   int64_t stride;
 };
 
-// Loads the block's sums into tiles 0 to 3, or zeros where it is null.
+// Loads the block's sums into tiles 0 to 3, or zeros if `sums` is null.
 GYRE_AMX inline void begin_block(const Block* sums) {
   if (sums == nullptr) {
     _tile_zero(0);
@@ -80,8 +81,8 @@ GYRE_AMX inline void begin_block(const Block* sums) {
   _tile_loadd(3, lower + kTile, bytes);
 }
 
-// Adds to tiles 0 to 3 the rows times the 32 columns packed at b: for each step the tile of the first 16 columns, then
-// that of the others.
+// Adds to tiles 0 to 3 the product of `rows` and the 32 columns packed at b, which has for each step the tile of the
+// first 16 columns, then that of the last 16.
 GYRE_AMX inline void add_product(const LeftRows& rows, const uint16_t* b, int64_t steps) {
   write_out(b);
   const int64_t bytes = rows.stride * static_cast<int64_t>(sizeof(uint16_t));
@@ -98,6 +99,7 @@ GYRE_AMX inline void add_product(const LeftRows& rows, const uint16_t* b, int64_
   }
 }
 
+// Stores tiles 0 to 3 to the block.
 GYRE_AMX inline void end_block(const Block& to) {
   const int64_t bytes = to.stride * static_cast<int64_t>(sizeof(float));
   float *upper = to.data, *lower = upper + kTile * to.stride;

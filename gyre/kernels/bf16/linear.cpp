@@ -20,26 +20,26 @@ at::Tensor contiguous_rows(const at::Tensor& x) {
   return portable::rows_of(x).contiguous();
 }
 
-// Of `rows`' shape but for the last size.
+// An empty tensor of x's shape, with `size` as the last dimension.
 at::Tensor result_like(const at::Tensor& x, int64_t size) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = size;
   return at::empty(sizes, x.options());
 }
 
-bool lies_by_columns(const at::Tensor& x) {
+bool is_column_major(const at::Tensor& x) {
   return x.stride(1) != 1;
 }
 
-// Whose rows, or whose transpose's, can be read where they lie.
+// Whether the rows of x, or of its transpose, are contiguous, so that x can be a factor in place.
 bool serves_as_factor(const at::Tensor& x) {
   if (!x.is_cpu() || x.scalar_type() != at::kBFloat16 || x.dim() != 2 || x.numel() == 0) return false;
-  const int64_t along = lies_by_columns(x) ? 0 : 1;
+  const int64_t along = is_column_major(x) ? 0 : 1;
   return x.stride(along) == 1 && x.stride(1 - along) >= x.size(along);
 }
 
 Factor factor(const at::Tensor& x) {
-  const bool transposed = lies_by_columns(x);
+  const bool transposed = is_column_major(x);
   return {static_cast<const uint16_t*>(x.data_ptr()), x.stride(transposed ? 1 : 0), transposed};
 }
 

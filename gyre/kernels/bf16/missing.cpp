@@ -1,4 +1,4 @@
-// For the Python package, whose products are all PyTorch's: nothing can be done here.
+// Used in the Python package, which leaves all matrix products to PyTorch: every function says "not supported".
 #include "gyre/kernels/bf16/linear.h"
 
 namespace gyre::bf16 {

@@ -15,7 +15,7 @@ const uint16_t* words(const void* pointer) {
   return static_cast<const uint16_t*>(pointer);
 }
 
-// c = a b, and `bias` to every row where it is not null.
+// c = a b, plus `bias` in every row if it is not null; in bf16.
 void multiply_rounded(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, void* c) {
   auto* const rounded = static_cast<uint16_t*>(c);
   if (has_tiles()) {
@@ -25,7 +25,7 @@ void multiply_rounded(const Sizes& sizes, const Factor& a, const Factor& b, cons
   }
 }
 
-// c = a b, or c += a b.
+// c = a b, or c += a b if `adds`; in fp32.
 void multiply_wide(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, void* c) {
   auto* const wide = static_cast<float*>(c);
   if (has_tiles()) {
@@ -57,27 +57,31 @@ void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, v
   }
 }
 
-void run(const Product& of, const void* first, const void* second, void* result, const void* bias) {
-  const uint16_t *one = words(first), *other = words(second);
-  const Sizes of_weights{of.out, of.in, of.rows};
-  const bool adds = of.kind == Kind::AddedInput || of.kind == Kind::AddedWeight || of.kind == Kind::AddedOuter;
-  switch (of.kind) {
+void run(const Product& product, const void* first, const void* second, void* result, const void* bias) {
+  const uint16_t *left = words(first), *right = words(second);
+  const Sizes weight_sizes{product.out, product.in, product.rows};
+  const bool adds =
+      product.kind == Kind::AddedInput || product.kind == Kind::AddedWeight || product.kind == Kind::AddedOuter;
+  switch (product.kind) {
     case Kind::Forward:
-      return multiply_rounded({of.rows, of.out, of.in}, {one, of.in, false}, {other, of.in, true}, words(bias), result);
+      return multiply_rounded({product.rows, product.out, product.in}, {left, product.in, false},
+                              {right, product.in, true}, words(bias), result);
     case Kind::BackwardInput:
-      return multiply_rounded({of.rows, of.in, of.out}, {one, of.out, false}, {other, of.in, false}, nullptr, result);
+      return multiply_rounded({product.rows, product.in, product.out}, {left, product.out, false},
+                              {right, product.in, false}, nullptr, result);
     case Kind::WideInput:
     case Kind::AddedInput:
-      return multiply_wide({of.rows, of.in, of.out}, {one, of.out, false}, {other, of.in, false}, adds, result);
+      return multiply_wide({product.rows, product.in, product.out}, {left, product.out, false},
+                           {right, product.in, false}, adds, result);
     case Kind::BackwardWeight:
     case Kind::AddedWeight:
-      if (!has_tiles()) return onednn::multiply_long(of_weights, one, other, adds, static_cast<float*>(result));
+      if (!has_tiles()) return onednn::multiply_long(weight_sizes, left, right, adds, static_cast<float*>(result));
       break;
     case Kind::Outer:
     case Kind::AddedOuter:
       break;
   }
-  multiply_wide(of_weights, {one, of.out, true}, {other, of.in, false}, adds, result);
+  multiply_wide(weight_sizes, {left, product.out, true}, {right, product.in, false}, adds, result);
 }
 
 }  // namespace gyre::bf16

@@ -1,5 +1,5 @@
-// Products of bf16 matrices on the CPU: asked for by shape, given pointers. They are made with the tiles of AMX where
-// the CPU has them (amx/), else by oneDNN where it is there and the CPU has other instructions for bf16 (onednn/).
+// GEMMs of bf16 matrices on the CPU, on raw pointers. Computed with AMX tiles if the CPU has them (amx/), else with
+// oneDNN if it is built in and the CPU has other instructions for bf16 (onednn/).
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace gyre::bf16 {
 
-// What is multiplied, of matrices that lie row by row without gaps:
+// The products of a linear map, of contiguous row-major matrices:
 //   x (rows, in), w (out, in), y (rows, out), all bf16; g (out, in) fp32; bias (out) bf16
 enum class Kind {
-  Forward,         // y = x w^T, first x, then w
-  BackwardInput,   // x = y w, first y, then w
+  Forward,         // y = x w^T (+ bias); factors x, w
+  BackwardInput,   // x = y w; factors y, w (dgrad)
   WideInput,       // the same with x in fp32
   AddedInput,      // x += y w, x in fp32
-  BackwardWeight,  // g = y^T x, first y, then x: for matrices of many rows
+  BackwardWeight,  // g = y^T x; factors y, x (wgrad); for many rows
   AddedWeight,     // g += y^T x
-  Outer,           // these two for matrices of few rows
+  Outer,           // as BackwardWeight and AddedWeight, for few rows
   AddedOuter,
 };
 
@@ -25,29 +25,29 @@ struct Product {
   int64_t rows, in, out;
 };
 
-// Whether anything here can multiply on this CPU. ONEDNN_MAX_CPU_ISA takes instructions away, also those for tiles.
+// Whether any implementation can run on this CPU. ONEDNN_MAX_CPU_ISA can disable instructions, AMX tiles included.
 bool cpu_serves();
-// "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", or "libtorch" and why.
+// "gyre (AMX)", "oneDNN 2.6.3 (AVX-512)", or "libtorch" with the reason.
 std::string description();
 
-// A factor of a product that is asked for by itself: rows `stride` elements apart, of it or of its transpose.
+// A factor of a general product.
 struct Factor {
   const uint16_t* data;  // bf16
-  int64_t stride;
-  bool transposed;
+  int64_t stride;        // elements between the rows that are contiguous in memory
+  bool transposed;       // the transpose of the factor is what is stored row-major
 };
-// Of c (m, n) = a (m, k) b (k, n).
+// The sizes of c (m, n) = a (m, k) b (k, n).
 struct Sizes {
   int64_t m, n, k;
 };
-// c = a b, c row by row, in fp32 if `wide`, else in bf16.
+// c = a b. c is contiguous and row-major, in fp32 if `wide`, else in bf16.
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool wide, void* c);
 
-// Whether what is added to a gradient of weights is added where that lies, and not made by itself before.
+// Whether AddedWeight adds directly to g. If not, the product is first computed into a temporary matrix.
 bool adds_in_place();
 
-// On all of the thread's threads (at::get_num_threads), of which each keeps some memory to work in.
-// bias: for Forward, or null.
+// Computes one product on at::get_num_threads() threads, each of which keeps some working memory between calls.
+// bias: only with Forward; may be null.
 void run(const Product& product, const void* first, const void* second, void* result, const void* bias = nullptr);
 
 }  // namespace gyre::bf16

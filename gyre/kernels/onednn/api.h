@@ -1,6 +1,6 @@
-// oneDNN as gyre calls it, and the one file that knows what differs between its 2.x (Debian 12 has 2.6) and its 3.x:
-// how descriptors of primitives are made. Which one it is is asked of its types, so both ways are always read by the
-// compiler.
+// Wrappers of oneDNN's API. This is the only file that knows the difference between oneDNN 2.x (Debian 12 has 2.6) and
+// 3.x: how descriptors of primitives are created. The version is detected from oneDNN's types at compile time, so the
+// compiler always parses both branches.
 #pragma once
 
 #include <dnnl.hpp>
@@ -15,12 +15,12 @@ dnnl::memory::data_type type_of(const Description& description) {
     return description.get_data_type();
   }
 }
-// Whether a description is of nothing, as one made of no arguments is.
+// Whether a description is empty (default-constructed).
 inline bool is_nothing(const dnnl::memory::desc& description) {
   return type_of(description) == dnnl::memory::data_type::undef;
 }
 
-// Matrices of a product; a bias with zero dimensions is none.
+// result = source weights (+ bias). An empty bias description means no bias.
 template <typename Matmul = dnnl::matmul>
 typename Matmul::primitive_desc matmul(const dnnl::engine& engine, const dnnl::memory::desc& source,
                                        const dnnl::memory::desc& weights, const dnnl::memory::desc& bias,
@@ -48,7 +48,7 @@ typename Forward::primitive_desc linear_forward(const dnnl::engine& engine, cons
   }
 }
 
-// The gradient by x; `forward` is a hint.
+// The gradient of x; `forward` is a hint.
 template <typename Backward = dnnl::inner_product_backward_data>
 typename Backward::primitive_desc linear_backward_data(const dnnl::engine& engine, const dnnl::memory::desc& grad_x,
                                                        const dnnl::memory::desc& weights,
@@ -61,7 +61,7 @@ typename Backward::primitive_desc linear_backward_data(const dnnl::engine& engin
   }
 }
 
-// The gradient by W.
+// The gradient of W; `forward` is a hint.
 template <typename Backward = dnnl::inner_product_backward_weights>
 typename Backward::primitive_desc linear_backward_weights(const dnnl::engine& engine, const dnnl::memory::desc& x,
                                                           const dnnl::memory::desc& grad_weights,

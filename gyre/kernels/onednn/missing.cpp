@@ -1,4 +1,4 @@
-// Built without oneDNN: no product can be made here.
+// Used in builds without oneDNN: no matrix product can be computed here.
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -11,10 +11,10 @@ bool cpu_serves() {
   return false;
 }
 
-// As oneDNN reads it.
+// Reads ONEDNN_MAX_CPU_ISA as oneDNN does.
 bool allows_tiles() {
-  const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
-  const std::string_view name = most == nullptr ? "ALL" : most;
+  const char* max_isa = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const std::string_view name = max_isa == nullptr ? "ALL" : max_isa;
   return name == "ALL" || name == "DEFAULT" || name.find("AMX") != std::string_view::npos;
 }
 

@@ -19,24 +19,24 @@ using dnnl::memory;
 using Tag = memory::format_tag;
 constexpr auto kBf16 = memory::data_type::bf16;
 constexpr auto kFp32 = memory::data_type::f32;
-constexpr size_t kMostPrimitives = 1024;  // of a thread; some models have rows in numbers that differ every time
+constexpr size_t kMaxPrimitives = 1024;  // cached per thread; in some models the number of rows differs every time
 
 bool cpu_has(dnnl::cpu_isa wanted) {
   const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), bits = static_cast<unsigned>(wanted);
   return (all & bits) == bits;
 }
 
-// First, second, result, bias, and memory to work in. A description with no type stands for nothing.
+// Operands: first factor, second factor, result, bias, scratchpad. An empty description means that there is none.
 constexpr size_t kOperands = 5, kScratch = 4;
 using Descriptions = std::array<memory::desc, kOperands>;
 using Names = std::array<int, kOperands>;
-constexpr Names kOfMatmul = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS, DNNL_ARG_SCRATCHPAD};
-constexpr Names kOfBackwardWeights = {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-                                      DNNL_ARG_SCRATCHPAD};
+constexpr Names kMatmulNames = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS, DNNL_ARG_SCRATCHPAD};
+constexpr Names kBackwardWeightsNames = {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+                                         DNNL_ARG_SCRATCHPAD};
 
 struct Primitive {
   dnnl::primitive primitive;
-  std::array<memory, kOperands> operands;  // the arguments' own, whose pointers are set for every run
+  std::array<memory, kOperands> operands;  // share their handles with `arguments`; pointers are set before every run
   std::unordered_map<int, memory> arguments;
   int64_t scratch_bytes = 0;
 
@@ -50,48 +50,48 @@ struct Primitive {
   }
 };
 
-// How a factor lies.
+// A factor's layout in memory; see bf16::Factor.
 struct Layout {
   int64_t stride;
   bool transposed;
   auto operator<=>(const Layout&) const = default;
 };
-Layout layout(const Factor& of) {
-  return {of.stride, of.transposed};
+Layout layout(const Factor& factor) {
+  return {factor.stride, factor.transposed};
 }
 
 enum class Way {
   Matmul,
-  BackwardWeights,  // the inner product's primitive
+  BackwardWeights,  // oneDNN's inner_product_backward_weights
 };
 enum class Result {
   Rounded,  // bf16
-  Biased,   // bf16, of sums with a bias
+  Biased,   // bf16, with a bias
   Wide,     // fp32
-  Added,    // to what is there, in fp32
+  Added,    // fp32, added to the result's old contents
 };
 
-// What a primitive is made for.
+// The product that a primitive computes.
 struct Key {
   Way way;
   int64_t m, n, k;
   Layout a, b;
   Result result;
-  int threads;  // they decide how it cuts its work, so its bits
+  int threads;  // determines how the work is divided, and so the result's bits
   auto operator<=>(const Key&) const = default;
 };
 
-// A thread's: primitives are made where they run, and nobody waits for a lock. What is dear about them, their code, is
-// in oneDNN's own cache, which all threads share.
+// Creates, caches and runs primitives. Each thread has its own, so that nobody waits for a lock. The expensive part of
+// a primitive, the generated code, is in oneDNN's own cache, which all threads share.
 class Maker {
  public:
   void run(const Key& product, const std::array<void*, kScratch>& pointers) {
-    Primitive& of = get(product);
+    Primitive& cached = get(product);
     for (size_t i = 0; i < kScratch; ++i) {
-      if (of.operands[i]) of.operands[i].set_data_handle(pointers[i]);
+      if (cached.operands[i]) cached.operands[i].set_data_handle(pointers[i]);
     }
-    of.operands[kScratch].set_data_handle(scratch(of.scratch_bytes));
-    of.primitive.execute(stream_, of.arguments);
+    cached.operands[kScratch].set_data_handle(scratch(cached.scratch_bytes));
+    cached.primitive.execute(stream_, cached.arguments);
     stream_.wait();
   }
 
@@ -99,36 +99,37 @@ class Maker {
   Primitive& get(const Key& product) {
     const auto found = primitives_.find(product);
     if (found != primitives_.end()) return found->second;
-    if (primitives_.size() >= kMostPrimitives) primitives_.clear();
+    if (primitives_.size() >= kMaxPrimitives) primitives_.clear();
     return primitives_.emplace(product, make(product)).first->second;
   }
 
-  Primitive make(const Key& of) const {
-    return of.way == Way::Matmul ? made_by_matmul(of) : made_by_backward_weights(of);
+  Primitive make(const Key& key) const {
+    return key.way == Way::Matmul ? make_matmul(key) : make_backward_weights(key);
   }
 
-  // Transposes of matrices are taken where they lie.
-  static memory::desc described(int64_t rows, int64_t columns, const Layout& of) {
-    return {{rows, columns}, kBf16, of.transposed ? memory::dims{1, of.stride} : memory::dims{of.stride, 1}};
+  // A bf16 factor (rows, columns); a transposed one is read in place.
+  static memory::desc described(int64_t rows, int64_t columns, const Layout& layout) {
+    return {
+        {rows, columns}, kBf16, layout.transposed ? memory::dims{1, layout.stride} : memory::dims{layout.stride, 1}};
   }
 
-  Primitive made_by_matmul(const Key& of) const {
-    const bool wide = of.result == Result::Wide || of.result == Result::Added;
-    const memory::desc a = described(of.m, of.k, of.a), b = described(of.k, of.n, of.b);
-    const memory::desc c({of.m, of.n}, wide ? kFp32 : kBf16, Tag::ab);
-    const memory::desc bias = of.result == Result::Biased ? memory::desc({1, of.n}, kBf16, Tag::ab) : memory::desc();
-    const auto desc = matmul(engine_, a, b, bias, c, attributes(of.result == Result::Added));
-    return {engine_, dnnl::matmul(desc), kOfMatmul, {a, b, c, bias, desc.scratchpad_desc()}};
+  Primitive make_matmul(const Key& key) const {
+    const bool wide = key.result == Result::Wide || key.result == Result::Added;
+    const memory::desc a = described(key.m, key.k, key.a), b = described(key.k, key.n, key.b);
+    const memory::desc c({key.m, key.n}, wide ? kFp32 : kBf16, Tag::ab);
+    const memory::desc bias = key.result == Result::Biased ? memory::desc({1, key.n}, kBf16, Tag::ab) : memory::desc();
+    const auto desc = matmul(engine_, a, b, bias, c, attributes(key.result == Result::Added));
+    return {engine_, dnnl::matmul(desc), kMatmulNames, {a, b, c, bias, desc.scratchpad_desc()}};
   }
 
-  Primitive made_by_backward_weights(const Key& of) const {
-    const memory::desc y({of.k, of.m}, kBf16, Tag::ab), x({of.k, of.n}, kBf16, Tag::ab);
-    const memory::desc any({of.m, of.n}, kBf16, Tag::any), gradient({of.m, of.n}, kFp32, Tag::ab);
+  Primitive make_backward_weights(const Key& key) const {
+    const memory::desc y({key.k, key.m}, kBf16, Tag::ab), x({key.k, key.n}, kBf16, Tag::ab);
+    const memory::desc any({key.m, key.n}, kBf16, Tag::any), gradient({key.m, key.n}, kFp32, Tag::ab);
     const auto desc =
         linear_backward_weights(engine_, x, gradient, y, linear_forward(engine_, x, any, y), attributes(false));
     return {engine_,
             dnnl::inner_product_backward_weights(desc),
-            kOfBackwardWeights,
+            kBackwardWeightsNames,
             {y, x, gradient, {}, desc.scratchpad_desc()}};
   }
 
@@ -142,7 +143,7 @@ class Maker {
     return attributes;
   }
 
-  // The memory of the largest primitive that has run.
+  // Scratch memory, as large as the largest primitive run so far needs.
   void* scratch(int64_t bytes) {
     if (!scratch_.defined() || scratch_.numel() < bytes) scratch_ = at::empty({bytes}, at::kByte);
     return scratch_.data_ptr();
@@ -155,7 +156,7 @@ class Maker {
 };
 thread_local Maker maker;
 
-// oneDNN takes pointers to what it only reads as it takes all others.
+// oneDNN takes non-const pointers also for operands that it only reads.
 void* pointer(const void* to) {
   return const_cast<void*>(to);
 }
@@ -193,7 +194,7 @@ void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, f
 void multiply_long(const Sizes& sizes, const uint16_t* a, const uint16_t* b, bool adds, float* c) {
   const Key key{Way::BackwardWeights, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, at::get_num_threads()};
   if (!adds) return maker.run(key, {pointer(a), pointer(b), c, nullptr});
-  // The primitive cannot add.
+  // The primitive cannot add to the result.
   const at::Tensor sum = at::empty({sizes.m, sizes.n}, at::kFloat);
   maker.run(key, {pointer(a), pointer(b), sum.data_ptr(), nullptr});
   at::from_blob(c, sum.sizes(), at::kFloat).add_(sum);
