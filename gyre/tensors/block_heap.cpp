@@ -9,18 +9,19 @@
 namespace gyre {
 namespace {
 
-constexpr size_t kLine = 64;  // of a cache
+constexpr size_t kLine = 64;  // bytes of a cache line
 constexpr size_t kLarge = size_t{32} << 20;
-constexpr size_t kChunk = size_t{2} << 20;  // the system is asked for multiples of it
+constexpr size_t kChunk = size_t{2} << 20;  // memory is requested from the system in multiples of it
 
-size_t rounded_up(size_t bytes, size_t to) {
-  return (bytes + to - 1) / to * to;
+size_t rounded_up(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
 
-// The second quarter of a process's address space. Where the system begins from the top, as Linux does, nothing else
-// comes here, so that chunks touch each other; where it does not, it puts them elsewhere.
+// Chunks are requested from 2^45 on, the second quarter of a process's address space. If the system maps memory from
+// the top, as Linux does, nothing else is placed there, so chunks are adjacent. Otherwise the system places them
+// elsewhere.
 BlockHeap::BlockHeap() : next_(reinterpret_cast<std::byte*>(uintptr_t{1} << 45)) {}
 
 BlockHeap::~BlockHeap() {
@@ -56,8 +57,8 @@ void BlockHeap::give_back(void* block, size_t bytes) {
   add_free(static_cast<std::byte*>(block), rounded_up(bytes, kLine));
 }
 
-// By no more than is missing behind the last free piece: room that is there before it is needed would be taken by
-// smaller blocks, and a large one would then need more.
+// Grows only by what the free piece at the end of the heap lacks. Room that is there before it is needed would be taken
+// by smaller blocks, and a large block would then need more.
 bool BlockHeap::grow(size_t bytes) {
   size_t missing = bytes;
   if (!free_.empty()) {

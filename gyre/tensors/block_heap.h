@@ -1,9 +1,9 @@
-// A heap of large blocks: the first free piece that is large enough is taken, and pieces that touch become one. What a
-// schedule allocates comes again every microbatch, so little is lost between blocks; and since all threads share one
-// heap, a block that one of them frees serves the others. The smallest piece instead of the first would do as well for
-// most runs, but where one block is far larger than the others, as logits are, its place is filled with small ones.
-// Such blocks, of 32 MiB and more, lie at the end of the last piece that is large enough: small ones fill the heap from
-// its beginning, and leave that place free while the large one is away.
+// A heap of large blocks: first fit, and adjacent free pieces are joined. A schedule repeats its allocations every
+// microbatch, so fragmentation stays small; and since all threads share one heap, a block that one thread frees can
+// serve the others. Best fit would do as well for most runs, but if one block is far larger than the others, as logits
+// are, small blocks would fill its place.
+// Therefore blocks of 32 MiB and more are put at the end of the last piece that is large enough: small blocks fill the
+// heap from its beginning, and leave that place free while the large block is not allocated.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace gyre {
 
-// Not for several threads at once.
+// Not thread-safe.
 class BlockHeap {
  public:
   BlockHeap();
@@ -19,12 +19,12 @@ class BlockHeap {
   BlockHeap(const BlockHeap&) = delete;
   BlockHeap& operator=(const BlockHeap&) = delete;
 
-  // At a multiple of 64 bytes; null where the system has no more.
+  // A block aligned to 64 bytes; null if the system has no more memory.
   void* take(size_t bytes);
-  // `bytes` as it was taken with.
+  // `bytes` must be what was passed to take().
   void give_back(void* block, size_t bytes);
 
-  size_t held() const { return held_; }  // of the system, which gets nothing back before the heap ends
+  size_t held() const { return held_; }  // bytes obtained from the system; returned only when the heap is destroyed
 
  private:
   using Pieces = std::map<std::byte*, size_t>;
@@ -33,10 +33,10 @@ class BlockHeap {
   void add_free(std::byte* piece, size_t bytes);
   Pieces::iterator piece_for(size_t size);
 
-  Pieces free_;                     // by address: their sizes
-  std::map<void*, size_t> chunks_;  // as the system gave them
+  Pieces free_;                     // address -> size
+  std::map<void*, size_t> chunks_;  // memory obtained from the system: address -> size
   size_t held_ = 0;
-  std::byte* next_;  // where the next chunk is asked for
+  std::byte* next_;  // the address at which the next chunk is requested
 };
 
 }  // namespace gyre

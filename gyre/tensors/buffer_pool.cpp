@@ -13,7 +13,7 @@ struct PooledBuffer::Entry {
   FlatBuffer buffer;
   bool taken = false;
   int64_t leases = 0;
-  std::vector<DeviceEvent> uses = {};  // that have ended here, and perhaps not on the device
+  std::vector<DeviceEvent> uses = {};  // ended on the host, perhaps not yet on the device
 };
 
 class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
@@ -80,7 +80,7 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
   at::ScalarType type_;
   at::Device device_;
   mutable std::mutex mutex_;
-  std::deque<Entry> entries_;  // never moved
+  std::deque<Entry> entries_;  // a deque, so that entries never move
   std::vector<Entry*> free_;
   size_t live_ = 0;
 };

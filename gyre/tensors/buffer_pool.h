@@ -1,4 +1,4 @@
-// Buffers of one layout that are used again: those of weight versions, and those of gradient windows.
+// A pool of reusable buffers of one layout: for weight versions, and for gradient windows.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace gyre {
 
-// A buffer taken from a pool. Its holder may write to it as long as it is not lent; the pool has it back once the
-// holder has let go and every lease has ended. Whoever ends a lease or lets go does so on the thread, and in the
-// stream, that used the buffer; the next holder's work on the device comes after theirs.
+// A buffer taken from a pool. Its holder may write to it while it is not lent. It returns to the pool once the holder
+// has destroyed this object and every lease has ended. Both must happen on the thread, and in the stream, that used the
+// buffer; the next holder's work on the device is ordered after theirs.
 class PooledBuffer {
  public:
   class Pool;
@@ -31,10 +31,10 @@ class PooledBuffer {
   FlatBuffer& operator*() const;
   FlatBuffer* operator->() const { return &**this; }
 
-  // Others may read it until their lease ends.
+  // The holder of the lease may read the buffer until the lease ends.
   Lease lend() const;
-  // Whether a lease is out. Once the answer is no, what its holders read is behind them on every thread, and this
-  // thread's work on the device comes after theirs.
+  // Whether there is a lease. Once the answer is no, all reads under leases are complete on every thread, and this
+  // thread's later work on the device is ordered after them.
   bool is_lent() const;
 
  private:
@@ -51,13 +51,13 @@ class BufferPool {
  public:
   BufferPool(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device);
 
-  // One that is free, or a new one. What is in it is left from its last use; a new one is zero.
+  // A free buffer, or a new one. A reused buffer has the contents of its last use; a new one is zero.
   PooledBuffer take();
-  // Buffers that are taken or lent. Any thread.
+  // The number of buffers that are taken or lent. May be called on any thread.
   size_t live() const;
 
  private:
-  std::shared_ptr<PooledBuffer::Pool> pool_;  // outlives the pool: leases end when they will
+  std::shared_ptr<PooledBuffer::Pool> pool_;  // shared with buffers and leases, which may outlive this object
 };
 
 }  // namespace gyre

@@ -42,7 +42,7 @@ void DeviceEvent::block(at::Device device) const {
 
 void DeviceEvent::wait() const {
   if (!event_) return;
-  // Events of libtorch 1.13 cannot be waited for; a stream that is behind one can.
+  // Events of libtorch 1.13 cannot be waited for, but a stream that is blocked by one can be synchronised.
   const auto stream = make_stream(event_->device());
   event_->block(*stream);
   stream->synchronize();
@@ -52,7 +52,7 @@ at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEv
   if (!tensor.defined()) return tensor;
   ready.block(device);
   if (tensor.device() == device) {
-    // Its memory must not be given to others before this thread's stream is done with it.
+    // The allocator must not reuse its memory before this thread's stream is done with it.
     if (has_streams(device)) tensor.record_stream(current_stream(device));
     return tensor;
   }

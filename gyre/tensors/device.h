@@ -1,6 +1,6 @@
-// Streams and events of any device: the order of the work that it was given and may not have done yet. They are c10's
-// generic ones, so no device's own headers are needed. The CPU has done its work when a function returns: there streams
-// and events are null, and cost nothing.
+// Streams and events of any device, which order work that the device was given but may not have done yet. They are
+// c10's generic ones, so no device's own headers are needed. On the CPU work is done when a function returns, so
+// streams and events are null there and cost nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,18 +13,18 @@
 
 namespace gyre {
 
-// Where numbers are read by the program itself.
+// The device on which the program itself reads values: the CPU.
 inline at::Device host() {
   return at::kCPU;
 }
 
-// Whether the device does its work later than it is given.
+// Whether the device works asynchronously: all devices except CPU and meta.
 bool has_streams(at::Device device);
 
-// A stream of the device; null where it has none.
+// A stream of the device; null if it has none.
 std::optional<c10::Stream> make_stream(at::Device device);
 
-// While it lives, what this thread gives to the stream's device goes to the stream.
+// While it lives, this thread's work for the stream's device goes to this stream.
 class StreamScope {
  public:
   explicit StreamScope(const std::optional<c10::Stream>& stream) {
@@ -35,24 +35,26 @@ class StreamScope {
   std::optional<c10::StreamGuard> guard_;
 };
 
-// A point in a stream. Copies are the same point; null is one that is past.
+// A point in a stream. Copies are the same point; a null event is always past.
 class DeviceEvent {
  public:
   DeviceEvent() = default;
-  // Behind all that this thread has given to the device so far (to its current stream).
+  // The point after all work that this thread has given to the device's current stream so far.
   static DeviceEvent record(at::Device device);
 
   explicit operator bool() const { return event_ != nullptr; }
-  // What this thread gives to `device` from now on is done after the event. The thread itself goes on.
+  // Orders all later work of this thread on `device` after the event. The thread itself does not wait, unless the event
+  // belongs to another type of device.
   void block(at::Device device) const;
-  // This thread waits.
+  // Blocks this thread until the event.
   void wait() const;
 
  private:
   std::shared_ptr<const c10::Event> event_;
 };
 
-// `tensor`, whose value is there after `ready`, for this thread's work on `device`.
+// `tensor` on `device`, copied if it is elsewhere, for this thread's later work there. Its value is valid after
+// `ready`.
 at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEvent& ready = {});
 
 }  // namespace gyre

@@ -11,16 +11,16 @@
 namespace gyre {
 
 std::string explain_torch(const std::exception& error) {
-  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
-  if (of_torch == nullptr) return explain_exception(error);
-  const std::string what = of_torch->what_without_backtrace();
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  if (torch_error == nullptr) return explain_exception(error);
+  const std::string what = torch_error->what_without_backtrace();
   const std::string amount = "you tried to allocate ";
-  const size_t at = what.find(amount);
-  if (at != std::string::npos) {
+  const size_t position = what.find(amount);
+  if (position != std::string::npos) {
     return fmt::format(
         "out of memory: {} for one tensor cannot be had; make [pipeline] microbatch, [model] context or "
         "the model smaller",
-        human_bytes(std::strtod(what.c_str() + at + amount.size(), nullptr)));
+        human_bytes(std::strtod(what.c_str() + position + amount.size(), nullptr)));
   }
   return fmt::format("unexpected failure: {}", what.substr(0, what.find('\n')));
 }

@@ -1,4 +1,4 @@
-// What to say of an exception that libtorch may have thrown.
+// Messages for exceptions that libtorch may have thrown.
 #pragma once
 
 #include <exception>
@@ -6,8 +6,8 @@
 
 namespace gyre {
 
-// In one line, as explain_exception(). libtorch's own carry a stack trace; its allocator's are about something that a
-// user can change.
+// One line, as explain_exception() gives. Leaves out the stack trace of libtorch's exceptions; for its allocator's,
+// says what the user can change.
 std::string explain_torch(const std::exception& error);
 
 }  // namespace gyre

@@ -1,5 +1,4 @@
-// All tensors of a stage in one flat allocation, so that zeroing, copying, converting and sending them is one pass
-// each.
+// All tensors of a stage in one flat allocation, so that they can be zeroed, copied, converted or sent in one pass.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,11 +15,11 @@ struct FlatBuffer {
   std::vector<at::Tensor> tensors;  // views into it, in the order of the specs
 };
 
-// Elements of such a buffer, padding included.
+// The number of elements of such a buffer, padding included.
 int64_t flat_elements(std::span<const ParameterSpec> specs);
 // Zero-filled. Every tensor starts at a multiple of 32 elements (64 bytes in bf16).
 FlatBuffer make_flat_buffer(std::span<const ParameterSpec> specs, at::ScalarType type, at::Device device);
-// `flat`, of such a buffer, with its views; they are tensor objects of their own.
+// Makes views into an existing `flat` tensor of flat_elements(specs) elements.
 FlatBuffer view_flat_buffer(const at::Tensor& flat, std::span<const ParameterSpec> specs);
 
 }  // namespace gyre

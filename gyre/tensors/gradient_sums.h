@@ -1,6 +1,7 @@
-// Where gradients by weights are summed up. A tensor that holds no sum yet is not zero: the first gradient is written
-// over whatever is in it, which saves a pass that zeroes it and one that adds to it. A tensor that is not there yet is
-// made for its first gradient: a backward lets go of activations as it makes gradients, and these take their place.
+// The tensors in which gradients of weights are summed. A tensor that holds no sum yet need not be zero: the first
+// gradient overwrites it, which saves a pass for zeroing and one for adding. A tensor may be undefined until its first
+// gradient, which then allocates it: a backward frees activations as it computes gradients, and these take their place
+// in memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,13 +16,13 @@ namespace gyre {
 
 class GradientSums {
  public:
-  // All of `tensors` hold sums; zeros are one. (Anything that a span of tensors can be made of.)
+  // All of `tensors` hold sums (zeros count as a sum). Takes anything that converts to a span of tensors.
   template <typename Tensors>
   requires std::convertible_to<Tensors&, std::span<at::Tensor>> GradientSums(Tensors& tensors) : tensors_(tensors) {}
   GradientSums(std::span<at::Tensor> tensors) : tensors_(tensors) {}
-  // holds: whether each tensor holds a sum. Changed as gradients come.
+  // holds: whether each tensor holds a sum. Set as gradients arrive.
   GradientSums(std::span<at::Tensor> tensors, std::span<char> holds) : tensors_(tensors), holds_(holds) {}
-  // The same; tensors that are undefined are made, of the specs' shapes.
+  // The same, but undefined tensors are allocated at their first gradient, with the specs' shapes.
   GradientSums(std::span<at::Tensor> tensors, std::span<char> holds, std::span<const ParameterSpec> specs,
                at::Device device)
       : tensors_(tensors), holds_(holds), specs_(specs), device_(device) {}
@@ -36,13 +37,14 @@ class GradientSums {
   }
 
   bool holds(size_t i) const { return holds_.empty() || holds_[i] != 0; }
-  // The tensor, for a gradient that is about to be added, or written where it holds nothing.
+  // The tensor, marked as holding a sum. The caller must ask holds(i) before: it adds to a sum, and overwrites
+  // otherwise.
   at::Tensor& receive(size_t i) const {
     if (!holds_.empty()) holds_[i] = 1;
     if (!tensors_[i].defined()) make(i);
     return tensors_[i];
   }
-  // The same for what can only add.
+  // The tensor, zeroed if it held no sum, for callers that can only add.
   at::Tensor& sum(size_t i) const {
     const bool is_sum = holds(i);
     at::Tensor& tensor = receive(i);
@@ -61,8 +63,8 @@ class GradientSums {
   void make(size_t i) const;
 
   std::span<at::Tensor> tensors_;
-  std::span<char> holds_;                 // empty: all do
-  std::span<const ParameterSpec> specs_;  // empty: all tensors are there
+  std::span<char> holds_;                 // empty: all tensors hold sums
+  std::span<const ParameterSpec> specs_;  // empty: all tensors are defined
   at::Device device_ = at::kCPU;
 };
 

@@ -26,7 +26,7 @@ class Heap {
     peak_ = std::max(peak_, live_);
     return data;
   }
-  // False: it is not from here.
+  // Returns false if the block is not from this heap.
   bool give_back(void* data) {
     const std::lock_guard lock(mutex_);
     const auto block = taken_.find(data);
@@ -52,7 +52,8 @@ class Heap {
   size_t live_ = 0, peak_ = 0;
 };
 
-// libtorch frees memory by its address alone, and tensors may outlive main: the heap is the process's, and never ends.
+// libtorch frees memory by its address alone, and tensors may outlive main, so the process has one heap, which is never
+// destroyed.
 Heap& heap() {
   static Heap& only = *std::make_unique<Heap>().release();
   return only;
@@ -66,11 +67,11 @@ class HostMemory::Allocator final : public c10::Allocator {
  public:
   explicit Allocator(size_t large) : large_(large) {}
 
-  // No function says `override`: 2.3 made allocate() one that is not const, and added copy_data(). Here are both ways,
-  // and each version of libtorch overrides by its own.
+  // No `override` here: libtorch 2.3 made allocate() non-const and added copy_data(). Both variants are defined, and
+  // each version of libtorch calls its own.
   c10::DataPtr allocate(size_t bytes) const {
     void* const data = bytes < large_ ? nullptr : heap().take(bytes);
-    // Where there is no memory, libtorch's own says so in its words.
+    // If the heap has no memory, libtorch's allocator tries, and reports the error.
     if (data == nullptr) return libtorch->allocate(bytes);
     return {data, data, &free, c10::Device(c10::DeviceType::CPU)};
   }

@@ -1,4 +1,4 @@
-// Where the tensors on the host of a program that trains are.
+// The allocator of large CPU tensors in programs that train.
 #pragma once
 
 #include <cstddef>
@@ -7,26 +7,27 @@
 
 namespace gyre {
 
-// While it lives, large tensors on the CPU are blocks of one heap (block_heap.h), whichever thread makes them. glibc
-// has a heap for each thread, and in each small blocks between large ones: what one worker frees is of no use to
-// another. Tensors that outlive it stay where they are. It stands in a main, or in a test; not two at once.
+// While it lives, it is libtorch's CPU allocator: large tensors are blocks of one heap (block_heap.h) that all threads
+// share. glibc has a heap for each thread, with small blocks between large ones, so what one worker frees is of no use
+// to another. Tensors may outlive it. Create it in main or in a test, and only one at a time.
 class HostMemory {
  public:
   static constexpr size_t kLarge = size_t{64} << 10;
+  // large: tensors of at least this many bytes are in the heap; smaller ones are left to libtorch.
   explicit HostMemory(size_t large = kLarge);
   ~HostMemory();
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
   struct Bytes {
-    size_t live = 0;  // of large tensors
-    size_t peak = 0;  // the most that were live at once
-    size_t held = 0;  // of the system, for good
+    size_t live = 0;  // in large tensors
+    size_t peak = 0;  // the maximum of `live`
+    size_t held = 0;  // obtained from the system, to which nothing is returned
   };
   Bytes bytes() const;
-  // Of the one that there is in this process; nothing where tensors are libtorch's own to place.
+  // The bytes of this process's HostMemory; empty if there is none.
   static std::optional<Bytes> of_process();
-  // The peak begins anew, from what is live.
+  // Resets the peak to what is live now.
   void forget_peak();
 
  private:

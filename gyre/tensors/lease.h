@@ -1,5 +1,5 @@
-// Something lent: memory that is another's and goes back to it by itself, when the last holder lets go, on whatever
-// thread that is. Who holds a lease neither knows nor asks whom the memory belongs to.
+// A lease on somebody else's memory, which returns to its owner when the last copy of the lease is destroyed, on any
+// thread. The holder does not know the owner.
 #pragma once
 
 #include <memory>

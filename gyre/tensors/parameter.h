@@ -1,4 +1,4 @@
-// What a layer says of each of its weights, and named tensors as checkpoints hold them.
+// The specification of a layer's weights, and named tensors as checkpoints hold them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace gyre {
 
-// How a weight starts: zeros, ones, normal with the given deviation (drawn from the stream keyed by its full name), or
-// a value of its own.
+// The initial value of a weight: zeros, ones, normal with the given deviation (drawn from the stream keyed by its full
+// name), or a given value.
 struct Initialization {
   enum class Kind { Zeros, Ones, Normal, Value } kind = Kind::Zeros;
   float deviation = 0;
@@ -19,15 +19,15 @@ struct Initialization {
 };
 
 struct ParameterSpec {
-  std::string name;            // within the layer; full names are layer name + "." + name
+  std::string name;            // within the layer; full names are the layer's prefix + "." + name
   std::vector<int64_t> shape;  // matrices are (out, in)
   Initialization initialization;
   bool decay = false;   // weight decay applies (matrices and embeddings; not norms and biases)
-  bool rotate = false;  // basis rotation applies: matrices of attention and MLP. Embeddings, norms and head have AdamW
-  // A fused matrix is several that are stacked by rows: how many rows each has (queries, keys, values). Empty: it is
-  // one.
+  bool rotate = false;  // basis rotation applies: matrices of attention and MLP. Embeddings, norms and head use AdamW
+  // For a fused matrix, which stacks several by rows: the number of rows of each (queries, keys and values). Empty: a
+  // single matrix.
   std::vector<int64_t> row_blocks = {};
-  // Full name of the weight of an earlier layer that this one is (tied embeddings); empty: it is one of its own.
+  // For a tied weight: full name of the earlier layer's weight that it is. Empty: the weight is the layer's own.
   std::string tied_to = {};
 };
 

@@ -1,4 +1,4 @@
-// How much memory this process holds, for whoever reports it.
+// How much memory this process uses, for reports.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@ namespace gyre {
 
 // In bytes.
 struct ProcessMemory {
-  int64_t resident = 0, peak_resident = 0;  // all that it has of the system, libraries included
-  int64_t tensors = 0, peak_tensors = 0;    // large ones on the host; 0 where nobody counts them (host_memory.h)
+  int64_t resident = 0, peak_resident = 0;  // resident memory of the process, libraries included
+  int64_t tensors = 0, peak_tensors = 0;    // large tensors on the host; 0 without a HostMemory (host_memory.h)
   static ProcessMemory now();
 };
 

@@ -1,5 +1,5 @@
-// A name that libtorch's profiler, and any callback on its record functions, sees beside those of ATen's operations: a
-// kernel of ours, or a part of a step. Without a listener it costs a look at whether there is one.
+// Gives a kernel of ours, or a part of a step, a name that libtorch's profiler and any callback on its record functions
+// see, as they see ATen's operations. Without a listener it costs only the check for one.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -8,7 +8,7 @@ namespace gyre {
 
 class ProfileScope {
  public:
-  // name: a literal.
+  // name: a string literal.
   explicit ProfileScope(const char* name) : record_(at::RecordScope::USER_SCOPE) {
     if (record_.isActive()) record_.before(name);
   }

@@ -1,12 +1,12 @@
-// How many threads the operations of the calling thread take; it decides the order of sums, so a run's bits.
+// Sets how many threads the calling thread's operations use. The number decides the order of sums, and so a run's bits.
 #pragma once
 
 #include <ATen/Parallel.h>
 
 namespace gyre {
 
-// ATen keeps one number for the whole process, which every thread takes over when it first asks: between a thread's own
-// setting and its first operation another thread's would come. So it asks first, and keeps what it sets.
+// ATen has a process-wide number, which every thread copies when it first reads the number, overwriting what the thread
+// has set before. So this reads it first; afterwards the thread's own setting stays.
 inline void use_threads(int count) {
   at::get_num_threads();
   at::set_num_threads(count);

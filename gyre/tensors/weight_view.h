@@ -1,4 +1,4 @@
-// Weights as a layer reads them: tensors, and which version they are.
+// Weights as a layer reads them: tensors and the number of their version.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,16 +10,16 @@
 
 namespace gyre {
 
-// Which values a stage's weights have. Within one segment equal ids mean equal values.
+// Identifies the values of a stage's weights. Within one segment equal ids mean equal values.
 struct VersionId {
   static constexpr int64_t kUnknown = -1;
-  int64_t number = kUnknown;  // updates made
-  bool corrected = false;     // what backwards read under WeightPolicy::Corrected, instead of the version itself
+  int64_t number = kUnknown;  // the number of updates that made this version
+  bool corrected = false;     // the corrected copy that backwards read under WeightPolicy::Corrected
   bool is_known() const { return number != kUnknown; }
   bool operator==(const VersionId&) const = default;
 };
 
-// Of a stage, or of one layer of it: in the order of its parameters, all in the compute type.
+// The weights of a stage, or of one of its layers, in the order of its parameters and in the compute type.
 class WeightView {
  public:
   WeightView(std::span<const at::Tensor> tensors, VersionId version = {}) : tensors_(tensors), version_(version) {}
