@@ -22,9 +22,9 @@ class Partition {
     for (const double cost : costs) before_.push_back(before_.back() + cost);
   }
 
-  // What the costliest stage costs in the cut where that is least.
-  double least_costliest() const {
-    // best[l]: of the first l layers, cut into as many stages as have been looked at.
+  // The least possible cost of a cut's costliest stage.
+  double min_max_cost() const {
+    // best[l]: this cost for the first l layers, cut into the number of stages handled so far.
     std::vector<double> best(layers_ + 1, kInfinity);
     best[0] = 0;
     for (int stage = 0; stage < stages_; ++stage) {
@@ -36,11 +36,11 @@ class Partition {
     return best[layers_];
   }
 
-  // The cut of least late work, then of least squares, of those where no stage costs more than `limit`.
+  // Among the cuts whose stages cost at most `limit`: the one with the least late work, then the least sum of squares.
   std::vector<LayerRange> cut(double limit, std::span<const double> delays) const {
     struct Best {
       double late = kInfinity, squares = kInfinity;
-      int begin = -1;  // of the last stage
+      int begin = -1;  // first layer of the last stage
     };
     // best[s][l]: the first l layers, cut into s stages.
     std::vector<std::vector<Best>> best(stages_ + 1, std::vector<Best>(layers_ + 1));
@@ -52,8 +52,8 @@ class Partition {
         if (work > limit) return;
         const Best& rest = best[stage][begin];
         const Best found{rest.late + work * delay, rest.squares + work * work, begin};
-        Best& least = best[stage + 1][end];
-        if (std::tie(found.late, found.squares) < std::tie(least.late, least.squares)) least = found;
+        Best& best_cut = best[stage + 1][end];
+        if (std::tie(found.late, found.squares) < std::tie(best_cut.late, best_cut.squares)) best_cut = found;
       });
     }
     std::vector<LayerRange> ranges(stages_);
@@ -68,7 +68,7 @@ class Partition {
  private:
   double cost(int begin, int end) const { return before_[end] - before_[begin]; }
 
-  // Those that the stage could hold, with a layer at least for each stage before it.
+  // Calls use(begin, end) for all ranges that the stage could hold, with at least one layer left for each stage before.
   template <typename Use>
   void for_each_range(int stage, Use use) const {
     for (int end = stage + 1; end <= layers_; ++end) {
@@ -77,7 +77,7 @@ class Partition {
   }
 
   int layers_, stages_;
-  std::vector<double> before_;  // cost of the layers before each
+  std::vector<double> before_;  // prefix sums: total cost of the layers before each
 };
 
 bool holds_several_stages(const Schedule& schedule) {
@@ -100,15 +100,15 @@ std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int sta
         fmt::format("{} layers cannot be cut into {} stages; give 1 to {} stages", costs.size(), stages, costs.size()));
   }
   const Partition partition(costs, stages);
-  return partition.cut(partition.least_costliest(), delays);
+  return partition.cut(partition.min_max_cost(), delays);
 }
 
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, const Schedule& schedule) {
   if (schedule.has_flush() || holds_several_stages(schedule)) return partition_by_cost(costs, schedule.stages);
   std::vector<double> delays = mean_delays(schedule);
-  // What all of them have makes no difference between cuts, but for rounding.
-  const double least = *std::ranges::min_element(delays);
-  for (double& delay : delays) delay -= least;
+  // A delay common to all stages makes no difference between cuts, except for rounding, so it is subtracted.
+  const double common = *std::ranges::min_element(delays);
+  for (double& delay : delays) delay -= common;
   return partition_by_cost(costs, schedule.stages, delays);
 }
 

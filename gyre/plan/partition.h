@@ -9,17 +9,17 @@
 
 namespace gyre {
 
-// The cut into `stages` contiguous, non-empty ranges whose costliest stage costs as little as possible. Among those the
-// one with the least late work, the sum of every stage's cost times its delay; `delays` are in updates, and without
-// them all stages are alike. Among those the most even one: the sum of squared costs is least. By dynamic programming.
-// Every layer is in exactly one range.
-// Errors: InputError when stages < 1 or stages > costs.size(), saying both numbers.
+// The cut into `stages` contiguous, non-empty ranges whose costliest stage costs as little as possible. Ties go to the
+// cut with the least late work, the sum of every stage's cost times its delay (`delays` are in updates; empty: all are
+// 0), and then to the most even cut, whose sum of squared costs is least. Uses dynamic programming. Every layer is in
+// exactly one range.
+// Errors: InputError if stages < 1 or stages > costs.size(); the message has both numbers.
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int stages,
                                           std::span<const double> delays = {});
 
-// For the schedule's stages and their mean delays: what is late learns less, and early stages, whose delay is longest,
-// also hold the most versions and activations. Delays do not count where a worker holds several stages: there an even
-// cut keeps the workers even.
+// The cut for the schedule's stages and their mean delays. Late work learns less, and early stages, whose delay is
+// longest, also hold the most versions and activations. Delays are ignored for a schedule with flushes, which has none,
+// and if a worker holds several stages, since an even cut keeps the workers even.
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, const Schedule& schedule);
 
 }  // namespace gyre

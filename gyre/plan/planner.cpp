@@ -20,7 +20,8 @@
 namespace gyre {
 namespace {
 
-// The next window at or after `options.window` that the schedule can serve, if there is one near.
+// The schedule with the smallest window >= options.window that it can have, if there is one near; sets options.window.
+// Otherwise `why` is the last error.
 std::optional<Schedule> next_servable(ScheduleOptions& options, std::string& why) {
   const int64_t last = options.window + 4LL * options.stages;
   for (; options.window <= last; ++options.window) {
@@ -33,12 +34,12 @@ std::optional<Schedule> next_servable(ScheduleOptions& options, std::string& why
   return std::nullopt;
 }
 
-// What one thing sends at most.
+// The largest value of a member of StageCost over all stages.
 template <typename Bytes>
-int64_t most_of(const CostModel& costs, Bytes bytes) {
-  int64_t most = 0;
-  for (const StageCost& stage : costs.stages) most = std::max(most, stage.*bytes);
-  return most;
+int64_t max_of(const CostModel& costs, Bytes bytes) {
+  int64_t max = 0;
+  for (const StageCost& stage : costs.stages) max = std::max(max, stage.*bytes);
+  return max;
 }
 
 PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const CostModel& costs, bool recompute,
@@ -53,9 +54,9 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   for (const WorkerMemory& memory : simulation.memory) row.peak_memory = std::max(row.peak_memory, memory.total());
   row.max_delay = simulation.max_delay;
   row.max_mismatch = reads_latest(schedule.weights) ? simulation.max_mismatch : 0;
-  row.message_bytes = most_of(costs, &StageCost::output_bytes);
-  row.gradient_bytes = most_of(costs, &StageCost::gradient_bytes);
-  row.weight_bytes = most_of(costs, &StageCost::weight_bytes);
+  row.message_bytes = max_of(costs, &StageCost::output_bytes);
+  row.gradient_bytes = max_of(costs, &StageCost::gradient_bytes);
+  row.weight_bytes = max_of(costs, &StageCost::weight_bytes);
   return row;
 }
 
@@ -114,10 +115,10 @@ class Planner {
     }
   }
 
-  // Of each replica, so that an update takes what the configuration says.
+  // The window of each replica, so that an update takes at least as many microbatches as the options say.
   int64_t window() const {
-    const int64_t all = options_.window * options_.replicas;
-    return options_.cluster == nullptr ? options_.window : (all + shape_.replicas - 1) / shape_.replicas;
+    const int64_t total = options_.window * options_.replicas;
+    return options_.cluster == nullptr ? options_.window : (total + shape_.replicas - 1) / shape_.replicas;
   }
 
   void add(ScheduleOptions options) {
@@ -137,7 +138,7 @@ class Planner {
       const CostModel costs = stage_costs(layers_, schedule, options.window, recompute, options_.tokens_per_microbatch);
       const SteadyState state = steady_state(schedule, costs, {.places = places()});
       PlanRow row = evaluate(options, schedule, costs, recompute, state);
-      least_ = std::min(least_, std::tuple{row.peak_memory, label(options)});
+      min_memory_ = std::min(min_memory_, std::tuple{row.peak_memory, label(options)});
       if (fits(state.simulation.memory)) {
         if (places_) place(row, schedule, costs, state);
         fits_somewhere_.insert(label(options));
@@ -153,7 +154,7 @@ class Planner {
 
   const WorkerPlaces* places() const { return places_ ? &*places_ : nullptr; }
 
-  // What each worker needs is there: what --memory says, or else its host.
+  // Whether every worker's memory fits the limit: that of the options or, without one, its share of its host's.
   bool fits(const std::vector<WorkerMemory>& memory) const {
     for (size_t worker = 0; worker < memory.size(); ++worker) {
       int64_t limit = options_.memory_limit;
@@ -163,7 +164,8 @@ class Planner {
     return true;
   }
 
-  // What a cluster adds to a row: its hosts, and that checkpoints drain the pipeline and keep all workers waiting.
+  // Adds what depends on the cluster: the hosts, and the time that checkpoints take by draining the pipeline and making
+  // all workers wait.
   void place(PlanRow& row, const Schedule& schedule, const CostModel& costs, const SteadyState& state) const {
     row.workers = schedule.workers;
     row.hosts = places_->hosts();
@@ -193,7 +195,7 @@ class Planner {
     }
   }
 
-  // With what it has of its own, where that is not what was asked for: "amdp, 3 pipelines".
+  // The schedule's name, with those of its own options that differ from the ones asked for: "amdp, 3 pipelines".
   std::string label(const ScheduleOptions& options) const {
     std::map<std::string, std::string> asked;
     options_.own.of_kind(options.name).each_option([&](const char* key, const auto& value, auto&&...) {
@@ -209,13 +211,13 @@ class Planner {
   void leave_out(const ScheduleOptions& options, const std::string& why) {
     const std::string name = label(options);
     if (options_.cluster == nullptr) return plan_.left_out.push_back(fmt::format("{}: {}", name, why));
-    // Of many shapes one reason is told, and none where another fits.
+    // Keeps only the first reason of all shapes; run() drops it if the schedule fits in another shape.
     const auto found = std::ranges::find(left_out_, name, [](const auto& entry) { return entry.first; });
     if (found == left_out_.end()) left_out_.emplace_back(name, why);
   }
 
   [[noreturn]] void fail() const {
-    const auto& [bytes, name] = least_;
+    const auto& [bytes, name] = min_memory_;
     if (name.empty()) {  // memory is not the reason
       const std::string first = options_.cluster == nullptr
                                     ? plan_.left_out.front()
@@ -236,37 +238,38 @@ class Planner {
   const std::vector<LayerProfile>& layers_;
   const PlanOptions& options_;
   Shape shape_;
-  std::optional<WorkerPlaces> places_;  // of the shape, on a cluster
+  std::optional<WorkerPlaces> places_;  // of the current shape, on a cluster
   Plan plan_;
-  std::vector<std::pair<std::string, std::string>> left_out_;  // on a cluster: name, why
+  std::vector<std::pair<std::string, std::string>> left_out_;  // on a cluster: label, reason
   std::set<std::string> fits_somewhere_;
-  std::tuple<int64_t, std::string> least_{std::numeric_limits<int64_t>::max(), ""};
+  std::tuple<int64_t, std::string> min_memory_{std::numeric_limits<int64_t>::max(), ""};
 };
 
-// Beside what all of the stage's layers keep: when a layer's backward runs, those behind it have let go of theirs.
+// A stage's peak of temporary tensors, besides the activations of all its layers. When a layer's backward runs, the
+// layers after it have already freed their activations, which reduces the peak.
 int64_t passing_bytes(std::span<const LayerProfile> layers) {
-  int64_t most = 0, released = 0;
+  int64_t max = 0, released = 0;
   for (size_t i = layers.size(); i-- > 0;) {
-    most = std::max(most, layers[i].passing_bytes - released);
+    max = std::max(max, layers[i].passing_bytes - released);
     released += layers[i].activation_bytes;
   }
-  return most;
+  return max;
 }
 
-// A window's first backward goes through the layers from the last to the first: each lets go of its activations and
-// makes its gradients. So never are all activations, all gradients and `passing` there at once. Returns by how much
-// their sum is more than the most that is.
+// A window's first backward goes through the layers from the last to the first, and each frees its activations and
+// allocates its gradients. So all activations, all gradients and `passing` bytes are never in memory at once. Returns
+// how much their sum exceeds the actual peak.
 int64_t replaced_bytes(std::span<const LayerProfile> layers, int64_t passing) {
   int64_t activations = 0, gradients = 0;
   for (const LayerProfile& layer : layers) activations += layer.activation_bytes;
   const int64_t activations_at_first = activations;
-  int64_t most = 0;
+  int64_t max = 0;
   for (size_t i = layers.size(); i-- > 0;) {
     gradients += layers[i].gradient_bytes;
-    most = std::max(most, activations + gradients + layers[i].passing_bytes);
+    max = std::max(max, activations + gradients + layers[i].passing_bytes);
     activations -= layers[i].activation_bytes;
   }
-  return activations_at_first + gradients + passing - most;
+  return activations_at_first + gradients + passing - max;
 }
 
 }  // namespace
@@ -301,7 +304,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {
       cost.backward_input += cost.forward;
-      cost.passing_bytes += cost.activation_bytes;  // of the one whose backward runs
+      cost.passing_bytes += cost.activation_bytes;  // of the microbatch whose backward runs
       cost.activation_bytes = layers[range.begin].input_bytes;
     }
     cost.backward = cost.backward_input + cost.backward_weights;

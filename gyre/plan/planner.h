@@ -1,4 +1,5 @@
-// Which schedule to take: every one that the model and the workers allow is simulated with measured costs and ranked.
+// Finds the fastest schedule: simulates every schedule that the model and the workers allow, with measured costs, and
+// ranks them.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +15,22 @@
 
 namespace gyre {
 
-// One layer of the model, measured for one microbatch; seconds and bytes.
+// One layer of the model, measured for one microbatch, in seconds and bytes.
 struct LayerProfile {
   std::string name;
   double forward = 0, backward_input = 0, backward_weights = 0;
   double update = 0;
-  int64_t input_bytes = 0;  // what recomputation keeps of a stage that begins here
+  int64_t input_bytes = 0;  // what a stage that begins here saves with recompute
   int64_t output_bytes = 0;
   int64_t activation_bytes = 0;  // held between forward and backward
-  int64_t passing_bytes = 0;     // the most that its backward holds beside that
-  int64_t split_bytes = 0;       // what a split backward holds besides between its halves
+  int64_t passing_bytes = 0;     // peak of temporary tensors in its backward, besides activation_bytes
+  int64_t split_bytes = 0;       // held besides between the halves of a split backward
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t tied_bytes = 0;  // see StageCost
   double backward() const { return backward_input + backward_weights; }
 };
 
-// A schedule that is in a file, with the options it was read with.
+// A schedule read from a file, with the options it was read with.
 struct ScheduleOfFile {
   ScheduleOptions options;
   Schedule schedule;
@@ -37,21 +38,21 @@ struct ScheduleOfFile {
 
 struct PlanOptions {
   int workers = 1;              // of each replica
-  int replicas = 1;             // of every schedule, which share an update
+  int replicas = 1;             // of the whole pipeline
   bool shard_optimizer = true;  // see ScheduleOptions
-  int64_t window = 1;           // microbatches of a replica per update, or the next number that a schedule can serve
+  int64_t window = 1;           // microbatches of a replica per update; a schedule may need the next larger number
   KindTables own;               // options of single schedules
-  std::optional<ScheduleOfFile> from_file;  // ranked too, where there is no cluster
+  std::optional<ScheduleOfFile> from_file;  // ranked too if there is no cluster
   int64_t tokens_per_microbatch = 0;
   int64_t memory_limit = 0;             // bytes per worker; 0: none
-  std::optional<WeightPolicy> weights;  // instead of each schedule's own
+  std::optional<WeightPolicy> weights;  // overrides each schedule's own
   OptionNames names = {};
-  // With a cluster its workers are shared out: `workers` is not looked at, and an update takes as many microbatches as
-  // `replicas` of `window` do, or a few more where these cannot be divided.
+  // If given, all divisions of the cluster's workers are tried: `workers` is ignored, and an update takes `replicas` *
+  // `window` microbatches, or a few more if they cannot be divided evenly.
   const Cluster* cluster = nullptr;
   int64_t checkpoint_every = 0;   // updates between checkpoints; 0: only by time
-  double checkpoint_seconds = 0;  // between them otherwise; 0: none
-  size_t detailed_rows = 20;      // the fastest, of which losses and links are found
+  double checkpoint_seconds = 0;  // between checkpoints if checkpoint_every is 0; 0: none
+  size_t detailed_rows = 20;      // number of fastest rows that get `losses` and `links`
 };
 
 struct PlanRow {
@@ -60,33 +61,33 @@ struct PlanRow {
   bool recompute = false;
   double tokens_per_second = 0;  // in the steady state
   double bubble_fraction = 0;
-  int64_t peak_memory = 0;  // of the worker that needs most
+  int64_t peak_memory = 0;  // of the worker that needs the most
   int64_t max_delay = 0;
   int64_t max_mismatch = 0;
-  // The most that one stage sends the next for a microbatch, as much comes back; the largest stage's gradient, which a
-  // replica sends on for every update, and its weights, which it takes then.
+  // Largest values over all stages: the activation that a stage sends to the next for a microbatch (its gradient is as
+  // large); the gradient that a replica sends, and the weights that it receives, for every update.
   int64_t message_bytes = 0, gradient_bytes = 0, weight_bytes = 0;
 
-  // On a cluster.
+  // Only on a cluster.
   int workers = 0, hosts = 0;
-  double checkpoint_share = 0;  // of the time: drains and stalls
-  Losses losses;                // of detailed rows
-  std::vector<ClassUse> links;
+  double checkpoint_share = 0;  // fraction of the time that checkpoints take: drains and stalls
+  Losses losses;                // only in detailed rows
+  std::vector<ClassUse> links;  // only in detailed rows
 };
 
 struct Plan {
-  double tb_over_tf = 0;              // of the whole model
+  double tb_over_tf = 0;              // backward time / forward time of the whole model
   std::vector<PlanRow> rows;          // fastest first
-  std::vector<std::string> left_out;  // "name: why"
+  std::vector<std::string> left_out;  // "name: reason"
 };
 
-// Costs of the schedule's stages, which a partition makes of the layers, balanced by what they take from one update to
-// the next, with `window` microbatches. Errors: InputError for more stages than layers.
+// Costs of the schedule's stages. The layers are partitioned by the time that they take from one update to the next,
+// with `window` microbatches. Errors: InputError for more stages than layers.
 CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& schedule, int64_t window, bool recompute,
                       int64_t tokens_per_microbatch);
 
-// Errors: InputError when nothing fits the memory limit, saying what would, or no schedule suits the workers, saying
-// why.
+// Errors: InputError if nothing fits the memory limit (the message says what would), or if no schedule suits the
+// workers (the message says why).
 Plan make_plan(const std::vector<LayerProfile>& layers, const PlanOptions& options);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// How a schedule can be laid over the workers of a cluster.
+// Shapes: the ways to divide a cluster's workers into replicas of a schedule.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 namespace gyre {
 
 struct Shape {
-  size_t hosts = 0;  // the first ones of the cluster
+  size_t hosts = 0;  // uses the cluster's first `hosts` hosts
   int workers = 1;   // of a replica
   int replicas = 1;
-  bool by_stages = false;  // who is near: the replicas of a stage, or the workers of a pipeline
+  bool by_stages = false;  // which workers are neighbours: true: the replicas of a stage; false: a pipeline's workers
 };
 
-// The first 1, 2, 4, ... hosts and all of them, each with every number of replicas that leaves as few workers idle as
-// it can; both orders of workers where they differ. Stages need as many layers.
+// The shapes on the first 1, 2, 4, ... hosts and on all of them. For each number of replicas, as many workers per
+// replica as there are, but at most `layers`, since every stage needs a layer. Both orders of workers if they differ.
 std::vector<Shape> shapes_on(const Cluster& cluster, int layers);
 
 }  // namespace gyre

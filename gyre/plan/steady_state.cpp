@@ -33,13 +33,13 @@ CostModel balanced(const Schedule& schedule, const CostModel& costs, const Worke
 
 SteadyState steady_state(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
   SteadyState state;
-  // What twice as many microbatches take more.
+  // The steady state is the difference between a run of n microbatches and one of 2n.
   state.microbatches = std::max<int64_t>(4 * schedule.shift, 4LL * schedule.stages / schedule.window * schedule.window);
-  SimulationOptions of = options;
-  of.microbatches = state.microbatches;
-  const Simulation once = simulate(schedule, costs, of);
-  of.microbatches *= 2;
-  state.simulation = simulate(schedule, costs, of);
+  SimulationOptions run_options = options;
+  run_options.microbatches = state.microbatches;
+  const Simulation once = simulate(schedule, costs, run_options);
+  run_options.microbatches *= 2;
+  state.simulation = simulate(schedule, costs, run_options);
   state.seconds = state.simulation.makespan - once.makespan;
   state.fill = std::max(0.0, once.makespan - state.seconds);
   for (size_t worker = 0; worker < once.busy.size(); ++worker) {
@@ -56,11 +56,11 @@ Losses find_losses(const Schedule& schedule, const CostModel& costs, const Simul
   const double no_reductions = steady_state(schedule, costs, without).seconds;
   without.free_messages = FreeMessages::All;
   const double no_messages = steady_state(schedule, costs, without).seconds;
-  const SteadyState alike = steady_state(schedule, balanced(schedule, costs, options.places), {});
-  // Waiting in one place may hide waiting in another: nothing is gained by a cost.
+  const SteadyState balanced_state = steady_state(schedule, balanced(schedule, costs, options.places), {});
+  // One wait may hide another, so a difference can be negative, but no cost makes a run faster: it counts as 0.
   const auto share = [&](double more) { return std::max(0.0, more) / found.seconds; };
-  return {share(alike.seconds - alike.busy), share(no_messages - alike.seconds), share(no_reductions - no_messages),
-          share(found.seconds - no_reductions)};
+  return {share(balanced_state.seconds - balanced_state.busy), share(no_messages - balanced_state.seconds),
+          share(no_reductions - no_messages), share(found.seconds - no_reductions)};
 }
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// A schedule in its steady state, and where its workers' time goes.
+// Simulates a schedule's steady state, and finds where its workers' time goes.
 #pragma once
 
 #include "gyre/simulate/simulator.h"
@@ -7,27 +7,27 @@ namespace gyre {
 
 struct SteadyState {
   int64_t microbatches = 0;
-  double seconds = 0;     // that so many take once the pipeline is full
-  double busy = 0;        // of these, a worker's mean
-  double fill = 0;        // more that the first take, and a drain
-  Simulation simulation;  // of twice as many, from an empty pipeline on
+  double seconds = 0;     // time of `microbatches` once the pipeline is full
+  double busy = 0;        // mean busy time of a worker in `seconds`
+  double fill = 0;        // additional time of a run of `microbatches`: one fill and one drain
+  Simulation simulation;  // of twice as many microbatches, from an empty pipeline on
 
   double bubble() const { return 1 - busy / seconds; }
 };
 
-// options.microbatches is not looked at.
+// options.microbatches is ignored.
 SteadyState steady_state(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options);
 
-// Shares of all workers' time in the steady state. What is left of 1 is forwards, backwards and updates as they would
-// be with stages of equal cost on workers of equal speed.
+// Fractions of all workers' time in the steady state. The rest is forwards, backwards and updates, as they would be
+// with stages of equal cost on workers of equal speed.
 struct Losses {
-  double bubble = 0;      // the schedule's own, with stages and workers alike and messages free
-  double imbalance = 0;   // more, since stages or workers are not alike
-  double messages = 0;    // more, since activations and their gradients take time
-  double reductions = 0;  // more, since gradients of replicas and new weights do
+  double bubble = 0;      // the schedule's own: with equal stages and workers, and free messages
+  double imbalance = 0;   // lost besides because stages or workers differ
+  double messages = 0;    // lost besides because sending activations and their gradients takes time
+  double reductions = 0;  // lost besides because sending replicas' gradients and new weights takes time
 };
 
-// Of what steady_state found with the same options.
+// found: the result of steady_state with the same arguments.
 Losses find_losses(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options,
                    const SteadyState& found);
 
