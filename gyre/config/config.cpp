@@ -11,19 +11,19 @@
 namespace gyre {
 namespace {
 
-// Tables of kinds that were not chosen and say nothing of their own.
-std::set<std::string> silent_tables(const Config& config) {
-  Config usual;
-  std::set<std::string> silent;
-  for_each_sort(usual, [&](const std::string& sort, const KindTables& defaults, const std::string&) {
-    for_each_sort(config, [&](const std::string& same, const KindTables& tables, const std::string& chosen) {
-      if (same != sort) return;
+// Tables of kinds that are not chosen and have their default values.
+std::set<std::string> unused_tables(const Config& config) {
+  Config original;
+  std::set<std::string> unused;
+  for_each_kind_tables(original, [&](const std::string& name, const KindTables& defaults, const std::string&) {
+    for_each_kind_tables(config, [&](const std::string& same, const KindTables& tables, const std::string& chosen) {
+      if (same != name) return;
       for (const auto& [kind, table] : tables.tables()) {
-        if (kind != chosen && table == defaults.of_kind(kind)) silent.insert(fmt::format("{}.{}", sort, kind));
+        if (kind != chosen && table == defaults.of_kind(kind)) unused.insert(fmt::format("{}.{}", name, kind));
       }
     });
   });
-  return silent;
+  return unused;
 }
 
 }  // namespace
@@ -51,11 +51,11 @@ void make_paths_absolute(Config& config) {
 }
 
 std::string to_toml(const Config& config) {
-  const std::set<std::string> silent = silent_tables(config);
+  const std::set<std::string> unused = unused_tables(config);
   std::string text;
   std::string open_table;
   for_each_field(config, [&](const std::string& table, const char* key, const auto& field, auto&&...) {
-    if (silent.count(table) > 0) return;
+    if (unused.count(table) > 0) return;
     if (open_table != table) {
       text += text.empty() ? "" : "\n";
       if (table.starts_with(kSourceTable)) {

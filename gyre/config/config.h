@@ -1,8 +1,8 @@
 // The configuration of a run: tables [model] [data] [pipeline] [optimizer] [run] of a TOML file. Every option is
 // declared once, by the component that it belongs to (core/options.h); reading, writing, overriding and the reference
-// in docs/configuration.md come from that declaration. What one kind of model, schedule or optimizer alone understands
-// stands in a table of its own, such as [optimizer.muon]. [[data.source]] may come several times; what stands in one is
-// called data.source.NAME.
+// in docs/configuration.md come from that declaration. Options of a single kind of model, schedule or optimizer are in
+// a table of their own, such as [optimizer.muon]. [[data.source]] may occur several times; each is addressed as
+// data.source.NAME.
 #pragma once
 
 #include <cstdint>
@@ -28,35 +28,38 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// The paths in a configuration are relative to the current directory. A run is read from other directories than the one
-// it was begun in, so it keeps them absolute.
+// Paths in a configuration are relative to the current directory. A run may be read from another directory than the one
+// in which it was started, so its configuration is stored with absolute paths.
 void make_paths_absolute(Config& config);
 
-// Whether [data] tokens must be given. A model that was imported is a run without.
+// Whether [data] tokens must be given. An imported model is a run without them.
 enum class Tokens { Needed, Optional };
 
-// With absolute paths. Overrides are "table.key=value", the value in TOML or, for strings, bare. InputError for syntax,
-// unknown keys (with the nearest), wrong types and values out of range, saying file and line.
+// Reads a file; paths in the result are absolute. Overrides are "table.key=value", with the value in TOML or, for
+// strings, unquoted. Throws InputError for bad syntax, unknown keys (with a suggestion), wrong types, and values that
+// are out of range or do not go together. The message lists all faults, with file and line.
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                    Tokens tokens = Tokens::Needed);
-// `other_tables` may be there and are not looked at.
+// origin: the file's name, for messages. other_tables: tables that may be present and are ignored. Leaves paths as they
+// are.
 Config parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& other_tables = {}, Tokens tokens = Tokens::Needed);
 
-// parse_config(to_toml(c)) == c to the bit. Every key, but for tables of kinds that were not chosen and are at their
-// defaults.
+// parse_config(to_toml(c)) == c to the bit. Has every key, except tables of kinds that are not chosen and have their
+// default values.
 std::string to_toml(const Config& config);
 // Every key: {"model": {"kind": "gpt", ...}, ..., "optimizer.muon": {...}, ...}.
 nlohmann::ordered_json to_json(const Config& config);
 // Every key with type, default and meaning, as Markdown.
 std::string describe_config();
-// Every key with type, range, default and meaning, as a JSON schema. What involves several keys is not in it.
+// Every key with type, range, default and meaning, as a JSON schema. Constraints between keys are not in it.
 nlohmann::ordered_json config_schema();
-// A file to begin with: every key at its default, below what it means and may be. It lacks [data] tokens alone.
+// A configuration file to start from: every key with its default, preceded by its meaning and range. Only [data] tokens
+// must be filled in.
 std::string config_template();
 // "table.key" of every key; "table.kind.key" in the tables of single kinds.
 std::vector<std::string> config_keys();
-// The words that the key "table.key" may be; none where it is no word or may be any.
+// The values that "table.key" may have, if it is a choice between words; else empty.
 std::vector<std::string> config_choices(const std::string& key);
 
 }  // namespace gyre

@@ -10,14 +10,14 @@ using Json = nlohmann::ordered_json;
 std::vector<ConfigChange> config_changes(const Config& before, const Config& after) {
   const Json old_tables = to_json(before), new_tables = to_json(after);
   std::vector<ConfigChange> changes;
-  // A source of data may be in one of the two alone.
+  // A [[data.source]] may be in only one of the two; its values are null in the other.
   const auto value_in = [](const Json& tables, const std::string& table, const std::string& key) {
     return tables.contains(table) ? tables.at(table).at(key) : Json();
   };
   for (const auto& [table, keys] : new_tables.items()) {
     for (const auto& [key, value] : keys.items()) {
-      const Json then = value_in(old_tables, table, key);
-      if (then != value) changes.push_back({table, key, then, value});
+      const Json old_value = value_in(old_tables, table, key);
+      if (old_value != value) changes.push_back({table, key, old_value, value});
     }
   }
   for (const auto& [table, keys] : old_tables.items()) {

@@ -1,4 +1,4 @@
-// What differs between two configurations: the one that a run has, and the one it is resumed with or a study wants.
+// The differences between two configurations: a run's, and the one with which it is resumed or that a study asks for.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,12 +16,12 @@ struct ConfigChange {
 
 std::vector<ConfigChange> config_changes(const Config& before, const Config& after);
 
-// Those of the table and of tables within it: of "optimizer", [optimizer.muon]'s too.
+// The changes in the table and in tables within it: for "optimizer" also those in [optimizer.muon].
 std::vector<ConfigChange> changes_of(const std::string& table, const std::vector<ConfigChange>& changes);
 
-// {"optimizer.lr": [0.001, 0.003]}, as metrics have it.
+// {"optimizer.lr": [0.001, 0.003]}, for metrics.
 nlohmann::ordered_json to_json(const std::vector<ConfigChange>& changes);
-// "optimizer.lr 0.001 -> 0.003, ...", for people.
+// "optimizer.lr 0.001 -> 0.003, ...", for messages.
 std::string describe(const std::vector<ConfigChange>& changes);
 
 }  // namespace gyre

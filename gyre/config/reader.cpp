@@ -1,4 +1,4 @@
-// Reading a configuration: a file and overrides, with every fault at once.
+// Reads a configuration from a file and overrides, and reports all faults at once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The names that a file may use: tables, and keys by table.
+// The names that a file may use: tables, and the keys of each table.
 class Names {
  public:
   Names() {
@@ -37,32 +37,34 @@ class Names {
 
   bool has_table(const std::string& table) const { return contains(tables_, table); }
   bool has_key(const std::string& table, const std::string& key) const { return contains(keys_.at(table), key); }
-  // Tables that stand by themselves: "optimizer".
-  std::vector<std::string> sorts() const {
-    std::vector<std::string> sorts;
-    std::copy_if(tables_.begin(), tables_.end(), std::back_inserter(sorts),
+  // Top-level tables, e.g. "optimizer".
+  std::vector<std::string> top_tables() const {
+    std::vector<std::string> top_tables;
+    std::copy_if(tables_.begin(), tables_.end(), std::back_inserter(top_tables),
                  [](const std::string& table) { return table.find('.') == std::string::npos; });
-    return sorts;
+    return top_tables;
   }
-  // Kinds of a sort that have tables of their own: "muon".
-  std::vector<std::string> kinds(const std::string& sort) const {
+  // Kinds that have a table within the top-level table, e.g. "muon".
+  std::vector<std::string> kinds(const std::string& top_table) const {
     std::vector<std::string> kinds;
     for (const std::string& table : tables_) {
-      if (table.rfind(sort + ".", 0) == 0) kinds.push_back(table.substr(sort.size() + 1));
+      if (table.rfind(top_table + ".", 0) == 0) kinds.push_back(table.substr(top_table.size() + 1));
     }
     return kinds;
   }
 
-  std::string no_table(const std::string& table) const {
+  std::string unknown_table(const std::string& table) const {
     const size_t dot = table.find('.');
-    const std::string sort = table.substr(0, dot);
-    if (dot == std::string::npos || !has_table(sort)) {
-      return fmt::format("unknown table [{}]{}", printable(table), suggestion(sort, sorts()));
+    const std::string top_table = table.substr(0, dot);
+    if (dot == std::string::npos || !has_table(top_table)) {
+      return fmt::format("unknown table [{}]{}", printable(table), suggestion(top_table, top_tables()));
     }
-    if (kinds(sort).empty()) return fmt::format("unknown table [{}]; [{}] has no tables", printable(table), sort);
-    return fmt::format("unknown table [{}]{}", printable(table), suggestion(table.substr(dot + 1), kinds(sort)));
+    if (kinds(top_table).empty()) {
+      return fmt::format("unknown table [{}]; [{}] has no tables", printable(table), top_table);
+    }
+    return fmt::format("unknown table [{}]{}", printable(table), suggestion(table.substr(dot + 1), kinds(top_table)));
   }
-  std::string no_key(const std::string& table, const std::string& key) const {
+  std::string unknown_key(const std::string& table, const std::string& key) const {
     const std::string what = fmt::format("unknown key '{}' in [{}]", printable(key), table);
     for (const std::string& other : tables_) {
       const bool related = other.rfind(table + ".", 0) == 0 || table.rfind(other + ".", 0) == 0;
@@ -76,33 +78,33 @@ class Names {
   std::map<std::string, std::vector<std::string>> keys_;  // by table
 };
 
-// Reads a file and overrides into a configuration, and notes every fault rather than stopping at the first.
+// Reads a file and overrides into a configuration, and collects all faults instead of stopping at the first.
 class Reader {
  public:
   explicit Reader(Tokens tokens) : tokens_(tokens) {}
 
-  // Tables in `others` are somebody else's.
+  // Ignores the tables in `others`.
   void read(const toml::table& root, const std::string& origin, const std::vector<std::string>& others = {}) {
     for (const auto& [name, node] : root) {
       const std::string table(name.str());
       if (contains(others, table)) continue;
-      if (!contains(names_.sorts(), table)) {
-        add(origin, node, names_.no_table(table));
+      if (!contains(names_.top_tables(), table)) {
+        add(origin, node, names_.unknown_table(table));
       } else if (!node.is_table()) {
         add(origin, node, fmt::format("[{}] must be a table", table));
       } else {
-        read_sort(*node.as_table(), table, origin);
+        read_top_table(*node.as_table(), table, origin);
       }
     }
   }
 
-  // "table.key=value" as a document. A value that is not TOML by itself is taken as a string.
+  // text: "table.key=value". The value of a string option may be unquoted.
   void read_override(const std::string& text) {
     const std::string origin = fmt::format("--set {}", printable(text));
     faults_.collect([&] { read(override_document(text, origin), origin); });
   }
 
-  // What involves more than one key, where all of them could be read.
+  // Checks constraints between keys, if all keys involved could be read.
   void check() {
     faults_in("model", "model", faults_of(config_.model));
     faults_in("optimizer", "optimizer", faults_of(config_.optimizer));
@@ -123,11 +125,11 @@ class Reader {
   }
 
  private:
-  // Where a key was given last.
+  // Where a key was last given.
   struct Given {
     std::string place;
     int64_t line = Faults::kNoLine;
-    bool taken = true;
+    bool valid = true;  // the value could be read
   };
 
   static bool is_override(const std::string& origin) { return origin.rfind("--set ", 0) == 0; }
@@ -167,7 +169,7 @@ class Reader {
     }
   }
 
-  // [[data.source]], or of an override the table of one that is there.
+  // Reads the list [[data.source]] or, in an override, the table of one source that exists.
   void read_sources(const toml::node& node, const std::string& origin) {
     const toml::array* list = node.as_array();
     if (list == nullptr) {
@@ -212,23 +214,23 @@ class Reader {
     return table == "data" && key == "source";
   }
 
-  // A table with those of its kinds.
-  void read_sort(const toml::table& keys, const std::string& sort, const std::string& origin) {
+  // Reads a top-level table and the tables of its kinds.
+  void read_top_table(const toml::table& keys, const std::string& top_table, const std::string& origin) {
     for (const auto& [name, node] : keys) {
       const std::string kind(name.str());
-      if (is_source_list(sort, kind)) read_sources(node, origin);
-      if (!is_inner(sort, kind, node) || is_source_list(sort, kind)) continue;
-      const std::string table = fmt::format("{}.{}", sort, kind);
+      if (is_source_list(top_table, kind)) read_sources(node, origin);
+      if (!is_inner(top_table, kind, node) || is_source_list(top_table, kind)) continue;
+      const std::string table = fmt::format("{}.{}", top_table, kind);
       if (names_.has_table(table)) {
         read_keys(*node.as_table(), table, origin);
       } else {
-        add(origin, node, names_.no_table(table));
+        add(origin, node, names_.unknown_table(table));
       }
     }
-    read_keys(keys, sort, origin);
+    read_keys(keys, top_table, origin);
   }
 
-  // Whether it is meant as the table of a kind.
+  // Whether the node is meant as the table of a kind.
   bool is_inner(const std::string& table, const std::string& key, const toml::node& node) const {
     return node.is_table() && table.find('.') == std::string::npos && !names_.has_key(table, key);
   }
@@ -239,7 +241,7 @@ class Reader {
       const std::string key(name.str());
       if (names_.has_key(table, key)) continue;
       const bool is_read = is_source_list(table, key) || (table.starts_with(kSourceTable) && key == "name");
-      if (!is_read && !is_inner(table, key, node)) add(origin, node, names_.no_key(table, key));
+      if (!is_read && !is_inner(table, key, node)) add(origin, node, names_.unknown_key(table, key));
       others.push_back(key);
     }
     const auto fields = [&](auto&& visit) {
@@ -265,8 +267,8 @@ class Reader {
     }
     const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
                       value = text.substr(equals + 1);
-    if (!names_.has_table(table)) throw InputError(fmt::format("{}: {}", origin, names_.no_table(table)));
-    if (!names_.has_key(table, key)) throw InputError(fmt::format("{}: {}", origin, names_.no_key(table, key)));
+    if (!names_.has_table(table)) throw InputError(fmt::format("{}: {}", origin, names_.unknown_table(table)));
+    if (!names_.has_key(table, key)) throw InputError(fmt::format("{}: {}", origin, names_.unknown_key(table, key)));
     bool is_string = false;
     const char* wanted = "";
     const Config described = config_;
@@ -288,17 +290,17 @@ class Reader {
     }
   }
 
-  // Tells each where the first of its keys that was given stands, unless one of them could not be read. Keys are those
-  // of `table`, or of the `sort` around it.
-  void faults_in(const std::string& table, const std::string& sort, const std::vector<OptionFault>& faults) {
+  // Adds each fault with the place of the first of its keys that was given. Skips a fault if one of its keys could not
+  // be read. Keys are looked up in `table`, then in `top_table`, which contains it.
+  void faults_in(const std::string& table, const std::string& top_table, const std::vector<OptionFault>& faults) {
     for (const OptionFault& fault : faults) {
       std::optional<Given> where;
       bool all_read = true;
       for (const std::string& key : fault.keys) {
         auto found = given_.find(fmt::format("{}.{}", table, key));
-        if (found == given_.end()) found = given_.find(fmt::format("{}.{}", sort, key));
+        if (found == given_.end()) found = given_.find(fmt::format("{}.{}", top_table, key));
         if (found == given_.end()) continue;
-        all_read = all_read && found->second.taken;
+        all_read = all_read && found->second.valid;
         if (!where) where = found->second;
       }
       if (!all_read) continue;

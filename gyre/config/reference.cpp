@@ -1,4 +1,4 @@
-// What the configuration says of itself: the reference, and a file to begin with.
+// Generates the reference of all options, and a configuration file to start from.
 #include <fmt/format.h>
 
 #include "gyre/config/config.h"
@@ -8,7 +8,7 @@
 namespace gyre {
 namespace {
 
-// What a value may be, in words.
+// The allowed values, in words.
 template <typename T>
 std::string allowed(const Range& range) {
   if (!range.choices.empty()) return "one of: " + join(range.choices, ", ");
@@ -17,7 +17,7 @@ std::string allowed(const Range& range) {
   return type_name<T>();
 }
 
-// `text` broken at blanks into lines that begin with `prefix` and are no longer than `width`.
+// `text` wrapped at spaces into lines that begin with `prefix` and are at most `width` long.
 std::string wrapped(std::string_view text, std::string_view prefix, size_t width) {
   std::string lines;
   while (!text.empty()) {
@@ -32,7 +32,7 @@ std::string wrapped(std::string_view text, std::string_view prefix, size_t width
   return lines;
 }
 
-// What there is to choose from in a table, and what each is.
+// A Markdown table of the registered kinds and their meanings.
 template <typename Kind>
 std::string kinds_of(const Registry<Kind>& registry, const char* key) {
   std::string text = fmt::format("\n| {} | what it is |\n|---|---|\n", key);

@@ -34,7 +34,7 @@ Schedule build_schedule(const Config& config) {
 
 WeightPolicy weight_policy(const Config& config, const Schedule& schedule) {
   if (const auto policy = parse_weight_policy(config.pipeline.weights)) return *policy;
-  // Some optimizers are defined by what their stages read.
+  // "auto": some optimizers require a policy.
   return optimizer_kinds().at(config.optimizer.kind).weights.value_or(schedule.weights);
 }
 

@@ -1,4 +1,4 @@
-// The part of a configuration that makes a schedule. Free of torch, so that a run can be simulated without loading it.
+// Builds the schedule of a configuration. Free of torch, so that a run can be simulated without loading it.
 #pragma once
 
 #include "gyre/config/config.h"
@@ -7,9 +7,9 @@
 namespace gyre {
 
 ScheduleOptions schedule_options(const Config& config);
-// The schedule that [pipeline] names, a builtin or a file; InputError says what does not fit.
+// The schedule that [pipeline] names, built in or from a file. Throws InputError that says what does not fit.
 Schedule build_schedule(const Config& config);
-// What a backward reads under this configuration.
+// Which version of the weights a backward reads: [pipeline] weights or, for "auto", the optimizer's or the schedule's.
 WeightPolicy weight_policy(const Config& config, const Schedule& schedule);
 
 }  // namespace gyre

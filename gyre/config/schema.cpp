@@ -1,4 +1,4 @@
-// The configuration as a JSON schema, from the same declarations as the reference.
+// Generates the JSON schema of the configuration, from the same declarations as the reference.
 #include "gyre/config/config.h"
 #include "gyre/config/tables.h"
 #include "gyre/core/json_schema.h"
@@ -12,7 +12,7 @@ nlohmann::ordered_json config_schema() {
   const std::string source = source_table("NAME");
   for_each_field(config, [&](const std::string& table, const char* key, const auto& field, const Range& range,
                              const char* meaning) {
-    // "optimizer.muon" is a table within "optimizer", a source a member of a list there.
+    // "optimizer.muon" is a table within "optimizer"; "data.source.NAME" is an item of a list within "data".
     nlohmann::ordered_json* place = &root;
     const size_t dot = table.find('.');
     const auto enter = [&](const std::string& name) {

@@ -1,4 +1,5 @@
-// The tables [pipeline] and [run]; [model], [data] and [optimizer] are declared where models, data and optimizers are.
+// The tables [pipeline] and [run]. [model], [data] and [optimizer] are declared in the rooms of models, data and
+// optimizers.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,8 +16,8 @@
 
 namespace gyre {
 
-// Times the longest window it is still an int64.
-inline constexpr double kMostUpdates = 1e10;
+// Small enough that its product with the longest window fits an int64.
+inline constexpr double kMaxUpdates = 1e10;
 
 struct PipelineSettings {
   std::string schedule = ScheduleOptions().name;
@@ -102,12 +103,12 @@ struct RunSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("updates", self.updates, between(1, kMostUpdates), "updates in the whole run");
+    visit("updates", self.updates, between(1, kMaxUpdates), "updates in the whole run");
     visit("seed", self.seed, at_least(0), "fixes weights, batches and dropout");
     visit("precision", self.precision, one_of({"fp32", "bf16"}), "type of compute; masters are fp32");
-    visit("eval_every", self.eval_every, between(0, kMostUpdates), "updates between evaluations; 0: none");
-    visit("eval_batches", self.eval_batches, between(1, kMostUpdates), "microbatches of one evaluation, at most");
-    visit("checkpoint_every", self.checkpoint_every, between(0, kMostUpdates),
+    visit("eval_every", self.eval_every, between(0, kMaxUpdates), "updates between evaluations; 0: none");
+    visit("eval_batches", self.eval_batches, between(1, kMaxUpdates), "microbatches of one evaluation, at most");
+    visit("checkpoint_every", self.checkpoint_every, between(0, kMaxUpdates),
           "updates between checkpoints; 0: only at the end, and by time");
     visit(
         "checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6),
@@ -117,12 +118,12 @@ struct RunSettings {
           "whether checkpoints are written beside training, from a copy in memory, where there is room for it; else "
           "training waits for the disk");
     visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
-    visit("keep_every", self.keep_every, between(0, kMostUpdates),
+    visit("keep_every", self.keep_every, between(0, kMaxUpdates),
           "checkpoints of its multiples, in updates, are kept whatever keep_checkpoints is; 0: no others");
     visit("shared_directory", self.shared_directory, Range{},
           "whether all processes of a run see one run directory; false: each host may have its own, with the parts of "
           "checkpoints that its processes write");
-    visit("drains", self.drains, between(1, kMostUpdates),
+    visit("drains", self.drains, between(1, kMaxUpdates),
           "further updates after which the pipeline drains: with those that a run's metrics record, and "
           "checkpoint_minutes = 0, it is repeated to the bit");
     visit("init_from", self.init_from, Range{},

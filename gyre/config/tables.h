@@ -1,4 +1,4 @@
-// Walks over all options of a configuration, table by table, in the order of the file.
+// Iterates over all options of a configuration, table by table, in the order of the file.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,22 +10,22 @@
 
 namespace gyre {
 
-// What a [[data.source]] is called: "data.source.web".
+// The table name of a [[data.source]]: "data.source.web".
 inline constexpr const char* kSourceTable = "data.source.";
 inline std::string source_table(const std::string& name) {
   return kSourceTable + name;
 }
 
-// Calls visit(table, kinds, chosen) for the tables that have kinds with tables of their own: "optimizer", those tables,
-// and the kind that the configuration names.
+// Calls visit(table, kinds, chosen) for the tables whose kinds have tables of their own, e.g. with "optimizer", the
+// tables of all its kinds, and the kind that the configuration chooses.
 template <typename SomeConfig, typename Visit>
-void for_each_sort(SomeConfig& c, Visit&& visit) {
+void for_each_kind_tables(SomeConfig& c, Visit&& visit) {
   visit("model", c.model.own, c.model.kind);
   visit("pipeline", c.pipeline.own, c.pipeline.schedule);
   visit("optimizer", c.optimizer.own, c.optimizer.kind);
 }
 
-// Calls visit(table, key, field, range, meaning) for every option; the tables of single kinds are "optimizer.muon",
+// Calls visit(table, key, field, range, meaning) for every option. Tables of single kinds are called "optimizer.muon",
 // those of sources "data.source.web".
 template <typename SomeConfig, typename Visit>
 void for_each_field(SomeConfig& c, Visit&& visit) {
