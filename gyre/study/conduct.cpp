@@ -25,7 +25,7 @@ class Conductor {
       rates_.push_back(std::nullopt);
       const auto trial_runs = trials(study_, arms_, arm);
       total_ += trial_runs.size() + study_.seeds.size();
-      // The best of the trials is the first seed's run.
+      // With full-length trials the best one is also the first seed's final run.
       if (!trial_runs.empty() && study_.sweep_updates == 0) --total_;
     }
     launcher_.program = options.program;
@@ -38,8 +38,8 @@ class Conductor {
   std::optional<StudyResult> run() {
     std::vector<StudyRun> runs;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
-      const auto more = trials(study_, arms_, arm);
-      runs.insert(runs.end(), more.begin(), more.end());
+      const auto trial_runs = trials(study_, arms_, arm);
+      runs.insert(runs.end(), trial_runs.begin(), trial_runs.end());
     }
     if (!perform(runs)) return std::nullopt;
     runs = chosen_runs();
@@ -83,13 +83,13 @@ class Conductor {
                              human_duration(curve.seconds.empty() ? 0 : curve.seconds.back())));
   }
 
-  // After the trials: the runs with each arm's best rate.
+  // Chooses each arm's learning rate from its trials, and returns the final runs that are not trials too.
   std::vector<StudyRun> chosen_runs() {
     std::vector<StudyRun> runs;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
       ArmResult& result = results_[arm];
       const auto rates = learning_rates(study_, arms_[arm]);
-      // Trials end in any order.
+      // Trials may have finished in any order.
       std::sort(result.trials.begin(), result.trials.end(),
                 [](const TrialResult& a, const TrialResult& b) { return a.learning_rate < b.learning_rate; });
       const auto rate = rates.size() == 1 ? std::optional(rates[0]) : best_rate(result.trials);
@@ -107,7 +107,8 @@ class Conductor {
     return runs;
   }
 
-  // Arms whose runs have all ended, with their curves. Returns false if it was stopped.
+  // Reduces results_ to the arms whose runs have all ended, and adds their curves and diagnostics. Returns false if it
+  // was stopped.
   bool collect() {
     std::vector<ArmResult> complete;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
@@ -144,13 +145,13 @@ class Conductor {
   const ConductOptions& options_;
   std::vector<StudyArm> arms_;
   std::vector<ArmResult> results_;            // by arm
-  std::vector<std::optional<double>> rates_;  // chosen
+  std::vector<std::optional<double>> rates_;  // by arm: the chosen learning rate
   LauncherOptions launcher_;
   size_t done_ = 0, total_ = 0;
 };
 
-// A study makes its files beside those that are there.
-void refuse_others_place(const std::filesystem::path& root) {
+// Throws InputError if the directory belongs to something else: a study would put its files beside the others.
+void refuse_foreign_directory(const std::filesystem::path& root) {
   for (const auto& [file, what] : {std::pair("config.toml", "a run"), {"meta.json", "text that gyre prepare made"}}) {
     if (!is_there(root / file)) continue;
     throw InputError(fmt::format("{}: is {}, and no place for a study; choose another --out", root.string(), what));
@@ -166,7 +167,7 @@ int64_t busy_cores(const Config& config) {
 }
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
-  refuse_others_place(options.root);
+  refuse_foreign_directory(options.root);
   std::optional<DirectoryLock> lock;
   if (!options.report_only) lock.emplace(options.root);
   return Conductor(study, options).run();

@@ -1,4 +1,4 @@
-// Conducts a study: trials of learning rates, then the runs that count, then what they show.
+// Conducts a study: runs the trials of learning rates, then the final runs, and collects the results.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,19 @@ namespace gyre {
 struct ConductOptions {
   std::filesystem::path root;     // the study's directory; created
   std::filesystem::path program;  // gyre-engine
-  int jobs = 0;                   // runs side by side; 0: as many as `cores` are enough for
+  int jobs = 0;                   // parallel runs; 0: as many as `cores` allow
   int cores = 1;
   bool report_only = false;                     // run nothing: arms without a finished run are left out
   std::stop_token stop, abandon;                // as in LauncherOptions
-  std::function<void(const std::string&)> say;  // a line of progress
+  std::function<void(const std::string&)> say;  // prints a line of progress; may be empty
 };
 
-// The cores that a run keeps busy: one for each thread of every worker, of which the schedule knows how many there are.
+// The number of cores that a run keeps busy: one for each thread of every worker, or of a single worker if the executor
+// runs workers in turn.
 int64_t busy_cores(const Config& config);
 
-// Nothing if it was stopped; the same call continues it. Errors: InputError, RunError.
+// Returns nothing if the study was stopped; calling again with the same arguments continues it. Errors: InputError,
+// RunError.
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options);
 
 }  // namespace gyre

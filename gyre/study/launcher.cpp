@@ -19,10 +19,10 @@ std::filesystem::path log_of(const std::filesystem::path& directory) {
   return directory.string() + ".log";
 }
 
-// A child process that hears when the study is stopped.
+// A child process that is sent SIGINT when the study is stopped, and SIGKILL when it is abandoned.
 class Child {
  public:
-  // What it says goes to `log`, its results to `out`.
+  // out, log: the child's standard output and standard error.
   Child(std::vector<std::string> words, const OutputFile& out, const OutputFile& log, const LauncherOptions& options)
       : process_({std::move(words), {}, out.descriptor(), log.descriptor()}),
         on_stop_(options.stop, Kill{&process_, SIGINT}),
@@ -57,7 +57,7 @@ class Launcher {
  public:
   Launcher(const LauncherOptions& options, const std::function<void(const StudyRun&, RunStatus)>& ended)
       : options_(options), ended_(ended) {}
-  // Whatever happens, no run is left behind.
+  // Ends all running children, also after an exception.
   ~Launcher() {
     for (const auto& [run, child] : running_) child->signal(SIGINT);
     for (const auto& [run, child] : running_) child->reap();
@@ -77,7 +77,7 @@ class Launcher {
     }
   }
 
-  // Blocks until some children have ended; a stop makes them.
+  // Blocks until at least one child has ended. A requested stop makes them end.
   void wait() {
     std::vector<pollfd> entries;
     for (const auto& [run, child] : running_) entries.push_back(child->poll_entry());
@@ -118,7 +118,7 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& wanted
   if (!std::filesystem::exists(file)) return RunStatus::Absent;
   Config found = load_config(file, {});
   if (wanted.model.vocabulary == 0) found.model.vocabulary = 0;  // it was taken from the data
-  found.run.checkpoint_minutes = wanted.run.checkpoint_minutes;  // when it saves makes it no other run
+  found.run.checkpoint_minutes = wanted.run.checkpoint_minutes;  // may differ: it decides only when the run saves
   if (!(found == wanted)) {
     throw InputError(
         fmt::format("{}: this run was made with other settings than the study's ({}); choose another --out",
@@ -143,9 +143,9 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
 
 std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
   const auto directory = options.root / run.directory;
-  const std::filesystem::path kept = directory.string() + ".diagnostics.json";
-  if (!std::filesystem::exists(kept)) {
-    const std::string out = kept.string() + ".tmp";
+  const std::filesystem::path cached = directory.string() + ".diagnostics.json";
+  if (!std::filesystem::exists(cached)) {
+    const std::string out = cached.string() + ".tmp";
     ChildEnd end;
     {
       const OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
@@ -156,9 +156,9 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOpt
       if (options.stop.stop_requested()) return std::nullopt;
       throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
     }
-    rename_path(out, kept);
+    rename_path(out, cached);
   }
-  return read_file(kept);
+  return read_file(cached);
 }
 
 }  // namespace gyre

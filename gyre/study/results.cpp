@@ -29,14 +29,14 @@ std::vector<std::pair<std::string, std::map<int64_t, const ArmResult*>>> rows_of
   return rows;
 }
 
-// A bar would begin another cell.
+// Escapes bars, which would begin another cell of a Markdown table.
 std::string cell_text(const std::string& name) {
   std::string text;
   for (const char c : name) text += c == '|' ? "\\|" : std::string(1, c);
   return text;
 }
 
-// A table with a column for each number of stages; `cell` says what stands in it.
+// A Markdown table with a column for each number of stages; `cell` gives an arm's cell.
 std::string stage_table(const StudyResult& result, const std::function<std::string(const ArmResult&)>& cell) {
   std::string text = "| method |", rule = "|---|";
   for (const int64_t stages : result.stages) {
@@ -115,7 +115,7 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
     }
   }
   for (ArmResult& arm : arms) {
-    if (result.stages.size() == 1) break;  // nothing to be slower than
+    if (result.stages.size() == 1) break;  // nothing to compare with
     const auto base = std::find_if(arms.begin(), arms.end(), [&](const ArmResult& other) {
       return other.label == arm.label && other.arm.stages == result.stages.front();
     });

@@ -1,4 +1,4 @@
-// What a study found: losses, updates to a target, slowdowns, as tables and plots.
+// The results of a study: losses, updates to a target and slowdowns, as tables and plots.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace gyre {
 
-// A learning rate's trial: its last loss, nothing if it diverged.
+// The trial of a learning rate.
 struct TrialResult {
   double learning_rate = 0;
-  std::optional<double> loss;
+  std::optional<double> loss;  // its last smoothed loss; empty if it diverged
 };
-// The rate with the lowest last loss; nothing if all diverged.
+// The rate with the lowest last loss; empty if all diverged.
 std::optional<double> best_rate(const std::vector<TrialResult>& trials);
 
 struct TargetResult {
   double loss = 0;
   std::optional<int64_t> updates;  // until the smoothed loss is at most `loss`
   std::optional<double> seconds;   // of training until then
-  std::optional<double> slowdown;  // updates over those of the same label with the fewest stages
+  std::optional<double> slowdown;  // `updates` divided by that of the arm with the same label and the fewest stages
 };
 
-// Of the arm's first run at its end, by gyre diagnose; of stages the first, whose gradients are latest.
+// What gyre diagnose measures at the end of the arm's first run. cosine and oscillation are those of the first stage,
+// whose gradients have the longest delay.
 struct ArmDiagnostics {
   double hessian_norm = 0, rotated_norm = 0;
   double cosine = 0, oscillation = 0;
@@ -41,28 +42,29 @@ struct ArmResult {
   double learning_rate = 0;
   bool diverged = false;
   Curve curve;               // mean over seeds; not smoothed
-  std::vector<double> loss;  // smoothed
+  std::vector<double> loss;  // smoothed; empty if diverged
   std::vector<TargetResult> targets;
   std::optional<ArmDiagnostics> diagnostics;
 };
 
 struct StudyResult {
   std::string name;
-  std::string target_rule;  // a sentence
+  std::string target_rule;  // explains the targets, in a sentence
   std::vector<double> targets;
   int64_t smooth = 1;
   std::vector<int64_t> stages;
-  std::vector<ArmResult> arms;  // by label, then stages
+  std::vector<ArmResult> arms;  // in the order of study_arms()
 };
 
-// Fills in smoothed losses, targets and slowdowns. Without targets of the study's own the target is the highest last
-// loss of the arms that did not diverge: every one of them reaches it.
+// Fills in labels, smoothed losses, targets and slowdowns. If the study names no targets, the target is the highest
+// last loss of the arms that did not diverge, so that all of these reach it.
 StudyResult summarise(const Study& study, std::vector<ArmResult> arms);
 
 std::string to_markdown(const StudyResult& result);
 std::string to_csv(const StudyResult& result);
 std::string to_json(const StudyResult& result);
-// Writes results.md, results.csv, results.json, loss-<stages>.svg and slowdown.svg. Returns what was written.
+// Writes results.md, results.csv, results.json, loss-<stages>.svg and, if there are several numbers of stages,
+// slowdown.svg. Returns the paths written.
 std::vector<std::filesystem::path> write_results(const StudyResult& result, const std::filesystem::path& directory);
 
 }  // namespace gyre

@@ -40,7 +40,7 @@ void for_each_field(StudyMethod& m, Visit&& visit) {
   visit("stages", m.stages, between(1, 1 << 16), "those of the study's that it is run with; empty: all");
 }
 
-// A name for a directory: letters, digits, dots and dashes.
+// A directory name made of `text`: lower-case letters, digits, dots and dashes.
 std::string slug(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -78,11 +78,11 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
 
 Config run_config(const Study& study, const StudyArm& arm, double learning_rate, int64_t seed, int64_t updates) {
   std::vector<std::string> set;
-  // A checkpoint by the clock drains the pipeline: runs that are compared must be repeatable.
+  // Off by default: a checkpoint by the clock drains the pipeline, and runs that are compared must be repeatable.
   if (!study.timed_checkpoints) set.emplace_back("run.checkpoint_minutes=0");
   const auto& method = study.methods[arm.method].set;
   set.insert(set.end(), method.begin(), method.end());
-  // An axis that is not there leaves the key to the method.
+  // An axis that the study does not give leaves the key to the method.
   if (!arm.schedule.empty()) set.push_back(fmt::format("pipeline.schedule={}", toml_string(arm.schedule)));
   if (!arm.weights.empty()) set.push_back(fmt::format("pipeline.weights={}", arm.weights));
   set.push_back(fmt::format("pipeline.stages={}", arm.stages));
@@ -131,7 +131,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
     }
   }
 
-  // What is wrong in a setting or a schedule is found now and not after hours.
+  // Finds faults in settings and schedules now, and not after hours of training.
   const auto arms = study_arms(study);
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {
@@ -223,7 +223,7 @@ std::vector<StudyRun> trials(const Study& study, const std::vector<StudyArm>& ar
   std::vector<StudyRun> runs;
   if (rates.size() < 2) return runs;
   for (const double rate : rates) {
-    // A trial of full length is the first seed's final run as well, and is kept where that would be.
+    // A full-length trial is also the first seed's final run, so it has the same directory.
     const std::string kind = study.sweep_updates > 0 ? fmt::format("trial{}-", study.sweep_updates) : "";
     runs.push_back({arm, rate, study.seeds[0], true,
                     fmt::format("{}/{}lr{}-seed{}", arm_directory(study, arms[arm]), kind, rate, study.seeds[0]),
