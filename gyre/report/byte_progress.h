@@ -1,4 +1,4 @@
-// Progress of a command that goes through files, in bytes, for people.
+// Progress of a command that goes through files, in bytes: an updated line on a terminal, plain lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class ByteProgress {
   ByteProgress(const ByteProgress&) = delete;
   ByteProgress& operator=(const ByteProgress&) = delete;
 
-  // `total` is 0 where it is not known. Where something else is done, or less is, time is counted anew.
+  // total: 0 if not known. If `doing` changes or `done` decreases, the time for speed and ETA restarts.
   void at(const std::string& doing, int64_t done, int64_t total);
 
  private:

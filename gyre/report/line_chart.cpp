@@ -12,13 +12,13 @@ namespace gyre {
 namespace {
 
 constexpr double kPlotEnd = 560, kHeight = 420, kTop = 36, kBottom = 48;
-constexpr double kLegend = 36, kMargin = 10;  // where a legend's names begin, beside the plot; at the edges
-constexpr size_t kMostPoints = 500;
-// Colours that people with colour blindness can tell apart (Okabe and Ito), but for yellow.
+constexpr double kLegend = 36, kMargin = 10;  // from the plot to the legend's names; at the right and lower edges
+constexpr size_t kMaxPoints = 500;
+// Colours that people with colour blindness can tell apart (Okabe and Ito), without yellow.
 constexpr const char* kColours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                     "#E69F00", "#56B4E9", "#8a8a8a", "#7f3fbf"};
 
-// One axis: values to positions.
+// One axis: maps values to positions.
 class Axis {
  public:
   Axis(bool log, double from, double to) : log_(log), from_(from), to_(to) {}
@@ -32,7 +32,7 @@ class Axis {
     const double range = high_ > low_ ? high_ - low_ : 1;
     return from_ + (scaled(value) - low_) / range * (to_ - from_);
   }
-  // About five round numbers between the ends.
+  // About five round numbers in the axis's range; on a log axis 1, 2 and 5 times powers of ten.
   std::vector<double> ticks() const {
     std::vector<double> result;
     if (!(low_ <= high_)) return result;
@@ -81,7 +81,7 @@ std::string to_svg(const LineChart& chart) {
   each_point([&](double px, double py) {
     if (is_on(px, py)) y.include(py);
   });
-  // Room for the numbers beside the plot, and for the names and the title, whatever they are.
+  // Makes room for the numbers beside the plot, for the lines' names and for the title.
   double numbers = 0, names = 0;
   for (const double tick : y.ticks()) numbers = std::max(numbers, svg_text_width(number(tick)));
   for (const ChartLine& line : chart.lines) names = std::max(names, svg_text_width(line.name));
@@ -109,7 +109,7 @@ std::string to_svg(const LineChart& chart) {
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const ChartLine& line = chart.lines[i];
     const char* colour = kColours[i % std::size(kColours)];
-    const size_t stride = std::max<size_t>(1, (line.points.size() + kMostPoints - 1) / kMostPoints);
+    const size_t stride = std::max<size_t>(1, (line.points.size() + kMaxPoints - 1) / kMaxPoints);
     std::string path, dots;
     for (size_t p = 0; p < line.points.size(); ++p) {
       if (p % stride != 0 && p + 1 != line.points.size()) continue;

@@ -1,4 +1,4 @@
-// Line charts as SVG: enough for curves of losses and slowdowns in documents, readable on light and dark pages.
+// Line charts as SVG, for curves of losses and slowdowns in documents; readable on light and dark pages.
 #pragma once
 
 #include <string>
@@ -18,8 +18,7 @@ struct LineChart {
   std::vector<ChartLine> lines;
 };
 
-// Lines with many points are thinned to what the eye can tell. Points that are not finite, or not positive on a log
-// axis, are left out.
+// Lines with more than 500 points are thinned. Points that are not finite, or not positive on a log axis, are left out.
 std::string to_svg(const LineChart& chart);
 
 }  // namespace gyre

@@ -20,10 +20,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array kStates = {"starting", "training", "evaluating", "saving"};
 constexpr std::array kEnds = {"finished", "interrupted", "diverged", "failed"};
-// Of another host's process: so many periods without a word, and no less than so many seconds.
+// A process on another host counts as gone after this many periods of silence, and at least this many seconds.
 constexpr double kSilentPeriods = 10, kSilentSeconds = 60;
-// Sizes that a screen can still show.
-constexpr size_t kMostEntries = 100'000;
+// The longest lists that are accepted.
+constexpr size_t kMaxEntries = 100'000;
 
 Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
@@ -52,7 +52,7 @@ Json to_object(const LiveProcess& process) {
           {"peak_tensor_bytes", process.peak_tensors}};
 }
 
-// Seconds that somebody can be shown; beyond is no time of any run.
+// Rejects times so large that they cannot be displayed; no run has them.
 void check_seconds(JsonFields<Json>& fields, const char* key, double seconds) {
   if (!(std::abs(seconds) <= 1e11)) fields.fail(fmt::format("'{}' is {}", key, seconds));
 }
@@ -62,7 +62,7 @@ void need_seconds(JsonFields<Json>& fields, const char* key, double& seconds) {
   check_seconds(fields, key, seconds);
 }
 
-// A field that may be null.
+// Reads a field that may be missing or null.
 void read(JsonFields<Json>& fields, const char* key, std::optional<double>& value) {
   const Json* found = fields.find(key);
   if (found == nullptr || found->is_null()) return;
@@ -73,7 +73,7 @@ void read(JsonFields<Json>& fields, const char* key, std::optional<double>& valu
 const Json& list(JsonFields<Json>& fields, const char* key) {
   const Json& found = fields.at(key);
   if (!found.is_array()) fields.fail(fmt::format("'{}' must be a list", key));
-  if (found.size() > kMostEntries) fields.fail(fmt::format("'{}' has {} entries", key, found.size()));
+  if (found.size() > kMaxEntries) fields.fail(fmt::format("'{}' has {} entries", key, found.size()));
   return found;
 }
 
@@ -178,8 +178,8 @@ LiveRun parse_live_run(std::string_view text, const std::string& origin) {
   return run;
 }
 
-// Field 22 of /proc/PID/stat; the name, which may have anything in it, ends with the last bracket, and Z follows where
-// nobody has asked yet how it ended.
+// Field 22 of /proc/PID/stat. Field 2, the name, may contain anything and ends at the last ')'. State Z behind it is a
+// zombie: the process has ended.
 std::optional<int64_t> process_started(int64_t pid) {
   std::string text;
   try {

@@ -30,7 +30,7 @@ Json numbers(const std::vector<double>& values) {
   return all;
 }
 
-// Whether a line still holds for a run that continues after `step`.
+// Whether a line is still valid for a run that continues after `step`.
 bool is_kept(const MetricsLine& line, int64_t step) {
   return !line.is("end") && !line.is("delay") && line.integer("step") <= step;
 }
@@ -44,7 +44,7 @@ MetricsWriter::MetricsWriter(const std::filesystem::path& path, FileSystem& file
 }
 
 void MetricsWriter::write(const std::string& line) {
-  // What a full disk left of a line goes before the next one, which would be glued to it.
+  // A full disk may have left part of a line; it is removed, so that this line does not follow it without a newline.
   if (torn_) file_.truncate(whole_);
   const std::string text = line + "\n";
   torn_ = true;

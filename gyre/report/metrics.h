@@ -1,5 +1,5 @@
-// metrics.jsonl: one JSON object a line, for people's scripts. Numbers are written so that reading them back gives the
-// same bits; what is not finite is null. Each line is written at once, so a crash tears at most the last.
+// metrics.jsonl: one JSON object per line, for users' scripts. Reading a number back gives the same bits; numbers that
+// are not finite are null. Each line is written by one call, so a crash can tear only the last line.
 #pragma once
 
 #include <cstdint>
@@ -34,24 +34,24 @@ struct MetricsEnd {
   double tokens_per_second = 0;
   std::optional<double> bubble_fraction;
   double seconds = 0;
-  int64_t skipped_updates = 0;                           // of stages, for gradients that were not finite
-  double save_wait_seconds = 0, save_write_seconds = 0;  // of all checkpoints of the session
+  int64_t skipped_updates = 0;                           // updates of stages skipped for gradients that were not finite
+  double save_wait_seconds = 0, save_write_seconds = 0;  // sums over all checkpoints of the session
 };
 
-// What came of the updates since the last drain.
+// Measurements of the updates since the last drain.
 struct MetricsSegment {
   int64_t step = 0;
   double seconds = 0;
-  std::vector<double> bubbles;  // [worker]: share of the time without work; empty where they do not work side by side
+  std::vector<double> bubbles;  // [worker]: share of the time without work; empty if workers do not run in parallel
   std::vector<double> delays;   // [stage]: mean delay of a gradient, in updates
-  // [process]: the most bytes that it held at once since it began: its tensors on the host (large ones; empty where
-  // nobody counts them), and all that it has of the system.
+  // [process]: peak bytes since the process began: of large tensors on the host (empty if they are not counted), and of
+  // resident memory.
   std::vector<int64_t> peak_tensor_bytes, peak_resident_bytes;
 };
 
 class MetricsLine;  // metrics_reader.h
 
-// Who hears each line once it is written: other programs' files are made of the lines alone.
+// Is called with each line after it is written. The files for other programs are made from these lines alone.
 class MetricsListener {
  public:
   virtual ~MetricsListener() = default;
@@ -60,42 +60,47 @@ class MetricsListener {
 
 class MetricsWriter {
  public:
-  // Appends. RunError when the file cannot be written.
+  // Appends to the file. Throws RunError if it cannot be written.
   explicit MetricsWriter(const std::filesystem::path& path, FileSystem& files = system_files());
 
   void step(const MetricsStep& line);
-  // The second in the averages of the weights, where there are any.
+  // ema_val_loss: the loss with averaged weights, if there are any.
   void eval(int64_t step, double val_loss, std::optional<double> ema_val_loss = {});
-  // delay -> microbatches whose gradient was so many updates old.
+  // histogram: delay -> number of microbatches whose gradient had this delay, in updates.
   void delay(int stage, const std::map<int64_t, int64_t>& histogram);
-  // The pipeline was emptied at a moment that the configuration does not name: "interrupt" or "checkpoint".
+  // The pipeline was drained at a moment that the configuration does not determine. reason: "interrupt" or
+  // "checkpoint".
   void drain(int64_t step, const std::string& reason);
-  // A checkpoint was written, which took so long, and training waited for it so long; durable when this returns.
+  // A checkpoint was written: training waited for it `wait_seconds`, and writing took `write_seconds`. The line is
+  // durable when this returns. RunError also as check().
   void checkpoint(int64_t step, double wait_seconds, double write_seconds);
   void segment(const MetricsSegment& line);
   void end(const MetricsEnd& line);
-  // Lines from now on. It outlives this. What it throws comes out of the function that wrote the line.
+  // The listener hears all lines from now on. It must outlive this object. Its exceptions leave the function that wrote
+  // the line.
   void tell(MetricsListener& listener) { listeners_.push_back(&listener); }
-  // RunError when the file is not what was written: it was removed, moved, emptied or written by somebody else.
+  // Throws RunError if the file's size is not what was written: it was removed, moved, emptied or written by another
+  // program.
   void check() const;
-  // Makes durable what is written, so that a checkpoint never has updates of which the metrics know nothing. RunError.
-  // Any thread.
+  // Makes everything written durable, so that a checkpoint never has updates that the metrics lack. Throws RunError.
+  // May be called on any thread.
   void sync();
 
  private:
   void write(const std::string& line);
   OutputFile file_;
-  uint64_t whole_;     // bytes of whole lines
-  bool torn_ = false;  // whether half a line may follow them
+  uint64_t whole_;     // bytes of complete lines
+  bool torn_ = false;  // whether part of a line may follow them
   std::vector<MetricsListener*> listeners_;
 };
 
-// For a run that continues after `step`: replaces the file at once by what still holds, without lines of later updates,
-// ends of earlier sessions and a torn last line, followed by the line that says so: {"event":"resume","step":...,
-// "changed":{"optimizer.lr":[0.001,0.003]}}. InputError for a line that cannot be read.
+// For a run that continues after `step`: atomically replaces the file by the lines that are still valid (no lines of
+// later updates, no "end" and "delay" lines of earlier sessions, no torn last line), followed by
+// {"event":"resume","step":...,"changed":{"optimizer.lr":[0.001,0.003]}}. Throws InputError for a line that cannot be
+// read.
 void continue_metrics(const std::filesystem::path& path, int64_t step, const nlohmann::ordered_json& changed,
                       FileSystem& files = system_files());
-// The text that such a run begins with.
+// The new contents of the file that continue_metrics() writes.
 std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step,
                               const nlohmann::ordered_json& changed);
 

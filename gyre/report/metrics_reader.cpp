@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A field that is not what its line must have; for_each_metrics_line says where.
+// A field with a wrong type or value; for_each_metrics_line() adds where it is.
 struct FieldError : std::runtime_error {
   FieldError(const char* field, const char* wanted)
       : std::runtime_error(fmt::format("its \"{}\" is not {}", field, wanted)) {}
@@ -48,8 +48,8 @@ int64_t MetricsLine::step() const {
 int64_t MetricsLine::integer(const char* field) const {
   const json* found = find(fields_, field);
   if (found == nullptr) return 0;
-  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const bool fits = found->is_number_integer() && (!found->is_number_unsigned() || found->get<uint64_t>() <= kMost);
+  constexpr auto kMaxValue = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  const bool fits = found->is_number_integer() && (!found->is_number_unsigned() || found->get<uint64_t>() <= kMaxValue);
   if (!fits) throw FieldError(field, "a whole number");
   return found->get<int64_t>();
 }
@@ -115,7 +115,7 @@ MetricsEnd MetricsLine::end() const {
 
 double SessionClock::at(const MetricsLine& line) {
   const double seconds = line.is("step") ? line.real("seconds").value_or(session_) : session_;
-  // A run that an early gyre resumed has no line that says so.
+  // Older versions of gyre wrote no "resume" line, so a decrease of the seconds also begins a session.
   if (line.is("resume") || seconds < session_) before_ += std::exchange(session_, 0);
   if (line.is("step")) session_ = seconds;
   return before_ + session_;
@@ -145,7 +145,7 @@ void for_each_metrics_line(std::string_view text, const std::string& origin, con
 RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto) {
   RunRecord record;
   const std::string advice = advice_on(metrics);
-  int64_t expected = 1;  // the step whose line is next
+  int64_t expected = 1;  // the step whose line must come next
   int64_t last_line = 0;
   for_each_metrics_line(text, metrics.string(), advice, [&](const MetricsLine& line) {
     last_line = line.number();

@@ -1,4 +1,4 @@
-// Reading metrics.jsonl: the one reader of all who need what a run wrote.
+// Reads metrics.jsonl. All code that needs a run's metrics uses this reader.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@
 
 namespace gyre {
 
-// One line, and its fields by type. A field of another type than it is asked for makes the line unreadable.
+// One line, and its fields by type. Asking for a field with another type than it has makes the line unreadable.
 class MetricsLine {
  public:
   MetricsLine(int64_t number, std::string_view text, const nlohmann::json& fields)
       : number_(number), text_(text), fields_(fields) {}
-  int64_t number() const { return number_; }       // in the file, from 1
+  int64_t number() const { return number_; }       // in the file, counted from 1
   std::string_view text() const { return text_; }  // without its newline
   bool is(std::string_view event) const;
-  // The update that the line is about; it must say so.
+  // The update that the line is about. The line must have the field "step".
   int64_t step() const;
-  // Of a field that is missing: 0, nothing or "". Null, which stands for what was not finite, is nothing.
+  // The values of fields. A missing field gives 0, empty or "". Null, which stands for a number that is not finite,
+  // gives empty.
   int64_t integer(const char* field) const;
   std::optional<double> real(const char* field) const;
-  // An array's elements, null being nothing.
+  // The elements of an array; null gives empty.
   std::vector<std::optional<double>> reals(const char* field) const;
   std::string word(const char* field) const;
-  // Of an object of whole numbers, {"0": 3, "2": 41}.
+  // An object of whole numbers, {"0": 3, "2": 41}.
   std::map<int64_t, int64_t> counts(const char* field) const;
-  // What an "end" line says.
+  // All fields of an "end" line.
   MetricsEnd end() const;
 
  private:
@@ -42,39 +43,39 @@ class MetricsLine {
   const nlohmann::json& fields_;
 };
 
-// Calls `visit` for every line of `text`. A last line without its newline was torn by a kill and is left out.
-// InputError for a line that cannot be read: it names `origin` and the line, and says `advice`.
+// Calls `visit` for every line of `text`, except a last line without a newline, which a kill has torn. Throws
+// InputError for a line that cannot be read; its message has `origin`, the line's number and `advice`.
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
                            const std::function<void(const MetricsLine&)>& visit);
 
-// Seconds of training up to each line, all sessions together: a session's own begin at 0.
+// Seconds of training up to each line, summed over sessions: the file's "seconds" start at 0 in every session.
 class SessionClock {
  public:
-  // Of the lines in their order.
+  // Call once per line, in file order.
   double at(const MetricsLine& line);
 
  private:
-  double before_ = 0, session_ = 0;  // of earlier sessions; the last seen in this one
+  double before_ = 0, session_ = 0;  // total of earlier sessions; latest value of the current session
 };
 
-// What a run's metrics say of it.
+// A summary of a run's metrics.
 struct RunRecord {
-  // In all lines.
+  // From all lines.
   int64_t newest_step = 0;                 // of the last "step" line
-  std::optional<int64_t> last_checkpoint;  // the last that was written, whether or not it is still there
-  std::optional<MetricsEnd> end;           // if the last session came to its end
-  // In those up to the update asked for.
-  std::optional<double> loss;  // of its last step, where that was finite
+  std::optional<int64_t> last_checkpoint;  // the last one written, whether or not it still exists
+  std::optional<MetricsEnd> end;           // if the last session recorded its end
+  // From the lines up to the update asked for.
+  std::optional<double> loss;  // of the last step; empty if it was not finite
   int64_t tokens = 0;
   std::optional<double> val_loss, ema_val_loss;  // of the last evaluation
-  std::optional<int64_t> evaluated;              // the update it was made at
+  std::optional<int64_t> evaluated;              // the update at which the last evaluation was made
 };
 
-// `upto` is the update at which the run continues: each of 1 to `upto` must have its line, or InputError names file,
-// line and step of the gap, and says what to do. Only an empty file may lack them all, and one that was continued when
-// it was empty may begin with the "resume" line of that session.
+// upto: the update at which the run continues. Each of the steps 1 to `upto` must have its line; otherwise throws
+// InputError with file, line and step of the gap, and what to do. Exceptions: an empty file may lack all of them, and a
+// file that was continued when it was empty may begin with that session's "resume" line.
 RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto);
-// The same of a file. One that is missing is empty where `upto` is 0.
+// The same for a file. If `upto` is 0, the file may be missing.
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto);
 
 }  // namespace gyre

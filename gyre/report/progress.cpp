@@ -28,7 +28,7 @@ void Progress::start(int64_t total, int64_t done) {
 
 void Progress::step(int64_t step, double loss, double tokens_per_second) {
   const std::lock_guard lock(mutex_);
-  // Where a loss is not finite, the average begins anew behind it.
+  // After a loss that is not finite the average starts again.
   average_loss_ = std::isfinite(average_loss_) ? kSmoothing * average_loss_ + (1 - kSmoothing) * loss : loss;
   step_ = step;
   tokens_per_second_ = tokens_per_second;

@@ -1,5 +1,5 @@
-// Progress of a run for people: one line that is redrawn on a terminal, plain lines now and then elsewhere. Any thread
-// may call it.
+// Progress of a run for the user: one line that is redrawn on a terminal, and plain lines now and then elsewhere.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ class Progress {
  public:
   Progress(std::FILE* out, bool is_terminal);
 
-  // Updates in the whole run, and made before this session.
+  // total: updates of the whole run. done: updates made before this session.
   void start(int64_t total, int64_t done);
   void step(int64_t step, double loss, double tokens_per_second);
-  // To the end, at the mean pace of this session; nothing where that cannot be told yet.
+  // Time to the end at this session's mean speed; empty before the session's first update.
   std::optional<double> seconds_left();
-  // A line of its own, above the bar.
+  // Prints a line of its own, above the bar.
   void message(const std::string& text);
   void finish();
 
@@ -35,7 +35,7 @@ class Progress {
   std::mutex mutex_;
   StatusLine status_;
   int64_t total_ = 0, first_ = 0, step_ = 0;
-  double average_loss_ = 0;  // moving average; not finite where the last loss was not
+  double average_loss_ = 0;  // moving average; not finite if the last loss was not
   double tokens_per_second_ = 0;
   Clock::time_point started_;
 };

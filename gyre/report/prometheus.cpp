@@ -7,7 +7,7 @@
 namespace gyre {
 namespace {
 
-// Of the text format: backslash, quote and newline.
+// Escapes a label's value for the text format: backslash, quote and newline.
 std::string label(const std::string& value) {
   std::string text;
   for (const char c : value) {
@@ -55,21 +55,22 @@ std::string PrometheusFile::text() const {
   add("gyre_running", "1 while a session trains", running_ ? "1" : "0");
   add("gyre_written_timestamp_seconds", "When this was written", fmt::format("{:.3f}", now));
   for (const ScalarKind& kind : kScalarKinds) {
-    // In the order of indices.
+    // All values of this kind, in the order of their indices.
     auto found = latest_.lower_bound({&kind, 0});
     if (found == latest_.end() || found->first.first != &kind) continue;
     text += head(kind.metric, kind.help);
     for (; found != latest_.end() && found->first.first == &kind; ++found) {
-      const std::string more = kind.index[0] == '\0' ? "" : fmt::format(",{}=\"{}\"", kind.index, found->first.second);
-      text += fmt::format("{}{{run=\"{}\"{}}} {}\n", kind.metric, run_, more, found->second);
+      const std::string index_label =
+          kind.index[0] == '\0' ? "" : fmt::format(",{}=\"{}\"", kind.index, found->first.second);
+      text += fmt::format("{}{{run=\"{}\"{}}} {}\n", kind.metric, run_, index_label, found->second);
     }
   }
   return text;
 }
 
-// Not synced: what a crash of the machine loses here is in metrics.jsonl.
+// Not synced to disk: whatever a crash of the machine loses is in metrics.jsonl.
 void PrometheusFile::write() const {
-  replace_file(path_, text(), files_);  // node-exporter reads *.prom alone, not *.tmp
+  replace_file(path_, text(), files_);  // node-exporter reads only *.prom, not *.tmp
 }
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// A run's latest numbers as a text file for Prometheus, by way of node-exporter's textfile collector. Made of the lines
+// A run's latest numbers as a text file for Prometheus, read by node-exporter's textfile collector. Made from the lines
 // of metrics.jsonl alone.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace gyre {
 
 class PrometheusFile final : public MetricsListener {
  public:
-  // `run`: the label of all metrics. `metrics`: what earlier sessions wrote. The file is written at once, again with
-  // every line, and replaced each time as a whole: who reads it sees no half of it. RunError.
+  // run: the label of all metrics. metrics: the lines of earlier sessions. Writes the file now and again with every
+  // line, each time replacing it atomically, so that nobody reads a partial file. Throws RunError.
   PrometheusFile(std::filesystem::path path, const std::string& run, int64_t updates, std::string_view metrics,
                  FileSystem& files = system_files());
   void hear(const MetricsLine& line) override;
@@ -29,7 +29,7 @@ class PrometheusFile final : public MetricsListener {
   void write() const;
 
   std::filesystem::path path_;
-  std::string run_;  // as a label's value
+  std::string run_;  // escaped, as a label's value
   int64_t updates_;
   FileSystem& files_;
   int64_t step_ = 0, saved_ = 0;

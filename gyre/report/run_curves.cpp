@@ -9,18 +9,19 @@
 namespace gyre {
 namespace {
 
-void keep_most(std::vector<double>& most, const std::vector<std::optional<double>>& values) {
-  most.resize(std::max(most.size(), values.size()));
-  for (size_t i = 0; i < values.size(); ++i) most[i] = std::max(most[i], values[i].value_or(0));
+// Raises each element of `maxima` to the value at its index; missing values count as 0.
+void update_maxima(std::vector<double>& maxima, const std::vector<std::optional<double>>& values) {
+  maxima.resize(std::max(maxima.size(), values.size()));
+  for (size_t i = 0; i < values.size(); ++i) maxima[i] = std::max(maxima[i], values[i].value_or(0));
 }
 
-constexpr std::array<const char*, 4> kOfSteps = {"loss", "lr", "grad_norm", "tokens_per_second"};
+constexpr std::array<const char*, 4> kStepFields = {"loss", "lr", "grad_norm", "tokens_per_second"};
 
 }  // namespace
 
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t most) {
-  if (points.size() <= most || most < 4) return points;
-  const size_t stretches = (most - 2) / 2, inner = points.size() - 2;
+std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t max_points) {
+  if (points.size() <= max_points || max_points < 4) return points;
+  const size_t stretches = (max_points - 2) / 2, inner = points.size() - 2;
   const auto lower = [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; };
   std::vector<CurvePoint> kept{points.front()};
   for (size_t i = 0; i < stretches; ++i) {
@@ -35,11 +36,11 @@ std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t mo
   return kept;
 }
 
-RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t most) {
+RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t max_points) {
   RunCurves run;
-  std::array<RunCurve, kOfSteps.size()> of_steps;
-  for (size_t i = 0; i < of_steps.size(); ++i) of_steps[i].name = kOfSteps[i];
-  std::array<RunCurve, 2> of_evaluations{{{"val_loss", {}}, {"ema_val_loss", {}}}};
+  std::array<RunCurve, kStepFields.size()> step_curves;
+  for (size_t i = 0; i < step_curves.size(); ++i) step_curves[i].name = kStepFields[i];
+  std::array<RunCurve, 2> evaluation_curves{{{"val_loss", {}}, {"ema_val_loss", {}}}};
   CurvePoint at;
   SessionClock clock;
   for_each_metrics_line(metrics, origin, "put back what was there", [&](const MetricsLine& line) {
@@ -52,13 +53,13 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
       run.peak_tensors.clear();
       run.peak_resident.clear();
     } else if (line.is("segment")) {
-      keep_most(run.peak_tensors, line.reals("peak_tensor_bytes"));
-      keep_most(run.peak_resident, line.reals("peak_resident_bytes"));
+      update_maxima(run.peak_tensors, line.reals("peak_tensor_bytes"));
+      update_maxima(run.peak_resident, line.reals("peak_resident_bytes"));
     } else if (line.is("delay")) {
       run.delays[line.integer("stage")] = line.counts("histogram");
     } else if (line.is("eval")) {
       at.step = line.step();
-      for (RunCurve& curve : of_evaluations) {
+      for (RunCurve& curve : evaluation_curves) {
         if (const auto value = line.real(curve.name.c_str())) {
           curve.points.push_back({at.step, at.tokens, at.seconds, *value});
         }
@@ -66,7 +67,7 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
     } else if (line.is("step")) {
       ++run.steps;
       at = {line.step(), line.integer("tokens"), seconds, 0};
-      for (RunCurve& curve : of_steps) {
+      for (RunCurve& curve : step_curves) {
         if (const auto value = line.real(curve.name.c_str())) {
           curve.points.push_back({at.step, at.tokens, at.seconds, *value});
         }
@@ -74,11 +75,11 @@ RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, 
     }
   });
   const auto add = [&](RunCurve& curve) {
-    if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, most)});
+    if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, max_points)});
   };
-  add(of_steps[0]);
-  for (RunCurve& curve : of_evaluations) add(curve);
-  for (size_t i = 1; i < of_steps.size(); ++i) add(of_steps[i]);
+  add(step_curves[0]);
+  for (RunCurve& curve : evaluation_curves) add(curve);
+  for (size_t i = 1; i < step_curves.size(); ++i) add(step_curves[i]);
   return run;
 }
 

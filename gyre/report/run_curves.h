@@ -1,4 +1,4 @@
-// What metrics.jsonl says of a run, as curves that a chart can draw.
+// The curves of a run, from its metrics.jsonl, for charts.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace gyre {
 struct CurvePoint {
   int64_t step = 0;
   int64_t tokens = 0;
-  double seconds = 0;  // of training up to there, all sessions together
+  double seconds = 0;  // of training up to this point, over all sessions
   double value = 0;
 };
 struct RunCurve {
@@ -24,18 +24,18 @@ struct RunCurve {
   std::vector<CurvePoint> points;
 };
 struct RunCurves {
-  std::vector<RunCurve> curves;  // those that have a point
-  int64_t steps = 0;             // updates that are recorded
+  std::vector<RunCurve> curves;  // only curves with at least one point
+  int64_t steps = 0;             // number of updates recorded
   std::optional<MetricsEnd> end;
   std::map<int64_t, std::map<int64_t, int64_t>> delays;  // stage -> delay -> microbatches
-  // [process] the most that it held in the last session, in bytes: of large tensors, and in all. Empty where no line
-  // says.
+  // [process]: peak bytes in the last session, of large tensors and of resident memory. Empty if not recorded.
   std::vector<double> peak_tensors, peak_resident;
 };
 
-// At most `most` points of a curve are kept: of each stretch of steps the lowest and the highest, and the first and the
-// last of all. InputError for a line that cannot be read.
-RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t most);
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t most);
+// Curves are thinned to `max_points` points. Throws InputError for a line that cannot be read.
+RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t max_points);
+// Keeps at most `max_points` points (if it is at least 4): the first and the last, and the lowest and highest of each
+// of several equal stretches between.
+std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t max_points);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// The numbers in metrics.jsonl as other programs call them: what TensorBoard and Prometheus are given.
+// The numbers in metrics.jsonl that are exported to TensorBoard and Prometheus, and their names there.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 namespace gyre {
 
 struct ScalarKind {
-  const char* event;   // the lines that have it
-  const char* field;   // its field there: a number, or an array of one for each `index`
-  const char* index;   // "stage", "worker", "process"; empty: one number
-  const char* tag;     // in TensorBoard
-  const char* metric;  // in Prometheus
+  const char* event;   // the "event" of the lines that have it
+  const char* field;   // its field: a number or, with an `index`, an array of numbers
+  const char* index;   // what indexes the array: "stage", "worker" or "process"; empty: one number
+  const char* tag;     // its name in TensorBoard
+  const char* metric;  // its name in Prometheus
   const char* help;
 };
 
@@ -44,11 +44,11 @@ inline constexpr std::array<ScalarKind, 13> kScalarKinds = {{
 
 struct Scalar {
   const ScalarKind* kind;
-  int index;  // 0 where the kind has none
+  int index;  // 0 if the kind has no index
   double value;
 };
 
-// What is finite of them. Of some lines nothing.
+// The finite numbers of a line, of the kinds above; empty for lines that have none.
 std::vector<Scalar> scalars_of(const MetricsLine& line);
 
 }  // namespace gyre

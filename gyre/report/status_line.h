@@ -1,4 +1,4 @@
-// One line for people that is redrawn on a terminal, with a bar; plain lines now and then elsewhere.
+// A status line for the user: redrawn with a bar on a terminal, and plain lines now and then elsewhere.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,15 @@ class StatusLine {
  public:
   StatusLine(std::FILE* out, bool is_terminal) : out_(out), is_terminal_(is_terminal) {}
 
-  // Whether it is time to draw again; asked before the text is made.
+  // Whether it is time to draw again. Ask before making the text.
   bool is_due() const;
   void restart() { drawn_ = Clock::now(); }
-  // share: how full the bar is, 0 to 1; without a bar below 0.
+  // share: how full the bar is, 0 to 1; negative: no bar.
   void draw(double share, const std::string& text);
-  // A line of its own, above the bar; then draw() again.
+  // Prints a line of its own in place of the bar; call draw() afterwards.
   void message(const std::string& text);
   bool is_visible() const { return visible_; }
-  // Leaves the line where it is.
+  // Ends the line; it stays visible.
   void finish();
 
  private:

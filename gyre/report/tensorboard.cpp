@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMark = "tfevents";  // what TensorBoard knows its files by
+constexpr const char* kMark = "tfevents";  // TensorBoard recognises its files by this part of the name
 
-// CRC-32C (Castagnoli's polynomial, reflected), which zlib does not have.
+// CRC-32C (Castagnoli's polynomial, reflected), which zlib does not provide.
 constexpr std::array<uint32_t, 256> kCrcOfByte = [] {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -44,7 +44,7 @@ std::string little_endian(T value) {
   return bytes;
 }
 
-// Fields of a protocol buffer. Types on the wire: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes.
+// Fields of a protocol buffer. Wire types: 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes.
 std::string varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80u);
@@ -67,7 +67,7 @@ std::string bytes_field(int field, std::string_view bytes) {
   return key(field, 2) + varint(bytes.size()) + std::string(bytes);
 }
 
-// Event: wall_time = 1, step = 2, then one of file_version = 3, summary = 5, session_log = 7.
+// Field numbers of Event: wall_time = 1, step = 2, then one of file_version = 3, summary = 5, session_log = 7.
 std::string event(double wall_time, int64_t step, const std::string& what) {
   return tensorboard_record(double_field(1, wall_time) + whole_field(2, step) + what);
 }
@@ -104,7 +104,7 @@ std::vector<fs::path> event_files(const fs::path& directory) {
   return files;
 }
 
-// What its name says; 0 where that is no number.
+// The time in the file's name; 0 if there is no number.
 int64_t time_of(const fs::path& event_file) {
   const std::string name = event_file.filename().string();
   const size_t begin = name.find(kMark) + std::string_view(kMark).size() + 1;
@@ -129,7 +129,7 @@ std::string tensorboard_session_start(double wall_time, int64_t step) {
   return event(wall_time, step, bytes_field(7, whole_field(1, kStart)));
 }
 
-// Summary: value = 1, of which tag = 1, simple_value = 2.
+// Field numbers of Summary: value = 1, in which tag = 1, simple_value = 2.
 std::string tensorboard_scalars(double wall_time, int64_t step, const std::vector<Scalar>& scalars) {
   std::string summary;
   for (const Scalar& scalar : scalars) {
@@ -143,8 +143,8 @@ std::string tensorboard_scalars(double wall_time, int64_t step, const std::vecto
 TensorBoardWriter::TensorBoardWriter(const fs::path& directory, std::string_view metrics, double last_written,
                                      FileSystem& files) {
   make_directories(directory, files);
-  // A kill on the way leaves no event rather than some of them twice; the next session writes them all. The last file
-  // stays, empty: a TensorBoard that reads it would wait for ever for one that is gone.
+  // A kill in between leaves no events rather than some of them twice; the next session writes all of them. The last
+  // file is emptied and not removed: a TensorBoard that is reading it would otherwise wait for it for ever.
   const fs::path history = directory / ".history";
   write_new_file(history, history_of(metrics, last_written), files);
   const std::vector<fs::path> earlier = event_files(directory);

@@ -1,5 +1,5 @@
-// TensorBoard's event files: records framed as TFRecord, each an Event of its protocol buffers with scalars. They are
-// made of the lines of metrics.jsonl alone, so that a session that goes on can write them anew.
+// Writes TensorBoard's event files: records framed as TFRecord, each an Event of TensorBoard's protocol buffers with
+// scalars. They are made from the lines of metrics.jsonl alone, so that a resumed session can write them again.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace gyre {
 // The bytes of one record: its length, the length's checksum, the data, the data's checksum (both masked CRC-32C).
 std::string tensorboard_record(std::string_view data);
 // Events as bytes. wall_time: seconds since 1970.
-std::string tensorboard_version(double wall_time);                      // the first of a file
-std::string tensorboard_session_start(double wall_time, int64_t step);  // what was told of `step` on no longer holds
+std::string tensorboard_version(double wall_time);                      // the first event of a file
+std::string tensorboard_session_start(double wall_time, int64_t step);  // earlier events from `step` on are void
 std::string tensorboard_scalars(double wall_time, int64_t step, const std::vector<Scalar>& scalars);
 
 class TensorBoardWriter final : public MetricsListener {
  public:
-  // Replaces the event files in `directory`, which it makes, by one that comes after them and has what `metrics` says,
-  // the text of a metrics.jsonl that was last written to at `last_written`. Times of those events are counted back from
-  // there by the lines' seconds, as if no session had waited for the next. InputError where the directory cannot be
-  // made, RunError where the file cannot be written.
+  // Creates `directory` and replaces the event files in it by a new one, which sorts after them and has the events of
+  // `metrics`, the text of a metrics.jsonl that was last written at `last_written`. The times of these events are
+  // counted back from then by the lines' seconds, as if sessions had followed each other without a break. Throws
+  // InputError if the directory cannot be created, RunError if the file cannot be written.
   TensorBoardWriter(const std::filesystem::path& directory, std::string_view metrics, double last_written,
                     FileSystem& files = system_files());
   void hear(const MetricsLine& line) override;

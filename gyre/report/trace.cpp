@@ -30,13 +30,14 @@ const char* category(ActionKind kind) {
   return "";
 }
 
-// Where the result of an action goes, if that is another stage.
+// The other stage to which the action sends its result, if any.
 std::optional<int> receiver(const Action& action, int stages) {
   if (action.kind == ActionKind::Forward && action.stage + 1 < stages) return action.stage + 1;
   const bool gives_gradient = action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardInput;
   if (gives_gradient && action.stage > 0) return action.stage - 1;
   return std::nullopt;
 }
+// The other stage from which the action's input comes, if any.
 std::optional<int> sender(const Action& action, int stages) {
   if (action.kind == ActionKind::Forward && action.stage > 0) return action.stage - 1;
   const bool takes_gradient = action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardInput;
@@ -44,7 +45,7 @@ std::optional<int> sender(const Action& action, int stages) {
   return std::nullopt;
 }
 
-// Both ends of a message between stages have the sender's stage in its name.
+// The id of a message between stages, the same at both ends: it is made from the sender's stage.
 std::string message_id(const Action& action, int from_stage) {
   return fmt::format("{}:{}:{}:{}", action.kind == ActionKind::Forward ? "a" : "g", action.pipeline, from_stage,
                      action.microbatch);
@@ -54,7 +55,7 @@ class TraceText {
  public:
   explicit TraceText(const Schedule& schedule) : schedule_(schedule) {}
 
-  // All actions that send, before the first worker is added.
+  // Call for all workers before the first add_worker(), so that all messages' senders are known.
   void add_senders(const std::vector<TimedAction>& actions) {
     for (const TimedAction& timed : actions) {
       if (receiver(timed.action, schedule_.stages)) sent_[message_id(timed.action, timed.action.stage)] = timed.end;
@@ -94,12 +95,12 @@ class TraceText {
     }
   }
 
-  // From the end of the action that sent it to when it was there. Several may be under way on a link at once.
+  // The span of a message from the end of the action that sent it to its arrival. Several may overlap on a link.
   void add_way(int from_worker, const Action& action, int from_stage, double came) {
     const std::string id = message_id(action, from_stage);
     const auto sent = sent_.find(id);
     if (sent == sent_.end()) return;
-    const double left = std::min(sent->second * kMicroseconds, came);  // two clocks, as near as they are known
+    const double left = std::min(sent->second * kMicroseconds, came);  // clocks of two processes differ slightly
     for (const auto& [phase, at] : {std::pair('b', left), std::pair('e', came)}) {
       add(fmt::format(R"({{"name":"under way","cat":"link","ph":"{}","id":"{}","pid":0,"tid":{},"ts":{:.3f}}})", phase,
                       id, from_worker, at));
@@ -113,7 +114,7 @@ class TraceText {
   }
 
   const Schedule& schedule_;
-  std::map<std::string, double> sent_;  // when each message's sender was done
+  std::map<std::string, double> sent_;  // message id -> end of the action that sent it
   std::string events_;
 };
 
@@ -121,7 +122,7 @@ class TraceText {
 
 std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions) {
   TraceText text(schedule);
-  for (const auto& of_worker : actions) text.add_senders(of_worker);
+  for (const auto& worker_actions : actions) text.add_senders(worker_actions);
   for (size_t worker = 0; worker < actions.size(); ++worker) text.add_worker(static_cast<int>(worker), actions[worker]);
   return text.take();
 }

@@ -1,4 +1,5 @@
-// Timelines in the Chrome trace format, for chrome://tracing and Perfetto: the same for simulations and measured runs.
+// Writes timelines in the Chrome trace format, for chrome://tracing and Perfetto. Simulations and measured runs use the
+// same format.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +12,9 @@
 
 namespace gyre {
 
-// actions: [worker], in order, times in seconds (or units, drawn as seconds). One track per worker, one slice per
-// action, an arrow for every activation and gradient that goes from one worker to another, and a span "under way" for
-// each that one process sent another.
+// actions: [worker], in order, with times in seconds (or units of time, drawn as seconds). The trace has one track per
+// worker, one slice per action, an arrow for every activation and gradient between two workers, and a span "under way"
+// for every message between two processes.
 std::string trace_text(const Schedule& schedule, const std::vector<std::vector<TimedAction>>& actions);
 // Replaces `path` atomically.
 void write_trace(const std::filesystem::path& path, const Schedule& schedule,

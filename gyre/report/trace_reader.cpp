@@ -16,19 +16,19 @@
 namespace gyre {
 namespace {
 
-constexpr double kShortest = 0.5;  // microseconds; a shorter gap is no wait
-constexpr int kStretches = 25;     // that a thinned timeline keeps
-constexpr size_t kMostTracks = 4096;
+constexpr double kMinWait = 0.5;  // microseconds; a shorter gap is not a wait
+constexpr int kStretches = 25;    // number of stretches that a thinned timeline has
+constexpr size_t kMaxTracks = 4096;
 
 struct Event {
   std::string name, category, phase, id;
   int64_t process = 0, thread = 0;
   double at = 0, duration = 0;
   int64_t stage = -1;
-  std::string label;  // args.name, of metadata
+  std::string label;  // args.name of a metadata event
 };
 
-// Gets the events one after the other, so that a trace of a million takes no more memory than its text.
+// Parses events one at a time, so that a trace with a million events needs little memory besides its text.
 class EventReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit EventReader(std::function<void(const Event&)> visit) : visit_(std::move(visit)) {}
@@ -92,7 +92,7 @@ class EventReader final : public nlohmann::json_sax<nlohmann::json> {
  private:
   bool in_event() const { return in_list_ && depth_ == events_depth_ + 1; }
   bool in_args() const { return in_list_ && depth_ == events_depth_ + 2 && in_args_; }
-  // A thread that is called by a word.
+  // A number for a process or thread that is identified by a string.
   int64_t number_of(const std::string& word) {
     return words_.emplace(word, static_cast<int64_t>(words_.size()) + (int64_t{1} << 40)).first->second;
   }
@@ -164,7 +164,8 @@ class Builder {
                       "or gyre simulate --trace wrote",
                       origin_));
     }
-    std::map<std::pair<int64_t, double>, const Message*> taken;  // by the action that needs it
+    std::map<std::pair<int64_t, double>, const Message*>
+        taken;  // (track, start of the action that needs it) -> message
     for (const auto& [id, message] : messages_) {
       if (!message.sent || !message.taken) continue;
       taken[{message.to, *message.taken}] = &message;
@@ -182,8 +183,8 @@ class Builder {
   size_t index_of(const Event& event) {
     const auto [found, is_new] = tracks_.emplace(std::pair(event.process, event.thread), trace_.tracks.size());
     if (is_new) {
-      if (tracks_.size() > kMostTracks)
-        throw InputError(fmt::format("{}: has more than {} tracks", origin_, kMostTracks));
+      if (tracks_.size() > kMaxTracks)
+        throw InputError(fmt::format("{}: has more than {} tracks", origin_, kMaxTracks));
       trace_.tracks.push_back({fmt::format("track {}", found->second), {}, {}});
     }
     return found->second;
@@ -194,13 +195,13 @@ class Builder {
     TraceTrack& track = trace_.tracks[number];
     double free_from = trace_.begin;
     const auto wait = [&](double start, double end, WaitReason reason, int64_t from = -1) {
-      if (end - start > kShortest) track.waits.push_back({start, end, reason, from});
+      if (end - start > kMinWait) track.waits.push_back({start, end, reason, from});
     };
     for (const TraceSlice& slice : track.slices) {
       const double from = std::exchange(free_from, std::max(free_from, slice.end));
-      if (slice.start - from <= kShortest) continue;
+      if (slice.start - from <= kMinWait) continue;
       const auto found = taken.find({static_cast<int64_t>(number), slice.start});
-      double explained = from;  // up to here
+      double explained = from;  // the gap's cause is known up to this time
       if (found != taken.end()) {
         const Message& message = *found->second;
         const double sent = std::clamp(*message.sent, from, slice.start);
@@ -221,7 +222,7 @@ class Builder {
   std::string origin_;
   Trace trace_;
   std::map<std::pair<int64_t, int64_t>, size_t> tracks_;
-  std::map<std::string, Message> messages_;  // arrows and waits come in its order
+  std::map<std::string, Message> messages_;  // by id; sorted, so that the result has a fixed order
 };
 
 }  // namespace
@@ -243,9 +244,9 @@ Trace parse_trace(std::string_view text, const std::string& origin) {
   return builder.finish();
 }
 
-Trace thinned(Trace trace, int64_t most) {
-  if (trace.total <= most) return trace;
-  const double share = static_cast<double>(most) / static_cast<double>(trace.total);
+Trace thinned(Trace trace, int64_t max_slices) {
+  if (trace.total <= max_slices) return trace;
+  const double share = static_cast<double>(max_slices) / static_cast<double>(trace.total);
   const double stretch = (trace.end - trace.begin) / kStretches;
   const auto stays = [&](double start, double end) {
     const double first = std::floor((start - trace.begin) / stretch);

@@ -1,5 +1,5 @@
-// Curves of runs laid over each other: one chart a quantity, drawn by Dygraphs. All share the axis below, the stretch of
-// it that is shown, and which runs are.
+// Curves of several runs in common charts: one chart per quantity, drawn by Dygraphs. All charts share the horizontal
+// axis, the range of it that is shown, and the choice of runs.
 
 const kQuantities = [
   {name: "loss", title: "Training loss", log: true}, {name: "val_loss", title: "Validation loss", log: true},
@@ -51,7 +51,8 @@ class Curves {
     kRedraws.set(this.element, () => this.draw());
   }
 
-  // More points of the same runs: the stretch that is shown stays. False where there are other runs or other quantities.
+  // Takes more points of the same runs; the range that is shown stays. Returns false if runs or quantities have
+  // changed.
   update(runs) {
     const names = list => list.map(run => run.name + ":" + run.curves.map(curve => curve.name).join()).join("\n");
     if (names(runs) !== names(this.runs)) return false;
@@ -63,7 +64,7 @@ class Curves {
     }
     return true;
   }
-  // As another one shows them, which had fewer runs or quantities.
+  // Takes over the view of another object, which had fewer runs or quantities.
   showAs(other) {
     this.axis = this.select.value = other.axis;
     this.log = this.logBox.checked = other.log;
@@ -96,7 +97,7 @@ class Curves {
     this.charts.push(chart);
   }
 
-  // Rows as Dygraphs wants them: x, and a value or null for each run.
+  // Rows in Dygraphs' form: x, and a value or null for each run.
   rows(chart) {
     const values = new Map();
     chart.curves.forEach((curve, run) => {
@@ -133,7 +134,7 @@ class Curves {
     }
   }
 
-  // Dygraphs' own, but one finger scrolls the page.
+  // Dygraphs' own interaction model, except that one finger scrolls the page.
   interaction() {
     const own = Dygraph.defaultInteractionModel;
     return {...own, touchstart: (event, graph, context) => { if (event.touches.length > 1) own.touchstart(event, graph, context); }};
@@ -145,7 +146,7 @@ class Curves {
     this.show([centre - (centre - low) * factor, centre + (high - centre) * factor]);
   }
 
-  // The stretch of the axis that all charts show; null for the whole.
+  // The range of the axis that all charts show; null for the whole axis.
   show(range) {
     this.window = range;
     for (const chart of this.charts) chart.graph.updateOptions({dateWindow: range || this.whole(), valueRange: null});
@@ -156,7 +157,7 @@ class Curves {
     return [low, high > low ? high : low + 1];
   }
 
-  // What the runs have at x; without x at their ends.
+  // The runs' values at x; without x, their last values.
   read(chart, x) {
     chart.readAt = x;
     const parts = [];

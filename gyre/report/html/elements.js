@@ -1,6 +1,6 @@
-// Elements, numbers for people, and the page's colours: what the other files stand on.
+// Helpers for the other files: creating elements, formatting numbers, and the page's colours.
 
-// el("td", {class: "number"}, "3", child): an element. Text is text, never markup.
+// el("td", {class: "number"}, "3", child): creates an element. Strings become text, never markup.
 function el(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -12,7 +12,7 @@ function el(tag, attributes, ...children) {
   return element;
 }
 
-// A table in a box that scrolls where the page is narrow. Cells: text, an element, or null.
+// A table in a box that scrolls if the page is narrow. Cells are text, an element, or null.
 function table(head, rows, numbersFrom = 1) {
   const cell = (tag, content, i) => el(tag, {class: i >= numbersFrom ? "number" : null}, content === null || content === undefined ? "" : content);
   return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "table"},
@@ -55,14 +55,15 @@ function colour(name) { return getComputedStyle(document.documentElement).getPro
 // Colours that people with colour blindness can tell apart (Okabe and Ito), readable on light and dark.
 const kRunColours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c78a00", "#3d9bd1", "#7f7f7f", "#8a4fc4"];
 function runColour(i) { return kRunColours[i % kRunColours.length]; }
-// Runs beyond the colours are dashed.
+// When the colours are used up, further runs are dashed.
 function runDashes(i) { return i < kRunColours.length ? null : i < 2 * kRunColours.length ? [7, 4] : [2, 3]; }
 
-// Whoever draws on a canvas is told when colours or the page's width change: element -> how, as long as it is in the page.
+// Functions that redraw canvases when the colours or the page's width change: element -> function, while it is in the
+// page.
 const kRedraws = new Map();
 function redrawAll() { for (const [element, redraw] of kRedraws) if (element.isConnected) redraw(); else kRedraws.delete(element); }
 
-// New content in place of what somebody may be reading: what was unfolded, scrolled or chosen by key stays so.
+// Replaces content that somebody may be reading: what is unfolded, scrolled or focused stays so.
 function replaceContent(box, content) {
   const opened = new Map([...box.querySelectorAll("details")].map(details => [details.firstElementChild.textContent, details.open]));
   const moved = [...box.querySelectorAll(".scroll")].map(table => table.scrollLeft);

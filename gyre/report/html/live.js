@@ -1,4 +1,4 @@
-// A page that follows its runs: it asks gyre serve, beside its own address, what has changed.
+// The live page: repeatedly asks gyre serve, at addresses beside its own, what has changed.
 
 const kPause = 2000;  // milliseconds
 
@@ -7,7 +7,7 @@ class Live {
     this.tag = null;
     this.timelinesTag = null;
     this.timelines = [];
-    this.pressed = false;  // somebody drags: nothing moves under the hand
+    this.pressed = false;  // while somebody drags, nothing is updated
     this.updates = 0;
     this.line = document.getElementById("live");
     document.addEventListener("pointerdown", () => { this.pressed = true; }, true);
@@ -17,7 +17,7 @@ class Live {
   }
 
   say(text) {
-    if (this.line.textContent !== text) this.line.textContent = text;  // what is said again is read aloud again
+    if (this.line.textContent !== text) this.line.textContent = text;  // setting it again would make screen readers read it again
     this.line.hidden = false;
   }
 
@@ -28,7 +28,7 @@ class Live {
     return answer;
   }
 
-  // Null where nothing is new.
+  // Null if nothing is new.
   async news() {
     const answer = await this.ask("data", this.tag);
     if (!answer) return null;

@@ -19,7 +19,7 @@ std::string_view asset(std::string_view name) {
   return text;
 }
 
-// JSON within a script: no tag ends or begins in it.
+// JSON that can be put into a script: '<' is escaped, so that no tag begins or ends in it.
 std::string for_script(const Json& json) {
   std::string text;
   for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
@@ -32,7 +32,7 @@ std::string for_script(const Json& json) {
   return text;
 }
 
-// `asks`: whom the page may ask for more, in the words of a Content-Security-Policy.
+// Fills in page.html. asks: the source from which the page may load data, as in a Content-Security-Policy.
 std::string assemble(const Json& data, std::string_view asks) {
   const std::string_view page = asset("page.html");
   std::string html;

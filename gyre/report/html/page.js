@@ -1,8 +1,7 @@
-// Puts the page together from its data: those within it, or, where gyre serve shows it, those that it asks for again and
-// again (live.js).
+// Builds the page from its data: embedded in the page or, if gyre serve shows it, requested repeatedly (live.js).
 
 const report = {data: JSON.parse(document.getElementById("data").textContent), curves: null, timelines: []};
-window.gyre = report;  // for whoever looks in from a console, and tests
+window.gyre = report;  // for use from a console, and for tests
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
@@ -10,7 +9,7 @@ function setTheme(theme) {
   redrawAll();
 }
 
-// A part of the page: there while it has content, made anew when what it is made of has changed.
+// A part of the page: shown while it has content, and rebuilt when its data has changed.
 class Section {
   constructor(id, title) {
     this.made = null;
@@ -20,7 +19,7 @@ class Section {
     document.getElementById("report").append(this.element);
     document.getElementById("contents").append(this.link);
   }
-  // `of` is what `make` makes it of.
+  // `of`: the data from which `make` builds it.
   show(of, make) {
     const key = JSON.stringify(of), selection = document.getSelection();
     if (key === this.made || (!selection.isCollapsed && this.body.contains(selection.anchorNode))) return;
@@ -85,11 +84,11 @@ document.getElementById("footer").textContent = report.data.live ? `Served by gy
 if (report.data.live) new Live().follow(); else show(report.data);
 let width = window.innerWidth;
 window.addEventListener("resize", () => {
-  if (window.innerWidth === width) return;  // a phone's address bar comes and goes
+  if (window.innerWidth === width) return;  // only the height changed, as when a phone's address bar hides
   width = window.innerWidth;
   redrawAll();
 });
-// Paper is white, and shows what is folded.
+// When printed, the page is light, and folded parts are open.
 window.addEventListener("beforeprint", () => {
   report.before = {theme: document.documentElement.dataset.theme, closed: [...document.querySelectorAll("details:not([open])")]};
   for (const details of report.before.closed) details.open = true;

@@ -16,17 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostOfStudy = 8;  // simulated timelines
+constexpr size_t kMaxOfStudy = 8;  // simulated timelines in a report with a study
 
 std::vector<std::string> parts_of(const fs::path& path) {
   std::vector<std::string> parts;
   for (const fs::path& part : fs::absolute(path).lexically_normal().relative_path()) {
-    if (!part.empty()) parts.push_back(part.string());  // none behind a slash at the end
+    if (!part.empty()) parts.push_back(part.string());  // a slash at the end makes an empty part
   }
   return parts;
 }
 
-// Names that tell paths apart: the last parts, as many as that takes.
+// Names that distinguish the paths: as many of the last parts as needed.
 std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
   std::vector<std::vector<std::string>> all;
   for (const fs::path& path : paths) all.push_back(parts_of(path));
@@ -42,7 +42,7 @@ std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
     };
     while (count < parts.size() && std::any_of(all.begin(), all.end(), is_shared)) ++count;
     names.push_back(printable(tail(parts, count)));
-    // One that was given twice.
+    // A path that was given twice.
     if (const int times = ++seen[names.back()]; times > 1) names.back() += fmt::format(" ({})", times);
   }
   return names;
@@ -67,8 +67,8 @@ std::string plural(size_t count, const char* one, const char* more) {
   return fmt::format("{} {}", count, count == 1 ? one : more);
 }
 
-// Runs that have as good as nothing in common.
-void note_strangers(const Json& runs, std::vector<std::string>& notes) {
+// Notes runs whose model and data both differ from those of the first run.
+void note_unrelated_runs(const Json& runs, std::vector<std::string>& notes) {
   for (size_t i = 1; i < runs.size(); ++i) {
     const Json &first = runs[0]["config"], &other = runs[i]["config"];
     if (first["model"] == other["model"] || first["data"] == other["data"]) continue;
@@ -82,18 +82,18 @@ void note_strangers(const Json& runs, std::vector<std::string>& notes) {
 
 template <typename Part>
 std::shared_ptr<const Part> ReportData::make(std::map<std::string, Made<Part>>& made, const std::string& key,
-                                             const std::vector<fs::path>& files, const std::function<Part()>& anew) {
-  // Before the files are read: what changes meanwhile is seen the next time.
+                                             const std::vector<fs::path>& files, const std::function<Part()>& build) {
+  // Taken before the files are read, so that a change in between is noticed the next time.
   std::vector<std::optional<InputFile::Stamp>> stamps;
   for (const fs::path& file : files) {
     stamps.push_back(is_there(file) ? std::optional(InputFile(file).stamp()) : std::nullopt);
   }
-  auto& known = made[key];
-  if (!known.part || known.stamps != stamps) {
-    known.part = std::make_shared<const Part>(anew());
-    known.stamps = std::move(stamps);
+  auto& cached = made[key];
+  if (!cached.part || cached.stamps != stamps) {
+    cached.part = std::make_shared<const Part>(build());
+    cached.stamps = std::move(stamps);
   }
-  return known.part;
+  return cached.part;
 }
 
 std::shared_ptr<const Json> ReportData::study(const fs::path& path) {
@@ -119,9 +119,9 @@ std::shared_ptr<const ReportData::Timeline> ReportData::trace(const fs::path& pa
 
 std::shared_ptr<const ReportData::Timeline> ReportData::simulated(const std::shared_ptr<const Run>& run,
                                                                   const std::string& name) {
-  auto& [of, timeline] = simulated_[name];
-  if (of != run) {
-    of = run;
+  auto& [simulated_run, timeline] = simulated_[name];
+  if (simulated_run != run) {
+    simulated_run = run;
     Timeline made;
     made.page = timeline_part(*run->part.simulated, name, true, made.notes);
     timeline = std::make_shared<const Timeline>(std::move(made));
@@ -157,10 +157,10 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
     if (is_there(run_paths[i] / "trace.json")) {
       timelines.push_back(trace(run_paths[i] / "trace.json", names[i]));
     } else if (runs[i]->part.simulated && trace_paths.empty()) {
-      // Of a study's runs with the same pipeline one will do.
+      // With a study, one timeline is enough for all runs with the same model and pipeline.
       const Json& config = runs[i]->part.page["config"];
       const bool is_new = drawn.insert(config["pipeline"].dump() + config["model"].dump()).second;
-      if (!studies.empty() && (!is_new || drawn.size() > kMostOfStudy)) continue;
+      if (!studies.empty() && (!is_new || drawn.size() > kMaxOfStudy)) continue;
       timelines.push_back(simulated(runs[i], names[i]));
     }
   }
@@ -189,7 +189,7 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
     page.timelines.push_back(part->page);
     page.notes.insert(page.notes.end(), part->notes.begin(), part->notes.end());
   }
-  note_strangers(page.json["runs"], page.notes);
+  note_unrelated_runs(page.json["runs"], page.notes);
   page.json["notes"] = page.notes;
   std::vector<std::string> counts;
   const auto count = [&](const Json& all, const char* one, const char* more) {

@@ -1,5 +1,4 @@
-// What the report's page shows, read from files; and read again where they have changed, for a page that follows its
-// runs.
+// The data of the report's page, read from files. For a live page, only files that have changed are read again.
 #pragma once
 
 #include <filesystem>
@@ -19,22 +18,22 @@ namespace gyre {
 
 class ReportData {
  public:
-  // Runs' and studies' directories, and traces.
+  // what: directories of runs and studies, and trace files.
   explicit ReportData(std::vector<std::filesystem::path> what) : what_(std::move(what)) {}
 
   // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
   struct Page {
-    nlohmann::ordered_json json;       // all but the timelines
+    nlohmann::ordered_json json;       // everything except the timelines
     nlohmann::ordered_json timelines;  // an array
-    std::string summary;               // what is in it, in a line
-    std::vector<std::string> notes;    // what it lacks and why, a line each; json has them too
+    std::string summary;               // what is in it, in one line
+    std::vector<std::string> notes;    // what it lacks and why, a line each; `json` has them too
   };
-  // The same object as the last time where no file has changed. InputError for what is no run, study or trace, or
-  // cannot be read.
+  // Returns the same object as the last time if no file has changed. Throws InputError for a path that is not a run,
+  // study or trace, or cannot be read.
   std::shared_ptr<const Page> read();
 
  private:
-  // What was made of files, and of which.
+  // A part made from files, with the files' stamps at that time (empty: the file did not exist).
   template <typename Part>
   struct Made {
     std::vector<std::optional<InputFile::Stamp>> stamps;
@@ -50,13 +49,14 @@ class ReportData {
     nlohmann::ordered_json page;
     std::vector<std::string> notes;
   };
+  // The part in `made` under `key`; calls `build` if one of the files has changed.
   template <typename Part>
   std::shared_ptr<const Part> make(std::map<std::string, Made<Part>>& made, const std::string& key,
-                                   const std::vector<std::filesystem::path>& files, const std::function<Part()>& anew);
+                                   const std::vector<std::filesystem::path>& files, const std::function<Part()>& build);
   std::shared_ptr<const nlohmann::ordered_json> study(const std::filesystem::path& path);
   std::shared_ptr<const Run> run(const std::filesystem::path& path, const std::string& name);
   std::shared_ptr<const Timeline> trace(const std::filesystem::path& path, const std::string& name);
-  // Of a run's schedule, from what was made of the run.
+  // The simulated timeline of a run's schedule.
   std::shared_ptr<const Timeline> simulated(const std::shared_ptr<const Run>& run, const std::string& name);
 
   std::vector<std::filesystem::path> what_;
@@ -64,7 +64,7 @@ class ReportData {
   std::map<std::string, Made<Run>> runs_;
   std::map<std::string, Made<Timeline>> traces_;
   std::map<std::string, std::pair<std::shared_ptr<const Run>, std::shared_ptr<const Timeline>>> simulated_;
-  std::vector<std::shared_ptr<const void>> parts_;  // of the page, in its order
+  std::vector<std::shared_ptr<const void>> parts_;  // the parts of `page_`, in order
   std::shared_ptr<const Page> page_;
 };
 

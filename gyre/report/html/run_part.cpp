@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostPoints = 2000;                              // of a curve
-constexpr int64_t kSimulatedWindows = 200;                        // for the rate; a timeline has fewer
-constexpr int64_t kMostSimulated = 2'000'000, kMostDrawn = 4000;  // actions
+constexpr size_t kMaxPoints = 2000;                             // of a curve
+constexpr int64_t kSimulatedWindows = 200;                      // for the predicted speed; a timeline has fewer
+constexpr int64_t kMaxSimulated = 2'000'000, kMaxDrawn = 4000;  // actions
 
 Json curve_json(const RunCurve& curve) {
   Json json = {{"name", curve.name},
@@ -73,10 +73,10 @@ Json costs_json(const CostModel& costs, const Schedule& schedule) {
   return json;
 }
 
-// As many windows as are wanted, or as the most actions allow.
-int64_t microbatches_of(const Schedule& schedule, int64_t windows, int64_t most_actions) {
-  const int64_t all = count_actions(schedule, windows * schedule.window);
-  if (all > most_actions) windows = std::max<int64_t>(1, windows * most_actions / std::max<int64_t>(1, all));
+// The number of microbatches in `windows` windows, or in fewer, so that there are about `max_actions` actions at most.
+int64_t microbatches_of(const Schedule& schedule, int64_t windows, int64_t max_actions) {
+  const int64_t actions = count_actions(schedule, windows * schedule.window);
+  if (actions > max_actions) windows = std::max<int64_t>(1, windows * max_actions / std::max<int64_t>(1, actions));
   return windows * schedule.window;
 }
 
@@ -84,7 +84,7 @@ void add_prediction(const fs::path& path, const Config& config, const Schedule& 
   const CostModel costs = load_costs(path);
   check_costs(costs, schedule);
   const Simulation simulation =
-      simulate(schedule, costs, {.microbatches = microbatches_of(schedule, kSimulatedWindows, kMostSimulated)});
+      simulate(schedule, costs, {.microbatches = microbatches_of(schedule, kSimulatedWindows, kMaxSimulated)});
   Json memory = Json::array();
   for (const WorkerMemory& worker : peak_memory(schedule, costs, weight_policy(config, schedule))) {
     memory.push_back(memory_json(worker));
@@ -95,7 +95,7 @@ void add_prediction(const fs::path& path, const Config& config, const Schedule& 
                             {"bubble_fraction", 1 - simulation.utilisation()}};
   const Simulation drawn =
       simulate(schedule, costs,
-               {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMostDrawn),
+               {.microbatches = microbatches_of(schedule, std::max<int64_t>(4, kSimulatedWindows / 10), kMaxDrawn),
                 .trace = true});
   part.simulated = parse_trace(trace_text(schedule, drawn.trace), "simulation");
 }
@@ -114,7 +114,7 @@ RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::
   }
   RunCurves curves;
   if (is_there(run / "metrics.jsonl")) {
-    curves = parse_run_curves(read_file(run / "metrics.jsonl"), (run / "metrics.jsonl").string(), kMostPoints);
+    curves = parse_run_curves(read_file(run / "metrics.jsonl"), (run / "metrics.jsonl").string(), kMaxPoints);
   }
   part.page["steps"] = curves.steps;
   part.page["updates"] = config.run.updates;

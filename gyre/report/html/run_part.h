@@ -1,4 +1,4 @@
-// What the report's page says of one run.
+// The part of the report's page about one run.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,10 @@ namespace gyre {
 // NOLINTNEXTLINE(bugprone-exception-escape): moving JSON is said to throw, and does not
 struct RunPart {
   nlohmann::ordered_json page;
-  std::optional<Trace> simulated;  // of the run's schedule with the costs that it measured
+  std::optional<Trace> simulated;  // the run's schedule, simulated with the costs that the run measured
 };
 
-// Adds to `notes` what the run lacks. InputError for files that cannot be read.
+// Adds to `notes` what the run lacks. Throws InputError for files that cannot be read.
 RunPart run_part(const std::filesystem::path& run, const std::string& name, std::vector<std::string>& notes);
 
 }  // namespace gyre

@@ -35,7 +35,7 @@ function delayTable(run) {
 
 const kMemoryParts = [["weights", "forward"], ["gradients", "backward"], ["received", "wait-link"], ["optimizer", "update"], ["activations", "adopt"], ["passing", "other-slice"]];
 
-// What the run's processes held at most, beside what is predicted for all workers together.
+// The peak memory of the run's processes, beside the prediction for all workers together.
 function measuredMemory(run) {
   const {tensors, resident} = run.measured_memory, sum = values => values.reduce((a, b) => a + b, 0);
   const row = (name, held, all) => [name, held > 0 ? bytes(held) : "", bytes(all)];
@@ -63,7 +63,7 @@ function memoryTable(run) {
     table(["", "", ...kMemoryParts.map(([part]) => part), "total"], rows, 2)];
 }
 
-// What each run measured of itself against what its costs predict; and a trace's mean times against them.
+// Each run's measurements beside the prediction from its costs; and a trace's mean times beside the costs.
 function timesTables(data) {
   const parts = [];
   const predicted = data.runs.filter(run => run.predicted);
@@ -120,7 +120,7 @@ function configurationTables(runs) {
   return parts;
 }
 
-// A study's tables: a row a method, a column a number of stages.
+// A study's tables: a row for each method, a column for each number of stages.
 function studyTables(study) {
   if (!study.arms) return [el("h3", {}, study.study), el("p", {}, "No results yet: tables come when the study has ended.")];
   const stages = [...new Set(study.arms.map(arm => arm.stages))].sort((a, b) => a - b);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> study_runs(const fs::path& directory) {
   std::vector<fs::path> runs;
   std::error_code error;
-  // A trial's name begins otherwise.
+  // Names of short trials begin with "trial".
   for (const auto& arm : fs::directory_iterator(directory / "runs", error)) {
     for (const auto& run : fs::directory_iterator(arm.path(), error)) {
       const bool counts = run.is_directory() && !run.path().filename().string().starts_with("trial");  // logs are files

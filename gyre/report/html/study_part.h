@@ -1,4 +1,4 @@
-// What the report's page says of a study: its tables, and which of its runs' curves are laid over each other.
+// The part of the report's page about a study: its tables, and which of its runs are shown.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace gyre {
 
-// Its results; of a study that has none yet its name alone. InputError where they cannot be read.
+// The study's results; only its name if it has none yet. Throws InputError if they cannot be read.
 nlohmann::ordered_json study_page(const std::filesystem::path& directory);
-// runs/ARM/lr0.001-seed1 of those that count; trials of learning rates do not.
+// The directories of the study's runs, runs/ARM/lr0.001-seed1, without short trials of learning rates.
 std::vector<std::filesystem::path> study_runs(const std::filesystem::path& directory);
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// A trace as a picture: a row a worker, a box an action, colours between for what was waited for, arrows for messages.
-// Times are in microseconds. It is drawn on a canvas, of which only what is in view is gone through.
+// Draws a trace: a row for each worker, a box for each action, colours in between for what it waited for, and arrows
+// for messages. Times are in microseconds. It is drawn on a canvas; only the actions in view are visited.
 
 const kKinds = {f: "forward", b: "backward", u: "update", a: "adopt", x: "other-slice"};
 const kKindNames = {f: "forward", b: "backward", u: "update", a: "adoption of a version", x: "other"};
@@ -30,7 +30,7 @@ class Timeline {
     this.chosen = null;  // {track, index}
     this.hovered = null;
     this.found = {text: "", hits: [], at: -1};
-    this.labels = [];  // boxes of all text on the canvas
+    this.labels = [];  // bounding boxes of all text on the canvas
     this.pending = false;
     this.makeElement();
     kRedraws.set(this.element, () => this.drawSoon());
@@ -231,7 +231,7 @@ class Timeline {
     pen.textBaseline = "middle";
     this.colours = Object.fromEntries(["text", "faint", "line", "soft", "mark", "arrow", "slice-text", ...Object.values(kKinds), ...kWaits.map(([name]) => name)].map(name => [name, colour(name)]));
     this.labels = [];
-    // Names of workers get the room that they need, and on a phone their numbers alone.
+    // Workers' names get the room that they need; on a phone only their numbers are shown.
     const narrow = this.width < 600;
     const names = this.tracks.map(track => narrow ? track.name.replace(/^worker /, "") : track.name);
     this.left = Math.min(this.width / 3, 10 + Math.max(20, ...names.map(name => pen.measureText(name).width)));
@@ -241,7 +241,7 @@ class Timeline {
     this.drawArrows();
   }
 
-  // Text that has room; nothing is cut. Its box is kept.
+  // Draws text if there is room for all of it, and records its box.
   write(text, x, y, room, align, shade) {
     const pen = this.pen, width = pen.measureText(text).width;
     if (width > room) return;
@@ -257,7 +257,7 @@ class Timeline {
     const step = [1, 2, 5, 10].map(factor => factor * power).find(step => step >= rough);
     pen.strokeStyle = this.colours.line;
     pen.beginPath();
-    // As many digits as tell two ticks apart, in the unit of the range's end.
+    // As many digits as distinguish two ticks, in the unit of the range's end.
     const [unit, name] = this.to >= 1e6 ? [1e6, "s"] : this.to >= 1e3 ? [1e3, "ms"] : [1, "µs"];
     const digits = Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9));
     let free = this.left;
@@ -280,7 +280,7 @@ class Timeline {
     pen.rect(this.left, 0, this.width - this.left, kAxisHeight + this.tracks.length * kRow);
     pen.clip();
     const first = this.xOf(0), perPixel = this.perPixel();
-    // Waits below, thin: what is narrower than a pixel is left out where a neighbour has it already.
+    // Waits first, below the actions, and thin. Those narrower than a pixel are skipped if a neighbour covers the pixel.
     let drawn = -1;
     for (let i = Math.max(0, above(track.waitStarts, this.from) - 1); i < track.waits.length && track.waits[i][0] < this.to; ++i) {
       const [start, duration, reason] = track.waits[i], x = first + start / perPixel, width = duration / perPixel;
@@ -327,7 +327,7 @@ class Timeline {
     }
   }
 
-  // Those in view, where they can be told apart; else those of the action that is looked at.
+  // The arrows in view if they can be distinguished, else those of the hovered or chosen action.
   drawArrows() {
     const pen = this.pen, arrows = this.data.arrows, looked = this.hovered || this.chosen;
     const inView = [];

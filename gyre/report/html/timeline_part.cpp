@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostSlices = 150'000;
+constexpr int64_t kMaxSlices = 150'000;
 
-// Tenths of a microsecond are more than clocks know.
+// Rounds to tenths of a microsecond, which is finer than the clocks' precision.
 double rounded(double microseconds) {
   return std::round(microseconds * 10) / 10;
 }
 
-// Of the whole trace: how each track spent its time.
+// How each track spent its time, over the whole trace.
 Json shares(const Trace& trace) {
   Json all = Json::array();
   for (const TraceTrack& track : trace.tracks) {
@@ -59,7 +59,7 @@ Json means(const Trace& trace) {
 Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std::vector<std::string>& notes) {
   Json json = {{"name", name},         {"simulated", is_simulated}, {"length", rounded(trace.end - trace.begin)},
                {"total", trace.total}, {"shares", shares(trace)},   {"means", means(trace)}};
-  trace = thinned(std::move(trace), kMostSlices);
+  trace = thinned(std::move(trace), kMaxSlices);
   const double begin = trace.begin;
   int64_t kept = 0;
   json["tracks"] = Json::array();
@@ -69,7 +69,7 @@ Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std:
     Json start = Json::array(), duration = Json::array(), waits = Json::array();
     for (const TraceSlice& slice : track.slices) {
       names.push_back(slice.name);
-      // The page knows kinds by a letter; another program's are all 'x'.
+      // The page uses a letter for each kind; actions of other programs' traces are 'x'.
       categories += slice.category == "forward"    ? 'f'
                     : slice.category == "backward" ? 'b'
                     : slice.category == "update"   ? 'u'

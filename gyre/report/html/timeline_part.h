@@ -1,4 +1,4 @@
-// What the report's page says of a trace.
+// The part of the report's page about a trace.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,10 @@
 
 namespace gyre {
 
-// Times are in microseconds from the trace's begin. Adds to `notes` where slices are left out.
+// Times are in microseconds from the trace's begin. Adds to `notes` if slices are left out.
 nlohmann::ordered_json timeline_part(Trace trace, const std::string& name, bool is_simulated,
                                      std::vector<std::string>& notes);
-// Of a file. InputError where it is none.
+// The same for a trace file. Throws InputError if it cannot be read or is not a trace.
 nlohmann::ordered_json trace_part(const std::filesystem::path& trace, const std::string& name,
                                   std::vector<std::string>& notes);
 

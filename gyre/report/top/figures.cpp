@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kRemembered = 256;  // bytes
+constexpr size_t kRemembered = 256;  // bytes, the length of last_
 
 void take(const MetricsLine& line, TopMetrics& metrics) {
   if (line.is("step")) {
@@ -76,7 +76,7 @@ TopFigures TopReader::read(double now) {
   return figures;
 }
 
-// A session that goes on replaces the file: what was read last is then not where it was.
+// A resumed session replaces the file. If the bytes read last are no longer at their place, everything is read again.
 void TopReader::read_metrics() {
   const auto path = run_ / "metrics.jsonl";
   if (!is_there(path)) return;
@@ -90,13 +90,13 @@ void TopReader::read_metrics() {
   }
   std::string text(file.size() - read_, '\0');
   file.read_at(read_, text.data(), text.size());
-  text.resize(text.rfind('\n') + 1);  // the rest is being written
+  text.resize(text.rfind('\n') + 1);  // the rest is still being written
   if (text.empty()) return;
   try {
     for_each_metrics_line(text, path.string(), "put it right",
                           [this](const MetricsLine& line) { take(line, metrics_); });
   } catch (const InputError&) {
-    read_ = 0;  // half of it was taken: the next time from the beginning
+    read_ = 0;  // only part of the text was taken: start from the beginning the next time
     last_.clear();
     metrics_ = {};
     throw;

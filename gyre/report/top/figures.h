@@ -1,4 +1,4 @@
-// What gyre top shows of a run: its live.json, and what is in its metrics.jsonl.
+// The figures that gyre top shows of a run, from its live.json and metrics.jsonl.
 #pragma once
 
 #include <cstdint>
@@ -13,42 +13,42 @@
 
 namespace gyre {
 
-// Of metrics.jsonl.
+// From metrics.jsonl.
 struct TopMetrics {
-  std::vector<std::pair<int64_t, double>> losses;  // (update, loss), those that are finite
+  std::vector<std::pair<int64_t, double>> losses;  // (update, loss), only finite losses
   std::optional<MetricsStep> last;
   std::optional<double> val_loss;
   std::vector<std::optional<double>> delays;         // [stage], between the last two drains
   std::vector<std::optional<double>> peak_resident;  // [process], bytes
-  std::optional<MetricsEnd> end;                     // where the last session has come to its end
+  std::optional<MetricsEnd> end;                     // if the last session recorded its end
 };
 
 struct TopFigures {
   std::string name;
   double now = 0;  // seconds since 1970
   bool begun = false;
-  std::optional<LiveRun> live;  // nothing: the run writes none
-  bool gone = false;            // whoever wrote it
+  std::optional<LiveRun> live;  // empty: there is no live.json
+  bool gone = false;            // the process that wrote `live` is gone
   TopMetrics metrics;
   bool running() const { return live && !live->ended() && !gone; }
 };
 // {"run":..., "running":..., "live":{...}, ...}
 std::string to_json(const TopFigures& figures);
 
-// Reads a run again and again; of metrics that grow, what is new.
+// Reads a run repeatedly. Of metrics.jsonl it reads only what is new.
 class TopReader {
  public:
-  // InputError where no run is.
+  // Throws InputError if `run` is not the directory of a run.
   explicit TopReader(std::filesystem::path run);
-  // InputError for a file that is damaged.
+  // Throws InputError for a damaged file.
   TopFigures read(double now);
 
  private:
   void read_metrics();
 
   std::filesystem::path run_;
-  uint64_t read_ = 0;  // bytes of the metrics that are in `metrics_`
-  std::string last_;   // of them
+  uint64_t read_ = 0;  // bytes of the file that `metrics_` contains
+  std::string last_;   // the last of these bytes, to notice when the file is replaced
   TopMetrics metrics_;
 };
 

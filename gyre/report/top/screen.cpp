@@ -14,9 +14,9 @@
 namespace gyre {
 namespace {
 
-// Periods without news after which the screen says so.
+// Number of periods without a new live.json after which the screen says so.
 constexpr double kLate = 4;
-constexpr int kMostCurveLines = 12;
+constexpr int kMaxCurveLines = 12;
 
 std::string repeated(const char* character, int times) {
   std::string text;
@@ -24,14 +24,14 @@ std::string repeated(const char* character, int times) {
   return text;
 }
 
-// The first `width` columns.
+// The first `width` columns of the text.
 std::string cut(const std::string& text, int width) {
   size_t at = 0;
   for (int column = 0; column < width && at < text.size(); ++column) at += character_at(text, at).bytes;
   return text.substr(0, at);
 }
 
-// A name whose end says most.
+// Shortens a name to `width` columns by cutting its beginning, since the end of a path says most.
 std::string shortened(const std::string& name, int width) {
   if (columns(name) <= width) return name;
   size_t at = 0;
@@ -44,7 +44,7 @@ int columns_of(const ScreenLine& line) {
                          [](int sum, const Span& span) { return sum + columns(span.text); });
 }
 
-// `right` at the end of the line, where it fits.
+// Puts `right` at the right end of the line, if it fits.
 void justify(ScreenLine& line, Span right, int width) {
   const int blanks = width - columns_of(line) - columns(right.text);
   if (blanks < 1) return;
@@ -52,7 +52,7 @@ void justify(ScreenLine& line, Span right, int width) {
   line.push_back(std::move(right));
 }
 
-// A bar of whole and eighth blocks.
+// A bar of `width` columns, in steps of an eighth of a block.
 std::string bar(double share, int width) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const int eighths = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
@@ -77,7 +77,7 @@ Look look_of_share(double busy) {
   return busy >= 0.8 ? Look::Good : busy >= 0.4 ? Look::Plain : Look::Warning;
 }
 
-// As many of `parts` as fit, separated; what is left out is said.
+// As many of `parts` as fit, joined with the separator; "…" at the end if some are left out.
 std::string fitting(const std::vector<std::string>& parts, const char* separator, int width) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -104,8 +104,8 @@ class Drawing {
     const int workers = live() ? static_cast<int>(live()->workers.size()) : 0;
     const int fixed = static_cast<int>(screen_.lines.size() + below.size()) + keys + (workers > 0 ? 2 : 0);
     const int free = bounded ? room_.height - fixed : 1'000'000;
-    // The curve has what all workers leave, and a third at least where there is room for both.
-    int curve_lines = bounded ? std::clamp(std::max(free - workers - 1, free / 3), 0, kMostCurveLines) : 6;
+    // The curve gets the lines that the workers leave, but at least a third of the free lines.
+    int curve_lines = bounded ? std::clamp(std::max(free - workers - 1, free / 3), 0, kMaxCurveLines) : 6;
     if (curve_lines < 3 || figures_.metrics.losses.size() < 2) curve_lines = 0;
     curve(curve_lines);
     rows(bounded ? std::max(0, free - (curve_lines > 0 ? curve_lines + 1 : 0)) : workers);
@@ -123,7 +123,7 @@ class Drawing {
  private:
   const std::optional<LiveRun>& live() const { return figures_.live; }
 
-  // No line is wider than the screen; what would be is left out span by span, then cut.
+  // Adds a line, cut to the width of the screen.
   void add(ScreenLine line) {
     int left = width_;
     ScreenLine shown;
@@ -244,9 +244,9 @@ class Drawing {
     add(std::move(axis));
   }
 
-  // What a row has of a worker, and how wide.
+  // The widths of the columns in a worker's row; 0: the column is left out.
   struct Columns {
-    int process = 0;  // none: one process
+    int process = 0;  // left out if there is one process
     int bar = 10, action = 6, waits = 0, queue = 0;
   };
 
@@ -284,12 +284,12 @@ class Drawing {
     return fitting(parts, ", ", width);
   }
 
-  // The list of workers, in so many lines at most besides its heading and the blank line above.
-  void rows(int most) {
+  // The list of workers, with at most `max_rows` of them, below a blank line and a heading.
+  void rows(int max_rows) {
     if (!live() || live()->workers.empty()) return;
     const auto& workers = live()->workers;
     screen_.workers = static_cast<int>(workers.size());
-    screen_.shown = std::min(most, screen_.workers);
+    screen_.shown = std::min(max_rows, screen_.workers);
     screen_.first = std::clamp(room_.first, 0, screen_.workers - screen_.shown);
     add({});
     const Columns at = fit_columns();
@@ -315,7 +315,7 @@ class Drawing {
     }
   }
 
-  // Delays of a gradient at each stage.
+  // The mean delay of gradients at each stage.
   void stages(std::vector<ScreenLine>& to) const {
     const auto& delays = live() && !live()->delays.empty() ? live()->delays : figures_.metrics.delays;
     if (delays.empty()) return;
@@ -352,9 +352,9 @@ class Drawing {
       }
     }
     if (parts.empty()) return;
-    constexpr size_t kMostLines = 4;
-    for (size_t process = 0; process < std::min(parts.size(), kMostLines); ++process) {
-      const std::string text = process + 1 == kMostLines && parts.size() > kMostLines
+    constexpr size_t kMaxLines = 4;
+    for (size_t process = 0; process < std::min(parts.size(), kMaxLines); ++process) {
+      const std::string text = process + 1 == kMaxLines && parts.size() > kMaxLines
                                    ? fmt::format("{} more processes", parts.size() - process)
                                    : parts[process];
       to.push_back({{process == 0 ? "memory  " : "        ", Look::Dim}, {text}});
@@ -397,9 +397,9 @@ std::vector<std::string> braille_curve(const std::vector<double>& values, int wi
   if (!values.empty()) {
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
     const double range = *high > *low ? *high - *low : 1;
-    const double least = *high > *low ? *low : *low - 0.5;
+    const double lowest_level = *high > *low ? *low : *low - 0.5;
     const auto level = [&](double value) {
-      return std::clamp(static_cast<int>(std::lround((1 - (value - least) / range) * (down - 1))), 0, down - 1);
+      return std::clamp(static_cast<int>(std::lround((1 - (value - lowest_level) / range) * (down - 1))), 0, down - 1);
     };
     const auto count = static_cast<double>(values.size());
     int before = -1;
@@ -410,7 +410,7 @@ std::vector<std::string> braille_curve(const std::vector<double>& values, int wi
           std::minmax_element(values.begin() + static_cast<std::ptrdiff_t>(begin),
                               values.begin() + static_cast<std::ptrdiff_t>(std::min(end, values.size())));
       int top = level(*highest), bottom = level(*lowest);
-      if (before >= 0) {  // one line without gaps
+      if (before >= 0) {  // joins the columns, so that the line has no gaps
         top = std::min(top, before);
         bottom = std::max(bottom, before);
       }

@@ -1,4 +1,4 @@
-// The screen of gyre top, as text: a function of the figures and of the room there is.
+// Draws the screen of gyre top as text. The result depends only on the figures and the room.
 #pragma once
 
 #include <string>
@@ -17,26 +17,26 @@ using ScreenLine = std::vector<Span>;
 
 struct ScreenRoom {
   int width = 80;
-  int height = 24;   // 0: as many lines as there are
-  int first = 0;     // worker that the list begins with
-  bool keys = true;  // whether the last line says which keys there are
+  int height = 24;   // 0: unlimited
+  int first = 0;     // first worker in the list
+  bool keys = true;  // whether the last line explains the keys
 };
 
 struct Screen {
-  std::vector<ScreenLine> lines;  // no more than there is room for, none wider
-  int workers = 0, shown = 0;     // in all; that have a line here
-  int first = 0;                  // of those shown
+  std::vector<ScreenLine> lines;  // at most as many as the height allows, none wider than the width
+  int workers = 0, shown = 0;     // number of all workers, and of those in the list
+  int first = 0;                  // the first worker in the list
 };
 
 inline constexpr int kLeastWidth = 40, kLeastHeight = 8;
 
 Screen draw_screen(const TopFigures& figures, const ScreenRoom& room);
 std::string plain_text(const Screen& screen);
-// Columns of a text whose characters are one wide each.
+// The number of columns of a text whose characters are all one column wide.
 int columns(std::string_view text);
 
-// (height) lines of `width` characters of braille, which have 2 x 4 dots each. `values` from the left to the right; of
-// those that share a column of dots all are drawn, from the lowest to the highest.
+// A curve of `values`, from left to right, as `height` lines of `width` braille characters with 2 x 4 dots each. Values
+// that share a column of dots are drawn as a bar from the lowest to the highest.
 std::vector<std::string> braille_curve(const std::vector<double>& values, int width, int height);
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// A terminal that shows one screen after the other, and is as it was when this ends. ncurses is behind it
-// (ncurses/ncurses.cpp); without it there is none (ncurses/no_ncurses.cpp).
+// A terminal that shows one screen after the other, and is restored by the destructor. Implemented with ncurses
+// (ncurses/ncurses.cpp); a build without it has no terminal (ncurses/no_ncurses.cpp).
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ enum class Key { None, Quit, Up, Down, PageUp, PageDown, Home, End, Resized };
 class Terminal {
  public:
   virtual ~Terminal() = default;
-  // Of the screen, now.
+  // The current size of the screen.
   virtual ScreenRoom room() const = 0;
   virtual void show(const Screen& screen) = 0;
-  // The next key; None when there was none for so long, or a stop is requested.
+  // The next key; None if there was none within this time, or if a stop is requested.
   virtual Key wait(std::chrono::milliseconds within, const std::stop_token& stop) = 0;
 };
 
-// Of standard input and output. InputError where it cannot show a screen, with what to do.
+// The terminal of standard input and output. If it cannot show a screen, throws InputError that says what to do.
 std::unique_ptr<Terminal> open_terminal();
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// The terminal, by ncurses: whatever $TERM is, at whatever size.
+// The terminal, implemented with ncurses: works for any $TERM that ncurses knows, and at any size.
 #define NCURSES_NOMACROS  // its macros have names such as `timeout`
 #include <curses.h>
 #include <poll.h>
@@ -64,7 +64,7 @@ Key key_of(int code) {
 class NcursesTerminal final : public Terminal {
  public:
   NcursesTerminal() {
-    std::setlocale(LC_CTYPE, "C.UTF-8");  // what is shown is UTF-8, whatever this shell's words are in
+    std::setlocale(LC_CTYPE, "C.UTF-8");  // the screen is UTF-8 text, whatever the shell's locale
     screen_ = newterm(nullptr, stdout, stdin);
     if (screen_ == nullptr) {
       throw InputError("the terminal's kind ($TERM) is not known here; give --once, or set TERM=xterm");
@@ -115,9 +115,9 @@ class NcursesTerminal final : public Terminal {
     if (const int code = wgetch(stdscr); code != ERR) return key_of(code);
     pollfd waits[] = {{STDIN_FILENO, POLLIN, 0}, {wake_.descriptor(), POLLIN, 0}};
     const int ready = ::poll(waits, 2, static_cast<int>(within.count()));
-    const bool interrupted = ready < 0 && errno == EINTR;  // by a change of the size
+    const bool interrupted = ready < 0 && errno == EINTR;  // by a change of the terminal's size
     if (ready <= 0 && !interrupted) return Key::None;
-    // Its terminal is gone: nobody can press a key any more.
+    // The terminal is gone: nobody can press a key any more.
     if ((waits[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return Key::Quit;
     const int code = wgetch(stdscr);
     return code == ERR ? Key::None : key_of(code);

@@ -1,4 +1,4 @@
-// The terminal of a build without ncurses: there is none.
+// Used in builds without ncurses: open_terminal() always throws.
 #include "gyre/core/error.h"
 #include "gyre/report/top/terminal.h"
 
