@@ -1,10 +1,10 @@
-// How time per token and memory grow with the context, against how the products' own count does. One transformer block
-// in bf16, 4,096 tokens a pass: one sequence of 4,096, or sixteen of 256.
+// How time per token and memory grow with the context, compared with the number of multiply-adds. One transformer block
+// in bf16, 4,096 tokens per pass: from sixteen sequences of 256 to one of 4,096.
 //   context_bench [WIDTH] [ROUNDS]
-// Forward and backward of every context in turn, ROUNDS times, by processor time. The products of a token: six times
-// the weights of the block's matrices (forward, and both gradients), and of attention, whose causal half is needed,
-// six times half the context times the width. What is kept: of a forward, for its backward. Peak: of tensors, over
-// weights, gradients and the input.
+// Measures forward and backward of every context in turn, ROUNDS times, in processor time. Multiply-adds of a token:
+// three times the weights of the block's matrices (forward, and both gradients) and, for attention, of which only the
+// causal half is needed, six times half the context times the width. "kept": bytes that a forward saves for its
+// backward. "peak": of tensors, beyond weights, gradients and the input.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -64,8 +64,8 @@ class Block {
   int64_t kept_bytes_ = 0;
 };
 
-// Multiply-adds of a token.
-double products(int64_t width, int64_t context) {
+// Multiply-adds per token.
+double multiply_adds(int64_t width, int64_t context) {
   const auto w = static_cast<double>(width), c = static_cast<double>(context);
   return 3 * 12 * w * w + 6 * c / 2 * w;
 }
@@ -77,25 +77,26 @@ struct Measured {
   double peak = 0;  // bytes
 };
 
-void measure(Measured& of, HostMemory& memory) {
+void measure(Measured& measured, HostMemory& memory) {
   memory.forget_peak();
   const size_t before = memory.bytes().live;
   const double start = bench::thread_seconds();
-  of.block->pass();
-  of.seconds.push_back(bench::thread_seconds() - start);
-  of.peak = static_cast<double>(memory.bytes().peak - before);
+  measured.block->pass();
+  measured.seconds.push_back(bench::thread_seconds() - start);
+  measured.peak = static_cast<double>(memory.bytes().peak - before);
 }
 
 void print(const std::vector<Measured>& all, int64_t width) {
-  const auto time = [](const Measured& of) { return bench::median(of.seconds); };
-  const Measured& least = all.front();
-  fmt::print("{:>8} {:>16} {:>7} {:>10} {:>6} {:>9} {:>9}\n", "context", "us of a token", "growth", "products'",
+  const auto time = [](const Measured& measured) { return bench::median(measured.seconds); };
+  const Measured& shortest = all.front();
+  fmt::print("{:>8} {:>16} {:>7} {:>10} {:>6} {:>9} {:>9}\n", "context", "us measured a token", "growth", "products'",
              "ratio", "kept, MB", "peak, MB");
-  for (const Measured& of : all) {
-    const double growth = time(of) / time(least), count = products(width, of.context) / products(width, least.context);
-    fmt::print("{:>8} {:>16.2f} {:>7.2f} {:>10.2f} {:>6.2f} {:>9.1f} {:>9.1f}\n", of.context,
-               1e6 * time(of) / static_cast<double>(kTokens), growth, count, growth / count,
-               static_cast<double>(of.block->kept_bytes()) / 1e6, of.peak / 1e6);
+  for (const Measured& measured : all) {
+    const double growth = time(measured) / time(shortest),
+                 count = multiply_adds(width, measured.context) / multiply_adds(width, shortest.context);
+    fmt::print("{:>8} {:>16.2f} {:>7.2f} {:>10.2f} {:>6.2f} {:>9.1f} {:>9.1f}\n", measured.context,
+               1e6 * time(measured) / static_cast<double>(kTokens), growth, count, growth / count,
+               static_cast<double>(measured.block->kept_bytes()) / 1e6, measured.peak / 1e6);
   }
 }
 
@@ -106,15 +107,15 @@ int main(int argc, char** argv) {
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   if (width < kHead || width % kHead != 0 || rounds < 1) {
-    fmt::print(stderr, "context_bench: WIDTH is a multiple of {}, ROUNDS 1 at least\n", kHead);
+    fmt::print(stderr, "context_bench: WIDTH is a multiple measured {}, ROUNDS 1 at shortest\n", kHead);
     return 2;
   }
   use_threads(1);
   std::vector<Measured> all;
   for (const int64_t context : kContexts) all.push_back({context, std::make_unique<Block>(width, context)});
-  for (Measured& of : all) of.block->pass();  // warms up
+  for (Measured& measured : all) measured.block->pass();  // warms up
   for (int round = 0; round < rounds; ++round) {
-    for (Measured& of : all) measure(of, memory);
+    for (Measured& measured : all) measure(measured, memory);
   }
   print(all, width);
 }

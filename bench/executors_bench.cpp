@@ -1,5 +1,5 @@
-// How much faster `threads` is than `replay`: the same two-stage pipeline, the same microbatches, in turn, five times
-// each.
+// How much faster the executor `threads` is than `replay`: the same pipeline and microbatches with each in turn, five
+// times.
 //   executors_bench [STAGES] [UPDATES]
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ using namespace gyre::bench;
 constexpr int64_t kSequences = 8, kContext = 128, kVocabulary = 256;
 constexpr int kPairs = 5;
 
-// Eight equal blocks; embedding and head are small beside them.
+// A pipeline of eight equal blocks; embedding and head are small beside them.
 Pipeline make_pipeline(int stages, const std::string& optimizer) {
   ModelSettings gpt;
   gpt.vocabulary = kVocabulary;
@@ -42,7 +42,7 @@ Pipeline make_pipeline(int stages, const std::string& optimizer) {
   return Pipeline(make_schedule({"pipedream", stages, 1}), layers, partition_by_cost(costs, stages), options, config);
 }
 
-// Tokens per second of `updates` updates, and how many were made before.
+// Tokens per second of `updates` updates. done: the number of updates made before; is increased.
 double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, int64_t updates) {
   const RandomTokens batches(kSequences, kContext, kVocabulary);
   Segment segment;
@@ -59,13 +59,13 @@ double measure(Pipeline& pipeline, const std::string& executor, int64_t& done, i
 }  // namespace
 
 int main(int argc, char** argv) {
-  const gyre::HostMemory memory;  // as the program does
+  const gyre::HostMemory memory;  // as in gyre-engine
   const int stages = argc > 1 ? std::atoi(argv[1]) : 2;
   const int64_t updates = argc > 2 ? std::atoll(argv[2]) : 40;
   for (const char* optimizer : {"adamw", "basis-rotation"}) {
     Pipeline pipeline = make_pipeline(stages, optimizer);
     int64_t done = 0;
-    measure(pipeline, "replay", done, updates / 2);  // warm
+    measure(pipeline, "replay", done, updates / 2);  // warms up
     std::vector<double> replay, threads, ratios;
     for (int pair = 0; pair < kPairs; ++pair) {
       replay.push_back(measure(pipeline, "replay", done, updates));

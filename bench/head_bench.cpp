@@ -1,7 +1,7 @@
-// What it costs to make logits in pieces, and what it saves: the output matrix with its loss in bf16, forward and
-// backward of a microbatch, with pieces of so many rows in turn and with all rows at once.
+// What computing the logits in pieces of rows costs, and how much memory it saves: the output matrix with its loss in
+// bf16, forward and backward of a microbatch, with pieces of several sizes in turn and with all rows at once.
 //   head_bench [WIDTH] [VOCABULARY] [ROWS] [ROUNDS]
-// Processor time on one thread. Peak: of tensors, over weights, gradients and the input. `Default`: as training cuts.
+// Processor time on one thread. "peak": of tensors, beyond weights, gradients and the input. "default": as in training.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ class Head {
     LayerContext context;
     context.loss_in_backward = true;
     OutputLoss::Kept kept;
-    std::vector<char> holds(1);  // of a window's first microbatch
+    std::vector<char> holds(1);  // as in a window's first microbatch
     output_.forward(weights, x, targets, context, kept);
     output_.backward(weights, at::scalar_tensor(1.0), kept, {gradients, holds});
   }
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
       const size_t before = memory.bytes().live;
       const double start = bench::thread_seconds();
       head.pass(weights, x, targets, gradients);
-      if (round > 0) head.seconds.push_back(bench::thread_seconds() - start);  // the first warms up
+      if (round > 0) head.seconds.push_back(bench::thread_seconds() - start);  // round 0 warms up
       head.peak = static_cast<double>(memory.bytes().peak - before);
     }
   }

@@ -1,7 +1,7 @@
-// What `gyre train` and `gyre plan` predict of each worker's memory, against what the worker takes: one worker in a
-// process of its own, what others would send it made up. Measured are the bytes of its tensors at their peak, and the
-// growth of the process from before the worker was made to its peak.
-//   memory_bench [CONFIGURATION...]      (all of them unless named)
+// Each worker's memory as `gyre train` and `gyre plan` predict it, compared with what the worker uses: one worker in a
+// process of its own, with made-up messages from the others. Measures the peak bytes of its tensors, and the growth of
+// the process from before the worker was made to its peak.
+//   memory_bench [CONFIGURATION...]      (default: all)
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -24,10 +24,10 @@ namespace {
 
 struct Case {
   std::string name;
-  std::vector<std::string> settings;  // beside those of all
+  std::vector<std::string> settings;  // in addition to kAll
 };
 
-// The model of tiny20, and what is to be compared.
+// The model of tiny20, and the settings common to all cases.
 const std::vector<std::string> kAll = {"model.layers=8",         "model.width=384",
                                        "model.heads=6",          "model.context=256",
                                        "model.vocabulary=8192",  "pipeline.microbatch=4",
@@ -52,7 +52,7 @@ struct Measured {
   double tensors = 0, process = 0;
 };
 
-// kB of a line of /proc/self/status, in bytes.
+// A value of /proc/self/status, converted from kB to bytes.
 double status(const std::string& wanted) {
   std::ifstream file("/proc/self/status");
   for (std::string key, value; file >> key;) {
@@ -61,14 +61,14 @@ double status(const std::string& wanted) {
   return 0;
 }
 
-// In a process of its own, since a peak cannot be taken back.
+// Measures in a child process, since a process's peak cannot be reset.
 Measured measure(const Config& config, const Schedule& schedule, int worker) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw RunError("no pipe");
   const pid_t process = fork();
   if (process == 0) {
     HostMemory memory(1);
-    Config small = config;  // with it libraries are loaded and their code is made
+    Config small = config;  // run first, so that libraries are loaded and code is generated before measuring
     small.model.width = 8 * small.model.heads;
     small.model.context = 64;
     testing_support::run_alone(small, schedule, worker, 2 * schedule.window * schedule.pipelines);

@@ -1,8 +1,8 @@
-// What is no product of weights, on one thread: a block's passes over a microbatch.
+// The time of everything in a block except GEMMs with weights, on one thread: the passes over a microbatch, and AdamW.
 //   passes_bench [WIDTH] [CONTEXT] [ROUNDS] [SEQUENCES]
-// Heads of 64. Every round times each pass once, from memory: caches hold something else before it. Medians of
-// milliseconds of processor time, and nanoseconds for each element that it makes. Attention is with its products, and
-// its softmax once more by itself, causal, as attention asks for it: block by block.
+// Heads of 64. Every round times each pass once, with cold caches. Prints medians in milliseconds of processor time,
+// and nanoseconds per element computed. Attention includes its matrix products; its softmax is also timed alone, causal
+// and block by block, as attention calls it.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -33,21 +33,21 @@ struct Pass {
   std::vector<double> seconds = {};
 };
 
-// softmax, and its backward, which makes probabilities again, of all blocks of all heads.
+// The softmax of all blocks of all heads, and its backward, which recomputes the probabilities.
 struct Softmax {
   int64_t context, heads;
   double scale = attention_scale(64);
   std::vector<c10::BFloat16> products, scores, grad;
   std::vector<float> scratch;
   std::vector<cpu::SoftmaxRow> rows;
-  Softmax(int64_t of_context, int64_t number)
-      : context(of_context),
-        heads(number),
-        products(static_cast<size_t>(kQueries * of_context)),
+  Softmax(int64_t context_length, int64_t head_count)
+      : context(context_length),
+        heads(head_count),
+        products(static_cast<size_t>(kQueries * context_length)),
         scores(products.size()),
         grad(products.size()),
-        scratch(static_cast<size_t>(cpu::whole_lanes(of_context))),
-        rows(static_cast<size_t>(of_context)) {
+        scratch(static_cast<size_t>(cpu::whole_lanes(context_length))),
+        rows(static_cast<size_t>(context_length)) {
     const at::Tensor random = at::randn({static_cast<int64_t>(products.size())}).mul_(8).to(at::kBFloat16);
     std::copy_n(random.data_ptr<c10::BFloat16>(), products.size(), products.begin());
   }
@@ -90,8 +90,8 @@ int main(int argc, char** argv) {
   const at::Tensor qkv = random({sequences, context, 3 * width});
   const at::Tensor wide = random({sequences, context, 4 * width}), grad_wide = random({sequences, context, 4 * width});
   const at::Tensor weight = random({width}), bias = random({width});
-  const HeadTensors of = split_heads(qkv, heads);
-  const Attended attended = attention(of, true);
+  const HeadTensors qkv_heads = split_heads(qkv, heads);
+  const Attended attended = attention(qkv_heads, true);
   const LayerNormResult normed = layer_norm(x, weight, bias, 1e-5);
   const at::Tensor sum = random({sequences, context, width});
   Softmax softmax(context, sequences * heads.query);
@@ -100,24 +100,24 @@ int main(int argc, char** argv) {
   const at::Tensor exp_avg_bf16 = exp_avg.to(at::kBFloat16), exp_avg_sq_bf16 = exp_avg_sq.to(at::kBFloat16);
   const AdamFactors factors = adam_factors(0.9, 0.999, 1e-8, 10);
   const at::Tensor version = master.to(at::kBFloat16), other_version = version.clone();
-  // As the first stage's update finds it, whose outgoing version is still read.
+  // As in the first stage's update, where the outgoing version is still being read.
   const SplitWeight halves{version, at::zeros({12 * width * width}, at::kShort), other_version};
 
-  const auto of_x = static_cast<double>(x.numel()), of_wide = static_cast<double>(wide.numel());
+  const auto x_elements = static_cast<double>(x.numel()), wide_elements = static_cast<double>(wide.numel());
   const auto scores = static_cast<double>(sequences * heads.query * context * (context + 1) / 2);
   const auto parameters = static_cast<double>(master.numel());
   std::vector<Pass> passes = {
       {"softmax", scores, [&] { softmax.forward(); }},
       {"softmax, backward", scores, [&] { softmax.backward(); }},
-      {"attention", scores, [&] { attention(of, true); }},
-      {"attention, backward", scores, [&] { attention_backward(grad, of, attended, true); }},
-      {"gelu", of_wide, [&] { activate(wide, Activation::Gelu); }},
-      {"gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::Gelu); }},
-      {"tanh's gelu, backward", of_wide, [&] { activate_backward(grad_wide, wide, Activation::GeluTanh); }},
-      {"layer norm", of_x, [&] { layer_norm(x, weight, bias, 1e-5); }},
-      {"layer norm, backward", of_x, [&] { layer_norm_backward(grad, x, normed.mean, normed.rstd, weight); }},
-      {"layer norm, output again", of_x, [&] { layer_norm_output(x, normed.mean, normed.rstd, weight, bias); }},
-      {"sum of branches", of_x, [&] { sum.add_(x); }},
+      {"attention", scores, [&] { attention(qkv_heads, true); }},
+      {"attention, backward", scores, [&] { attention_backward(grad, qkv_heads, attended, true); }},
+      {"gelu", wide_elements, [&] { activate(wide, Activation::Gelu); }},
+      {"gelu, backward", wide_elements, [&] { activate_backward(grad_wide, wide, Activation::Gelu); }},
+      {"tanh's gelu, backward", wide_elements, [&] { activate_backward(grad_wide, wide, Activation::GeluTanh); }},
+      {"layer norm", x_elements, [&] { layer_norm(x, weight, bias, 1e-5); }},
+      {"layer norm, backward", x_elements, [&] { layer_norm_backward(grad, x, normed.mean, normed.rstd, weight); }},
+      {"layer norm, output again", x_elements, [&] { layer_norm_output(x, normed.mean, normed.rstd, weight, bias); }},
+      {"sum of branches", x_elements, [&] { sum.add_(x); }},
       {"AdamW, a block", parameters, [&] { adamw_step(master, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5); }},
       {"AdamW, in halves", parameters,
        [&] { adamw_step(halves, gradient, exp_avg, exp_avg_sq, factors, 1e-3, 0, 0.5); }},

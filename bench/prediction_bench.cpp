@@ -1,5 +1,6 @@
-// Prediction against reality: a run measures its own costs, the simulator predicts the same run from them, and the
-// ratio of measured to predicted tokens/s is printed. Usage: prediction_bench [updates]. Two workers.
+// How well the simulator predicts a run: a run measures its own costs, the simulator predicts the same run from them,
+// and the ratio of measured to predicted tokens/s is printed. Two workers.
+//   prediction_bench [UPDATES]
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -33,7 +33,7 @@ Peer::Peer(const std::vector<std::string>& command,
            const std::vector<std::pair<std::string, std::string>>& environment) {
   std::array<int, 2> in{}, out{};
   if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0) throw RunError("cannot make a pipe");
-  std::signal(SIGPIPE, SIG_IGN);  // one that has ended is noticed when it does not answer
+  std::signal(SIGPIPE, SIG_IGN);  // a child that has ended is noticed when it does not answer
   process_ = fork_or_throw();
   if (process_ == 0) {
     dup2(in[0], STDIN_FILENO);
@@ -48,7 +48,7 @@ Peer::Peer(const std::vector<std::string>& command,
 }
 
 Peer::~Peer() {
-  close(to_);  // at the end of its input it ends
+  close(to_);  // the child ends at the end of its input
   close(from_);
   waitpid(process_, nullptr, 0);
 }

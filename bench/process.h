@@ -1,4 +1,4 @@
-// A process beside the program that answers lines with lines.
+// A child process that answers lines with lines.
 #pragma once
 
 #include <sys/types.h>
@@ -10,17 +10,18 @@
 
 namespace gyre::bench {
 
-// A process that is spoken to through its standard input and output. It ends with the object.
+// A child process, with which the program communicates by its standard input and output. The destructor closes its
+// input and waits for its end.
 class Peer {
  public:
-  // environment: set for it alone.
+  // environment: variables set only in the child.
   Peer(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& environment);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
   void say(const std::string& line);
-  // Its next line; nothing where it has ended.
+  // The child's next line; empty if it has ended.
   std::optional<std::string> hear();
 
  private:

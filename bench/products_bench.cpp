@@ -1,8 +1,8 @@
-// What bf16 costs in basis rotation's matrix products, each kind by itself: a noisy quadratic of known curvature,
-// f = tr(W^T A W B) / 2 over a square W, with gradients A W B + 0.3 A^1/2 Z B^1/2 that are `DELAY` updates old.
+// What bf16 costs in loss, for each kind of basis rotation's matrix products: a noisy quadratic of known curvature, f =
+// tr(W^T A W B) / 2 over a square W, with gradients A W B + 0.3 A^1/2 Z B^1/2 that are DELAY updates old.
 //   products_bench [SIZE] [UPDATES] [DELAY]
-// A and B have eigenvalues from 1 down to 1 / SPAN in bases drawn at random. Printed: f after the run (its mean over
-// the last tenth, in units of its start), for every SPAN and choice of types, over two seeds.
+// A and B have eigenvalues from 1 down to 1 / SPAN in random bases. Prints f after the run (the mean over its last
+// tenth, divided by f at the start) for every SPAN, choice of types and two seeds.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

@@ -1,11 +1,12 @@
-// What basis rotation costs: tokens per second of training with it over those with AdamW, as tokens per update grow.
-// One transformer block stands for the model (embedding and head, which are not rotated, would only flatter the ratio).
+// What basis rotation costs: tokens per second of training with it, divided by those with AdamW, for several numbers of
+// tokens per update. One transformer block stands for the model (embedding and head, which are not rotated, would only
+// improve the ratio).
 //   rotation_bench [WIDTH] [ROUNDS] [parts]
-// Forward and backward of one microbatch, AdamW's update and a whole cycle of rotation's updates with its refresh are
-// measured in turn, ROUNDS times; an iteration of n tokens is n / microbatch passes and one update. Times are the
+// Measures forward and backward of one microbatch, AdamW's update and a whole cycle of rotation's updates with its
+// refresh in turn, ROUNDS times. An iteration of n tokens is n / microbatch passes and one update. Times are the
 // thread's processor time, which other programs disturb less. A refresh in the background needs passes to run beside:
-// there iterations of 4096 tokens are measured, less the pass.
-//   parts: then what the parts of each method's update take
+// for it, iterations of 4096 tokens are measured, and the pass is subtracted.
+//   parts: also prints the times of the parts of each method's update
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
@@ -44,7 +45,8 @@ double seconds_of(const std::function<void()>& work) {
   return thread_seconds() - start;
 }
 
-// Processor seconds of basis rotation's parts, which name themselves to libtorch's profiler, while one of it lives.
+// While it lives, records the processor seconds of basis rotation's parts, which are named for libtorch's profiler
+// (ProfileScope).
 class Parts {
  public:
   Parts() {
@@ -55,7 +57,7 @@ class Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // By name. Callbacks are plain functions, so what they reach is static.
+  // By name. Static, because callbacks are plain functions.
   static std::map<std::string, double>& seconds() {
     static std::map<std::string, double> seconds;
     return seconds;
@@ -112,7 +114,7 @@ class Block {
     gpt.width = width;
     gpt.heads = width / 64;
     gpt.context = kContext;
-    gpt.vocabulary = 256;  // of the embedding and the head, which are left out
+    gpt.vocabulary = 256;  // only of embedding and head, which are left out
     const Layers all = build_gpt(gpt);
     return {all[1], all[2]};
   }
@@ -159,7 +161,7 @@ std::vector<Method> methods(int64_t width) {
   return all;
 }
 
-// A cycle of each method's updates by parts, once.
+// Runs one cycle of each method's updates, and prints the times of its parts.
 void print_parts(Block& block, std::vector<Method>& methods) {
   fmt::print("\nparts of an update, ms (means of a cycle)\n");
   for (Method& method : methods) {
@@ -181,7 +183,7 @@ void print_parts(Block& block, std::vector<Method>& methods) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const gyre::HostMemory memory;  // as the program does
+  const gyre::HostMemory memory;  // as in gyre-engine
   at::set_num_threads(1);
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
@@ -203,7 +205,7 @@ int main(int argc, char** argv) {
       });
       if (round > 0) method.seconds.push_back(all_updates / static_cast<double>(cycle) - (beside ? four : 0));
     }
-    if (round == 0) continue;  // warm; the bases' cold start
+    if (round == 0) continue;  // warms up, and makes the first bases
     small.push_back(one);
     large.push_back(four);
   }

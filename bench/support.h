@@ -1,4 +1,4 @@
-// What the benchmarks of training share: microbatches of random tokens, an observer that hears nothing.
+// Helpers of the benchmarks that train: microbatches of random tokens, and an observer that ignores everything.
 #pragma once
 
 #include <ATen/ATen.h>

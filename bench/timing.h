@@ -1,4 +1,4 @@
-// A thread's time and the median, for benchmarks with torch and without.
+// Processor time of a thread and the median, for benchmarks with and without torch.
 #pragma once
 
 #include <ctime>
@@ -7,7 +7,7 @@
 
 namespace gyre::bench {
 
-// Processor time of the calling thread, which other programs take less part in than in the clock's.
+// Processor time of the calling thread. Other programs disturb it less than the clock's time.
 inline double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

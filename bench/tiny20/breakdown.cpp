@@ -19,13 +19,13 @@ constexpr std::array<const char*, Kinds> kNames = {
     "products",  "gradients of biases",    "attention's rest", "norms",           "activation", "loss", "embedding",
     "optimizer", "copies and conversions", "sums of branches", "other operations"};
 
-// What callbacks can reach has to be static: they are plain functions.
+// Static, because callbacks are plain functions.
 std::array<std::atomic<int64_t>, Kinds> nanoseconds;
 
 struct Frame final : at::ObserverContext {
   Kind kind = Other;
   Clock::time_point begin;
-  Clock::duration inside{};  // of frames within this one
+  Clock::duration inside{};  // time of frames nested in this one
   Frame* outer = nullptr;
 };
 thread_local Frame* innermost = nullptr;

@@ -1,5 +1,5 @@
-// Where the time of a run goes, by kind of work: libtorch's record functions, of ATen's operations and of our kernels,
-// each counted without those inside it.
+// Where the time of a run goes, by kind of work. Uses libtorch's record functions, of ATen's operations and of our
+// kernels; each counts without the ones nested in it.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ using KindSeconds = std::vector<std::pair<std::string, double>>;
 
 class Breakdown {
  public:
-  // Listens from now on, to all threads. One at a time.
+  // Listens to all threads from now on. Only one object may exist at a time.
   Breakdown();
   ~Breakdown();
   Breakdown(const Breakdown&) = delete;
   Breakdown& operator=(const Breakdown&) = delete;
 
-  // By kind, of all threads since construction.
+  // Seconds by kind, summed over all threads since construction.
   KindSeconds seconds() const;
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The model of bench/tiny20 as a plain PyTorch loop: bf16 by autocast, AdamW, clipping.
 
-Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH. Says its version when it is ready; then, for every
-line "MICROBATCHES_OF_AN_UPDATE MICROBATCHES" on standard input, trains so long and answers with the seconds.
+Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH. Prints its version when it is ready. Then, for every line
+"MICROBATCHES_OF_AN_UPDATE MICROBATCHES" on standard input, trains for that many microbatches and prints the seconds.
 """
 import sys
 import time
@@ -10,7 +10,7 @@ import time
 try:
     import torch
 except ImportError:
-    sys.exit(0)  # says nothing: the program notices
+    sys.exit(0)  # prints no version, by which tiny20 notices
 import torch.nn.functional as F
 from torch import nn
 

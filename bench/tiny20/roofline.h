@@ -1,5 +1,5 @@
-// What the machine could do at most: the products of a microbatch by themselves, and the bytes of an update by
-// themselves.
+// The machine's upper bound: the time of a microbatch's matrix products alone, and of a pass over an update's bytes
+// alone.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gyre::bench {
 
-// Of this process, all threads.
+// Processor time of all threads of this process.
 inline double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -21,20 +21,20 @@ class Roofline {
  public:
   struct Seconds {
     double wall = 0;
-    double processor = 0;  // of all workers; other programs do not add to it
+    double processor = 0;  // summed over all workers; other programs do not add to it
     Seconds operator+(const Seconds& other) const { return {wall + other.wall, processor + other.processor}; }
     Seconds operator*(double factor) const { return {factor * wall, factor * processor}; }
   };
   struct Times {
-    Seconds microbatch;  // the products of one, all workers working on microbatches of their own
-    Seconds update;      // each worker on its share of the parameters
+    Seconds microbatch;  // the products of one microbatch, while all workers work on microbatches of their own
+    Seconds update;      // one update, with each worker on its share of the parameters
     Seconds of(double microbatches, double updates) const { return microbatch * microbatches + update * updates; }
   };
   virtual ~Roofline() = default;
   virtual Times measure() = 0;
 };
 
-// Null where there is no oneDNN to make the products.
+// Null in a build without oneDNN, which computes the products.
 std::unique_ptr<Roofline> make_roofline(const Shape& shape, int64_t parameters);
 
 }  // namespace gyre::bench

@@ -1,4 +1,4 @@
-// Without oneDNN there is no roofline.
+// Used in builds without oneDNN: there is no roofline.
 #include "tiny20/roofline.h"
 
 namespace gyre::bench {

@@ -1,5 +1,6 @@
-// The roofline by oneDNN. For every product the layouts that oneDNN may choose (`any`) and several primitives are
-// tried, and the fastest is taken; matrices of weights are packed before, and nothing is converted between products.
+// The roofline with oneDNN. For every matrix product several primitives and layouts, also those that oneDNN chooses
+// (`any`), are tried, and the fastest is used. All matrices have the layouts that the primitives want, so nothing is
+// packed or converted while measuring.
 #include <ATen/ATen.h>
 
 #include <barrier>
@@ -28,7 +29,7 @@ constexpr auto kBf16 = memory::data_type::bf16;
 constexpr auto kFp32 = memory::data_type::f32;
 constexpr int kRepeats = 3;
 
-// One primitive with memory of its own. What is in the memory is one everywhere: no denormal or overflow slows it down.
+// One primitive with memory of its own. All elements are one, so that neither denormals nor overflows slow it down.
 class Product {
  public:
   Product(const dnnl::engine& engine, dnnl::primitive primitive, const std::vector<std::pair<int, memory::desc>>& of)
@@ -52,7 +53,7 @@ class Product {
 };
 using Make = std::function<Product(const dnnl::engine&)>;
 
-// a (m, k) times b (k, n), `batch` of them where it is not 0.
+// a (m, k) times b (k, n); a batch of such products if `batch` is not 0.
 Make product_of(int64_t batch, int64_t m, int64_t n, int64_t k, memory::data_type result, Tag a, Tag b, Tag c) {
   return [=](const dnnl::engine& engine) {
     const auto dims = [batch](int64_t rows, int64_t columns) {
@@ -107,7 +108,7 @@ Make inner_weights(int64_t rows, int64_t in, int64_t out, Tag layout) {
   };
 }
 
-// The fastest of several ways to make one product.
+// The fastest of several ways to compute one product.
 Make fastest(const std::vector<Make>& ways, const dnnl::engine& engine, dnnl::stream& stream) {
   Make best;
   double least = std::numeric_limits<double>::max();
@@ -140,7 +141,8 @@ std::vector<Make> linear_products(int64_t rows, int64_t in, int64_t out, const d
                   engine, stream)};
 }
 
-// Those of attention over whole squares: scores, output, and the gradients by probabilities, values, queries and keys.
+// The products of attention, without a causal mask: scores, output, and the gradients of probabilities, values, queries
+// and keys.
 std::vector<Make> attention_products(const Shape& s, const dnnl::engine& engine, dnnl::stream& stream) {
   const int64_t batch = s.microbatch * s.heads, size = s.width / s.heads;
   const auto best = [&](int64_t m, int64_t n, int64_t k) {
@@ -163,7 +165,7 @@ GYRE_CPU_KERNEL void adamw_pass(float* __restrict w, float* __restrict m, float*
   }
 }
 
-// What one worker has.
+// One worker's products and tensors.
 struct Share {
   std::vector<Product> products;  // of a whole microbatch
   at::Tensor weights, first, second, gradient, copy;
@@ -174,7 +176,7 @@ class OneDnnRoofline final : public Roofline {
   OneDnnRoofline(const Shape& shape, int64_t parameters) : shape_(shape), engine_(dnnl::engine::kind::cpu, 0) {
     use_threads(1);
     dnnl::stream stream(engine_);
-    std::vector<std::pair<std::vector<Make>, int64_t>> all;  // and how often
+    std::vector<std::pair<std::vector<Make>, int64_t>> all;  // products, and how often each occurs
     for (const auto& [in, out] : shape.matrices()) {
       all.emplace_back(linear_products(shape.rows(), in, out, engine_, stream), shape.layers);
     }
@@ -208,7 +210,7 @@ class OneDnnRoofline final : public Roofline {
   }
 
  private:
-  // Mean time of the work on all workers at once, after one pass that warms up.
+  // Mean time of the work, done by all workers at the same time, after one pass to warm up.
   Seconds together(const std::function<void(Share&, dnnl::stream&)>& work) {
     std::barrier start(shape_.workers + 1);
     std::vector<std::jthread> threads;

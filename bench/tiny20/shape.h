@@ -1,4 +1,4 @@
-// The model and run that are measured.
+// The shape of the model and run that tiny20 measures.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace gyre::bench {
 
 struct Shape {
   int64_t layers = 8, width = 384, heads = 6, context = 256, vocabulary = 8192, microbatch = 4;
-  int workers = 2;                                       // and stages
+  int workers = 2;                                       // also the number of stages
   bool llama = false;                                    // instead of a GPT
   bool bf16_moments = false;                             // [optimizer] moments
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
@@ -29,7 +29,7 @@ struct Shape {
     model.bias = false;
     return model;
   }
-  // In and out of a block's matrices.
+  // (in, out) of a block's matrices.
   std::vector<std::pair<int64_t, int64_t>> matrices() const {
     const int64_t hidden = llama ? llama_mlp_width(model()) : 4 * width;
     return {{width, 3 * width}, {width, width}, {width, llama ? 2 * hidden : hidden}, {hidden, width}};

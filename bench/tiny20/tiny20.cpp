@@ -1,12 +1,12 @@
-// How near gyre comes to what the machine could do, and how much faster it is than a plain PyTorch loop: a GPT of 20.6M
-// parameters, trained by AdamW and by basis rotation at 1,024 and 4,096 tokens an update.
+// How close gyre comes to the machine's upper bound, and how much faster it is than a plain PyTorch loop: a GPT of
+// 20.6M parameters, trained with AdamW and with basis rotation at 1,024 and 4,096 tokens per update.
 //   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
 //          [--width W --layers L --heads H --context C] [--stages S]
-// In every round each is measured once, between two measurements of the roofline (the products of a microbatch by
-// oneDNN, packed, on as many threads as there are workers, and one pass of AdamW over the bytes of an update) whose
-// mean it is compared with, by the clock and by the processor's time, which other programs on the machine take less
-// part in; the PyTorch loop has as many threads as there are workers. Every round is printed, then medians. Then
-// segments whose time is broken down by kind of work, and the peak memory of a process that does nothing else.
+// Every round measures each of them once, between two measurements of the roofline (the matrix products of a microbatch
+// with oneDNN, on packed matrices and as many threads as there are workers, and one pass of AdamW over the bytes of an
+// update). Each is compared with the mean of the two, in clock time and in processor time, which other programs disturb
+// less. The PyTorch loop has as many threads as there are workers. Prints every round, then medians, then a breakdown
+// of the time by kind of work, and the peak memory of a process that does nothing else.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -37,14 +37,14 @@ struct Arm {
   std::string optimizer;
   int64_t accumulate;  // microbatches of an update
 };
-// Updates after which a run is warm: bases were refreshed once, and are again with the 20th.
+// Updates to warm up a run: bases have been refreshed once by then, and are refreshed again with the 20th update.
 constexpr int64_t kWarm = 16;
 
 Layers layers_of(const Shape& shape) {
   return shape.llama ? build_llama({shape.model(), {}}) : build_gpt(shape.model());
 }
 
-// One run that goes on from measurement to measurement.
+// A run that continues from one measurement to the next.
 class Training {
  public:
   Training(const Shape& shape, const Arm& arm)
@@ -62,7 +62,7 @@ class Training {
     updates_ += microbatches / arm_.accumulate;
     return report;
   }
-  // Long updates take too long to be made so often: the state is that of short ones.
+  // With many microbatches per update this many updates would take too long, so it warms up with short updates.
   void warm_up(const Shape& shape) {
     if (arm_.accumulate <= 4) {
       run(kWarm * arm_.accumulate);
@@ -104,7 +104,7 @@ class Training {
   int64_t updates_ = 0;
 };
 
-// Null where Python has no torch.
+// Null if the Python has no torch.
 class PyTorch {
  public:
   static std::unique_ptr<PyTorch> start(const Shape& s, const std::string& python) {
@@ -135,8 +135,8 @@ std::string name_of(const Arm& arm, const Shape& shape) {
   return fmt::format("{} {}", arm.optimizer, arm.accumulate * shape.rows());
 }
 
-// Actions' time that no operation and no kernel accounts for is dispatch and allocation; the workers' time that no
-// action accounts for is waiting.
+// The part of actions' time that belongs to no operation or kernel is dispatch and allocation; the part of workers'
+// time that belongs to no action is waiting.
 void print_breakdown(const Shape& shape, const Arm& arm, int64_t microbatches) {
   Training training(shape, arm);
   training.run(2 * arm.accumulate);
@@ -179,8 +179,8 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   }
 }
 
-// The most that this process has held; of that its large tensors and the heap that they are in, and pages of files,
-// which are libraries: other processes share them, and the system can take them back.
+// This process's peak memory, with the peak of its large tensors, their heap, and the pages of files. The latter are
+// libraries: other processes share them, and the system can drop them.
 std::string peak_memory() {
   std::map<std::string, double> kilobytes;
   std::ifstream status("/proc/self/status");
@@ -283,7 +283,7 @@ void run(const Shape& shape, const Flags& flags) {
 }  // namespace gyre::bench
 
 int main(int argc, char** argv) {
-  const gyre::HostMemory memory;  // as the program does
+  const gyre::HostMemory memory;  // as in gyre-engine
   gyre::bench::Shape shape;
   gyre::bench::Flags flags;
   CLI::App app("gyre over the roofline, and over PyTorch");

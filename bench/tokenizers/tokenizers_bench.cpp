@@ -1,7 +1,7 @@
-// How fast text becomes tokens, by processor time of one thread, beside Hugging Face's tokenizers where a Python has
-// them; in alternating rounds.
+// The speed of our tokenizers, in processor time of one thread, compared in alternating rounds with Hugging Face's
+// tokenizers, if the Python has them.
 //   tokenizers_bench TEXT TOKENIZER... [--rounds N] [--megabytes N] [--python PATH]
-// TEXT: UTF-8. TOKENIZER: what `gyre prepare --tokenizer` takes, a file or a directory.
+// TEXT: a UTF-8 file. TOKENIZER: a file or directory, as for `gyre prepare --tokenizer`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The text's beginning in documents of some 64 KB, each ending with a line.
+// The first `bytes` bytes of the text, cut at line ends into documents of about 64 KB.
 std::vector<std::string> documents_of(std::string_view text, size_t bytes) {
   constexpr size_t kDocument = 64 << 10;
   std::vector<std::string> documents;
@@ -62,10 +62,10 @@ Encoded encode_all(const Tokenizer& tokenizer, const std::vector<std::string>& d
   return {thread_seconds() - start, count};
 }
 
-// Of the same vocabularies.
+// Hugging Face's tokenizers with the same vocabularies, in a Python process.
 class HuggingFace {
  public:
-  // Null where that Python has no `tokenizers`.
+  // Null if that Python has no `tokenizers`.
   static std::unique_ptr<HuggingFace> start(const std::string& python, const std::vector<std::string>& documents,
                                             const std::vector<TokenizerModel>& models) {
     auto result = std::unique_ptr<HuggingFace>(new HuggingFace(python, documents, models));
