@@ -89,7 +89,7 @@ void measure(Measured& measured, HostMemory& memory) {
 void print(const std::vector<Measured>& all, int64_t width) {
   const auto time = [](const Measured& measured) { return bench::median(measured.seconds); };
   const Measured& shortest = all.front();
-  fmt::print("{:>8} {:>16} {:>7} {:>10} {:>6} {:>9} {:>9}\n", "context", "us measured a token", "growth", "products'",
+  fmt::print("{:>8} {:>16} {:>7} {:>10} {:>6} {:>9} {:>9}\n", "context", "us of a token", "growth", "products'",
              "ratio", "kept, MB", "peak, MB");
   for (const Measured& measured : all) {
     const double growth = time(measured) / time(shortest),
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   if (width < kHead || width % kHead != 0 || rounds < 1) {
-    fmt::print(stderr, "context_bench: WIDTH is a multiple measured {}, ROUNDS 1 at shortest\n", kHead);
+    fmt::print(stderr, "context_bench: WIDTH is a multiple of {}, ROUNDS 1 at least\n", kHead);
     return 2;
   }
   use_threads(1);

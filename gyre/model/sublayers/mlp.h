@@ -12,7 +12,7 @@ namespace gyre {
 struct MlpOptions {
   int64_t width = 0, hidden = 0;
   Activation activation = Activation::Gelu;
-  // The first matrix computes two hidden hidden_layers: a gate, and the values that the activated gate multiplies.
+  // The first matrix computes two hidden layers: a gate, and the values that the activated gate multiplies.
   bool gated = false;
   bool bias = true;
   float out_deviation = kInitialDeviation;
