@@ -1,4 +1,5 @@
-// Configurations: exact round trip, errors that say where and what instead, examples and reference in step.
+// Tests configurations: exact round trips, errors that say where and what to do, and that examples and reference are up
+// to date.
 #include "gyre/config/config.h"
 
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ TEST(Config, AKindOfModelHasDefaultsOfItsOwn) {
   EXPECT_TRUE(gpt.bias);
 }
 
-// Another value that may be.
+// Another allowed value.
 std::string another(const std::string& key) {
   const std::map<std::string, std::string> given = {{"optimizer.betas", "[0.8, 0.9]"},
                                                     {"optimizer.basis-rotation.refresh_lag", "2"},
@@ -178,7 +179,7 @@ TEST(Config, AModelIsIdentifiedByEveryOptionButDropout) {
       EXPECT_NO_THROW(check_model_identity(saved, changed));
       continue;
     }
-    // A checkpoint from before the key was there has its default.
+    // A checkpoint from before the key existed has its default.
     nlohmann::ordered_json older = saved;
     older.erase(name);
     EXPECT_NO_THROW(check_model_identity(older, bert)) << key;
@@ -208,7 +209,7 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
   EXPECT_EQ(complaint(kMinimal), "accepted");
 }
 
-// Sizes beyond what can make sense are refused where they stand, before they are multiplied or narrowed.
+// Absurdly large sizes are refused when they are read, before they are multiplied or narrowed.
 TEST(Config, SizesAreBounded) {
   for (const char* key :
        {"model.vocabulary", "model.mlp_width", "pipeline.stages", "pipeline.replicas", "pipeline.microbatch",

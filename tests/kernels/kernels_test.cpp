@@ -1,4 +1,4 @@
-// Kernels against ATen, also where ATen is slow or the sizes are awkward.
+// Tests kernels against ATen, also for awkward sizes.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(LayerNorm, EqualsATen) {
         at::native_layer_norm_backward(grad, x, {width}, mean, deviation, weight, bias, {true, true, true});
     const auto ours = layer_norm(x, weight, bias, 1e-5);
     const auto back = layer_norm_backward(grad, x, ours.mean, ours.rstd, weight);
-    EXPECT_LT(relative_error(ours.output, y), 2e-5);  // at width 1 all is rounding
+    EXPECT_LT(relative_error(ours.output, y), 2e-5);  // at width 1 the result is only rounding error
     if (width > 1) {
       EXPECT_LT(relative_error(back.input, dx), 1e-5);
     }
@@ -90,7 +90,7 @@ TEST(LayerNorm, EqualsATen) {
 
 TEST(Norms, OutputsMadeAgainAreTheSameBits) {
   at::manual_seed(2);
-  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {  // the last is the portable way
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {  // the last uses the portable path
     for (const int64_t width : {1, 7, 40, 384}) {
       const at::Tensor x = (at::randn({4, 3, width}) * 3 + 1).to(type);
       const at::Tensor weight = at::randn({width}).to(type);
@@ -104,7 +104,8 @@ TEST(Norms, OutputsMadeAgainAreTheSameBits) {
   }
 }
 
-// Of matrices (n, rows, keys) in bf16: their softmax, then, from the scores again, that and gradients by the scores.
+// For bf16 matrices (n, rows, keys): the softmax, then the backward, which recomputes it from the scores, and the
+// gradients of the scores.
 struct SoftmaxResults {
   at::Tensor forward, again, gradients;
 };
@@ -156,7 +157,7 @@ TEST(AttentionSoftmax, EqualsATen) {
   }
 }
 
-// Rows that are the last of a matrix are what they are in the whole matrix.
+// The last rows of a matrix give the same result alone as in the whole matrix.
 TEST(AttentionSoftmax, OfTheLastRowsIsThatOfAll) {
   at::manual_seed(2);
   const at::Tensor scores = at::randn({3, 70, 70}), grad = at::randn({3, 70, 70});
@@ -173,7 +174,7 @@ TEST(AttentionSoftmax, OfTheLastRowsIsThatOfAll) {
   }
 }
 
-// Contexts of less than a block of queries, of one, and of several of which the last is short.
+// Contexts shorter than a block of queries, of exactly one block, and of several blocks, of which the last is short.
 TEST(Attention, ByBlocksIsThatOfTheWhole) {
   at::manual_seed(3);
   for (const int64_t context : {7, 128, 300}) {
@@ -183,7 +184,7 @@ TEST(Attention, ByBlocksIsThatOfTheWhole) {
         const at::Tensor qkv = at::randn({2, context, (heads.query + 2 * heads.key_value) * size}) * 2;
         const at::Tensor grad = at::randn({2, context, heads.query * size});
         const HeadTensors of = split_heads(qkv, heads);
-        // In fp64, by softmax's formula: dS = P (dP - sum(dP P)).
+        // The reference, in fp64, by the formula of softmax's backward: dS = P (dP - sum(dP P)).
         const auto by_head = [&](const at::Tensor& x, int64_t repeats) {
           return x.flatten(0, 1).to(at::kDouble).repeat_interleave(repeats, 0);
         };

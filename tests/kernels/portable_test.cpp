@@ -1,5 +1,6 @@
-// Portable paths: their values against the fast paths on the CPU, and every kernel on libtorch's `meta` device, which
-// has shapes and types but no data: whoever touches a pointer or makes a tensor on another device fails there.
+// Tests portable paths: compares their values with those of the fast paths on the CPU, and runs every kernel on
+// libtorch's `meta` device, which has shapes and types but no data, so a kernel that touches a pointer or makes a
+// tensor on another device fails.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ namespace gyre {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-using Kernel = std::function<Tensors(Tensors)>;  // may change what it is given
+using Kernel = std::function<Tensors(Tensors)>;  // may change its arguments
 
 Tensors clones(const Tensors& tensors) {
   Tensors result;
@@ -36,7 +37,7 @@ Tensors clones(const Tensors& tensors) {
   return result;
 }
 
-// Of fp32 inputs, in fp32 and bf16: what the fast path gives, the portable one gives too, but for rounding.
+// For fp32 inputs, converted to fp32 and bf16: the portable path gives what the fast path gives, except for rounding.
 void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable, double of_bf16 = 1e-2) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     Tensors given;
@@ -123,7 +124,7 @@ TEST(Portable, AttentionSoftmax) {
         return in;
       };
     };
-    // Causal: gradients by what nobody sees do not matter.
+    // If causal, gradients of hidden probabilities do not matter.
     for (const int64_t rows : {9, 4, 1}) {
       expect_both({at::randn({6, rows, 9}) * 3, at::randn({6, rows, 9})},
                   kernel(attention_softmax_in_place, attention_softmax_backward_in_place),
@@ -157,7 +158,7 @@ Tensors attention_and_gradients(const Tensors& in, const AttentionHeads& heads, 
   return {attended.output, attention_backward(in[1], of, attended, causal)};
 }
 
-// Whole blocks of queries, some of them, sizes that are no multiple of anything, and a context that goes by tiles.
+// Whole blocks of queries, partial ones, sizes that are no multiple of any block size, and a context that is tiled.
 TEST(Portable, Attention) {
   at::manual_seed(10);
   for (const auto& [context, size] : {std::pair<int64_t, int64_t>{5, 6}, {128, 16}, {300, 33}, {2111, 8}}) {
@@ -165,7 +166,7 @@ TEST(Portable, Attention) {
       for (const bool causal : {true, false}) {
         const Tensors inputs = {at::randn({2, context, (heads.query + 2 * heads.key_value) * size}),
                                 at::randn({2, context, heads.query * size})};
-        // ATen's path rounds parts of sums to bf16: it is asked in fp32, of the same numbers.
+        // ATen's path rounds partial sums to bf16, so the reference is computed in fp32, from the same numbers.
         expect_both(
             inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
             [=](const Tensors& in) {
@@ -181,7 +182,7 @@ TEST(Portable, Attention) {
   }
 }
 
-// Heads by themselves, as norms of them leave them, and heads in the rows of a projection.
+// Contiguous heads, as norms of queries and keys return them, and heads in the rows of a projection.
 TEST(Attention, BitsDoNotDependOnWhereHeadsLie) {
   at::manual_seed(12);
   const AttentionHeads heads{4, 2};
@@ -197,7 +198,7 @@ TEST(Attention, BitsDoNotDependOnWhereHeadsLie) {
   }
 }
 
-// Heads are shared out among threads, and each is one thread's. (Not so with ATen's products.)
+// Each head is computed by one thread, so the number of threads does not change bits. (It does with ATen's products.)
 TEST(Attention, BitsAreThoseOfOneThreadOnSeveral) {
   if (!has_fast_bf16_products()) GTEST_SKIP() << bf16_products();
   at::manual_seed(11);
@@ -239,14 +240,14 @@ TEST(Portable, DropoutMasksAreEqualToTheBit) {
                       [&](const Tensors& in) { return Tensors{dropout_mask(in[0], 0.3, stream)}; });
 }
 
-// Sizes that are no multiple of anything, one row, and rows that do not lie below each other.
+// Sizes that are no multiple of any block size, one row, and rows that are not adjacent.
 TEST(Portable, Linear) {
   at::manual_seed(5);
   for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{15, 40, 24}, {1, 7, 5}, {67, 33, 129}}) {
     const auto kernel = [](auto&& forward, auto&& input, auto&& weight, auto&& bias) {
       return [=](const Tensors& in) {
         const auto wide = in[0].options().dtype(at::kFloat);
-        // What was there before stays in the sum.
+        // The old contents stay in the sum.
         at::Tensor of_weight = at::ones(in[1].sizes(), wide), of_bias = at::ones(in[2].sizes(), wide);
         const at::Tensor grad = in[3].transpose(0, 1);
         weight(in[0], grad, of_weight, true);
@@ -263,7 +264,8 @@ TEST(Portable, Linear) {
         inputs, fast,
         [kernel = kernel(portable::linear, portable::linear_backward_input, portable::linear_backward_weight,
                          portable::linear_backward_bias)](const Tensors& given) {
-          // Where the portable path rounds to bf16 on the way, in fp32 from the same numbers.
+          // The portable path rounds intermediate results to bf16, so the reference is computed in fp32 from the same
+          // numbers.
           Tensors wide;
           for (const at::Tensor& tensor : given) wide.push_back(tensor.to(at::kFloat));
           Tensors result = kernel(wide);
@@ -277,7 +279,7 @@ TEST(Portable, Linear) {
 TEST(Portable, Activations) {
   at::manual_seed(7);
   for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
-    // ATen rounds to bf16 on the way: the portable path is asked in fp32, of the same numbers.
+    // ATen rounds intermediate results to bf16, so the portable path is run in fp32, on the same numbers.
     const auto kernel = [activation](auto&& forward, auto&& backward, bool wide) {
       return [=](const Tensors& in) {
         const at::Tensor x = wide ? in[0].to(at::kFloat) : in[0], grad = wide ? in[1].to(at::kFloat) : in[1];
@@ -305,13 +307,13 @@ TEST(Portable, GatedActivations) {
   }
 }
 
-// Whichever path: results do not depend on which instructions a machine has.
+// Both paths give the same bits, so results do not depend on the machine's instructions.
 TEST(Portable, RotaryPositionsToTheBit) {
   at::manual_seed(7);
   for (const int64_t size : {6, 64}) {
     const RotaryPositions positions(9, size, 1e4);
     for (const auto type : {at::kFloat, at::kBFloat16}) {
-      // As heads lie in the rows of a projection.
+      // Heads as views into the rows of a projection.
       const at::Tensor rows = at::randn({2, 5, 3 * size}).to(type);
       const auto heads = [&](const at::Tensor& of) { return of.view({2, 5, 3, size}).transpose(1, 2); };
       const at::Tensor x = heads(rows);
@@ -329,7 +331,7 @@ TEST(Portable, RotaryPositionsToTheBit) {
   }
 }
 
-// What is kept, what is computed anew (fp64, beyond the context) and a later start agree.
+// Cached angles, angles computed for the call (fp64, or beyond the context), and angles from a later position agree.
 TEST(Rotary, AnglesOfPositions) {
   const RotaryPositions positions(8, 6, 1e4);
   const at::Tensor single = at::zeros({1}), exact = at::zeros({1}, at::kDouble);
@@ -340,7 +342,7 @@ TEST(Rotary, AnglesOfPositions) {
   EXPECT_NEAR(all.cos[5][1].item<double>(), std::cos(5 / std::pow(1e4, 2.0 / 6)), 1e-7);
 }
 
-// What is kept of an MLP is made anew for the gradient of its second matrix.
+// The backward recomputes the activation's output, which the gradient of the MLP's second matrix needs, to the bit.
 TEST(Activation, TheBackwardGivesTheForwardsBits) {
   const at::Tensor x = at::arange(-20, 20, 1.0 / 64), grad = at::randn(x.sizes());
   for (const auto activation : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
@@ -353,7 +355,7 @@ TEST(Activation, TheBackwardGivesTheForwardsBits) {
   }
 }
 
-// Of every finite bf16, against fp64: half a step of bf16, and what the approximation of erf adds to it.
+// For every finite bf16, against fp64: the error is at most half a step of bf16 plus that of erf's approximation.
 TEST(Activation, InBf16IsAsGoodAsBf16) {
   const at::Tensor bits = at::arange(0, 1 << 16, at::kInt).to(at::kShort);
   const at::Tensor all = bits.view(at::kBFloat16), x = all.masked_select(all.to(at::kFloat).abs() < 1e4);
@@ -384,7 +386,7 @@ TEST(CrossEntropy, ATargetThatIsNoClassIsRefused) {
   }
 }
 
-// An update's gradient must not depend on who computes it: threads make their own primitives.
+// An update's gradient must not depend on the thread that computes it: every thread makes its own primitives.
 TEST(Linear, BitsAreTheSameOnEveryThread) {
   at::manual_seed(6);
   const at::Tensor x = at::randn({100, 96}).to(at::kBFloat16), weight = at::randn({64, 96}).to(at::kBFloat16);
@@ -406,7 +408,7 @@ TEST(Linear, BitsAreTheSameOnEveryThread) {
   }
 }
 
-// Of a window's first microbatch: what is in the gradient is left from another one.
+// For a window's first microbatch the gradient's old contents, from another window, are overwritten.
 TEST(Linear, WritesOverAGradientThatHoldsNoSum) {
   at::manual_seed(6);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
@@ -422,8 +424,8 @@ TEST(Linear, WritesOverAGradientThatHoldsNoSum) {
   }
 }
 
-// Whole numbers that bf16 and sums in fp32 hold exactly, so every way to multiply has one right answer, also where
-// sizes are no multiples of what it works in.
+// Uses whole numbers that bf16 and fp32 sums represent exactly, so that every implementation must give the same result,
+// also for sizes that are no multiples of its blocks.
 TEST(Linear, IsExactAtEverySize) {
   at::manual_seed(7);
   const auto whole = [](at::IntArrayRef sizes) { return at::randint(-3, 4, sizes, at::kFloat).to(at::kBFloat16); };
@@ -454,7 +456,7 @@ TEST(Linear, IsExactAtEverySize) {
   }
 }
 
-// What is beyond a matrix must not get into its product.
+// Memory beyond a matrix must not influence its product.
 TEST(Linear, ReadsNothingBesideItsMatrices) {
   at::manual_seed(8);
   const int64_t rows = 37, in = 45, out = 51;
@@ -472,7 +474,7 @@ TEST(Linear, ReadsNothingBesideItsMatrices) {
   }
 }
 
-// Of gyre's own products; oneDNN cuts its work by the number of threads.
+// Only for gyre's own products: how oneDNN divides its work depends on the number of threads.
 TEST(Linear, BitsAreThoseOfOneThreadOnSeveral) {
   if (!bf16_products().starts_with("gyre ")) GTEST_SKIP() << bf16_products();
   at::manual_seed(9);
@@ -494,7 +496,8 @@ TEST(Linear, BitsAreThoseOfOneThreadOnSeveral) {
   }
 }
 
-// The tests kernels.WithoutTiles and kernels.WithoutBf16Instructions run this and the above with fewer instructions.
+// The tests kernels.WithoutTiles and kernels.WithoutBf16Instructions repeat this and the tests above with fewer CPU
+// instructions.
 TEST(Linear, TakesWhatTheCpuHas) {
   const std::string products = bf16_products();
   const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");

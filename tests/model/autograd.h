@@ -1,4 +1,5 @@
-// A model's loss and gradients against those that autograd finds for the same model written with ATen's operations.
+// Compares a model's loss and gradients with those that autograd finds for the same model written with ATen's
+// operations.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,9 +15,9 @@
 
 namespace gyre::testing_support {
 
-// `reference`: the loss of the weights it is given, in the order of the stage's parameters; one that it is tied to is
-// the first. The backward is made whole, adding to zeros, and in its two halves, into tensors that hold no sums yet;
-// each with the loss from the forward, and from the backward.
+// reference: computes the loss from the weights, in the order of the stage's parameters; a tied weight is the first.
+// Runs the backward in one call, adding to zeros, and in two halves, into tensors that hold no sums yet; each with the
+// loss from the forward, and from the backward.
 inline void expect_equal_to_autograd(const Stage& stage, const at::Tensor& inputs, const at::Tensor& targets,
                                      at::ScalarType type,
                                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& reference) {

@@ -1,4 +1,4 @@
-// BERT's layers against autograd, and what its batches and heads promise.
+// Tests BERT's layers against autograd, and the contracts of its batches and heads.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -69,7 +69,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
         at::matmul(at::softmax(scores, -1), heads(qkv[2])).transpose(1, 2).reshape({batch, context, config.width}));
   };
   for (int block = 0; block < config.layers; ++block) {
-    // Parameters stand in the order norm1, attention, norm2, mlp, whichever is used first.
+    // Parameters are in the order norm1, attention, norm2, mlp, whatever the order of use.
     const size_t first = next;
     const auto at_offset = [&](size_t offset, auto&& f) {
       next = first + offset;
@@ -103,7 +103,7 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
   return loss;
 }
 
-// Some text: sequence s of microbatch i counts up.
+// Made-up text: the tokens of sequence s in microbatch i count up.
 class CountingText final : public BatchSource {
  public:
   CountingText(int64_t sequences, int64_t length) : sequences_(sequences), length_(length) {}
@@ -177,7 +177,7 @@ TEST(MaskedBatches, FollowTheRule) {
       int64_t in_sequence = 0;
       for (int64_t t = 1; t < 99; ++t) {
         if (t == 1 + first) continue;
-        const int64_t place = t <= first ? t - 1 : t - 2;  // in the text as it stands
+        const int64_t place = t <= first ? t - 1 : t - 2;  // in the original text
         const int64_t source = order == 0 ? place : (place + 48) % 97;
         if (targets[t] < 0) {
           EXPECT_EQ(tokens[t], original[source]);

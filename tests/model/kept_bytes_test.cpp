@@ -1,4 +1,4 @@
-// What layers say that a microbatch keeps, against what it keeps.
+// Tests Layer::kept_bytes against the bytes that a microbatch really saves.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using namespace testing_support;
 
 constexpr int64_t kSequences = 3, kContext = 43;
 
-// Every layer by itself, so that what two share is in both.
+// Measures every layer by itself, so that memory that two layers share counts in both.
 void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what, bool is_masked = false) {
   const MicrobatchShape shape{kSequences, kContext, static_cast<double>(at::elementSize(type))};
   at::Tensor x = at::ones({kSequences, kContext}, at::kLong);
@@ -24,7 +24,7 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
     LayerContext context;
     if (i + 1 == layers.size()) {
       context.targets = at::full({kSequences, kContext}, -1, at::kLong);
-      // As masked batches ask: 15% of what is not around the segments; others ask for all.
+      // Masked batches ask for 15% of the tokens, without the special ones; other batches ask for all.
       context.targets.narrow(1, 2, 6).fill_(1);
       if (!is_masked) context.targets.fill_(1);
     }

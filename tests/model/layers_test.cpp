@@ -1,4 +1,4 @@
-// Layers against autograd: the explicit backward of every layer equals what autograd derives from plain operations.
+// Tests that the explicit backward of every layer equals what autograd derives from plain operations.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -106,7 +106,7 @@ Result run(const Problem& problem, at::ScalarType gradient_type, double scale = 
   const at::Tensor grad = at::scalar_tensor(scale);
   if (split) {
     problem.stage.backward_input(problem.weights, grad, saved);
-    std::vector<char> holds(result.gradients.size());  // none does
+    std::vector<char> holds(result.gradients.size());  // none holds a sum
     problem.stage.backward_weights(saved, {result.gradients, holds});
   } else {
     problem.stage.backward(problem.weights, grad, saved, result.gradients);
@@ -161,7 +161,7 @@ TEST(GptLayersSplit, InputAndWeightHalvesEqualTheWhole) {
   }
 }
 
-// Latest weights: the backward gets newer ones, and those that the forward read may be written over by then.
+// With the latest weights the backward gets newer ones, and those that the forward read may be overwritten by then.
 TEST(GptLayersWeights, WhatTheForwardReadMayBeWrittenOver) {
   const at::NoGradGuard no_grad;
   const Problem problem = make_problem(small(true, "gelu"), at::kFloat);
@@ -274,7 +274,7 @@ TEST(Head, WithoutTargetsGivesLogitsThatMatchTheLoss) {
   EXPECT_EQ(logits.sizes(), (std::vector<int64_t>{3, 5, 17}));
   const at::Tensor loss = at::cross_entropy_loss(logits.view({-1, 17}), problem.targets.view({-1}));
   EXPECT_NEAR(run(problem, at::kDouble).loss, loss.item<double>(), 1e-12);
-  // Causal: a shorter prompt sees the same.
+  // Attention is causal, so a shorter prompt gives the same outputs.
   const at::Tensor prefix =
       problem.stage.forward(problem.weights, problem.tokens.narrow(1, 0, 3).contiguous(), {}, saved);
   EXPECT_TRUE(at::allclose(prefix, logits.narrow(1, 0, 3), 1e-10, 1e-12));

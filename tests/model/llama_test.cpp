@@ -1,4 +1,4 @@
-// Llama against autograd, and what its settings make of it.
+// Tests Llama's layers against autograd, and the effects of its settings.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace testing_support;
 using Tensors = std::vector<at::Tensor>;
 
-// Element i turns with element i + size / 2: as one complex number, by e^(i p base^(-2 i / size)).
+// Elements i and i + size / 2 are rotated as one complex number, by the angle p base^(-2 i / size).
 at::Tensor rotated(const at::Tensor& x, double base) {
   const int64_t context = x.size(-2), half = x.size(-1) / 2;
   const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half));
@@ -29,7 +29,7 @@ at::Tensor rotated(const at::Tensor& x, double base) {
   return at::cat({at::real(turned), at::imag(turned)}, -1);
 }
 
-// The same model written with operations that autograd understands, heads of keys and values repeated.
+// The same model written with operations that autograd understands; key-value heads are repeated.
 at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, const at::Tensor& tokens,
                           const at::Tensor& targets) {
   size_t next = 0;
@@ -85,7 +85,7 @@ TEST_P(LlamaLayers, EqualAutograd) {
   });
 }
 
-// As many heads of keys and values as of queries, one for three, one for all.
+// As many key-value heads as query heads, one for three, and one for all.
 INSTANTIATE_TEST_SUITE_P(All, LlamaLayers,
                          ::testing::Combine(::testing::Values(at::kDouble, at::kFloat), ::testing::Values(0, 2, 1),
                                             ::testing::Values(1, 3), ::testing::Bool(), ::testing::Bool()));

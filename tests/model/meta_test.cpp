@@ -1,6 +1,6 @@
-// Every layer of ours on libtorch's `meta` device, which has shapes and types but no data: forward and backward give
-// there what they give on the CPU, keep as much, and so make every tensor on the device of their input and read none of
-// its values.
+// Runs every layer of ours on libtorch's `meta` device, which has shapes and types but no data. Forward and backward
+// give the same shapes as on the CPU and save as much, so they make every tensor on the input's device and read no
+// values.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

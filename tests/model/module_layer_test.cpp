@@ -1,4 +1,4 @@
-// ModuleLayer: a model of torch's own modules trains through the same pipeline as plain autograd trains it.
+// Tests ModuleLayer: a model of torch's own modules trains through the pipeline as plain autograd trains it.
 #include "gyre/model/module_layer.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::vector<at::Tensor> initial_weights(const Stage& stage, at::ScalarType type 
   return weights;
 }
 
-// The two perceptrons by hand, on given leaves.
+// The two perceptrons written by hand, with the given leaf tensors as parameters.
 at::Tensor by_hand(const std::vector<at::Tensor>& w, const at::Tensor& x, const at::Tensor& target) {
   const auto half = [&](const at::Tensor& in, size_t at) {
     return at::linear(at::tanh(at::linear(in, w[at], w[at + 1])), w[at + 2], w[at + 3]);
@@ -75,7 +75,7 @@ TEST(ModuleLayer, EachMicrobatchInFlightKeepsItsOwnWeights) {
     const at::Tensor loss = stage.forward(versions[m], inputs[m], context, saved[m]);
     EXPECT_NEAR(loss.item<double>(), by_hand(versions[m], inputs[m], targets[m]).item<double>(), 1e-6);
   }
-  for (const int m : {1, 0, 2}) {  // stashed: any order
+  for (const int m : {1, 0, 2}) {  // weights are stashed, so any order works
     auto gradients = zeros(stage);
     stage.backward(versions[m], at::scalar_tensor(1.0), saved[m], gradients);
     const auto expected = gradients_by_hand(versions[m], inputs[m], targets[m]);
@@ -107,7 +107,7 @@ TEST(ModuleLayer, OtherWeightsInTheBackwardAreUsed) {
   for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(at::allclose(gradients[4 + i], expected[i], 1e-5, 1e-7));
 }
 
-// By the version's number, whatever tensors carry it.
+// Versions are compared by number, whatever tensors have them.
 TEST(ModuleLayer, TheForwardIsRepeatedForAnotherVersionAlone) {
   const at::NoGradGuard no_grad;
   int forwards = 0;

@@ -1,5 +1,5 @@
-// The output matrix with its loss: in pieces, in halves and with the loss left to the backward it is what ATen's
-// operations and autograd make of it, and it holds as few logits as it says.
+// Tests the output matrix with its loss: in pieces, in halves and with the loss left to the backward, the results equal
+// those of ATen's operations and autograd, and it holds as few logits as it promises.
 #include "gyre/model/sublayers/output_loss.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +48,7 @@ void expect_equal_to_autograd(Problem& problem, Loss loss_comes, Backward backwa
   const at::NoGradGuard no_grad;
   LayerContext context;
   context.loss_in_backward = loss_comes == Loss::InBackward;
-  std::vector<at::Tensor> gradients;  // that hold nothing yet
+  std::vector<at::Tensor> gradients;  // that hold no sums yet
   for (const at::Tensor& weight : problem.weights) {
     gradients.push_back(at::full_like(weight, std::numeric_limits<double>::quiet_NaN()));
   }
@@ -98,7 +98,7 @@ TEST(OutputLoss, ALossToEvaluateIsTheSameInAnyPieces) {
   EXPECT_FALSE(kept.input.defined());
 }
 
-// The loss is that of the weights whose gradient is taken.
+// The loss is computed with the weights of which the gradient is taken.
 TEST(OutputLoss, TheBackwardsWeightsDecide) {
   at::manual_seed(3);
   Problem problem(8, 3);

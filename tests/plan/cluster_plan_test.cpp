@@ -1,4 +1,4 @@
-// Plans for a cluster, on made-up profiles and links whose answer is known.
+// Tests plans for a cluster, with made-up profiles and links for which the answer is known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -75,14 +75,15 @@ TEST(ClusterPlan, TriesEveryWayToShareTheWorkersOut) {
 }
 
 TEST(ClusterPlan, PutsNearEachOtherWhatTalksMost) {
-  // Where updates are rare, microbatches are what crosses the slow network: pipelines belong inside hosts.
+  // With rare updates, activations are most of the traffic, so a pipeline should be inside a host.
   const Cluster slow = two_hosts(2e8);
   PlanOptions options = on(slow);
   options.window = 512;
   const Plan rare = make_plan(blocks(8), options);
   EXPECT_GT(find(rare, "1f1b", 4, 2, false, 2)->tokens_per_second,
             find(rare, "1f1b", 4, 2, true, 2)->tokens_per_second);
-  // With small messages and an update at every microbatch gradients are: the replicas of a stage belong together.
+  // With small activations and an update for every microbatch, gradients are, so the replicas of a stage should be
+  // together.
   auto layers = blocks(8);
   for (LayerProfile& layer : layers) {
     layer.input_bytes = layer.output_bytes = 1000;
@@ -108,7 +109,7 @@ TEST(ClusterPlan, SaysWhereTheTimeGoes) {
       const double of_one = 0.03 * 8 + 0.0;  // seconds of a microbatch on one worker, without updates
       const double useful = row.tokens_per_second / 100 * of_one / row.workers;
       EXPECT_LE(useful, 1.0 + 1e-9);
-      // An update counts as work, too; it takes a hundredth.
+      // Updates count as work too; they take a hundredth of the time.
       EXPECT_NEAR(useful, 1 - lost.bubble - lost.imbalance - lost.messages - lost.reductions, 0.08)
           << row.schedule.name << ", " << row.schedule.stages << " x " << row.schedule.replicas;
     }
@@ -141,7 +142,7 @@ TEST(ClusterPlan, KeepsAnUpdatesTokensWhereItCan) {
 TEST(ClusterPlan, RespectsTheMemoryOfEachHost) {
   Cluster cluster = two_hosts(1e10);
   const Plan all = make_plan(blocks(8), on(cluster));
-  cluster.hosts[1].memory = "30MiB";  // half of the layers and no more
+  cluster.hosts[1].memory = "30MiB";  // fits half of the layers, and no more
   const Plan some = make_plan(blocks(8), on(cluster));
   EXPECT_LT(some.rows.size(), all.rows.size());
   EXPECT_EQ(find(some, "gpipe", 1, 8, false, 2), nullptr) << "the whole model on a worker of the second host";

@@ -1,4 +1,4 @@
-// The partition against brute force, and that it never drops a layer.
+// Tests the partition against brute force, and that it never drops a layer.
 #include "gyre/plan/partition.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 namespace gyre {
 namespace {
 
-// What a cut is judged by, the first first.
+// The criteria of a cut, the most important first.
 struct Worth {
   double costliest = 0, late = 0, squares = 0;
   auto operator<=>(const Worth&) const = default;
@@ -70,14 +70,14 @@ TEST(Partition, IsAsGoodAsBruteForceAndWhole) {
           next = range.end;
         }
         EXPECT_EQ(next, static_cast<int>(costs.size()));
-        // All whole numbers, so that equal is equal.
+        // All are whole numbers, so that comparisons are exact.
         EXPECT_EQ(worth(costs, ranges, delays), brute_force(costs, {}, stages, delays));
       }
     }
   }
 }
 
-// The lengths of the ranges that the schedule's stages get of layers that all cost 1, but for the last, which costs 3.
+// The lengths of the stages' ranges, for layers that cost 1, except the last, which costs 3.
 std::vector<int> lengths(const std::string& schedule, int layers) {
   std::vector<double> costs(layers, 1);
   costs.back() = 3;

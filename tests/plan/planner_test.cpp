@@ -1,4 +1,4 @@
-// The planner on made-up profiles whose answer is known.
+// Tests the planner on made-up profiles for which the answer is known.
 #include "gyre/plan/planner.h"
 
 #include <gmock/gmock.h>
@@ -90,7 +90,7 @@ TEST(Plan, RanksEveryScheduleByPredictedThroughput) {
 }
 
 TEST(Plan, AHeavyHeadIsWhereAmdpGains) {
-  // The head outweighs a balanced stage: one-pipeline schedules wait for it, AMDP shares it among workers.
+  // The head costs more than a balanced stage: schedules with one pipeline wait for it, AMDP shares it among workers.
   const Plan plan = make_plan(profiles(8, 4), four_workers());
   double amdp = 0, one_pipeline = 0;
   for (const PlanRow& row : plan.rows) {
@@ -165,8 +165,8 @@ TEST(Plan, StagesAreBalancedByUpdatesToo) {
   EXPECT_NEAR(rarely.stages[0].forward, 2.01, 1e-12);
 }
 
-// Between the second layer's backward and the first one's, activations of the first and gradients of the second are
-// there.
+// Between the second layer's backward and the first one's, the first layer's activations and the second's gradients are
+// in memory.
 TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
   std::vector<LayerProfile> layers(2);
   layers[0].activation_bytes = 10;
@@ -183,7 +183,7 @@ TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
   EXPECT_EQ(first_most.replaced_bytes, (30 + 100 + 2) - (10 + 100 + 1));
 }
 
-// What only a split backward holds counts where the schedule splits that stage's.
+// Bytes that only a split backward holds count if the schedule splits the stage's backward.
 TEST(Plan, LogitsOfASplitBackwardAreHeld) {
   auto layers = profiles(4, 2);
   layers.back().split_bytes = 12345;

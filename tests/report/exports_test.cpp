@@ -1,5 +1,5 @@
-// metrics.jsonl as TensorBoard's and Prometheus' files (tests/interop/test_metrics.py reads them with their own
-// readers).
+// Tests the exports of metrics.jsonl to TensorBoard and Prometheus (tests/interop/test_metrics.py reads them with these
+// programs' own readers).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// live.json: what is written reads back, what is damaged is told, and who is gone is found out.
+// Tests live.json: what is written reads back, damage is reported, and an ended process is noticed.
 #include "gyre/report/live.h"
 
 #include <gmock/gmock.h>
@@ -76,8 +76,8 @@ TEST(Live, WhatIsDamagedIsTold) {
 
 TEST(Live, ARunIsGoneWhenItsProcessIs) {
   LiveRun run = training();
-  EXPECT_FALSE(is_gone(run, 1e9));  // it lives, however long it says nothing
-  run.pid_started += 1;             // a later process of that number
+  EXPECT_FALSE(is_gone(run, 1e9));  // it is alive, however long it has written nothing
+  run.pid_started += 1;             // a later process with the same number
   EXPECT_TRUE(is_gone(run, 1000));
   run.state = "finished";
   EXPECT_FALSE(is_gone(run, 1000));
@@ -86,7 +86,7 @@ TEST(Live, ARunIsGoneWhenItsProcessIs) {
   if (child == 0) ::_exit(0);
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(process_started(child), std::nullopt);  // nobody has asked how it ended
+  EXPECT_EQ(process_started(child), std::nullopt);  // a zombie: nobody has waited for it yet
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(process_started(child), std::nullopt);
 

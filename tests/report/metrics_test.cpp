@@ -1,4 +1,4 @@
-// metrics.jsonl: numbers that come back to the bit, and what a resumed run keeps.
+// Tests metrics.jsonl: numbers read back to the bit, and what a resumed run keeps.
 #include "gyre/report/metrics.h"
 
 #include <gmock/gmock.h>
@@ -156,7 +156,7 @@ std::string steps(int64_t first, int64_t last, const std::string& more = "") {
   return text + more;
 }
 
-// What the reader complains of in `text`, or "read".
+// The reader's error message for `text`, or "read".
 std::string complaint(const std::string& text, int64_t upto) {
   try {
     parse_record(text, "metrics.jsonl", upto);
@@ -215,7 +215,7 @@ TEST(MetricsReader, NamesTheStepThatIsMissing) {
   EXPECT_THAT(complaint(steps(2, 9), 9), StartsWith("metrics.jsonl:1: is of step 2"));
   EXPECT_THAT(complaint(steps(1, 7), 9), StartsWith("metrics.jsonl:8: the lines of steps 8 to 9 are missing"));
   EXPECT_THAT(complaint("{\"ev", 9), StartsWith("metrics.jsonl:1: the lines of steps 1 to 9 are missing"));
-  // The user's own decision: an empty file, and what a session wrote that began with one.
+  // The user may empty the file: an empty file is accepted, and also what a session has written that began with one.
   EXPECT_EQ(complaint("", 9), "read");
   const std::string begun = "{\"event\":\"resume\",\"step\":9,\"changed\":{}}\n";
   EXPECT_EQ(complaint(begun, 9), "read");

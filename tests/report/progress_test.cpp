@@ -1,4 +1,4 @@
-// The line that tells people how a run goes.
+// Tests the progress line of a run.
 #include "gyre/report/progress.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What it says of the last update.
+// The line's text after the last update.
 std::string last_line_after(const std::vector<double>& losses) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::tmpfile(), &std::fclose);
   Progress progress(out.get(), false);

@@ -1,4 +1,4 @@
-// Curves of metrics.jsonl: their ends, their extremes, and times over sessions.
+// Tests the curves of metrics.jsonl: thinning keeps ends and extremes, and times add up over sessions.
 #include "gyre/report/run_curves.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Traces read back: what was waited for, arrows, and what thinning leaves.
+// Tests reading traces: the reasons of waits, arrows, and what thinning keeps.
 #include "gyre/report/trace_reader.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ TEST(TraceReader, SaysWhatWasWaitedFor) {
   EXPECT_EQ(trace.tracks[1].slices[0].stage, 1);
   EXPECT_EQ(trace.total, 6);
   using Waits = std::vector<std::pair<std::string, double>>;
-  // The gradient was computed until 3.5 and there at 3.75; then the worker took its time.
+  // The gradient was ready at 3.5 and arrived at 3.75; then the worker started late.
   EXPECT_EQ(waits_of(trace.tracks[0]), (Waits{{"gradient", 2.5}, {"link", 0.25}, {"other", 0.25}, {"update", 1}}));
   EXPECT_EQ(waits_of(trace.tracks[1]), (Waits{{"activation", 1}, {"link", 0.5}, {"other", 0.5}, {"end", 3}}));
   EXPECT_EQ(trace.tracks[0].waits[0].from, 1);

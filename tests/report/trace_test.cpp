@@ -1,4 +1,4 @@
-// Timelines as Chrome traces.
+// Tests writing timelines as Chrome traces.
 #include "gyre/report/trace.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(Trace, ShowsHowLongAMessageOfAnotherProcessWasUnderWay) {
   };
   const std::vector<std::vector<TimedAction>> actions = {
       {timed("0F0", 0, 1), timed("0F1", 1, 2), timed("0B0", 4, 5, 3.75)},
-      {timed("1F0", 2, 3, 1.5), timed("1B0", 3, 3.5), timed("1F1", 4, 5, 1.75)},  // by clocks that are not quite one
+      {timed("1F0", 2, 3, 1.5), timed("1B0", 3, 3.5), timed("1F1", 4, 5, 1.75)},  // the two clocks differ slightly
   };
   const testing_support::TemporaryDirectory directory;
   write_trace(directory / "trace.json", schedule, actions);

@@ -1,4 +1,4 @@
-// Studies: reading them, the runs they make, what is found in curves, tables that say what was measured.
+// Tests studies: reading their files, the runs that they make, results from curves, and the tables of results.
 #include "gyre/study/study.h"
 
 #include <gmock/gmock.h>
@@ -154,7 +154,7 @@ TEST(Study, DocumentationAndExamplesAreInStep) {
   EXPECT_GE(studies, 3);
 }
 
-// A worker may have several stages, so that it is the schedule that knows how many there are.
+// A worker may have several stages, so the number of workers is taken from the schedule.
 TEST(Study, ARunKeepsACoreBusyForEveryThreadOfEveryWorker) {
   const auto cores = [](const std::vector<std::string>& set) { return busy_cores(parse_config(kBase, "x", set)); };
   EXPECT_EQ(cores({"pipeline.stages=4"}), 4);

@@ -49,10 +49,10 @@ TEST(BlockHeap, BlocksThatComeAndGoNeverOverlapAndBecomeOnePieceAgain) {
   const size_t held = heap.held();
   EXPECT_LT(held, most + most / 4 + (size_t{2} << 20));
   ASSERT_NE(heap.take(held), nullptr);
-  EXPECT_EQ(heap.held(), held);  // one piece was all of it
+  EXPECT_EQ(heap.held(), held);  // the free memory was one piece
 }
 
-// What a schedule does: the same sizes every time, two of them overlapping.
+// Allocates like a schedule: the same sizes every time, two of them overlapping.
 TEST(BlockHeap, WhatComesAgainTakesNoMore) {
   BlockHeap heap;
   constexpr size_t kUnit = 786432;
@@ -75,7 +75,7 @@ TEST(BlockHeap, WhatComesAgainTakesNoMore) {
   for (const Block& block : before) heap.give_back(block.data, block.bytes);
 }
 
-// Logits come and go once a microbatch, and what is small comes and stays meanwhile.
+// Logits are allocated and freed once per microbatch; small blocks are allocated meanwhile and stay.
 TEST(BlockHeap, SmallBlocksDoNotTakeThePlaceOfALargeOne) {
   BlockHeap heap;
   constexpr size_t kUnit = size_t{1} << 20;

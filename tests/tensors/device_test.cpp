@@ -1,5 +1,5 @@
-// Streams and events: nothing on the CPU; elsewhere in the order that c10 is told. The elsewhere is a device that the
-// test makes up and that only writes down what it is asked for.
+// Tests streams and events: null on the CPU, and the right calls to c10, in order, on a fake device that only records
+// what it is asked for.
 #include "gyre/tensors/device.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kMadeUp = c10::DeviceType::PrivateUse1;
 
-// What the made-up device was asked for, in order: "record 1" is an event on stream 1.
+// What the fake device was asked for, in order: "record 1" is an event on stream 1.
 std::vector<std::string>& calls() {
   static std::vector<std::string> calls;
   return calls;

@@ -1,4 +1,4 @@
-// Sums of gradients: what holds none yet is written over, whatever is in it.
+// Tests sums of gradients: a tensor that holds no sum yet is overwritten, whatever is in it.
 #include "gyre/tensors/gradient_sums.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Blocks of a fused matrix are all of it, in order, under names of their own.
+// Tests that the blocks of a fused matrix cover it completely, in order, with names of their own.
 #include "gyre/tensors/matrix_block.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// What a process says of its memory follows what it takes and gives back.
+// Tests that the reported memory of the process follows what it allocates and frees.
 #include "gyre/tensors/process_memory.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +19,8 @@ TEST(ProcessMemory, FollowsLargeTensors) {
   EXPECT_EQ(with.tensors - before.tensors, kBytes);
   EXPECT_GE(with.peak_tensors, with.tensors);
   EXPECT_GT(with.resident - before.resident, kBytes / 2);
-  EXPECT_GE(with.peak_resident, with.resident - (int64_t{1} << 20));  // the system counts each thread's pages late
+  EXPECT_GE(with.peak_resident,
+            with.resident - (int64_t{1} << 20));  // the system updates each thread's page counts with a delay
   large.reset();
   const ProcessMemory after = ProcessMemory::now();
   EXPECT_EQ(after.tensors, before.tensors);

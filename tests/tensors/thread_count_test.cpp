@@ -1,4 +1,4 @@
-// The number of threads is that of the thread that set it, whatever other threads set meanwhile.
+// Tests that a thread keeps the number of threads that it has set, whatever other threads set meanwhile.
 #include "gyre/tensors/thread_count.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Finds text that is cut or lies over other text, by its boxes. Returns a list of sentences.
+// Finds text that is cut off or overlaps other text, by its boxes. Returns a list of sentences.
 const faults = [], boxes = [];
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -13,7 +13,7 @@ for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     for (let box = parent; box && box !== document.body; box = box.parentElement) {
       const style = getComputedStyle(box), edge = box.getBoundingClientRect();
       if (["auto", "scroll"].includes(style.overflowX)) {
-        scrolls = true;  // what is outside can be scrolled to
+        scrolls = true;  // what is outside can be reached by scrolling
         left = Math.max(left, edge.left);
         right = Math.min(right, edge.right);
       } else if (style.overflowX !== "visible" && (rect.left < edge.left - 1 || rect.right > edge.right + 1)) {

@@ -1,5 +1,5 @@
-"""The page of gyre serve in a browser: it follows metrics.jsonl while it grows, leaves alone what somebody looks at, and asks
-nobody but its server. GYRE is the program; scripts/test-report runs it."""
+"""Tests the page of gyre serve in a browser: it follows metrics.jsonl while it grows, does not disturb what somebody looks at,
+and requests nothing except from its server. GYRE is the program; scripts/test-report runs it."""
 import json
 import subprocess
 import time
@@ -79,7 +79,7 @@ class LivePage(InBrowser):
         self.write([line for line in self.lines if '"event":"eval"' in line])
         self.wait_for("gyre.curves.charts.some(chart => chart.quantity.name === 'val_loss')")
         self.assertEqual(self.ask("gyre.curves.charts[1].graph.xAxisRange()"), [5, 12])
-        # Under a button that is held nothing moves.
+        # While a mouse button is held, nothing moves.
         self.mouse("mousePressed", 5, 5, button="left", clickCount=1)
         self.write(steps[30:])
         updates = self.ask("gyre.live.updates")

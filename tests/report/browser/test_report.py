@@ -1,5 +1,5 @@
-"""The HTML report as a browser shows it: nothing is asked of the network, curves end where metrics.jsonl does, the timeline
-zooms, finds and names actions, and no text is cut or lies over other text. GYRE is the program; scripts/test-report runs it."""
+"""Tests the HTML report in a browser: it requests nothing from the network, curves end where metrics.jsonl does, the timeline
+zooms, finds and names actions, and no text is cut off or overlaps. GYRE is the program; scripts/test-report runs it."""
 import base64
 import json
 import os
@@ -80,7 +80,7 @@ class InBrowser(unittest.TestCase):
         return done
 
     def settle(self):
-        """Until what was asked for is drawn."""
+        """Waits until everything requested is drawn."""
         self.browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
     def ask(self, script, *values):
@@ -101,7 +101,7 @@ class InBrowser(unittest.TestCase):
         self.settle()
 
     def check_boxes(self, page, least):
-        """That no text of the page is cut or lies over other text; `least`: of how many it must be at least."""
+        """Asserts that no text of the page is cut off or overlaps, and that there are at least `least` texts."""
         for width in (400, 1000, 1920):
             for scheme in ("light", "dark"):
                 with self.subTest(width=width, scheme=scheme):
@@ -116,7 +116,7 @@ class InBrowser(unittest.TestCase):
                     self.assertEqual(self.ask("document.documentElement.dataset.theme"), scheme)
 
     def asked_urls(self):
-        """Of the network, since the last time."""
+        """Network requests since the last call."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
         urls = [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith("data:")]
@@ -200,7 +200,7 @@ class ReportPage(InBrowser):
 
     def test_a_slice_that_is_hovered_is_named(self):
         self.open()
-        # About a forward in the middle: when actions ran is otherwise every time.
+        # Uses a forward in the middle, since the times of actions differ from run to run.
         name = self.ask("""(timeline => {
             const track = timeline.tracks[1], middle = Math.floor(track.names.length / 2), index = track.kinds.indexOf("f", middle);
             timeline.show(track.start[index] - 2 * track.duration[index], track.start[index] + 3 * track.duration[index]);

@@ -1,5 +1,5 @@
-"""The page of a study in a browser: its tables, a timeline of each pipeline, and no text cut or lying over other text. GYRE is
-the program; scripts/test-report runs it."""
+"""Tests the page of a study in a browser: its tables, a timeline of each pipeline, and that no text is cut off or overlaps.
+GYRE is the program; scripts/test-report runs it."""
 import unittest
 
 from test_report import CONFIGURATION, InBrowser

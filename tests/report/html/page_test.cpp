@@ -1,4 +1,4 @@
-// The HTML report as a text: what is in it, what it refuses, and that data cannot become markup.
+// Tests the text of the HTML report: what is in it, what it refuses, and that data cannot become markup.
 #include "gyre/report/html/page.h"
 
 #include <gmock/gmock.h>

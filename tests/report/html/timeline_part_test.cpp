@@ -1,4 +1,4 @@
-// A trace as the page gets it: one that is too long is thinned, and that is said.
+// Tests a trace as the page gets it: a trace that is too long is thinned, and a note says so.
 #include "gyre/report/html/timeline_part.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What gyre top reads of a run's directory while a run writes there.
+// Tests what gyre top reads from a run's directory while the run writes there.
 #include "gyre/report/top/figures.h"
 
 #include <gmock/gmock.h>
@@ -63,10 +63,10 @@ TEST_F(TopFiguresTest, MetricsAreReadAsTheyGrowAndAnewWhenTheyAreReplaced) {
   ASSERT_EQ(figures.metrics.losses.size(), 2u);
   EXPECT_EQ(figures.metrics.losses[1], std::pair(int64_t{3}, 2.0));
   EXPECT_EQ(figures.metrics.end->status, "finished");
-  // As a session that goes on does.
+  // As a resumed session does.
   write_file_atomic(root / "metrics.jsonl",
                     step(1, 4) + "{\"event\":\"resume\",\"step\":1}\n" + step(2, 3) + std::string(4096, ' ') + "\n");
-  EXPECT_THROW(reader.read(0), InputError);  // such a line is none
+  EXPECT_THROW(reader.read(0), InputError);  // not a line of metrics
   write_file_atomic(root / "metrics.jsonl", step(1, 4) + "{\"event\":\"resume\",\"step\":1}\n" + step(2, 3) +
                                                 "{\"event\":\"eval\",\"step\":2,\"val_loss\":3.5}\n");
   figures = reader.read(0);

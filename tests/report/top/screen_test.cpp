@@ -1,4 +1,4 @@
-// The screen of gyre top: what it shows of the figures, in whatever room there is.
+// Tests the screen of gyre top: what it shows of the figures, for any size of the screen.
 #include "gyre/report/top/screen.h"
 
 #include <fmt/format.h>
@@ -75,7 +75,7 @@ TEST(Screen, HasWhatTheRunDoes) {
               AllOf(HasSubstr("300.0 MiB, at most 310.0 MiB"), HasSubstr("tensors 100.0 MiB, at most 120.0 MiB")));
   EXPECT_THAT(text, AllOf(HasSubstr("100%  2F482"), HasSubstr("25%  (0F480)"), HasSubstr("worker 2 70%")));
   EXPECT_THAT(text, AllOf(HasSubstr("5.000 "), HasSubstr("4.008 "), HasSubstr("update 1 "), HasSubstr("q quits")));
-  EXPECT_THAT(text, Not(HasSubstr("process")));  // there is one
+  EXPECT_THAT(text, Not(HasSubstr("process")));  // there is only one
 }
 
 TEST(Screen, FitsWhateverRoomThereIs) {
@@ -96,7 +96,7 @@ TEST(Screen, FitsWhateverRoomThereIs) {
   }
 }
 
-// A list that does not fit ends with a sign that it goes on, and not within a word.
+// A list that does not fit ends with an ellipsis, and not within a word.
 TEST(Screen, CutsNoWord) {
   TopFigures figures = training(4);
   figures.live->workers[0].waits = {{1, 0.31}, {2, 0.22}, {3, 0.13}, {-1, 0.04}};
