@@ -87,9 +87,9 @@ Measured measure(const Config& config, const Schedule& schedule, int worker) {
   return measured;
 }
 
-void run(const Case& of) {
+void run(const Case& test_case) {
   std::vector<std::string> settings = kAll;
-  settings.insert(settings.end(), of.settings.begin(), of.settings.end());
+  settings.insert(settings.end(), test_case.settings.begin(), test_case.settings.end());
   const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the benchmark", settings);
   const Schedule schedule = build_schedule(config);
   const PredictedMemory predicted = predict_memory(config, schedule);
@@ -98,8 +98,8 @@ void run(const Case& of) {
     const auto total = static_cast<double>(memory.total());
     const Measured measured = measure(config, schedule, worker);
     fmt::print("{:<20} worker {}  predicted {:>6.1f} MB  tensors {:>6.1f} MB {:.3f}  process {:>6.1f} MB {:.3f}\n",
-               of.name, worker, total / 1e6, measured.tensors / 1e6, total / measured.tensors, measured.process / 1e6,
-               total / measured.process);
+               test_case.name, worker, total / 1e6, measured.tensors / 1e6, total / measured.tensors,
+               measured.process / 1e6, total / measured.process);
     std::fflush(stdout);
   }
 }
@@ -109,7 +109,8 @@ void run(const Case& of) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + 1, argv + argc);
-  for (const gyre::bench::Case& of : gyre::bench::kCases) {
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), of.name) != wanted.end()) gyre::bench::run(of);
+  for (const gyre::bench::Case& test_case : gyre::bench::kCases) {
+    const bool is_wanted = wanted.empty() || std::find(wanted.begin(), wanted.end(), test_case.name) != wanted.end();
+    if (is_wanted) gyre::bench::run(test_case);
   }
 }

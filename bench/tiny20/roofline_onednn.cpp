@@ -32,9 +32,10 @@ constexpr int kRepeats = 3;
 // One primitive with memory of its own. All elements are one, so that neither denormals nor overflows slow it down.
 class Product {
  public:
-  Product(const dnnl::engine& engine, dnnl::primitive primitive, const std::vector<std::pair<int, memory::desc>>& of)
+  Product(const dnnl::engine& engine, dnnl::primitive primitive,
+          const std::vector<std::pair<int, memory::desc>>& operands)
       : primitive_(std::move(primitive)) {
-    for (const auto& [argument, desc] : of) {
+    for (const auto& [argument, desc] : operands) {
       memory buffer(desc, engine);
       const size_t bytes = desc.get_size();
       at::Tensor ones = onednn::type_of(desc) == kBf16 ? at::ones({static_cast<int64_t>(bytes / 2)}, at::kBFloat16)

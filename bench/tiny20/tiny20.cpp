@@ -188,7 +188,7 @@ std::string peak_memory() {
     if (key == "VmHWM:" || key == "RssFile:") kilobytes[key] = std::stod(line);
   }
   const HostMemory::Bytes bytes = HostMemory::of_process().value_or(HostMemory::Bytes());
-  const auto mb = [](size_t of) { return static_cast<double>(of) / 1e6; };
+  const auto mb = [](size_t count) { return static_cast<double>(count) / 1e6; };
   return fmt::format("{:.0f} MB (tensors {:.0f}, their heap {:.0f}, libraries' files {:.0f})",
                      kilobytes["VmHWM:"] * 1024 / 1e6, mb(bytes.peak), mb(bytes.held),
                      kilobytes["RssFile:"] * 1024 / 1e6);

@@ -60,7 +60,7 @@ TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
                   .peak_tensors.empty());
 }
 
-// The first update of a session may come later in it than the last of the session before.
+// A session's first update may have a larger "seconds" than the last update of the session before.
 TEST(RunCurves, ASessionAfterAShorterOneAddsUpToo) {
   const std::string text =
       step(1, "3.5", 2) + R"({"event":"resume","step":1,"changed":{}})" + "\n" + step(2, "2.5", 7) + step(3, "2", 1);

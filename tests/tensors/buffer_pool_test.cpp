@@ -1,4 +1,4 @@
-// Pooled buffers: used again once nobody holds or reads them, never before, on whatever thread a lease ends.
+// Tests pooled buffers: they are reused once nobody holds or reads them, never before, on whatever thread a lease ends.
 #include "gyre/tensors/buffer_pool.h"
 
 #include <gtest/gtest.h>

@@ -63,8 +63,8 @@ Kind kind_of(const fs::path& path) {
   return Kind::Trace;
 }
 
-std::string plural(size_t count, const char* one, const char* more) {
-  return fmt::format("{} {}", count, count == 1 ? one : more);
+std::string counted(size_t count, const char* singular, const char* plural) {
+  return fmt::format("{} {}", count, count == 1 ? singular : plural);
 }
 
 // Notes runs whose model and data both differ from those of the first run.
@@ -192,8 +192,8 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
   note_unrelated_runs(page.json["runs"], page.notes);
   page.json["notes"] = page.notes;
   std::vector<std::string> counts;
-  const auto count = [&](const Json& all, const char* one, const char* more) {
-    if (!all.empty()) counts.push_back(plural(all.size(), one, more));
+  const auto count = [&](const Json& parts_of_kind, const char* singular, const char* plural) {
+    if (!parts_of_kind.empty()) counts.push_back(counted(parts_of_kind.size(), singular, plural));
   };
   count(page.json["studies"], "study", "studies");
   count(page.json["runs"], "run", "runs");

@@ -6,7 +6,7 @@ const kKindNames = {f: "forward", b: "backward", u: "update", a: "adoption of a 
 // In the order of WaitReason.
 const kWaits = [["wait-activation", "an activation"], ["wait-gradient", "a gradient"], ["wait-link", "a message under way"],
   ["wait-update", "gradients of others"], ["wait-version", "a version"], ["wait-other", "room, a core or a drain: the trace does not say"], ["wait-end", "the end"]];
-const kRow = 30, kBox = 22, kAxisHeight = 26, kMostArrows = 400;
+const kRow = 30, kBox = 22, kAxisHeight = 26, kMaxArrows = 400;
 
 // The first index whose value is above x, in a sorted list.
 function above(values, x) {
@@ -333,7 +333,7 @@ class Timeline {
     const inView = [];
     for (let i = above(this.arrowTimes, this.from - this.longestArrow); i < arrows.length && arrows[i][1] <= this.to; ++i) {
       if (arrows[i][3] >= this.from) inView.push(arrows[i]);
-      if (inView.length > 50 * kMostArrows) break;
+      if (inView.length > 50 * kMaxArrows) break;
     }
     const touches = arrow => {
       if (!looked) return false;
@@ -348,7 +348,7 @@ class Timeline {
     pen.clip();
     for (const arrow of inView) {
       const bold = touches(arrow);
-      if (!bold && inView.length > kMostArrows) continue;
+      if (!bold && inView.length > kMaxArrows) continue;
       const [from, sent, to, taken] = arrow, x1 = this.xOf(sent), x2 = this.xOf(taken);
       const down = to > from ? 1 : -1, y1 = middle(from) + down * kBox / 2, y2 = middle(to) - down * kBox / 2;
       pen.globalAlpha = bold ? 1 : 0.35;

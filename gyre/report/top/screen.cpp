@@ -198,7 +198,7 @@ class Drawing {
     add(std::move(line));
   }
 
-  // Of the last updates while it runs, of the whole session once that has ended.
+  // Speed over the last updates while the run is going; over the whole session once it has ended.
   std::optional<double> tokens_per_second() const {
     const TopMetrics& metrics = figures_.metrics;
     if (!figures_.running() && metrics.end && metrics.end->tokens_per_second > 0) return metrics.end->tokens_per_second;
@@ -209,15 +209,15 @@ class Drawing {
 
   void values() {
     const auto& last = figures_.metrics.last;
-    const auto of = [&](const std::optional<double> LiveRun::*of_live, double MetricsStep::*of_step) {
-      if (live() && (*live()).*of_live) return (*live()).*of_live;
-      return last ? std::optional((*last).*of_step) : std::nullopt;
+    const auto latest = [&](const std::optional<double> LiveRun::*live_field, double MetricsStep::*step_field) {
+      if (live() && (*live()).*live_field) return (*live()).*live_field;
+      return last ? std::optional((*last).*step_field) : std::nullopt;
     };
-    std::vector<std::string> parts = {"loss " + number(of(&LiveRun::loss, &MetricsStep::loss), "{:.4f}")};
+    std::vector<std::string> parts = {"loss " + number(latest(&LiveRun::loss, &MetricsStep::loss), "{:.4f}")};
     const auto validation = live() && live()->val_loss ? live()->val_loss : figures_.metrics.val_loss;
     if (validation) parts.push_back("validation " + number(validation, "{:.4f}"));
-    parts.push_back("rate " + number(of(&LiveRun::lr, &MetricsStep::lr), "{:.3g}"));
-    parts.push_back("gradient norm " + number(of(&LiveRun::grad_norm, &MetricsStep::grad_norm), "{:.3g}"));
+    parts.push_back("rate " + number(latest(&LiveRun::lr, &MetricsStep::lr), "{:.3g}"));
+    parts.push_back("gradient norm " + number(latest(&LiveRun::grad_norm, &MetricsStep::grad_norm), "{:.3g}"));
     const int64_t tokens = live() ? live()->tokens : last ? last->tokens : 0;
     parts.push_back(fmt::format("{} tokens", human_count(static_cast<double>(tokens))));
     add({{fitting(parts, "  ", width_)}});
