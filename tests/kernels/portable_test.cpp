@@ -243,7 +243,8 @@ TEST(Portable, DropoutMasksAreEqualToTheBit) {
 // Sizes that are no multiple of any block size, one row, and rows that are not adjacent.
 TEST(Portable, Linear) {
   at::manual_seed(5);
-  for (const auto& [rows, in, out] : {std::tuple<int64_t, int64_t, int64_t>{15, 40, 24}, {1, 7, 5}, {67, 33, 129}}) {
+  for (const auto& [rows, in, out] :
+       {std::tuple<int64_t, int64_t, int64_t>{15, 40, 24}, {1, 7, 5}, {3, 40, 1}, {67, 33, 129}}) {
     const auto kernel = [](auto&& forward, auto&& input, auto&& weight, auto&& bias) {
       return [=](const Tensors& in) {
         const auto wide = in[0].options().dtype(at::kFloat);

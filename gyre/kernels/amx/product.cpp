@@ -336,7 +336,8 @@ bool cpu_has_tiles() {
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
   // With few rows the transpose is computed, c^T = b^T a^T: then a is packed, and b, which is larger, is read in place.
-  const bool transposes = sizes.m <= kBlock && b.transposed && !a.transposed;
+  // Not with a single column: both strides of c would be 1, and they say along which of them the bias runs.
+  const bool transposes = sizes.m <= kBlock && sizes.n > 1 && b.transposed && !a.transposed;
   const Sizes oriented = transposes ? Sizes{sizes.n, sizes.m, sizes.k} : sizes;
   const Factor left = transposes ? Factor{b.data, b.stride, false} : a,
                right = transposes ? Factor{a.data, a.stride, true} : b;

@@ -28,7 +28,7 @@ struct Screen {
   int first = 0;                  // the first worker in the list
 };
 
-inline constexpr int kMinWidth = 40, kMinHeight = 8;
+inline constexpr int kMinWidth = 40;
 
 Screen draw_screen(const TopFigures& figures, const ScreenRoom& room);
 std::string plain_text(const Screen& screen);
