@@ -17,7 +17,7 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kMostTracedActions = 1'000'000;
+constexpr int64_t kMaxTracedActions = 1'000'000;
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
     continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
   }
   run_.create(config_, &*checked_.dataset);
-  // The end of a save that was killed, should no other save follow.
+  // Finishes the removals of a save that was killed, in case no other save follows.
   if (options_.resume) remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
   metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
   exports_ = std::make_unique<MetricsExports>(run_, config_, written, progress_, options_.files);
@@ -107,7 +107,7 @@ SegmentObserver& Bookkeeper::listen_to_evaluation() {
 }
 
 bool Bookkeeper::traces() const {
-  return !options_.trace.empty() && measurements_.traced_actions() < kMostTracedActions;
+  return !options_.trace.empty() && measurements_.traced_actions() < kMaxTracedActions;
 }
 
 void Bookkeeper::record(const StepRecord& step) {
@@ -127,7 +127,7 @@ void Bookkeeper::record(const StepRecord& step) {
   result_.loss = step.loss;
   result_.tokens = line.tokens;
   look_for_end_of_save();
-  // The clock is asked at an update's end alone, so that every segment gets on.
+  // Checked only when an update ends, so that every segment makes progress.
   if (save_is_due()) asks_to_drain_ = true;
 }
 
@@ -170,18 +170,19 @@ void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
   if (report.microbatches > 0) metrics_->segment(line);
 }
 
-// The workers of a process report its memory each when they end: the last of them knows all.
+// Every worker reports the peaks of its process when it ends. Peaks only grow, so the largest report covers all of the
+// process's workers.
 void Bookkeeper::add_memory(const SegmentReport& report, MetricsSegment& line) const {
-  const auto keep_most = [](std::vector<int64_t>& of, size_t process, int64_t bytes) {
+  const auto keep_max = [](std::vector<int64_t>& peaks, size_t process, int64_t bytes) {
     if (bytes == 0) return;
-    of.resize(std::max(of.size(), process + 1));
-    of[process] = std::max(of[process], bytes);
+    peaks.resize(std::max(peaks.size(), process + 1));
+    peaks[process] = std::max(peaks[process], bytes);
   };
   for (size_t worker = 0; worker < report.workers.size(); ++worker) {
     const auto process = static_cast<size_t>(map_ == nullptr ? 0 : map_->rank_of(static_cast<int>(worker)));
     const ProcessMemory& memory = report.workers[worker].memory;
-    keep_most(line.peak_tensor_bytes, process, memory.peak_tensors);
-    keep_most(line.peak_resident_bytes, process, memory.peak_resident);
+    keep_max(line.peak_tensor_bytes, process, memory.peak_tensors);
+    keep_max(line.peak_resident_bytes, process, memory.peak_resident);
   }
 }
 
@@ -201,8 +202,8 @@ void Bookkeeper::evaluated(int64_t step, double loss, std::optional<double> ema_
 
 void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
   end_save();
-  // What was saved then is the state now. And parts in several directories could not change places with others of their
-  // step at one moment.
+  // The state is what was saved then. Saving it again would not be safe, either: parts in several directories cannot be
+  // replaced by others of the same step at one moment.
   if (record.step == saver_.last()) {
     save_asked_ = false;
     return;
@@ -220,7 +221,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
     checked_.dataset->check_unchanged();
     metrics_->check();
   };
-  // A checkpoint must not know of updates that the metrics lose.
+  // Metrics are made durable first: a checkpoint must not have updates whose metrics can still be lost.
   saver_.begin(record, state, training_goes_on, find_fault, [this] { metrics_->sync(); });
   save_asked_ = false;
   goes_on_beside_save_ = training_goes_on;
@@ -231,12 +232,12 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
 void Bookkeeper::note(const WrittenCheckpoint& saved) {
   result_.save_wait_seconds += save_wait_;
   result_.save_write_seconds += saved.write_seconds;
-  if (goes_on_beside_save_) measurements_.add_stall(save_wait_);  // the last save of a session stalls nobody
+  if (goes_on_beside_save_) measurements_.add_stall(save_wait_);  // the last save of a session delays no training
   announcer_.saved(saved.step);
   metrics_->checkpoint(saved.step, save_wait_, saved.write_seconds);
 }
 
-// Of one beside training. One that has failed ends the run where the pipeline is empty.
+// Notes a background save that has ended. If it has failed, the run ends once the pipeline is empty.
 void Bookkeeper::look_for_end_of_save() {
   std::optional<WrittenCheckpoint> saved;
   try {
@@ -268,12 +269,12 @@ void Bookkeeper::raise_failed_save() const {
   if (failed_save_) std::rethrow_exception(failed_save_);
 }
 
-// A worker does not come back from its action, so nothing that it may touch can be destroyed.
+// A worker hangs inside an action, so nothing that it may touch can be destroyed, and the process has to end.
 void Bookkeeper::give_up(const std::string& what) {
   if (!options_.abandon) return;
   try {
     record_end("failed");
-  } catch (const std::exception&) {  // why the drain is given up is what counts
+  } catch (const std::exception&) {  // the reason for giving up is what counts
   }
   options_.abandon(
       RunError(fmt::format("{}; the updates since step {} are lost, {}", what, announcer_.saved(), how_to_go_on())));
@@ -338,9 +339,9 @@ void Bookkeeper::write_measurements() {
       options_.files);
   if (options_.trace.empty()) return;
   write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
-  if (measurements_.traced_actions() >= kMostTracedActions) {
+  if (measurements_.traced_actions() >= kMaxTracedActions) {
     progress_.message(fmt::format("{}: ends at the drain after {} actions; trace a shorter run for the rest",
-                                  options_.trace.string(), kMostTracedActions));
+                                  options_.trace.string(), kMaxTracedActions));
   }
 }
 

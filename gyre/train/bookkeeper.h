@@ -1,6 +1,6 @@
-// What one rank does for all: it says how the run goes, writes its metrics, says when it is to be saved and saves it,
-// and keeps what was measured. It computes nothing, and no bit of a run depends on it but through the drains it asks
-// for.
+// What one rank does for the whole run: it reports progress, writes the metrics, decides when a save is due and makes
+// it, and keeps measurements. It computes nothing, and the bits of a run depend on it only through the drains that it
+// asks for.
 #pragma once
 
 #include <chrono>
@@ -33,63 +33,65 @@ namespace gyre {
 
 class Bookkeeper {
  public:
-  // All arguments outlive it. A request to stop is answered from now on, and the time of the session counts.
+  // All arguments must outlive this object. From now on requests to stop are announced, and the session's time counts.
   Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked, const ResumePoint& from,
              Progress& progress, const std::string& attempt);
 
-  // RunError when the disk has no room for a checkpoint of so many bytes.
+  // Throws RunError if the disk has no room for a checkpoint of `bytes` bytes.
   void check_room(int64_t bytes) { saver_.check_room(bytes); }
-  // What the run, of so many stages, had come to at the point where this session goes on, which is known now.
+  // Takes over what the checkpoint that the session continues from, known by now, has recorded of the run. `stages`: as
+  // the run is cut now; delays recorded with another number of stages are dropped.
   void take_up(int stages);
-  // Says where a resumed session goes on, and what it does not find.
+  // Tells the user where a resumed session continues, which checkpoints are damaged, which steps are made again or lack
+  // a record, and which keys have changed.
   void say_where_it_goes_on() const;
-  // From here on files change. `pipeline` is what the run trains; optimizer_bytes: [stage], of the optimizers' states;
-  // map: which process has which workers, null where this one has all.
+  // Files change from here on. `pipeline` is what the run trains; optimizer_bytes: [stage], the size of the optimizers'
+  // states; map: which process has which workers, null if this process has all.
   void begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map);
 
-  // Who hears the segment that begins, until the next one does.
+  // The observer of the segment that is about to run; valid until the next call.
   SegmentObserver& listen_to(const Segment& segment);
-  // The same of an evaluation.
+  // The same for an evaluation.
   SegmentObserver& listen_to_evaluation();
-  // Whether the segment should drain, since a save has become due.
+  // Whether the segment should drain, because a save is due or a background save has failed.
   bool asks_to_drain() const { return asks_to_drain_; }
-  // Whether the segment should keep the times of its actions.
+  // Whether the segment should record the times of its actions.
   bool traces() const;
-  // What came of it.
+  // Records the report of a segment that has ended.
   void add(const Segment& segment, const SegmentReport& report);
-  // Of a run that has made all its updates. Divergence where the loss of the last is not finite, however few were left
-  // out: such a run is not saved as one that has ended well.
+  // For a run that has made all its updates: throws Divergence if the last update's loss is not finite, however few
+  // updates were skipped, so that such a run is not saved as one that ended well.
   void check_last_loss() const;
 
-  // The pipeline was emptied after `step`, `reason` "interrupt" or "checkpoint". A drain that was not planned changes
-  // what an asynchronous run computes; whoever repeats it needs to know.
+  // The pipeline was emptied after `step`; `reason` is "interrupt" or "checkpoint". An unplanned drain changes what an
+  // asynchronous run computes, so it is recorded for whoever repeats the run.
   void drained(int64_t step, const std::string& reason, bool planned);
   void evaluated(int64_t step, double loss, std::optional<double> ema_loss);
 
-  // Whether a save is due, by the clock or since somebody asks for it.
+  // Whether a save is due by the clock or was requested.
   bool save_is_due();
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const { return saver_.how_to_go_on(); }
-  // Saves the run as it is, at the position that `record` has; the rest of the record is added here. Where training
-  // goes on that may end later.
+  // Saves the run at the position in `record`, whose other fields are filled in here, unless that step is saved
+  // already. If training goes on, the save may end later, in the background.
   void save(CheckpointRecord record, RunState& state, bool training_goes_on);
-  // Waits until nothing is being saved any more. RunError where it failed.
+  // Waits until no save is under way. Throws RunError if one has failed.
   void end_save();
-  // The same where another error ends the run and is what counts.
+  // The same when another error ends the run: that error is what counts, so a failed save is ignored.
   void settle_save();
-  // RunError where a save has failed beside training.
+  // Throws RunError if a background save has failed.
   void raise_failed_save() const;
 
-  // The end of the session: "finished" or "interrupted".
+  // Ends the session as "finished" or "interrupted".
   TrainResult end(const std::string& status);
-  // An error ends it: "diverged" or "failed". That error is what counts; a disk that is full takes no last lines
-  // either.
+  // Ends the session as "diverged" or "failed" because of an error. That error is what counts, so failures in here are
+  // ignored: a full disk takes no last lines either.
   void end_early(const std::string& status);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool works_side_by_side() const;  // the workers
+  bool works_side_by_side() const;  // whether the executor's workers do
   void record(const StepRecord& step);
   void add_memory(const SegmentReport& report, MetricsSegment& line) const;
   void note(const WrittenCheckpoint& saved);
@@ -106,7 +108,7 @@ class Bookkeeper {
   Progress& progress_;
   StopAnnouncer announcer_;
   Saver saver_;
-  // Once the run has begun:
+  // Set once the run has begun:
   const Pipeline* pipeline_ = nullptr;
   std::vector<int64_t> optimizer_bytes_;
   const RankMap* map_ = nullptr;
@@ -117,14 +119,14 @@ class Bookkeeper {
   std::optional<EvaluationListener> evaluation_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;
-  double save_wait_ = 0;  // seconds in which training waited for the save that is under way
+  double save_wait_ = 0;  // seconds for which training has waited for the current save
   bool goes_on_beside_save_ = false;
-  std::exception_ptr failed_save_;  // of one beside training
-  // Of the whole run.
-  std::vector<int64_t> drains_;  // those that interrupts and the clock added
-  std::vector<std::map<int64_t, int64_t>> delay_;
-  int64_t skipped_ = 0;
-  // Of this session.
+  std::exception_ptr failed_save_;  // of a background save
+  // For the whole run:
+  std::vector<int64_t> drains_;                    // added by interrupts and by the clock
+  std::vector<std::map<int64_t, int64_t>> delay_;  // [stage]: delay -> microbatches
+  int64_t skipped_ = 0;                            // updates of stages
+  // For this session:
   RunMeasurements measurements_;
   TrainResult result_;
   Clock::time_point started_ = Clock::now();

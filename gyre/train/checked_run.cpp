@@ -29,7 +29,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   check_memory(config, limit);
   train_batches = gyre::train_batches(config, *dataset);
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
-  // A run keeps what its data is: tokens that nobody evaluates must be sound too.
+  // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.
   dataset->identity();
   const PredictedMemory predicted = predict_memory(config, schedule);
   may_copy = config.run.checkpoint_background && has_room_for_copy(predicted, resident_bytes(), limit);

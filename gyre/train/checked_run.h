@@ -1,4 +1,4 @@
-// A run that has been looked through: all that can be judged before anything is allocated or written.
+// A run that has been checked: everything that can be found wrong before anything is allocated or written.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,19 @@
 namespace gyre {
 
 struct CheckedRun {
-  // Opens the data, builds the schedule and predicts the memory. InputError with a line for each thing that is wrong.
+  // Opens the data, builds the schedule and predicts the memory. Throws InputError; what is wrong with the data's
+  // files, the vocabulary, the schedule, threads, clipping and the optimizer is reported together, one line each.
   explicit CheckedRun(Config config);
-  CheckedRun(const CheckedRun&) = delete;  // batches read the dataset
+  CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 
-  Config config;  // with the data's vocabulary
+  Config config;  // with its vocabulary known
   std::optional<Dataset> dataset;
   Schedule schedule;
   std::unique_ptr<BatchSource> train_batches;
   ValidationBatches val_batches;  // empty unless the run evaluates
   bool may_copy = false;          // checkpoints may be written from a copy in memory
-  std::string summary;            // for people, a few lines
+  std::string summary;            // a few lines for the user
 };
 
 }  // namespace gyre

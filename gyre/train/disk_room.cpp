@@ -10,7 +10,7 @@
 namespace gyre {
 namespace {
 
-// On the disk of `path`, which may be still to be made; nothing where the system does not tell.
+// Free bytes on the disk of `path`, which need not exist yet; empty if the system does not say.
 std::optional<int64_t> free_bytes_at(std::filesystem::path path, FileSystem& files) {
   std::error_code none;
   path = std::filesystem::absolute(path);

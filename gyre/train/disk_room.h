@@ -9,12 +9,12 @@
 
 namespace gyre {
 
-// What a checkpoint takes whose files have so many bytes: with metrics, the manifest, and what the file system keeps
-// for itself.
+// What a checkpoint needs whose files have `bytes` bytes: more, for metrics, the manifest, and what the file system
+// uses itself.
 int64_t with_margin(int64_t bytes);
-// Whether that much is free; also where the system does not tell.
+// Whether `needed` bytes are free; true if the system does not say.
 bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files);
-// RunError where that much is not free, also when what need not be kept is gone.
+// Throws RunError if `needed` bytes would not be free even after removing the checkpoints that need not stay.
 void check_room(const RunDirectory& run, int64_t needed, Retention retention, FileSystem& files);
 
 }  // namespace gyre

@@ -14,9 +14,10 @@ struct DrainPlan {
 
   // The first drain point after `done` updates (done < updates).
   int64_t next(int64_t done) const;
-  // Whether the pipeline is empty once `done` updates are made, whatever else drains it.
+  // Whether a drain after `done` updates is planned; 0, the beginning of the run, counts as one.
   bool contains(int64_t done) const { return done == 0 || next(done - 1) == done; }
-  // What is due once `done` updates are made; the end of the run has both.
+  // What is due once `done` updates are made. At the end of the run both are, an evaluation only if eval_every is not
+  // 0.
   bool evaluates_at(int64_t done) const { return due(done, eval_every); }
   bool checkpoints_at(int64_t done) const { return done == updates || due(done, checkpoint_every); }
 

@@ -1,12 +1,12 @@
-// A run in several processes, as the other ranks than 0 see it: they build their part of the pipeline, and do what rank
-// 0 tells them. Of checkpoints they write their shares, and nothing else.
+// The ranks other than 0 of a run in several processes. Each builds its part of the pipeline and does what rank 0 tells
+// it. Of checkpoints it writes its share, and nothing else.
 #pragma once
 
 #include "gyre/train/trainer.h"
 
 namespace gyre {
 
-// Errors: as train()'s; ToldElsewhere where rank 0 tells.
+// Throws what train() throws, or ToldElsewhere if rank 0 reports the error.
 TrainResult follow(const TrainOptions& options);
 
 }  // namespace gyre

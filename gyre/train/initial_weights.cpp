@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The step of a path that ends in checkpoints/step-00000100.
+// The step of `path` if it is a checkpoint's: RUN/checkpoints/step-00000100.
 std::optional<int64_t> named_step(const fs::path& path) {
   if (path.parent_path().filename() != "checkpoints") return std::nullopt;
   for (const int64_t step : list_checkpoints(path.parent_path())) {
@@ -23,8 +23,8 @@ std::optional<int64_t> named_step(const fs::path& path) {
   return std::nullopt;
 }
 
-// 0 stands for what is worked out from other keys: shapes tell whether it is the same. So they do of the context, which
-// only learned positions fix.
+// The first key of [model] that differs. A key with value 0 is worked out from other keys, so it is left to misfit(),
+// which compares shapes. So is the context, which fixes a shape only where positions are learned.
 std::optional<ModelDifference> difference(const nlohmann::ordered_json& saved, const Config& config) {
   std::vector<std::string> left_to_shapes = {"context"};
   const nlohmann::ordered_json wanted = model_identity(config);
@@ -38,7 +38,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("{}", fmt::join(shape, " x "));
 }
 
-// What the shapes of its tensors say against it; empty: nothing.
+// Compares the shapes of the checkpoint's tensors with those that `config` gives. Returns the fault, or an empty
+// string.
 std::string misfit(const CheckpointReader& checkpoint, const Config& config) {
   auto shapes = checkpoint.shapes();
   const Stage model(build_layers(config), 0);

@@ -1,4 +1,4 @@
-// Weights of another run that a run begins with: [run] init_from.
+// The weights of another run that a run begins with: [run] init_from.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@ namespace gyre {
 
 // What init_from names: a run, or RUN/checkpoints/step-00000100.
 struct InitialWeights {
-  // InputError: neither is there.
+  // Throws InputError if `init_from` is neither.
   explicit InitialWeights(const std::filesystem::path& init_from);
 
   RunDirectory run() const { return RunDirectory(root); }
   std::filesystem::path root;  // of the run
-  int64_t step = 0;            // of a run, its newest
+  int64_t step = 0;            // the newest, if init_from names a run
 };
 
-// Nothing where weights are drawn. Of a configuration whose vocabulary is known. InputError: no run or checkpoint is
-// there, or it is of another model.
+// Opens the checkpoint that [run] init_from names; empty if it names none, so that weights are drawn. The vocabulary of
+// `config` must be known. Throws InputError if there is no such run or checkpoint, or it is of another model.
 std::optional<CheckpointReader> open_initial_weights(const Config& config);
 
 }  // namespace gyre

@@ -27,7 +27,7 @@ SegmentListener::SegmentListener(int stages, const Segment& segment, std::functi
 
 void SegmentListener::on_drain(int64_t microbatches) {
   const int64_t unfinished = microbatches - steps() * window_;
-  if (unfinished <= 0) return;  // heard where the pipeline was empty: at an evaluation, say
+  if (unfinished <= 0) return;  // the request came while the pipeline was empty, for example during an evaluation
   progress_.message(
       fmt::format("draining: waiting for {} microbatch{} in flight", unfinished, unfinished == 1 ? "" : "es"));
 }

@@ -1,4 +1,4 @@
-// What a run says while it is asked to stop, and of workers that take long.
+// What a run tells the user when it is asked to stop, and about workers that take long.
 #pragma once
 
 #include <atomic>
@@ -14,14 +14,14 @@
 
 namespace gyre {
 
-// Answers a request to stop on the thread that makes it, so at once, whatever the run is doing.
+// Announces a request to stop on the thread that makes it, so at once, whatever the run is doing.
 class StopAnnouncer {
  public:
-  // `saved`: the step to which the run goes back when it is abandoned.
+  // `saved`: the step that the run falls back to if it is abandoned.
   StopAnnouncer(const std::stop_token& stop, int64_t saved, Progress& progress)
       : saved_(saved), progress_(progress), callback_(stop, Announce{this}) {}
 
-  // Says it unless it has been said.
+  // Tells the user, once.
   void announce();
 
   void saved(int64_t step) { saved_ = step; }
@@ -45,7 +45,7 @@ class SegmentListener final : public StepRecorder {
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
                   LiveFile& live, StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
 
-  // The executor may hear of the stop before the one who is to announce it.
+  // The executor may notice the request before announcer_'s callback runs.
   void on_interrupt() override { announcer_.announce(); }
   void on_drain(int64_t microbatches) override;
   void on_slow_action(const std::string& what) override { progress_.message(what); }
@@ -61,7 +61,7 @@ class SegmentListener final : public StepRecorder {
   std::function<void(const std::string&)> give_up_;
 };
 
-// The same of an evaluation, which has no steps.
+// The same for an evaluation, which has no steps.
 class EvaluationListener final : public SegmentObserver {
  public:
   EvaluationListener(Progress& progress, LiveFile& live) : progress_(progress), live_(live) {}

@@ -14,9 +14,9 @@
 namespace gyre {
 namespace {
 
-constexpr double kLeastShare = 0.005;  // of time, that is worth a word
-// A change of state is written if the last writing was so many periods ago: states may change often.
-constexpr double kMoment = 0.1;
+constexpr double kMinShare = 0.005;  // of the time; shorter waits are not listed
+// A change of state is written only if the last write is so many periods ago, since states may change often.
+constexpr double kMinPeriods = 0.1;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ LiveFile::LiveFile(const RunDirectory& run, const Config& config, int64_t step, 
 void LiveFile::enter(const std::string& state) {
   if (state == run_.state) return;
   run_.state = state;
-  if (seconds_between(written_, Clock::now()) >= kMoment * run_.period) write();
+  if (seconds_between(written_, Clock::now()) >= kMinPeriods * run_.period) write();
 }
 
 void LiveFile::step(const MetricsStep& line) {
@@ -54,7 +54,7 @@ void LiveFile::step(const MetricsStep& line) {
 
 LiveFile::Clock::time_point LiveFile::next_look() const {
   if (!writes_) return Clock::time_point::max();
-  const std::chrono::duration<double> period(std::min(run_.period, 1e6));  // a clock ends somewhere
+  const std::chrono::duration<double> period(std::min(run_.period, 1e6));  // must not overflow the clock
   return looked_ + std::chrono::duration_cast<Clock::duration>(period);
 }
 
@@ -69,11 +69,11 @@ void LiveFile::look(const std::vector<RankStatus>& processes) {
     const ProcessMemory& memory = status.memory;
     run_.processes[process] = {memory.resident, memory.peak_resident, memory.tensors, memory.peak_tensors};
     if (status.workers.empty()) continue;  // between segments
-    // Those of its workers that have nothing to do in this segment.
+    // A worker of the process that is not reported has nothing to do in this segment.
     for (auto& [number, worker] : workers_) {
       if (worker.process != static_cast<int64_t>(process)) continue;
-      const auto is_it = [number = number](const WorkerStatus& one) { return one.worker == number; };
-      if (std::ranges::any_of(status.workers, is_it)) continue;
+      const auto is_worker = [number = number](const WorkerStatus& reported) { return reported.worker == number; };
+      if (std::ranges::any_of(status.workers, is_worker)) continue;
       worker = {};
       worker.worker = number;
       worker.process = static_cast<int64_t>(process);
@@ -110,7 +110,7 @@ void LiveFile::take(const WorkerStatus& now, int process) {
     worker.waits.clear();
     return;
   }
-  if (now.seconds == before.seconds) return;          // nothing was heard since
+  if (now.seconds == before.seconds) return;          // nothing was reported since
   const bool goes_on = now.seconds > before.seconds;  // the same segment
   const double seconds = goes_on ? now.seconds - before.seconds : now.seconds;
   double busy = 1;
@@ -120,7 +120,7 @@ void LiveFile::take(const WorkerStatus& now, int process) {
     const double since = goes_on && earlier != before.waited.end() ? waited - earlier->second : waited;
     const double share = std::clamp(since / seconds, 0.0, 1.0);
     busy -= share;
-    if (share >= kLeastShare) worker.waits.push_back({other, share});
+    if (share >= kMinShare) worker.waits.push_back({other, share});
   }
   worker.busy = std::max(0.0, busy);
   std::ranges::stable_sort(worker.waits, [](const auto& a, const auto& b) { return a.share > b.share; });

@@ -1,5 +1,5 @@
-// live.json of a run that is under way (report/live.h): puts together what workers, processes and updates say, and
-// writes it now and then. It decides no bit of the run, and what cannot be written is said once and given up.
+// Writes live.json of a running session (report/live.h) from time to time, from what workers, processes and updates
+// report. No bit of the run depends on it, and a file that cannot be written is reported once and given up.
 #pragma once
 
 #include <chrono>
@@ -21,19 +21,19 @@ class LiveFile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Written at once. With [run] live_seconds = 0 never, and what an earlier session left goes. `progress` and `files`
-  // outlive it.
+  // Writes the file at once. With [run] live_seconds = 0 nothing is ever written, and an earlier session's file is
+  // removed. `progress` and `files` must outlive this object.
   LiveFile(const RunDirectory& run, const Config& config, int64_t step, int64_t tokens, Progress& progress,
            FileSystem& files);
 
-  // What the run does from now on; written unless it was a moment ago.
+  // Sets what the run is doing. Writes the file unless that was done a moment ago.
   void enter(const std::string& state);
   void step(const MetricsStep& line);
   void evaluated(double loss) { run_.val_loss = loss; }
-  // When the workers should be looked at again, and what they then are: [process], each as it was last heard.
+  // When the status of the workers is wanted next, and what it is then: [process], as each has last reported it.
   Clock::time_point next_look() const;
   void look(const std::vector<RankStatus>& processes);
-  // How the session ended: written at once.
+  // Sets how the session ended, and writes the file at once.
   void end(const std::string& status);
 
  private:
@@ -43,11 +43,11 @@ class LiveFile {
   std::filesystem::path path_;
   Progress& progress_;
   FileSystem& files_;
-  bool writes_;  // until it fails
+  bool writes_;  // false once writing has failed
   Clock::time_point started_ = Clock::now(), written_ = started_;
-  Clock::time_point looked_ = started_;  // at workers; short segments are written of more often
+  Clock::time_point looked_ = started_;  // the last look(); enter() may write more often
   LiveRun run_;
-  std::map<int, WorkerStatus> seen_;  // by worker, at the last look
+  std::map<int, WorkerStatus> seen_;  // by worker, as of the last look()
   std::map<int, LiveWorker> workers_;
 };
 

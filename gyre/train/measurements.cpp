@@ -8,14 +8,14 @@
 namespace gyre {
 
 std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline) {
-  std::vector<int64_t> all;
+  std::vector<int64_t> bytes_by_stage;
   for (int stage = 0; stage < pipeline.schedule().stages; ++stage) {
-    int64_t& bytes = all.emplace_back(0);
+    int64_t& bytes = bytes_by_stage.emplace_back(0);
     for (const auto& [name, tensor] : pipeline.optimizer_state(stage)) {
       bytes += static_cast<int64_t>(tensor.nbytes());
     }
   }
-  return all;
+  return bytes_by_stage;
 }
 
 void RunMeasurements::add(const Segment& segment, const SegmentReport& report, double seconds_before) {
@@ -28,7 +28,7 @@ void RunMeasurements::add(const Segment& segment, const SegmentReport& report, d
         sum = cost;
         continue;
       }
-      // Each segment's first action is left out, unless it is all there is.
+      // The first action of each segment is left out of the mean, unless it is the only one.
       sum.count += std::max<int64_t>(0, cost.count - 1);
       sum.seconds += cost.seconds;
     }
@@ -66,10 +66,10 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
     cost.backward_input = mean(ActionKind::BackwardInput);
     cost.backward_weights = mean(ActionKind::BackwardWeights);
     cost.backward = mean(ActionKind::Backward);
-    // Either the whole or the halves were run.
+    // A schedule has either whole backwards or their two halves.
     if (cost.backward == 0) cost.backward = cost.backward_input + cost.backward_weights;
     if (cost.backward_input == 0) cost.backward_input = cost.backward_weights = cost.backward / 2;
-    cost.update = mean(ActionKind::Update) * pipeline.schedule().shards();  // one shard's was measured
+    cost.update = mean(ActionKind::Update) * pipeline.schedule().shards();  // the measured update is one shard's
     cost.adopt = mean(ActionKind::Adopt);
     cost.output_bytes = sizes_[stage].output_bytes;
     cost.activation_bytes = sizes_[stage].activation_bytes;

@@ -1,4 +1,4 @@
-// What a run measured of itself: costs for the simulator and, if asked for, a timeline.
+// What a run measures of itself: costs for the simulator and, if asked for, a timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace gyre {
 
-// [stage]: of the optimizers' states that are in this process.
+// [stage]: bytes of the optimizers' states in this process.
 std::vector<int64_t> optimizer_bytes(const Pipeline& pipeline);
 
 class RunMeasurements {
  public:
-  // `seconds_before`: training time before the segment; its trace follows the earlier ones.
+  // `seconds_before`: training time before the segment, by which its trace is shifted.
   void add(const Segment& segment, const SegmentReport& report, double seconds_before);
 
   bool empty() const { return costs_.empty(); }
   CostModel cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
                        int64_t tokens_per_microbatch) const;
-  // Seconds in which a checkpoint kept all workers waiting.
+  // Seconds for which a checkpoint kept all workers waiting.
   void add_stall(double seconds) { stalls_.push_back(seconds); }
   // [worker]; microbatches and windows are numbered as in the whole run.
   const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }

@@ -21,9 +21,9 @@ constexpr double kFloat = 4;  // bytes
 
 struct LayerBytes {
   std::string name;
-  double cost = 0;  // by which layers are shared out
+  double cost = 0;  // by which layers are assigned to stages
   double version = 0, masters = 0, gradients = 0, moments = 0;
-  double kept = 0, passing = 0, split = 0, input = 0, output = 0;  // of a microbatch
+  double kept = 0, passing = 0, split = 0, input = 0, output = 0;  // of one microbatch
   double tied = 0;                                                 // see StageCost
 };
 
@@ -54,32 +54,32 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.kept = layer.kept_bytes(shape);
-  // A gradient by bf16 weights may be made by itself where it is added to others.
-  const bool apart = is_bf16(config) && shape.adds && !adds_bf16_products_in_place();
-  const double product = apart ? kFloat * largest : 0;
-  bytes.passing = std::max(layer.passing_bytes(shape), product);
+  // Where a bf16 matrix product cannot be added to the fp32 sum in place, the gradient is first a tensor of its own.
+  const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place();
+  const double buffer = needs_buffer ? kFloat * largest : 0;
+  bytes.passing = std::max(layer.passing_bytes(shape), buffer);
   bytes.split = layer.split_bytes(shape);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;
 }
 
-// The embedding, a block's layers and the head: blocks are alike, and a hundred thousand of them need not be made to be
-// weighed.
+// Bytes of the embedding, of one block's layers and of the head. All blocks are alike, so one is built, even of a
+// hundred thousand.
 struct ModelBytes {
   LayerBytes embedding, head;
   std::vector<LayerBytes> block;
   double blocks = 0;
 
-  template <typename Of>
-  double sum(Of&& of) const {
+  template <typename Field>
+  double sum(Field&& field) const {
     double of_block = 0;
-    for (const LayerBytes& layer : block) of_block += of(layer);
-    return of(embedding) + blocks * of_block + of(head);
+    for (const LayerBytes& layer : block) of_block += field(layer);
+    return field(embedding) + blocks * of_block + field(head);
   }
-  double most_kept() const {
-    double most = std::max(embedding.kept, head.kept);
-    for (const LayerBytes& layer : block) most = std::max(most, layer.kept);
-    return most;
+  double max_kept() const {
+    double max = std::max(embedding.kept, head.kept);
+    for (const LayerBytes& layer : block) max = std::max(max, layer.kept);
+    return max;
   }
 };
 
@@ -98,7 +98,7 @@ ModelBytes bytes_of(const Config& config, WeightPolicy weights) {
   return bytes;
 }
 
-// A key whose value decides how much memory is needed, and what it is where nobody gives it.
+// A key whose value decides how much memory is needed, and its usual value: the default, or a small vocabulary.
 struct Key {
   const char* name;
   int64_t ModelSettings::*model;
@@ -121,10 +121,10 @@ std::vector<Key> keys_that_cost() {
 struct Costliest {
   std::string key;
   int64_t value = 0, usual = 0;
-  double otherwise = 0;  // the least with the usual value
+  double otherwise = 0;  // the least memory with the usual value
 };
 
-// The key that, back at its usual value, lowers the least memory most.
+// The key whose usual value would lower the least memory most; `key` is empty if none would.
 Costliest costliest_key(const Config& config, double least, Work work) {
   Costliest costliest;
   costliest.otherwise = least;
@@ -157,7 +157,7 @@ const char* name_of(Work work) {
   return "";
 }
 
-// A trained run's model cannot be changed.
+// The model of a trained run cannot be changed, only how it is used.
 std::string advice(const Costliest& costliest, Work work) {
   const bool fixed = work != Work::Train && costliest.key != "[pipeline] microbatch";
   if (costliest.key.empty()) return fixed ? "it takes more memory" : "make the model smaller";
@@ -176,7 +176,7 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
   const auto add = [&](const LayerBytes& layer) {
     LayerProfile profile;
     profile.name = layer.name;
-    profile.update = layer.cost;  // no seconds, but stages are cut where training cuts them
+    profile.update = layer.cost;  // not seconds, but it makes the cuts between stages those of training
     profile.input_bytes = whole(layer.input);
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
@@ -209,11 +209,11 @@ MemoryParts least_memory(const Config& given, Work work) {
   const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
   const double moments = model.sum([](const LayerBytes& layer) { return layer.moments; });
   const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
-  const double costliest = model.most_kept();
+  const double costliest = model.max_kept();
   switch (work) {
     case Work::Train: {
       const double held = config.pipeline.recompute ? costliest : kept;
-      // Of a window of one microbatch, gradients may take the place of activations.
+      // If a window has one microbatch, gradients may take the place of activations.
       const bool by_turns = config.pipeline.accumulate == 1 && config.pipeline.replicas == 1;
       return {version, checkpoint, masters + moments, by_turns ? std::max(held - checkpoint, 0.0) : held};
     }
@@ -251,17 +251,17 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
   const auto replicas = static_cast<size_t>(config.pipeline.replicas);
   for (size_t number = 0; number < predicted.workers.size(); ++number) {
     const WorkerMemory& worker = predicted.workers[number];
-    // The versions that one replica of the whole pipeline reads are those that all of them do.
+    // All replicas of the whole pipeline read the same versions, so only the first replica's workers count.
     if (number < predicted.workers.size() / replicas) process.weights += static_cast<double>(worker.weights);
     process.gradients += static_cast<double>(worker.gradients);
     process.optimizer += static_cast<double>(worker.optimizer);
-    // Here gradients on their way are in the memory of whoever sent them.
+    // Within one process, gradients that are being sent are in their sender's memory, so worker.received is not added.
     process.activations += static_cast<double>(worker.activations + worker.passing);
   }
   process.gradients += static_cast<double>(schedule.pipelines * tied_sums_waiting(schedule)) *
                        static_cast<double>(costs.stage(schedule.stages - 1).tied_bytes);
-  // The workers counted a newest version of each stage for every pipeline, but here all pipelines read the same copy.
-  // Where a replica of the whole pipeline has not adopted the newest yet, the one before is held too.
+  // The workers counted a newest version of each stage for every pipeline, but in one process all pipelines read the
+  // same copy. While a replica of the whole pipeline has not adopted the newest version, the one before is held too.
   const int counted = schedule.pipelines / config.pipeline.replicas;
   const int held = replicas > 1 ? 2 : 1;
   for (int stage = 0; stage < schedule.stages; ++stage) {

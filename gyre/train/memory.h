@@ -1,5 +1,5 @@
-// What a run will hold in memory, from its configuration alone: a run that cannot fit is refused before anything is
-// allocated, and so is what is done with a trained one.
+// Predicts what a run will hold in memory from its configuration alone, so that a run that cannot fit is refused before
+// anything is allocated. So is evaluating, generating or diagnosing with a trained one.
 #pragma once
 
 #include <cstdint>
@@ -11,37 +11,38 @@
 
 namespace gyre {
 
-// Bytes by what holds them. Doubles: a wrong configuration's sizes fit no integer.
+// Bytes by use. Doubles, since the sizes in a wrong configuration may not fit an integer.
 struct MemoryParts {
   double weights = 0;    // masters are counted with the optimizer, as in the simulator's model
-  double gradients = 0;  // accumulators of windows
+  double gradients = 0;  // sums of windows
   double optimizer = 0;
-  double activations = 0;  // of microbatches in flight, and what comes and goes in an action
+  double activations = 0;  // of microbatches in flight, and what one action holds temporarily
   double total() const { return weights + gradients + optimizer + activations; }
 };
 
-// What is done with a configuration's model. All but training hold the checkpoint's weights beside their own.
+// What is done with the model. All but Train hold a checkpoint's fp32 weights too; Generate in fp32 computes with
+// these.
 enum class Work { Train, Evaluate, Generate, Diagnose };
 
-// No work of its kind holds less. Takes microseconds.
+// A lower bound: no work of its kind holds less. Takes microseconds.
 //   Train     one version of the weights, one window's gradients, the optimizer's state, and the activations of the one
 //             microbatch whose forward has just ended in the last stage
-//   Evaluate  the same without gradients, and of activations those of the costliest layer alone
+//   Evaluate  the same without gradients, and with the activations of the costliest layer alone
 //   Generate  the weights alone: a prompt may be one token
-//   Diagnose  as Train, in fp32
+//   Diagnose  as Train, in fp32 and without recompute
 MemoryParts least_memory(const Config& config, Work work = Work::Train);
 
-// InputError where the least is above the limit, naming the key that costs most.
+// Throws InputError, naming the key that costs most, if the least memory is above the limit.
 void check_memory(const Config& config, const MemoryLimit& limit, Work work = Work::Train);
 
-// What the schedule makes of it.
+// What training under a schedule holds.
 struct PredictedMemory {
-  std::vector<WorkerMemory> workers;  // as on a device each: every replica has its own weights
-  MemoryParts process;                // all of them here, where replicas read their owner's
-  double copy = 0;                    // of weights and optimizers' states, while they are written beside training
+  std::vector<WorkerMemory> workers;  // each on a device of its own: every replica has its own weights
+  MemoryParts process;                // all workers in one process: replicas read their owner's weights
+  double copy = 0;                    // of weights and optimizers' states, while they are written in the background
 };
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
-// Whether a process that holds `program` bytes already has room for all of that and the copy.
+// Whether a process that already holds `program` bytes has room for all of that and the copy.
 bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit);
 
 }  // namespace gyre

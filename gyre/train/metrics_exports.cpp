@@ -15,8 +15,8 @@
 namespace gyre {
 namespace {
 
-// Whether `write` could.
-bool tried(Progress& progress, const std::function<void()>& write) {
+// Calls `write`. If it throws an Error, reports it and returns false.
+bool try_to_write(Progress& progress, const std::function<void()>& write) {
   try {
     write();
     return true;
@@ -34,12 +34,12 @@ MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, do
   if (!config.run.tensorboard && config.run.prometheus.empty()) return;
   const std::string metrics = is_there(run.metrics()) ? read_file(run.metrics()) : "";
   if (config.run.tensorboard) {
-    tried(progress_, [&] {
+    try_to_write(progress_, [&] {
       exports_.push_back(std::make_unique<TensorBoardWriter>(run.tensorboard(), metrics, last_written, files));
     });
   }
   if (!config.run.prometheus.empty()) {
-    tried(progress_, [&] {
+    try_to_write(progress_, [&] {
       const std::string name = std::filesystem::absolute(run.root()).lexically_normal().string();
       exports_.push_back(
           std::make_unique<PrometheusFile>(config.run.prometheus, name, config.run.updates, metrics, files));
@@ -48,7 +48,7 @@ MetricsExports::MetricsExports(const RunDirectory& run, const Config& config, do
 }
 
 void MetricsExports::hear(const MetricsLine& line) {
-  std::erase_if(exports_, [&](const auto& one) { return !tried(progress_, [&] { one->hear(line); }); });
+  std::erase_if(exports_, [&](const auto& output) { return !try_to_write(progress_, [&] { output->hear(line); }); });
 }
 
 double last_written(const std::filesystem::path& metrics) {

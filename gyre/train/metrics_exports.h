@@ -1,5 +1,5 @@
-// The run's metrics for TensorBoard and Prometheus, where [run] asks for them. What cannot be written there is said
-// once and given up: a run does not end for it.
+// Exports the run's metrics to TensorBoard and Prometheus if [run] asks for it. A file that cannot be written is
+// reported once and given up; the run goes on.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace gyre {
 
 class MetricsExports final : public MetricsListener {
  public:
-  // last_written: when the metrics that are there were written to last, in seconds since 1970.
+  // last_written: when the existing metrics were last written to, in seconds since 1970.
   MetricsExports(const RunDirectory& run, const Config& config, double last_written, Progress& progress,
                  FileSystem& files);
   void hear(const MetricsLine& line) override;
@@ -26,10 +26,11 @@ class MetricsExports final : public MetricsListener {
   std::vector<std::unique_ptr<MetricsListener>> exports_;
 };
 
-// Of the metrics that a session goes on with, before it changes them; now where there are none.
+// When `metrics` was last written to, in seconds since 1970; now if the file does not exist. To be called before a
+// session changes it.
 double last_written(const std::filesystem::path& metrics);
 
-// Asked before the work: InputError where [run] prometheus cannot be written.
+// Throws InputError if [run] prometheus cannot be written. To be called before the work.
 void check_exports(const Config& config);
 
 }  // namespace gyre

@@ -46,9 +46,9 @@ void PartDirectory::begin(const std::vector<int64_t>& damaged, const std::vector
   const Dataset data = Dataset::open(config_.data);
   run_.create(config_, &data);
   run_.write_parts_mark(mark_);
-  const auto here = list_checkpoints(run_.checkpoints());
+  const auto listed = list_checkpoints(run_.checkpoints());
   for (const int64_t step : damaged) {
-    if (std::find(here.begin(), here.end(), step) != here.end()) set_aside(run_.checkpoints(), step, files_);
+    if (std::find(listed.begin(), listed.end(), step) != listed.end()) set_aside(run_.checkpoints(), step, files_);
   }
   keep_only(steps);
 }

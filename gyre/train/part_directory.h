@@ -1,5 +1,6 @@
-// The run directory of a host that does not see rank 0's: it has the parts of checkpoints that processes there write.
-// Rank 0's has the manifests, and says which parts belong to a checkpoint. The first process that sees it keeps it.
+// The run directory of a host that does not see rank 0's. It has the parts of checkpoints that processes there write;
+// rank 0's has the manifests and says which parts belong to a checkpoint. The first process that sees the directory is
+// its keeper.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,20 @@ namespace gyre {
 
 class PartDirectory {
  public:
-  // Holds it from now on, and leaves `token` for the others that see it. InputError, and nothing is changed, where a
-  // run's own directory or another run's parts lie there, or, unless a run is resumed, anything of a run.
-  // `mark`: what it is to have. All references outlive it.
+  // Locks the directory and leaves `token` for the other processes that see it. Throws InputError, and changes nothing,
+  // if it is a run's own directory or has another run's parts, or, unless a run is resumed, anything of a run. `mark`:
+  // what begin() writes there. All references must outlive this object.
   PartDirectory(const RunDirectory& run, const Config& config, PartsMark mark, bool resume, const std::string& token,
                 FileSystem& files);
 
-  // RunError where files of so many bytes have no room.
+  // Throws RunError if there is no room for files of `bytes` bytes.
   void check_room(int64_t bytes);
-  // The disk has less than that by now.
+  // Whether the disk now has less room than check_room() asked for.
   bool is_short_of_room() const { return !has_room(run_, needed_, files_); }
-  // The run begins: the directory is made, the parts of damaged checkpoints are set aside, and those of checkpoints
-  // that are not among `steps` removed.
+  // Called when the run begins: makes the directory, sets aside the parts of `damaged` checkpoints, and removes those
+  // of checkpoints that are not among `steps`.
   void begin(const std::vector<int64_t>& damaged, const std::vector<int64_t>& steps);
-  // Of parts under a temporary name.
+  // For the parts under a temporary name: complete() gives them the checkpoint's name, drop() removes them.
   void complete(const std::string& temporary, int64_t step) {
     complete_part(run_.checkpoints(), temporary, step, files_);
   }

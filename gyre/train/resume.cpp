@@ -12,15 +12,15 @@
 namespace gyre {
 namespace {
 
-// Nothing when the run's own configuration was lost; then the checkpoint alone is compared.
+// Empty if the run's own configuration was lost; then only the checkpoint is compared.
 std::vector<ConfigChange> changes_since(const RunDirectory& run, Config config) {
   if (!run.has_run()) return {};
   const Config before = run.load_config();
-  if (config.model.vocabulary == 0) config.model.vocabulary = before.model.vocabulary;  // both are the data's
+  if (config.model.vocabulary == 0) config.model.vocabulary = before.model.vocabulary;  // both come from the data
   return config_changes(before, config);
 }
 
-// Of a change that would make it another run: of the model or of the seed.
+// Throws InputError for a change that makes it another run: of the model or the seed.
 void refuse_other_run(const std::vector<ConfigChange>& changes) {
   for (const ConfigChange& change : changes) {
     if (change.table.rfind("model", 0) != 0 && !(change.table == "run" && change.key == "seed")) continue;
@@ -52,7 +52,7 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
                     "what is missing, or start another run with --out",
                     place, run.metrics().string(), *record.last_checkpoint));
   }
-  // The first checkpoint may have been written and not noted yet, so that an empty place says nothing.
+  // The first checkpoint may have been written but not noted in the metrics yet, so an empty directory proves nothing.
   if (record.newest_step > 0 && !is_there(run.checkpoints_marker())) {
     const std::string metrics = run.metrics().string();
     throw InputError(fmt::format(
@@ -64,7 +64,8 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
 
 namespace {
 
-// The newest of `steps` that can be opened; those after it are told as damaged.
+// Opens the newest of `steps` that can be opened, and lists those after it as damaged. Throws DamagedCheckpoint if none
+// can be.
 void open_newest(const RunDirectory& run, std::vector<int64_t> steps, ResumePoint& point) {
   while (!steps.empty() && !point.checkpoint) {
     try {
@@ -83,7 +84,7 @@ ResumePoint find_point(const RunDirectory& run, const Config& config, std::vecto
   point.damaged = std::move(damaged);
   point.changes = changes_since(run, config);
   refuse_other_run(point.changes);
-  // First the checkpoint: a damaged one would make metrics look as if lines were missing.
+  // The checkpoint comes first: with a damaged one, lines would seem to be missing in the metrics.
   open_newest(run, std::move(steps), point);
   if (point.checkpoint) check_checkpoint(point.checkpoint->record(), config);
   point.record = read_record(run.metrics(), point.step());
@@ -109,7 +110,7 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
 
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
   const auto check = [&](const DataIdentity& begun_with) {
-    // A run that begins with somebody's weights has their tokenizer, and no tokens yet.
+    // An imported model has a tokenizer, but no tokens yet.
     const bool has_tokens = std::any_of(begun_with.begin(), begun_with.end(),
                                         [](const auto& file) { return part_of(file.first) == DataPart::Train; });
     std::vector<DataPart> same = {DataPart::Tokenizer};

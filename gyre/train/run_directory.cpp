@@ -11,7 +11,7 @@
 namespace gyre {
 namespace fs = std::filesystem;
 
-// With "/." it ends with a slash once it is normal, whether it did before or not; the parent is then without one.
+// With "/." appended, the normal form always ends with a slash, which parent_path() then removes.
 std::filesystem::path RunDirectory::absolute_root() const {
   return std::filesystem::absolute(root_ / ".").lexically_normal().parent_path();
 }
@@ -65,7 +65,7 @@ void RunDirectory::refuse_text() const {
       fmt::format("{}: is text that gyre prepare made, and no place for a run; choose another --out", root_.string()));
 }
 
-// What an imported model came with stays with whatever begins with its weights.
+// The Hugging Face files of an imported model are passed on to every run that begins with its weights.
 void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
   const fs::path from = InitialWeights(config_to_save.run.init_from).run().hugging_face();
   if (!is_there(from)) return;

@@ -1,9 +1,10 @@
-// The layout of a run's directory. It is self-contained: configuration, metrics, checkpoints and what reading text
-// needs.
+// The layout of a run's directory. It is self-contained: configuration, metrics, checkpoints and what is needed to read
+// text.
 //   config.toml      the resolved configuration
 //   metrics.jsonl    one JSON object a line
-//   tensorboard/     the same as TensorBoard's event files, where [run] tensorboard asks for them
-//   live.json        what it does now, where [run] live_seconds is not 0 (report/live.h)
+//   tensorboard/     the same as TensorBoard's event files, if [run] tensorboard is set
+//   live.json        what the run is doing now, unless [run] live_seconds is 0 (report/live.h)
+//   costs.json       measured costs, for the simulator
 //   checkpoints/     step-00000100/ ...
 //   tokenizer/       meta.json, which says what the data is, and the tokenizer's model if there is one
 //   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
@@ -25,7 +26,8 @@ class RunDirectory {
       : files_(files), root_(std::move(root)) {}
 
   const std::filesystem::path& root() const { return root_; }
-  // As processes tell each other where theirs is: the same for one directory, however it is written.
+  // The path by which processes tell each other where their directory is: the same for one directory, however it is
+  // written.
   std::filesystem::path absolute_root() const;
   std::filesystem::path config() const { return root_ / "config.toml"; }
   std::filesystem::path metrics() const { return root_ / "metrics.jsonl"; }
@@ -33,30 +35,30 @@ class RunDirectory {
   std::filesystem::path live() const { return root_ / "live.json"; }
   std::filesystem::path costs() const { return root_ / "costs.json"; }
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
-  // Says that checkpoints/ is the directory this run made, and not the empty one where a disk was mounted.
+  // Marks checkpoints/ as the directory that this run made, unlike the empty mount point of a missing disk.
   std::filesystem::path checkpoints_marker() const { return checkpoints() / ".of-a-run"; }
-  // Where hosts have run directories of their own: which run this is one of, and what it has (format/parts_mark.h).
+  // If hosts have run directories of their own: which run this one belongs to, and what it has (format/parts_mark.h).
   std::filesystem::path parts_mark() const { return checkpoints() / ".hosts"; }
   std::filesystem::path tokenizer() const { return root_ / "tokenizer"; }
   std::filesystem::path hugging_face() const { return root_ / "hugging_face"; }
 
-  // Whether a run has begun here. InputError where that cannot be told.
+  // Whether a run has begun here. Throws InputError if that cannot be determined.
   bool has_run() const { return is_there(config()); }
-  // InputError unless a run is here.
+  // Throws InputError if there is no run here.
   Config load_config() const;
-  // Creates the directory and writes the marker, configuration and tokenizer, each atomically. The tokenizer of a run
-  // that is here already stays: it is what its text was made with; that of a run without `data` is written otherwise.
-  // What the model came with from transformers comes from the run that [run] init_from names.
+  // Creates the directory and writes the marker, configuration and tokenizer, each atomically. An existing tokenizer
+  // stays, since the run's text was made with it; without `data` the caller writes the tokenizer. The Hugging Face
+  // files of the model are copied from the run that [run] init_from names.
   void create(const Config& config, const Dataset* data = nullptr) const;
-  // Nothing where there is no mark. InputError.
+  // Empty if there is no mark. Throws InputError if it cannot be read.
   std::optional<PartsMark> read_parts_mark() const;
   void write_parts_mark(const PartsMark& mark) const;
-  // InputError where another host has the run's own directory, and here are parts of checkpoints alone.
+  // Throws InputError if this directory has only parts of checkpoints, and the run's own is on another host.
   void refuse_parts() const;
-  // InputError where gyre prepare has put its files.
+  // Throws InputError if gyre prepare has put its files here.
   void refuse_text() const;
-  // While a run writes: RunError when the directory is not the one that create() made any more. It was moved or
-  // removed, or a disk has gone; what would be written now would be apart from the rest.
+  // Called while a run writes: throws RunError if this is no longer the directory that create() made. It was moved or
+  // removed, or its disk is gone; what would be written now would be apart from the rest.
   void check_in_place() const;
 
  private:

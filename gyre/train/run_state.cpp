@@ -13,8 +13,8 @@
 namespace gyre {
 namespace {
 
-// The file of the rank-th process among those that have something of a part. Where nobody has, the first writes one
-// that is empty.
+// The number of process `rank` among those that have tensors of a part; empty if it has none. If no process has any,
+// rank 0 writes an empty file.
 std::optional<ShardNumber> number_among(const std::vector<ShareParts>& parts, size_t rank, bool ShareParts::*part) {
   ShardNumber shard{0, 0};
   for (size_t other = 0; other < parts.size(); ++other) {
@@ -62,8 +62,8 @@ void RunState::raise(const std::vector<ShareAnswer>& answers) const {
   }
 }
 
-// One directory after the other, whoever's host it is on: processes of two hosts may see the same, and those of one
-// host two.
+// Each round finds one directory. Hosts do not matter: processes of two hosts may see the same directory, and those of
+// one host two.
 void RunState::find_directories(const std::string& token, bool shared) {
   const auto root = run_.absolute_root();
   const auto own = run_.read_parts_mark();
@@ -77,7 +77,8 @@ void RunState::find_directories(const std::string& token, bool shared) {
     answers[0].note = DirectoryLock::note_in(run_.root());
     for (size_t rank = 0; rank < answers.size(); ++rank) {
       if (seen_[rank] == nowhere && answers[rank].note == places_.back().token) seen_[rank] = places_.size() - 1;
-      // Those of earlier rounds too: a keeper that took one directory for another has written over what lay there.
+      // Directories of earlier rounds are checked again: if this round's keeper sees one of them by another way, its
+      // note has replaced the earlier one.
       if (seen_[rank] == nowhere ? rank != places_.back().keeper : answers[rank].note == places_[seen_[rank]].token) {
         continue;
       }
@@ -106,26 +107,26 @@ void RunState::find_directories(const std::string& token, bool shared) {
 }
 
 std::string RunState::describe_directories() const {
-  std::vector<std::string> all;
+  std::vector<std::string> directories;
   for (const Directory& place : places_) {
-    all.push_back(fmt::format("rank {} {} on {}", place.keeper, place.root, place.host));
+    directories.push_back(fmt::format("rank {} {} on {}", place.keeper, place.root, place.host));
   }
-  return join(all, ", ");
+  return join(directories, ", ");
 }
 
 ShareSizes RunState::sizes() {
-  ShareSizes all;
-  const auto answers = ask({.kind = ShareQuestion::Kind::Weigh}, [&] { all = share_.sizes(); });
+  ShareSizes total;
+  const auto answers = ask({.kind = ShareQuestion::Kind::Weigh}, [&] { total = share_.sizes(); });
   bytes_.assign(answers.size(), 0);
   for (size_t rank = 1; rank < answers.size(); ++rank) {
     const ShareSizes& sizes = answers[rank].sizes;
     const bool is_elsewhere = has_parts() && seen_[rank] > 0;
-    (is_elsewhere ? bytes_[places_[seen_[rank]].keeper] : all.file_bytes) += sizes.file_bytes;
-    for (size_t stage = 0; stage < all.optimizer_bytes.size(); ++stage) {
-      all.optimizer_bytes[stage] += sizes.optimizer_bytes.at(stage);
+    (is_elsewhere ? bytes_[places_[seen_[rank]].keeper] : total.file_bytes) += sizes.file_bytes;
+    for (size_t stage = 0; stage < total.optimizer_bytes.size(); ++stage) {
+      total.optimizer_bytes[stage] += sizes.optimizer_bytes.at(stage);
     }
   }
-  return all;
+  return total;
 }
 
 void RunState::check_room() {
@@ -154,7 +155,7 @@ void RunState::begin_with(const CheckpointReader& checkpoint) {
 void RunState::begin(const std::vector<int64_t>& damaged) {
   if (!has_parts()) return;
   run_.write_parts_mark({mark_.run, "", ""});
-  sync_directory(run_.checkpoints(), files_);  // what others remove must not come back here
+  sync_directory(run_.checkpoints(), files_);  // a checkpoint whose parts others remove must not come back here
   raise(ask({.kind = ShareQuestion::Kind::Begin, .steps = list_checkpoints(run_.checkpoints()), .damaged = damaged}));
 }
 
@@ -182,8 +183,8 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
   std::string error;
   try {
     shards = share_.write(directory, numbers_of(0));
-  } catch (const std::exception& here) {  // the others must be heard all the same
-    error = explain_torch(here);
+  } catch (const std::exception& failure) {  // the others' results must still be received
+    error = explain_torch(failure);
   }
   for (size_t rank = 1; rank < writers_.size(); ++rank) {
     WriteResult result = parse_write_result(writers_[rank]->hear());

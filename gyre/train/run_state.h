@@ -1,5 +1,5 @@
-// The state of a run, weights and optimizers' states, wherever it is, as rank 0 or the only process sees it: every
-// process has its share, reads it from a checkpoint and writes it into one. Nothing of it comes here.
+// The state of a run (weights and optimizers' states) as rank 0 or the only process handles it. Every process has a
+// share, reads it from checkpoints and writes it into them; no other process's tensors come here.
 #pragma once
 
 #include <cstdint>
@@ -18,60 +18,65 @@ namespace gyre {
 
 class RunState {
  public:
-  // All outlive it. `others`: the executor of rank 0; null in a run of one process.
+  // All arguments must outlive this object. `others`: the executor of rank 0; null in a run of one process.
   RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks* ranks = nullptr,
            ProcessesExecutor* others = nullptr);
 
-  // Finds out who sees `token` in the run's directory. InputError when a process does not, and all should: it is
-  // another directory there. Else the first process that sees a directory keeps it for those that do.
+  // Finds out which processes see `token` in the run's directory. If `shared`, throws InputError if a process does not,
+  // since its directory is another one. Otherwise the first process that sees a directory becomes its keeper.
   void find_directories(const std::string& token, bool shared);
-  // Whether some files of a checkpoint will lie elsewhere than in rank 0's directory.
+  // Whether some files of a checkpoint lie in other directories than rank 0's.
   bool has_parts() const { return places_.size() > 1; }
   // "rank 0 /runs/a on host-a, rank 4 /runs/a on host-b".
   std::string describe_directories() const;
-  // Of all processes together; files, of those that see rank 0's directory.
+  // The sum over all processes; file_bytes only over those that see rank 0's directory.
   ShareSizes sizes();
-  // After sizes(): RunError where another directory has no room for its part of a checkpoint.
+  // Call it after sizes(). Throws RunError if another directory has no room for its part of a checkpoint.
   void check_room();
-  // InputError: of CheckpointReader, and for what does not fit; by the name of the process if it is another one.
+  // Throws what CheckpointReader throws, and InputError for a state that does not fit. An error of another process
+  // names it.
   void restore(const CheckpointReader& checkpoint);
-  // The same with the weights of a checkpoint of another run, the one that [run] init_from names.
+  // Loads only the weights, from a checkpoint of the run that [run] init_from names. Throws the same.
   void begin_with(const CheckpointReader& checkpoint);
-  // The run begins, once its own directory is as it is to be: the others become so. `damaged`: checkpoints that were
-  // set aside.
+  // Called when the run begins and its own directory is ready: prepares the other directories. `damaged`: checkpoints
+  // that were set aside.
   void begin(const std::vector<int64_t>& damaged);
-  // Between segments; see StateShare.
+  // See StateShare::take(); to be called between segments.
   void take(bool copy);
   // Whether another directory has no room for what was taken.
   bool is_short_of_room() const { return short_of_room_; }
 
-  // On any thread, of what was taken. First: all write it into `directory`, which lies beside the run's checkpoints, or
-  // beside those of their host. RunError names the process that could not, when all have ended; then nothing follows.
+  // A save of what was taken, on any thread. First: all processes write into `directory`, which lies beside the run's
+  // checkpoints, or into one of that name beside their own host's. If any fails, throws RunError that names it, after
+  // all have ended; the save is over then.
   std::vector<WrittenShard> write(const std::filesystem::path& directory, int64_t step);
-  // Then the other directories give the parts the checkpoint's name, before rank 0's manifest makes them one. RunError.
+  // Then: the other directories give the parts the checkpoint's name, before rank 0's manifest makes them a checkpoint.
+  // Throws RunError.
   void complete(const std::filesystem::path& directory, int64_t step);
-  // At any time before the end: other directories remove parts of what is no checkpoint here. No failure is a loss.
+  // At any time before end_save(): the other directories remove parts that belong to no checkpoint here. A failure
+  // loses nothing.
   void follow_removal();
-  // Last, if anything was written.
+  // Last, if write() succeeded.
   void end_save();
-  // Where the run's own directory is, for the manifest; empty where there is no other.
+  // The host of the run's own directory, for the manifest; empty if there are no other directories.
   std::string host() const { return has_parts() ? places_[0].host : ""; }
 
  private:
-  // [rank]; what rank 0 would answer is empty. `meanwhile`, on this process's share, is done while the others think.
+  // The answers by rank; rank 0's is empty. `meanwhile`, which handles this process's share, runs while the others
+  // answer.
   std::vector<ShareAnswer> ask(const ShareQuestion& question, const std::function<void()>& meanwhile = {});
   ShardNumbers numbers_of(size_t rank) const;
   std::string whose(size_t rank) const;
   void read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own);
   void raise(const std::vector<ShareAnswer>& answers) const;
-  // To the keepers of other directories; the first error, by the name of the process.
+  // Sends `order` to the keepers of other directories. Returns the first error, with the name of its process, or "".
   std::string order(const WriteOrder& order);
 
   // A directory that some processes see.
   struct Directory {
     size_t keeper = 0;  // rank
     std::string host, root;
-    std::string token;  // what the keeper has left there
+    std::string token;  // the note that the keeper has left there
   };
 
   const RunDirectory& run_;
@@ -80,10 +85,10 @@ class RunState {
   Ranks* ranks_;
   ProcessesExecutor* others_;
   std::vector<std::unique_ptr<TextLine>> writers_;  // [rank]
-  std::vector<ShareParts> parts_;                   // [rank]: of what was taken
-  std::vector<Directory> places_;                   // rank 0's first
-  std::vector<size_t> seen_;                        // [rank]: which of them
-  std::vector<int64_t> bytes_;                      // [rank]: of the files that a keeper's directory is to take
+  std::vector<ShareParts> parts_;                   // [rank]: which parts were taken
+  std::vector<Directory> places_;                   // rank 0's is the first
+  std::vector<size_t> seen_;                        // [rank]: index of its directory in places_
+  std::vector<int64_t> bytes_;                      // [rank]: of a keeper, size of the files that go to its directory
   PartsMark mark_;
   bool short_of_room_ = false;
 };

@@ -1,4 +1,4 @@
-// The averages of a run's weights ([optimizer] ema_decay), as its checkpoints have them.
+// Reads the averages of a run's weights ([optimizer] ema_decay) from its checkpoints.
 #pragma once
 
 #include "gyre/checkpoint/checkpoint.h"
@@ -6,7 +6,8 @@
 
 namespace gyre {
 
-// The averages by their weights' names, fp32. InputError where the checkpoint has none; DamagedCheckpoint.
+// The averages by the names of their weights, in fp32. Throws InputError if the checkpoint has none, and
+// DamagedCheckpoint.
 NamedTensors read_averages(const CheckpointReader& checkpoint);
 
 }  // namespace gyre

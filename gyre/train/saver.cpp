@@ -16,8 +16,8 @@ namespace gyre {
 
 namespace {
 
-// For what is done whatever went wrong before it, and whose own failure is no loss.
-void in_any_case(const std::function<void()>& work) {
+// Runs cleanup whose own failure loses nothing, and must not hide an earlier error.
+void ignoring_errors(const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception&) {
@@ -62,7 +62,8 @@ bool Saver::is_due() const {
   return settings_.checkpoint_minutes > 0 && minutes.count() >= settings_.checkpoint_minutes;
 }
 
-// Whatever `work` throws becomes the one kind of error of a save: libtorch's own and memory that runs out, too.
+// Runs `work`. Whatever it throws, libtorch's errors and lack of memory included, becomes a RunError that says that
+// `step` was not saved.
 void Saver::tell_unsaved(int64_t step, const std::string& remedy, const std::function<void()>& work) const {
   try {
     work();
@@ -84,7 +85,7 @@ void Saver::begin(const CheckpointRecord& record, RunState& state, bool training
     try {
       writer_ = std::jthread([task] { (*task)(); });
       return;
-    } catch (const std::exception&) {  // no thread can be had: training waits for this one
+    } catch (const std::exception&) {  // no thread could be started, so training waits for this one
     }
   }
   (*task)();
@@ -97,11 +98,12 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
   const std::string remedy = fmt::format("It takes {}: where room is what is missing, free so much there; then ",
                                          human_bytes(static_cast<double>(needed_)));
   tell_unsaved(record.step, remedy, [&] { write_checkpoint(record, state); });
-  // It is there; what goes wrong in other processes from now on is told as such.
-  in_any_case([&] {
+  // The checkpoint exists from here on. If another process fails now, that is reported as such and not as a failed
+  // save.
+  ignoring_errors([&] {
     if (remove_obsolete(run_.checkpoints(), retention(), files_)) state.follow_removal();
   });
-  in_any_case([&] { state.end_save(); });
+  ignoring_errors([&] { state.end_save(); });
   return {record.step, std::chrono::duration<double>(Clock::now() - begun).count()};
 }
 
@@ -114,8 +116,8 @@ void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
     state.complete(checkpoint.directory(), record.step);
     checkpoint.commit(record, shards, state.host());
   } catch (const std::exception&) {
-    in_any_case([&] { state.follow_removal(); });
-    in_any_case([&] { state.end_save(); });
+    ignoring_errors([&] { state.follow_removal(); });
+    ignoring_errors([&] { state.end_save(); });
     throw;
   }
 }

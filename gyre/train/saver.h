@@ -1,4 +1,5 @@
-// When and where a run saves itself, the room on the disk that this takes, and the thread that writes beside training.
+// When and where a run saves itself, the room on the disk that this takes, and the thread that writes in the
+// background.
 #pragma once
 
 #include <chrono>
@@ -26,30 +27,32 @@ struct WrittenCheckpoint {
 
 class Saver {
  public:
-  // `saved`: the step of the run's newest checkpoint. The minutes are counted from now on.
-  // attempt: tells what this session writes from what another one does. may_copy: there is memory for a copy.
+  // `saved`: the step of the run's newest checkpoint. checkpoint_minutes count from now on.
+  // attempt: a part of names that distinguishes this session's files from another's. may_copy: there is memory for a
+  // copy.
   Saver(const RunDirectory& run, const Config& config, std::optional<int64_t> saved, FileSystem& files,
         std::string attempt, bool may_copy);
 
   // "saves to <where> every 10 minutes (checkpoint_minutes) and at its end; keeps the newest 3 (keep_checkpoints)"
   std::string describe() const;
-  // Before anything is written: a checkpoint takes so many bytes. RunError when the disk has no room for it.
+  // To be called before anything is written: throws RunError if the disk has no room for a checkpoint of `bytes` bytes.
   void check_room(int64_t bytes);
-  // A checkpoint of `step` is there.
+  // Notes that there is a checkpoint of `step`.
   void saved(int64_t step) { saved_ = step; }
   // The step of the newest checkpoint.
   std::optional<int64_t> last() const { return saved_; }
-  // Whether checkpoint_minutes have passed since the last checkpoint.
+  // Whether checkpoint_minutes have passed since the last save began.
   bool is_due() const;
-  // Begins a save when the one before it has ended. `find_fault` throws what speaks against it: RunError then. Where
-  // training goes on and there is room for a copy, the copy is written on a thread; else all is written now.
-  // `make_durable` comes first there: what the checkpoint presupposes. How it went says ended(). `state` outlives it.
+  // Starts a save; the one before it must have ended. Throws RunError if `find_fault` throws or the state cannot be
+  // taken. If training goes on and memory has room for a copy, a background thread writes the copy; otherwise this call
+  // writes everything itself. `make_durable` is called before the writing, to sync what the checkpoint relies on.
+  // ended() reports the outcome. `state` must outlive this object.
   void begin(const CheckpointRecord& record, RunState& state, bool training_goes_on,
              const std::function<void()>& find_fault, std::function<void()> make_durable);
-  // The save that was begun, once, when it has ended; waits for that if asked to. RunError where it failed: it says
-  // what did, and how and from where the run continues.
+  // Returns the save that was started, once, when it has ended; empty if it has not, unless `wait` is set. Throws
+  // RunError if it failed, saying what did, and how and from where the run continues.
   std::optional<WrittenCheckpoint> ended(bool wait);
-  // Whether one was begun of which ended() has not told.
+  // Whether a save was started that ended() has not reported yet.
   bool is_saving() const { return under_way_.valid(); }
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const;
@@ -73,7 +76,7 @@ class Saver {
   int64_t needed_ = 0;  // bytes of a checkpoint, with a margin
   Clock::time_point since_ = Clock::now();
   std::future<WrittenCheckpoint> under_way_;
-  std::jthread writer_;  // last: it ends first
+  std::jthread writer_;  // last, so that it is joined first
 };
 
 }  // namespace gyre

@@ -47,9 +47,9 @@ RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline) {
 
 void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const Pipeline& pipeline) {
   const double silence = checked.config.pipeline.stall_seconds;
-  const WorkerRange here = map.workers_of(ranks.rank());
+  const WorkerRange own_workers = map.workers_of(ranks.rank());
   ranks.meet(facts_of(checked, pipeline), linked_ranks(pipeline, map), silence,
-             make_device_channels(pipeline.options().device_of(here.begin)));
+             make_device_channels(pipeline.options().device_of(own_workers.begin)));
 }
 
 }  // namespace gyre

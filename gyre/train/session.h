@@ -1,5 +1,5 @@
-// What every process of a run does before its first update, alike: its configuration, its part of the pipeline, and
-// what it compares with the others.
+// What every process of a run does alike before its first update: it reads the configuration and compares itself with
+// the other processes.
 #pragma once
 
 #include "gyre/config/config.h"
@@ -12,14 +12,15 @@
 
 namespace gyre {
 
-// The configuration of this session, resolved: from the file, or from the run that is resumed. InputError also for an
-// executor that cannot run in the processes there are.
+// The resolved configuration of this session: from the file, or from the run that is resumed. Throws InputError, also
+// for an executor that cannot run in as many processes.
 Config session_config(const TrainOptions& options, const RunDirectory& run);
 
-// What all processes of a run must have alike. `pipeline` is this one's part.
+// What must be the same in all processes of a run. `pipeline` is this one's part.
 RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline);
 
-// The others meet, and are compared. ToldElsewhere when rank 0 has refused.
+// Meets the other processes and compares facts with them. Throws InputError on rank 0 if they differ or one of them
+// cannot begin, and ToldElsewhere on the others.
 void meet(Ranks& ranks, const RankMap& map, const CheckedRun& checked, const Pipeline& pipeline);
 
 }  // namespace gyre

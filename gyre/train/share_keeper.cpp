@@ -69,7 +69,7 @@ ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
 }
 
 ShareAnswer ShareKeeper::look(const ShareQuestion& question) {
-  // A network file system may remember that the directory was not there; who reads the one above asks again.
+  // A network file system may have cached that the directory does not exist. Reading its parent refreshes that.
   const auto root = run_.absolute_root();
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(root.parent_path(), ignored)) static_cast<void>(entry);
@@ -97,7 +97,7 @@ void ShareKeeper::write(const std::stop_token& stop) {
       ends = !parts_ || order.kind == WriteOrder::Kind::Drop || order.kind == WriteOrder::Kind::End;
       try {
         result.shards = obey(order);
-      } catch (const std::exception& error) {  // libtorch's own, too
+      } catch (const std::exception& error) {  // also libtorch's
         result.error = explain_torch(error);
       }
     } catch (const RunError&) {  // the run is over
@@ -130,7 +130,7 @@ std::vector<WrittenShard> ShareKeeper::write_shards(const WriteOrder& order) {
   const auto directory = run_.checkpoints() / order.directory;
   if (!sees_rank_0s_) {
     run_.check_in_place();
-    make_directories(directory, files_);  // whoever of this host is first
+    make_directories(directory, files_);  // the first process of this host makes it
   }
   auto shards = share_.write(directory, order.numbers);
   sync_directory(directory, files_);

@@ -1,5 +1,5 @@
-// The other ranks' side of RunState: answers what rank 0 asks of this process's share, and writes it. One process of
-// each host that does not see rank 0's run directory keeps that host's own.
+// The counterpart of RunState on the ranks other than 0: answers what rank 0 asks about this process's share, and
+// writes it. For each directory that is not rank 0's, one process is its keeper.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace gyre {
 
 class ShareKeeper {
  public:
-  // All outlive it. The processes have met. resume: the run was there before.
+  // All arguments must outlive this object. The processes have met. resume: the run existed before.
   ShareKeeper(const RunDirectory& run, const Config& config, bool resume, Pipeline& pipeline, FileSystem& files,
               Ranks& ranks);
   std::string answer(const std::string& question);
@@ -38,9 +38,9 @@ class ShareKeeper {
   StateShare share_;
   FileSystem& files_;
   TextLine line_;
-  bool sees_rank_0s_ = true;  // the run directory that is here is rank 0's
-  std::optional<PartDirectory> parts_;
-  std::jthread writer_;  // of what was taken; last: it ends first
+  bool sees_rank_0s_ = true;            // this process's run directory is rank 0's
+  std::optional<PartDirectory> parts_;  // if this process is a keeper
+  std::jthread writer_;                 // writes what was taken; last, so that it is joined first
 };
 
 }  // namespace gyre

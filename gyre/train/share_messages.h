@@ -1,4 +1,4 @@
-// What rank 0 and the other processes of a run say to each other of its state: JSON, a few lines each.
+// The messages between rank 0 and the other processes about a run's state, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace gyre {
 
-// Of the lines between two processes, the one of writers: they speak beside training.
+// The number of the TextLine between two processes that writers use, at the same time as training.
 inline constexpr int kSaves = 2;
 
 struct ShareQuestion {
   enum class Kind {
-    Look,     // what lies in the run's directory? `token` is rank 0's
+    Look,     // what is the note in your run directory? `token` is rank 0's
     Keep,     // process `rank`: keep your directory, of parts of the run that `mark` names, and leave `token` there
     Weigh,    // how large is your share?
     Room,     // keepers: is there room for a checkpoint's files of bytes[your rank] in your directory?
     Restore,  // restore your share from the checkpoint of `step`
     Init,     // begin with the weights of the checkpoint of `step` of the run that [run] init_from names
-    Begin,    // keepers: the run begins, with the checkpoints of `steps`; those of `damaged` are of no use
-    Take,     // hold your share as it is now, as a copy with `copy`; a writer will say where it is to go
+    Begin,    // keepers: the run begins, with the checkpoints of `steps`; those of `damaged` are to be set aside
+    Take,     // hold your share as it is now, as a copy with `copy`; a WriteOrder will say where it goes
   };
   Kind kind = Kind::Look;
   std::string token = {};
@@ -38,10 +38,10 @@ std::string to_text(const ShareQuestion& question);
 ShareQuestion parse_share_question(const std::string& text);
 
 struct ShareAnswer {
-  enum class Outcome { Done, Damaged, Refused, Failed };  // the latter two: InputError, RunError
+  enum class Outcome { Done, Damaged, Refused, Failed };  // the last three: DamagedCheckpoint, InputError, RunError
   Outcome outcome = Outcome::Done;
-  std::string what;  // is damaged, or speaks against it
-  std::string note;  // what lies there
+  std::string what;  // the fault; empty if done
+  std::string note;  // Look: the note in the run directory
   FilePlace place;   // this process's host, and its run directory
   ShareSizes sizes;
   ShareParts parts;
@@ -50,14 +50,14 @@ struct ShareAnswer {
 std::string to_text(const ShareAnswer& answer);
 ShareAnswer parse_share_answer(const std::string& text);
 
-// To a writer.
+// From rank 0 to a writer.
 struct WriteOrder {
   enum class Kind {
-    Write,     // your files, into `directory` within that of checkpoints
+    Write,     // your files, into `directory` within checkpoints/
     Complete,  // keepers: `directory` becomes the checkpoint of `step`
-    Drop,      // keepers: it goes; nothing follows
-    KeepOnly,  // keepers: the checkpoints of `steps`, and no others
-    End,       // keepers: nothing follows. For the others that is so after Write
+    Drop,      // keepers: remove `directory`; no order follows
+    KeepOnly,  // keepers: keep the checkpoints of `steps`, and no others
+    End,       // keepers: no order follows. Other processes get none after Write
   };
   Kind kind = Kind::Write;
   std::string directory = {};
@@ -70,7 +70,7 @@ WriteOrder parse_write_order(const std::string& text);
 
 struct WriteResult {
   std::vector<WrittenShard> shards;
-  std::string error;  // empty: all is written
+  std::string error;  // empty if everything was written
 };
 std::string to_text(const WriteResult& result);
 WriteResult parse_write_result(const std::string& text);

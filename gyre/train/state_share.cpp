@@ -12,7 +12,7 @@
 namespace gyre {
 namespace {
 
-// What nobody else has, neither the tensor nor its memory, is a copy already.
+// Copies to the CPU. A tensor that nobody else has, neither the tensor nor its memory, is a copy already.
 void copy_all(NamedTensors& tensors) {
   for (auto& [name, tensor] : tensors) {
     const bool live = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
@@ -26,7 +26,7 @@ std::set<std::string> names_of(const std::vector<ParameterSpec>& parameters) {
   return names;
 }
 
-// As the masters are, without values.
+// Tensors with the shapes and type of the masters, without values.
 NamedTensors shapes_of(const std::vector<ParameterSpec>& parameters) {
   const auto shape_alone = at::TensorOptions().dtype(at::kFloat).device(at::kMeta);
   NamedTensors shapes;
@@ -44,21 +44,20 @@ ShareSizes StateShare::sizes() const {
 }
 
 void StateShare::restore(const CheckpointReader& checkpoint) {
-  const std::set<std::string> here = names_of(pipeline_.parameters_here());
-  // An optimizer's state has its parameter's name in front: "name/what", "name[1]/what" of a block of one.
-  const auto is_here = [&](const std::string& name) {
-    return here.count(name.substr(0, name.find_first_of("/["))) > 0;
-  };
-  checkpoint.check_presence({Part::Model, Part::Optimizer}, is_here);
-  pipeline_.restore(checkpoint.read(Part::Model, is_here), checkpoint.read(Part::Optimizer, is_here),
+  const std::set<std::string> own = names_of(pipeline_.parameters_here());
+  // The name of an optimizer's state begins with its parameter's: "name/what", or "name[1]/what" for a block of the
+  // parameter.
+  const auto is_own = [&](const std::string& name) { return own.count(name.substr(0, name.find_first_of("/["))) > 0; };
+  checkpoint.check_presence({Part::Model, Part::Optimizer}, is_own);
+  pipeline_.restore(checkpoint.read(Part::Model, is_own), checkpoint.read(Part::Optimizer, is_own),
                     checkpoint.record().step);
 }
 
 void StateShare::begin_with(const CheckpointReader& checkpoint) {
-  const std::set<std::string> here = names_of(pipeline_.parameters_here());
-  const auto is_here = [&](const std::string& name) { return here.count(name) > 0; };
-  checkpoint.check_presence({Part::Model}, is_here);
-  pipeline_.restore(checkpoint.read(Part::Model, is_here), {}, 0);
+  const std::set<std::string> own = names_of(pipeline_.parameters_here());
+  const auto is_own = [&](const std::string& name) { return own.count(name) > 0; };
+  checkpoint.check_presence({Part::Model}, is_own);
+  pipeline_.restore(checkpoint.read(Part::Model, is_own), {}, 0);
 }
 
 ShareParts StateShare::take(bool copy) {

@@ -1,4 +1,4 @@
-// What one process has of a run's state, weights and optimizers' states: how large it is, a copy of it, its files in a
+// One process's share of a run's state (weights and optimizers' states): its size, a copy of it, its files in a
 // checkpoint.
 #pragma once
 
@@ -13,35 +13,35 @@
 namespace gyre {
 
 struct ShareSizes {
-  int64_t file_bytes = 0;                // of its files in a checkpoint, or a little less than this
+  int64_t file_bytes = 0;                // an upper bound of the files in a checkpoint
   std::vector<int64_t> optimizer_bytes;  // [stage]
 };
 
-// Which parts a process has something of.
+// The parts that a process has tensors of.
 struct ShareParts {
   bool model = false, optimizer = false;
 };
 
 class StateShare {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   StateShare(Pipeline& pipeline, FileSystem& files) : pipeline_(pipeline), files_(files) {}
 
   ShareSizes sizes() const;
-  // Reads what belongs here. Errors: of CheckpointReader, and InputError for what does not fit.
+  // Restores this process's share. Throws what CheckpointReader throws, and InputError for a state that does not fit.
   void restore(const CheckpointReader& checkpoint);
-  // Begins with the weights of what belongs here, and nothing else of the checkpoint. Errors: the same.
+  // Loads the weights of this process's share, and nothing else of the checkpoint. Throws the same.
   void begin_with(const CheckpointReader& checkpoint);
-  // Between segments: holds what write() will write. Without a copy it is the live state, and nothing may run before
-  // that has been written.
+  // To be called between segments: holds what write() will write. Without `copy` that is the live state, and nothing
+  // may run before it has been written.
   ShareParts take(bool copy);
-  // On any thread, into the directory where the checkpoint is made. Lets go of what was taken.
+  // Writes what was taken into the directory in which the checkpoint is built, and releases it. On any thread.
   std::vector<WrittenShard> write(const std::filesystem::path& directory, const ShardNumbers& numbers);
 
  private:
   Pipeline& pipeline_;
   FileSystem& files_;
-  NamedTensors weights_, optimizer_;  // taken
+  NamedTensors weights_, optimizer_;  // what was taken
 };
 
 }  // namespace gyre

@@ -19,11 +19,11 @@ struct StepRecord {
 
 class StepRecorder : public SegmentObserver {
  public:
-  // Microbatches and updates are numbered through the whole run; the segment's first ones are given, because another
+  // Microbatches and updates are numbered through the whole run. The segment gives its first ones, because another
   // session may have had other windows.
   StepRecorder(int stages, const Segment& segment, std::function<void(const StepRecord&)> tell);
 
-  // Steps told so far.
+  // Steps reported so far.
   int64_t steps() const { return steps_told_; }
 
   void on_loss(int64_t microbatch, double loss) override;

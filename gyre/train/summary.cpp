@@ -13,7 +13,7 @@
 namespace gyre {
 namespace {
 
-constexpr int kMostRows = 16;  // of the table of stages
+constexpr int kMaxRows = 16;  // of the table of stages; more stages get one line
 
 struct StageRow {
   std::string layers;
@@ -21,7 +21,7 @@ struct StageRow {
   int64_t delay = 0;
 };
 
-// "blocks.1.mlp to blocks.3": a block of which the stage has all at that end goes by the name that its layers share.
+// "blocks.1.mlp to blocks.3": a block that the stage does not cut at that end goes by the name that its layers share.
 std::string names_of(const Layers& layers, LayerRange range) {
   if (range.end - range.begin == 1) return layers[range.begin]->name();
   const auto is_cut = [&](int at) {
@@ -49,8 +49,8 @@ std::string line(const char* what, const std::string& text) {
   return fmt::format("{:<11}{}\n", what, text);
 }
 
-std::string span(int64_t least, int64_t most, std::string (*shown)(double)) {
-  const std::string from = shown(static_cast<double>(least)), to = shown(static_cast<double>(most));
+std::string span(int64_t min, int64_t max, std::string (*format)(double)) {
+  const std::string from = format(static_cast<double>(min)), to = format(static_cast<double>(max));
   return from == to ? from : from + " to " + to;
 }
 
@@ -65,7 +65,7 @@ std::string table_of(const std::vector<StageRow>& rows) {
   return text;
 }
 
-// Nothing where the stage reads no weight of another.
+// Empty if the last stage reads no weight of the first, or is the only one.
 std::string tied_line(const Stage& last, const std::vector<StageRow>& rows) {
   if (!last.tied() || rows.size() == 1) return "";
   return line("tied", fmt::format("stage {} reads {} of stage 0, with that stage's delay of {}", rows.size() - 1,
@@ -103,11 +103,11 @@ std::string data_lines(const Config& config, const Dataset& dataset) {
                                                tokens_text(dataset.train_tokens()), tokens_text(dataset.val_tokens()),
                                                config.data.order == "epochs" ? ", in shuffled epochs" : ""));
   if (config.data.source.empty()) return lines;
-  double all = 0;
-  for (const WeightedTokens& source : dataset.train()) all += source.weight;
+  double total_weight = 0;
+  for (const WeightedTokens& source : dataset.train()) total_weight += source.weight;
   for (const WeightedTokens& source : dataset.train()) {
     lines += line("", fmt::format("{}: {:.3g}% of the sequences, from {} tokens", source.name,
-                                  100 * source.weight / all, tokens_text(source.tokens.size())));
+                                  100 * source.weight / total_weight, tokens_text(source.tokens.size())));
   }
   return lines;
 }
@@ -116,17 +116,17 @@ std::string updates_line(const Config& config, const Dataset& dataset) {
   const double tokens = static_cast<double>(config.pipeline.replicas) *
                         static_cast<double>(config.pipeline.accumulate) *
                         static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
-  const double all = tokens * static_cast<double>(config.run.updates);
+  const double total = tokens * static_cast<double>(config.run.updates);
   return line("updates",
               fmt::format("{} of {} tokens ({}{} microbatch{} x {} sequences x {}): {} in all, the data {:.3g} times",
                           config.run.updates, human_count(tokens),
                           config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
                           config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es",
-                          config.pipeline.microbatch, config.model.context, human_count(all),
-                          all / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
+                          config.pipeline.microbatch, config.model.context, human_count(total),
+                          total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
-// What of the learning rate's course the run is too short for.
+// Says which parts of the learning rate's schedule the run is too short for.
 std::string rate_lines(const Config& config) {
   const auto& optimizer = config.optimizer;
   const int64_t updates = config.run.updates;
@@ -151,14 +151,14 @@ std::string schedule_line(const Config& config, const Schedule& schedule) {
 }
 
 std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
-  const MemoryParts& all = memory.process;
+  const MemoryParts& parts = memory.process;
   const double program = resident_bytes();
-  const double total = all.total() + program + (may_copy ? memory.copy : 0);
+  const double total = parts.total() + program + (may_copy ? memory.copy : 0);
   const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
-  std::string lines =
-      line("memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}{}",
-                                 human_bytes(total), human_bytes(all.weights), human_bytes(all.gradients),
-                                 human_bytes(all.optimizer), human_bytes(all.activations), human_bytes(program), copy));
+  std::string lines = line(
+      "memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}{}",
+                            human_bytes(total), human_bytes(parts.weights), human_bytes(parts.gradients),
+                            human_bytes(parts.optimizer), human_bytes(parts.activations), human_bytes(program), copy));
   if (config.run.checkpoint_background && !may_copy) {
     lines += line("", fmt::format("no room for a copy of {}: training waits while checkpoints are written",
                                   human_bytes(memory.copy)));
@@ -185,7 +185,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   if (config.run.precision == "bf16" && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += memory_line(config, memory, may_copy, limit);
-  text += rows.size() <= kMostRows ? table_of(rows) : outline_of(rows, ranges);
+  text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();
   text += tied_line(Stage(Layers(layers.begin() + last.begin, layers.begin() + last.end), last.begin), rows);
   text.pop_back();

@@ -1,4 +1,4 @@
-// What a run is, for people, before its first update.
+// Describes a run for the user before its first update.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace gyre {
 
-// may_copy: checkpoints may be written from a copy. A few aligned lines: model, data, updates, schedule, memory; then
-// the stages with their layers, weights and delays.
+// A few aligned lines: model, data, updates, schedule, memory; then the stages with their layers, weights and delays.
+// may_copy: checkpoints may be written from a copy.
 std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
                       const std::vector<LayerRange>& ranges, const PredictedMemory& memory, bool may_copy,
                       const MemoryLimit& limit);

@@ -53,11 +53,11 @@ TrainResult completed(const ResumePoint& from, const Config& config) {
   return result;
 }
 
-// One run, in one process or as rank 0 of several: the loop over segments. What is told and written is the
-// bookkeeper's.
+// One run, in one process or as rank 0 of several: the loop over segments. The bookkeeper does all reporting and
+// writing.
 class Training {
  public:
-  // attempt: what other processes find in the run's directory.
+  // attempt: the note that other processes look for in the run's directory.
   Training(const TrainOptions& options, const RunDirectory& run, Config config, ResumePoint from, Progress& progress,
            std::string attempt = {})
       : options_(options),
@@ -72,12 +72,12 @@ class Training {
     check_exports(config_);
   }
 
-  // What is written beside training is the state of things that go now.
+  // A background save may still be using what is destroyed now.
   ~Training() { books_.settle_save(); }
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  // Builds everything and finds room for it: what it accepts can begin.
+  // Builds everything, and checks that there is room for checkpoints. If it returns, the run can begin.
   void prepare() {
     progress_.message(checked_.summary);
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
@@ -104,15 +104,15 @@ class Training {
     books_.begin(*pipeline_, optimizer_bytes_, map_ ? &*map_ : nullptr);
     try {
       state_->begin(damaged_steps());
-      // The end of a run that was killed between its last checkpoint and its last line.
+      // A run at its last update that has not ended, for example since it was killed, may lack its last evaluation.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
       books_.end_save();
     } catch (const Divergence&) {
-      books_.end_early("diverged");  // others may still be writing
+      books_.end_early("diverged");  // before the others are told to end: they may still be writing
       executor_->ended(RunEnd::Diverged);
       throw;
-    } catch (const std::exception&) {  // libtorch's own, too
+    } catch (const std::exception&) {  // also libtorch's
       books_.end_early("failed");
       throw;
     }
@@ -121,7 +121,7 @@ class Training {
   }
 
  private:
-  // The executor, and the state that all processes have together.
+  // Makes the executor and the run's state, after meeting the other processes if there are any.
   void meet_others() {
     if (!map_) {
       executor_ = make_executor(config_.pipeline.executor);
@@ -135,7 +135,8 @@ class Training {
     executor_ = std::move(executor);
   }
 
-  // From the newest checkpoint that is sound in every process.
+  // Restores the newest checkpoint that is sound in every process; without one, begins with the weights of init_, if
+  // any.
   void restore() {
     while (from_.checkpoint) {
       try {
@@ -156,7 +157,7 @@ class Training {
     plan_.extra.insert(plan_.extra.end(), record.drains.begin(), record.drains.end());
   }
 
-  // Of stages cut elsewhere nobody knows which was at fault.
+  // If the number of stages has changed, nobody knows which of them skipped updates: each gets the largest count.
   void take_up_skipped(const std::vector<int64_t>& saved) {
     const auto stages = static_cast<size_t>(pipeline_->schedule().stages);
     auto& in_a_row = pipeline_->conductor().skipped_in_a_row;
@@ -171,10 +172,11 @@ class Training {
     init_.reset();
   }
 
-  // Embeddings are learned anew where not, which may be what is wanted.
+  // Whether the data has the tokenizer of the run that weights come from. If not, embeddings are learned anew, which
+  // may be what is wanted.
   bool has_tokenizer_of_init() const {
     const auto tokenizer = InitialWeights(config_.run.init_from).run().tokenizer();
-    if (!is_there(tokenizer / kMetaFile)) return true;  // which, nobody knows
+    if (!is_there(tokenizer / kMetaFile)) return true;  // it is not known which it was
     try {
       checked_.dataset->check_identity(DatasetMeta::load(tokenizer).checksums, {DataPart::Tokenizer});
       return true;
@@ -198,7 +200,7 @@ class Training {
     }
   }
 
-  // What ends a run amid its work says what is left of it.
+  // Runs `work`. An error that ends the run in the middle of it also says what is left and how to continue.
   template <typename Work>
   std::invoke_result_t<Work> telling_how_to_go_on(Work&& work) {
     try {
@@ -211,7 +213,7 @@ class Training {
     }
   }
 
-  // From one drain point to the next, and what is due there.
+  // Runs to the next drain point, and does what is due there.
   void run_segment() {
     const Segment segment = next_segment();
     const SegmentReport report =
@@ -229,7 +231,7 @@ class Training {
     } else if (report.microbatches < segment.microbatches) {
       books_.drained(done_, "checkpoint", plan_.contains(done_));
     }
-    const bool got_on = report.microbatches > 0;  // not when a signal came while it was evaluated
+    const bool got_on = report.microbatches > 0;  // false if a signal came during an evaluation
     if (got_on && evaluates() && plan_.evaluates_at(done_)) run_evaluation();
     if (plan_.checkpoints_at(done_) || interrupted_ || books_.save_is_due()) save();
   }
@@ -287,12 +289,12 @@ class Training {
   CheckedRun checked_;
   const Config& config_ = checked_.config;
   ResumePoint from_;
-  std::optional<CheckpointReader> init_;  // whose weights it begins with
+  std::optional<CheckpointReader> init_;  // whose weights the run begins with
   Progress& progress_;
   std::string attempt_;
   Bookkeeper books_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::optional<RankMap> map_;  // with several processes
+  std::optional<RankMap> map_;  // only with several processes
   std::unique_ptr<Executor> executor_;
   std::optional<RunState> state_;
   std::vector<int64_t> optimizer_bytes_;  // [stage]
@@ -303,8 +305,8 @@ class Training {
   bool interrupted_ = false;
 };
 
-// Whether the run at `from` needs no other update; people hear of it. Its last checkpoint is looked through: where it
-// is damaged `from` becomes the one before.
+// Whether the run at `from` needs no more updates; then the user is told. Checks its last checkpoint: if that is
+// damaged, `from` becomes the one before it.
 bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirectory& run, Progress& progress) {
   while (is_complete(from, config)) {
     try {
@@ -325,7 +327,7 @@ bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirecto
   return false;
 }
 
-// What tells this attempt at a run from any other, of this job or another.
+// A random name that distinguishes this attempt at a run from any other, of this job or another.
 std::string name_of_attempt() {
   std::random_device random;
   return fmt::format("-{:08x}{:08x}", random(), random());
@@ -349,9 +351,9 @@ TrainResult lead(const TrainOptions& options, Progress& progress) {
   }
   const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
   Training training(options, run, std::move(config), std::move(from), progress, attempt);
-  if (!options.resume) refuse_to_replace_run(run);  // after all that is wrong with the configuration
+  if (!options.resume) refuse_to_replace_run(run);  // after the configuration's faults were reported
   if (!lock) lock.emplace(run.root(), options.files);
-  if (!options.resume) refuse_to_replace_run(run);  // another process may have been faster
+  if (!options.resume) refuse_to_replace_run(run);  // again under the lock: another process may have been faster
   if (options.ranks != nullptr) lock->leave_note(attempt);
   return training.run();
 }
@@ -363,9 +365,9 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   try {
     return options.ranks->rank() == 0 ? lead(options, progress) : follow(options);
   } catch (const Error& error) {
-    options.ranks->refuse(error.what(), error.exit_code());  // nothing, once they have met
+    options.ranks->refuse(error.what(), error.exit_code());  // does nothing once they have met
     throw;
-  } catch (const std::exception& error) {  // libtorch's own, too
+  } catch (const std::exception& error) {  // also libtorch's
     options.ranks->refuse(error.what(), 1);
     throw;
   }

@@ -7,8 +7,8 @@
 namespace gyre {
 namespace {
 
-constexpr double kSpan = 1;          // seconds
-constexpr double kLeastTime = 1e-9;  // no division by zero where the clock has not moved
+constexpr double kSpan = 1;           // seconds
+constexpr double kMinSeconds = 1e-9;  // avoids a division by zero if the clock has not moved
 
 }  // namespace
 
@@ -25,7 +25,7 @@ double TrainingRate::update(int64_t tokens, Clock::time_point now) {
   marks_.push_back(mark);
   while (mark.seconds - marks_[1].seconds >= kSpan) marks_.pop_front();
   const Mark& first = marks_.front();
-  return static_cast<double>(mark.tokens - first.tokens) / std::max(kLeastTime, mark.seconds - first.seconds);
+  return static_cast<double>(mark.tokens - first.tokens) / std::max(kMinSeconds, mark.seconds - first.seconds);
 }
 
 double TrainingRate::seconds_at(Clock::time_point now) const {
