@@ -3,7 +3,7 @@
 namespace gyre {
 
 double layer_cost(const Layer& layer, const OptimizerConfig& optimizer, const BalancedWork& work) {
-  constexpr double kForwards = 3;  // a backward makes two products where a forward makes one
+  constexpr double kForwards = 3;  // a backward has two matrix products for each one of a forward
   const double pass = kForwards * static_cast<double>(work.microbatches) * layer.cost(work.tokens);
   const OptimizerMaker& maker = optimizer_makers().at(optimizer.kind);
   double update = 0;

@@ -1,5 +1,6 @@
-// What layers cost, by which they are shared out to stages: counted, so that it is the same on every machine, and from
-// nothing that may be changed without changing bits, such as recompute or who of several replicas makes an update.
+// What layers cost, by which they are assigned to stages. It is counted, so that it is the same on every machine, and
+// depends on nothing that may change without changing bits, such as recompute or which of several replicas makes an
+// update.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ struct BalancedWork {
   int64_t microbatches = 1;  // of a replica, between two updates
 };
 
-// In multiply-adds between two updates: of every microbatch's forward and backward, and of the optimizer's update,
-// whose share is large where it rotates and updates are small.
+// Multiply-adds between two updates: forward and backward of every microbatch, and the optimizer's update, whose share
+// is large if the optimizer rotates and an update has few tokens.
 double layer_cost(const Layer& layer, const OptimizerConfig& optimizer, const BalancedWork& work);
 std::vector<double> layer_costs(const Layers& layers, const OptimizerConfig& optimizer, const BalancedWork& work);
 

@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-// Endless; the dataset must outlive it. InputError when there is too little text for one sequence.
+// Endless; the dataset must outlive it. Throws InputError if there is too little text for one sequence.
 std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset);
 
 struct ValidationBatches {

@@ -103,17 +103,17 @@ std::vector<LayerRange> build_partition(const Config& config, const Schedule& sc
 }
 
 void check_stages(const Config& config) {
-  // Blocks are alike; what a single one has is enough to count.
+  // All blocks are alike, so counting the layers of one is enough.
   Config small = config;
   small.model.layers = 1;
-  if (small.model.vocabulary == 0) small.model.vocabulary = 1024;  // the data's, which may not be known
-  const auto of_block = static_cast<int64_t>(build_layers(small).size()) - 2;
-  const int64_t layers = config.model.layers * of_block + 2;
+  if (small.model.vocabulary == 0) small.model.vocabulary = 1024;  // any number: the data's may not be known yet
+  const auto layers_per_block = static_cast<int64_t>(build_layers(small).size()) - 2;
+  const int64_t layers = config.model.layers * layers_per_block + 2;
   if (config.pipeline.stages <= layers) return;
   throw InputError(fmt::format(
       "[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks of {}, head); "
       "use at most {} stages",
-      config.pipeline.stages, layers, config.model.layers, of_block, layers));
+      config.pipeline.stages, layers, config.model.layers, layers_per_block, layers));
 }
 
 void check_clipping(const Config& config, const Schedule& schedule) {

@@ -16,30 +16,30 @@
 
 namespace gyre {
 
-// Takes the vocabulary from the data when the configuration leaves it open. InputError for one that is smaller than the
-// data's with the model's special tokens.
+// If the configuration leaves the vocabulary open, sets it to the data's plus the model's special tokens. Throws
+// InputError if it is set and smaller than that.
 void resolve_vocabulary(Config& config, int64_t data_vocabulary);
 
-// [pipeline] threads_per_worker, of which the configuration alone cannot know how many there can be. InputError for
-// more than this machine has cores.
+// [pipeline] threads_per_worker. Throws InputError if this machine has fewer cores, which a configuration alone cannot
+// tell.
 int threads_per_worker(const Config& config);
 
-// Of [run] precision.
+// The type to compute in, by [run] precision.
 at::ScalarType compute_type(const Config& config);
 
 Layers build_layers(const Config& config);
 // The work between two updates (build/balance.h).
 BalancedWork balanced_work(const Config& config);
-// Balanced by that, for the configuration's schedule or another of as many stages. InputError for more stages than
-// layers.
+// Balanced by that work, for the configuration's schedule or another with as many stages. Throws InputError if there
+// are more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Schedule& schedule, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
-// With the schedule that build_schedule made, and the workers that are `here`.
+// The same with a schedule that build_schedule made. `here`: the workers of this process, by default all.
 std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here = {});
 
-// What they would complain of, found without allocating anything.
+// The InputErrors of the functions above, found without allocating anything.
 void check_stages(const Config& config);
 void check_clipping(const Config& config, const Schedule& schedule);
 

@@ -8,25 +8,25 @@
 
 namespace gyre {
 nlohmann::ordered_json model_identity(const Config& config) {
-  const nlohmann::ordered_json all = to_json(config);
+  const nlohmann::ordered_json tables = to_json(config);
   nlohmann::ordered_json identity;
-  for (const auto& [key, value] : all.at("model").items()) {
+  for (const auto& [key, value] : tables.at("model").items()) {
     if (ModelSettings::is_identity(key)) identity[key] = value;
   }
-  const auto own = all.find("model." + config.model.kind);
-  if (own != all.end()) identity.update(*own);
+  const auto own = tables.find("model." + config.model.kind);
+  if (own != tables.end()) identity.update(*own);
   return identity;
 }
 
 std::optional<ModelDifference> first_difference(const nlohmann::ordered_json& saved, const Config& config,
-                                                const std::vector<std::string>& others) {
+                                                const std::vector<std::string>& ignored) {
   const nlohmann::ordered_json wanted = model_identity(config);
   Config usual;
   usual.model.kind = config.model.kind;
   const nlohmann::ordered_json defaults = model_identity(usual);
   for (const auto& [key, value] : wanted.items()) {
-    if (std::find(others.begin(), others.end(), key) != others.end()) continue;
-    // A key that came later was at its default.
+    if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
+    // A key that did not exist yet when the checkpoint was made had its default.
     const nlohmann::ordered_json& then = saved.contains(key) ? saved.at(key) : defaults.at(key);
     if (then != value) return ModelDifference{key, then, value};
   }

@@ -16,10 +16,10 @@ struct ModelDifference {
   std::string key;
   nlohmann::ordered_json saved, wanted;
 };
-// Of a checkpoint's model and the configuration's, key by key, but for those in `others`.
+// The first key in which a checkpoint's model and the configuration's differ, apart from those in `ignored`.
 std::optional<ModelDifference> first_difference(const nlohmann::ordered_json& saved, const Config& config,
-                                                const std::vector<std::string>& others = {});
-// InputError naming the first key that differs, with both values.
+                                                const std::vector<std::string>& ignored = {});
+// Throws InputError naming the first key that differs, with both values.
 void check_model_identity(const nlohmann::ordered_json& saved, const Config& config);
 
 }  // namespace gyre

@@ -14,20 +14,21 @@ namespace gyre {
 
 struct ModelMaker {
   std::string name;
-  // Of settings whose vocabulary is known: the embedding, `layers` blocks, the head.
+  // Builds the embedding, `layers` blocks and the head, from settings whose vocabulary is known.
   Layers (*layers)(const ModelSettings& settings);
-  // Its inputs and targets made of plain text, sequences of context - tokens_around_text tokens whose targets are the
-  // next ones. Null: that is what it learns from.
+  // Makes its inputs and targets from plain text: sequences of context - tokens_around_text tokens, whose targets are
+  // the tokens after them. Null: it learns from the text as it is.
   std::unique_ptr<BatchSource> (*batches)(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
                                           int64_t seed);
 };
 ModelMaker bert_maker();   // bert_maker.cpp
 ModelMaker llama_maker();  // llama_maker.cpp
-// The builtin ones, and what a program has added.
+// The built-in makers, and those that a program has added.
 Registry<ModelMaker>& model_makers();
 
-// Sequences of text that the model takes, and what it makes of them.
+// The length of the text sequences that the model takes.
 int64_t text_context(const ModelSettings& settings);
+// The model's batches, made from such text.
 std::unique_ptr<BatchSource> model_batches(const ModelSettings& settings, std::unique_ptr<BatchSource> text,
                                            int64_t seed);
 
