@@ -35,7 +35,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// What crashed saves left.
+// Directories that crashed saves have left.
 std::vector<fs::path> unfinished(const fs::path& checkpoints) {
   std::vector<fs::path> paths;
   std::error_code ignored;
@@ -45,9 +45,9 @@ std::vector<fs::path> unfinished(const fs::path& checkpoints) {
   return paths;
 }
 
-// Removes checkpoints and what crashed saves left. What is listed as a checkpoint stays whole at every moment: those
-// that go lose their names first, and the loss is made durable. A failure is no loss; the next save tries again.
-// Whether the loss is durable.
+// Removes checkpoints and what crashed saves left. Whatever is listed as a checkpoint is whole at every moment: those
+// to remove are renamed first, and the renames made durable. A failure loses nothing, since the next save tries again.
+// Returns whether the renames are durable.
 bool remove_checkpoints(const fs::path& checkpoints, const std::vector<int64_t>& steps, FileSystem& files) {
   for (const int64_t step : steps) {
     const fs::path doomed = checkpoints / (kTemporary + ("old-" + directory_name(step)));
@@ -89,8 +89,8 @@ int64_t bytes_in(const fs::path& directory) {
 
 std::optional<int64_t> step_before(const fs::path& checkpoints, int64_t step) {
   const auto steps = list_checkpoints(checkpoints);
-  const auto here = std::find(steps.begin(), steps.end(), step);
-  return here == steps.begin() || here == steps.end() ? std::nullopt : std::optional(*(here - 1));
+  const auto found = std::find(steps.begin(), steps.end(), step);
+  return found == steps.begin() || found == steps.end() ? std::nullopt : std::optional(*(found - 1));
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ bool remove_obsolete(const fs::path& checkpoints, Retention retention, FileSyste
 }
 
 int64_t shard_bytes(const NamedTensors& tensors) {
-  constexpr int64_t kHeader = 384;  // of a tensor, with its name and its line in an index: more than it takes
+  constexpr int64_t kHeader = 384;  // upper bound of a tensor's entries in header and index, but for its name
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) {
     bytes += static_cast<int64_t>(tensor.nbytes() + 2 * name.size()) + kHeader;
@@ -275,7 +275,7 @@ DamagedCheckpoint CheckpointReader::damaged(const std::string& fault) const {
                         : "there is none before it; start another run"};
 }
 
-// Who has been told of the checkpoint cannot choose another.
+// Advice for errors; none if another process chose the checkpoint, since this one cannot choose another.
 std::string CheckpointReader::or_the_one_before() const {
   if (description_) return "";
   const auto before = step_before(checkpoints_, step_);

@@ -1,7 +1,8 @@
-// Checkpoints: directories that are whole or not there. <run>/checkpoints/step-00000100/ has the tensors of model and
-// optimizer, each part in one file of one process, or in several of several (format/shards.h), and, written last,
-// manifest.json with the sizes and checksums of all and of itself. Files of processes that do not see that directory
-// lie in one of the same name on their host; the manifest, which is what makes the checkpoint, says where.
+// Checkpoints: directories that are either complete or absent. <run>/checkpoints/step-00000100/ has the tensors of the
+// model and of the optimizer, each part in one file, or in one file of each process that has some of it
+// (format/shards.h). manifest.json, with the sizes and checksums of all files and of itself, is written last and makes
+// it a checkpoint. Processes that do not see that directory write into one of the same name on their host, and the
+// manifest says where.
 #pragma once
 
 #include <cstdint>
@@ -21,40 +22,43 @@ namespace gyre {
 
 // Which checkpoints stay when another is written.
 struct Retention {
-  int64_t newest = 0;  // so many; 0: all
-  int64_t every = 0;   // and those of steps that are multiples of it; 0: no others
+  int64_t newest = 0;  // keep so many of the newest; 0: all
+  int64_t every = 0;   // and all whose step is a multiple of this; 0: no others
 };
 
-// A file that one process has written, and what is in it.
+// A file that one process has written, and its contents.
 struct WrittenShard {
   Part part = Part::Model;
   std::string name;
   WrittenFile file;
   uint64_t tensor_bytes = 0;
   std::vector<std::string> tensors;
-  FilePlace place = {};  // where it does not lie beside the manifest
+  FilePlace place = {};  // if it does not lie beside the manifest
 };
 
-// Which file of a part is this process's; none where it has nothing of the part.
+// The number of this process's file of each part; empty if the process has no tensors of that part.
 struct ShardNumbers {
   std::optional<ShardNumber> model = ShardNumber{}, optimizer = ShardNumber{};
 };
 
-// One process's files of a checkpoint, into the directory where it is made. Durable when it returns. RunError.
+// Writes one process's files of a checkpoint into the directory where it is built. The files are durable when this
+// returns. Throws RunError.
 std::vector<WrittenShard> write_shards(const std::filesystem::path& directory, const NamedTensors& weights,
                                        const NamedTensors& optimizer, const ShardNumbers& numbers,
                                        FileSystem& files = system_files());
 
-// A checkpoint that is being made, in a directory with a temporary name. Unless it is committed nothing stays of it,
-// and earlier checkpoints are as they were.
+// A checkpoint that is being built, in a directory with a temporary name. Unless it is committed nothing of it stays,
+// and earlier checkpoints are unchanged.
 class CheckpointUnderConstruction {
  public:
-  // `attempt`: whatever makes the temporary name another one than that of a process which is to be over and may not be.
+  // `attempt`: a part of the temporary name, so that it differs from that of a process that should be over but may not
+  // be.
   CheckpointUnderConstruction(const std::filesystem::path& checkpoints, int64_t step,
                               FileSystem& files = system_files(), const std::string& attempt = "");
   const std::filesystem::path& directory() const { return directory_.path(); }
-  // All shards are written: adds indexes and manifest and gives it its name. RunError also for a shard that is not
-  // there, and for a tensor that is in two. `host`: of this directory, where shards lie elsewhere.
+  // Called when all shards are written: adds indexes and manifest, and gives the directory its name. Throws RunError,
+  // also if a shard is missing or has another size, or if a tensor is in two. `host`: of this directory, if shards lie
+  // elsewhere.
   void commit(const CheckpointRecord& record, const std::vector<WrittenShard>& shards, const std::string& host = "");
 
  private:
@@ -63,39 +67,38 @@ class CheckpointUnderConstruction {
   DirectoryUnderConstruction directory_;
 };
 
-// Gives the parts of a checkpoint, which lie durably under a temporary name beside it, the checkpoint's, in place of
-// what has it: parts that belong to nothing. Durable when it returns; whoever has the manifest commits that then.
-// RunError.
+// Renames a directory with parts of a checkpoint from `temporary` to the checkpoint's name. Its files must be durable;
+// parts of that name that are there already belong to nothing and are replaced. The rename is durable when this
+// returns, after which the process with the manifest commits it. Throws RunError.
 void complete_part(const std::filesystem::path& checkpoints, const std::string& temporary, int64_t step,
                    FileSystem& files = system_files());
-// Where parts of the checkpoints of `steps` are: removes all others, and what crashed runs left.
+// For a directory of parts: removes all but those of the checkpoints of `steps`, and what crashed runs left.
 void keep_only(const std::filesystem::path& checkpoints, const std::vector<int64_t>& steps,
                FileSystem& files = system_files());
 
-// Removes the oldest checkpoints that need not stay, and what crashed runs left. What cannot be removed stays until
-// the next time. Whether it is certain that those that go do not come back with a power cut.
+// Removes the oldest checkpoints that need not stay, and what crashed runs left. What cannot be removed stays until the
+// next time. Returns whether removed checkpoints cannot come back after a power cut.
 bool remove_obsolete(const std::filesystem::path& checkpoints, Retention retention, FileSystem& files = system_files());
 
-// What files of these tensors take on a disk, or a little less than this.
+// A close upper bound of what files of these tensors take on a disk.
 int64_t shard_bytes(const NamedTensors& tensors);
-// What make_room() would give back.
+// The bytes that make_room() would free.
 int64_t room_to_make(const std::filesystem::path& checkpoints, Retention retention);
-// For a disk too full for the next save: removes already now what that would remove (the one to come counted), but
-// never the newest, and what crashed runs left. As remove_obsolete().
+// For a disk too full for the next save: removes what that save would remove, counting the checkpoint to come but never
+// the newest, and what crashed runs left. Returns the same as remove_obsolete().
 bool make_room(const std::filesystem::path& checkpoints, Retention retention, FileSystem& files = system_files());
-// Takes the name of a checkpoint that is of no use: it becomes damaged-step-00000100, in place of an earlier one.
-// Returns where it is then.
+// Renames a damaged checkpoint to damaged-step-00000100, replacing an earlier directory of that name. Returns its path.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoints, int64_t step,
                                 FileSystem& files = system_files());
 
-// Where the checkpoint of a step is, or would be.
+// The path that the checkpoint of a step has, or would have.
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, int64_t step);
-// Steps of the checkpoints that are there, ascending. A directory that is not there has none; InputError for one that
-// cannot be read, and for a link that leads nowhere.
+// The steps of the checkpoints that exist, ascending; none if the directory does not. Throws InputError for a directory
+// that cannot be read, and for a link that leads nowhere.
 std::vector<int64_t> list_checkpoints(const std::filesystem::path& checkpoints);
 std::optional<int64_t> latest_checkpoint(const std::filesystem::path& checkpoints);
 
-// A file of a checkpoint is not what was written.
+// A file of a checkpoint differs from what was written.
 class DamagedCheckpoint : public InputError {
  public:
   // `fault`: what is wrong with which file; `advice`: what to do.
@@ -106,33 +109,34 @@ class DamagedCheckpoint : public InputError {
   std::string fault_;
 };
 
-// What somebody who has the manifest tells others, who are to read files of a checkpoint that they have.
+// What the process that has the manifest tells others, which are to read files of a checkpoint that they have.
 struct CheckpointDescription {
   std::string manifest;
   std::map<std::string, std::string> indexes;  // by the name of the file
 };
 
-// A checkpoint that is read: what it says at once, its tensors when they are asked for. Sizes and checksums of files
-// are checked before anything is taken from them. DamagedCheckpoint names the file and what to do; InputError where one
-// is missing, or is not what was written elsewhere.
+// Reads a checkpoint: its record at once, its tensors on request. Sizes and checksums of files are checked before
+// anything is taken from them. DamagedCheckpoint names the file and what to do; InputError is thrown if a file is
+// missing, or if one brought from elsewhere is not what was written there.
 class CheckpointReader {
  public:
   CheckpointReader(std::filesystem::path checkpoints, int64_t step);
-  // Files are looked for there, and nothing else.
+  // With the description that another process sent: only files of tensors are read from the directory.
   CheckpointReader(std::filesystem::path checkpoints, int64_t step, CheckpointDescription description);
   CheckpointDescription describe() const;
   const CheckpointRecord& record() const { return manifest_.record; }
-  // InputError unless the files of these parts that have a tensor that is wanted are here: it names all that are not.
+  // Throws InputError unless the files of these parts with a wanted tensor are all here. It names those that are
+  // missing from the same place as the first.
   void check_presence(const std::vector<Part>& parts, const WantedTensors& wanted = {}) const;
-  // Only files that have a tensor that is wanted are looked at.
+  // Reads the wanted tensors. Files without any are not looked at.
   NamedTensors read(Part part, const WantedTensors& wanted = {}) const;
-  // Looks at every file that was written here, or has been brought here.
+  // Checks every file that was written here or has been brought here.
   void check() const;
-  // Of the model. Looks at the beginnings of files alone.
+  // Of the model. Reads only the beginnings of files.
   int64_t parameter_count() const;
-  // By name, of the model's tensors in files that are here.
+  // By name, of the model's tensors in those files that are here.
   std::map<std::string, std::vector<int64_t>> shapes() const;
-  // For damage that another process has found.
+  // The error for damage that another process has found.
   DamagedCheckpoint damaged(const std::string& fault) const;
 
  private:
@@ -141,7 +145,7 @@ class CheckpointReader {
     return damaged(path_of(file) + ": " + what);
   }
   bool has(const std::string& file) const;
-  // Where the file was written, if that was not here.
+  // Where the file was written; null if that was here.
   const FilePlace* elsewhere(const std::string& file) const;
   void check_is_there(const std::string& file) const;
   void check_file(const std::string& file) const;
@@ -153,7 +157,7 @@ class CheckpointReader {
   int64_t step_;
   std::filesystem::path directory_;
   Manifest manifest_;
-  std::optional<CheckpointDescription> description_;  // from somebody else
+  std::optional<CheckpointDescription> description_;  // if another process has sent it
 };
 
 struct CheckpointState : CheckpointRecord {

@@ -71,7 +71,7 @@ at::Tensor SafetensorsFile::view(const TensorEntry& tensor) const {
     std::memcpy(copy.data_ptr(), data.data(), data.size());
     return copy;
   }
-  // libtorch has no tensor that may only be read.
+  // libtorch has no read-only tensors.
   return at::from_blob(const_cast<std::byte*>(data.data()), tensor.shape, options);  // NOLINT
 }
 

@@ -17,14 +17,14 @@
 
 namespace gyre {
 
-// A file that is read in place.
+// A file that is mapped into memory and read in place.
 class SafetensorsFile {
  public:
-  // InputError for damage.
+  // Throws InputError if the file is damaged.
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
-  // Mostly the file's own bytes, for as long as this object is there: not to be changed. InputError for a type that the
-  // format has and gyre does not read.
+  // Usually the file's own bytes, which must not be changed and are valid as long as this object; a copy if they are
+  // not aligned. Throws InputError for a type of the format that gyre does not read.
   at::Tensor view(const TensorEntry& tensor) const;
 
  private:
@@ -40,12 +40,12 @@ class SafetensorsWriter {
     std::vector<int64_t> shape;
     at::ScalarType type = at::kFloat;
   };
-  // fp32, bf16, fp16, fp64, int64, int32, uint8. RunError when the file cannot be written.
+  // Types: fp32, bf16, fp16, fp64, int64, int32, uint8. Throws RunError if the file cannot be written.
   SafetensorsWriter(const std::filesystem::path& path, const std::map<std::string, Declared>& tensors,
                     const std::map<std::string, std::string>& metadata = {}, FileSystem& files = system_files());
-  // The next one. RunError.
+  // Writes the next tensor. Throws RunError.
   void write(const at::Tensor& tensor);
-  // After all of them.
+  // Call it after the last tensor. The file is then durable.
   WrittenFile close();
 
  private:
@@ -55,15 +55,15 @@ class SafetensorsWriter {
   Checksum checksum_;
 };
 
-// All at once. RunError when the file cannot be written.
+// Writes a whole file. Throws RunError if it cannot be written.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
                               FileSystem& files = system_files());
-// Which tensors are read, by name. Null: all.
+// Selects the tensors to read, by name. Null: all.
 using WantedTensors = std::function<bool(const std::string& name)>;
 
-// InputError for damage. The tensors own their memory; of those that are not wanted nothing is read.
+// Throws InputError if the file is damaged. The tensors own their memory; the data of unwanted ones is not read.
 NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTensors& wanted = {});
-// How many numbers the file's tensors have. InputError for damage.
+// The number of elements of all tensors of the file. Throws InputError if the file is damaged.
 int64_t count_elements(const std::filesystem::path& path);
 
 }  // namespace gyre

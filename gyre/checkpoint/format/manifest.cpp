@@ -11,9 +11,9 @@ namespace gyre {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int64_t kVersion = 1;         // one file for each part
-constexpr int64_t kShardedVersion = 2;  // several for some
-constexpr int64_t kPlacesVersion = 3;   // some of them on other hosts
+constexpr int64_t kVersion = 1;         // every part in one file
+constexpr int64_t kShardedVersion = 2;  // some part in several files
+constexpr int64_t kPlacesVersion = 3;   // some files on other hosts
 
 std::string text_checksum(std::string_view text) {
   Checksum checksum;
@@ -21,14 +21,14 @@ std::string text_checksum(std::string_view text) {
   return checksum.hex();
 }
 
-// The text of an object and, as its last key, the checksum of that text.
+// Adds to the text of an object, as its last key, the checksum of that text.
 std::string sealed(std::string object) {
   const std::string checksum = text_checksum(object);
   object.pop_back();
   return fmt::format("{},\"checksum\":\"{}\"}}\n", object, checksum);
 }
 
-// The inverse. It comes before anything else is looked at.
+// The inverse, which checks the checksum before anything else is looked at.
 std::string unsealed(std::string_view text) {
   const size_t seal = text.rfind(",\"checksum\":\"");
   if (seal == std::string_view::npos) throw InputError("is not a manifest that gyre writes");
@@ -68,12 +68,12 @@ std::string to_text(const Manifest& manifest) {
     json["files"][name]["host"] = place.host;
     json["files"][name]["directory"] = place.directory;
   }
-  return sealed(json.dump(-1, ' ', false, Json::error_handler_t::replace));  // a directory may be any bytes
+  return sealed(json.dump(-1, ' ', false, Json::error_handler_t::replace));  // a directory's name may be any bytes
 }
 
 namespace {
 
-// A list for each stage of pairs [delay, microbatches].
+// For each stage a list of pairs [delay, microbatches].
 void read_delay(JsonFields<Json>& fields, std::vector<std::map<int64_t, int64_t>>& delay) {
   std::vector<std::vector<std::vector<int64_t>>> stages;
   fields.read("delay", stages);  // a gyre before 0.1 wrote none
@@ -85,7 +85,7 @@ void read_delay(JsonFields<Json>& fields, std::vector<std::map<int64_t, int64_t>
   }
 }
 
-// Each part has its one file, or all of its several, and nothing else is there.
+// Each part must have its one file, or all of its several with their index, and there must be no other file.
 void read_files(const Json& files, Manifest& manifest) {
   JsonFields<Json> fields(files, "its files");
   for (const auto& [name, value] : files.items()) {

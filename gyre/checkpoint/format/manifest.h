@@ -24,8 +24,8 @@ struct CheckpointRecord {
   std::map<std::string, std::string> data;  // checksums of the files it was trained on; empty: not known
   // [stage]: delay -> microbatches whose gradient was so many updates old, since the run had these stages.
   std::vector<std::map<int64_t, int64_t>> delay;
-  int64_t skipped = 0;                    // updates of stages that were left out
-  std::vector<int64_t> skipped_in_a_row;  // [stage]: of these, the last ones; empty where no last one was
+  int64_t skipped = 0;                    // updates of stages that were skipped
+  std::vector<int64_t> skipped_in_a_row;  // [stage]: how many of the latest updates in a row; empty if none
   bool operator==(const CheckpointRecord&) const = default;
 };
 
@@ -48,7 +48,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// The files of that part that tensors are in. InputError where some are missing; never of what parse_manifest gave.
+// The files with the part's tensors. Throws InputError if the manifest lacks some, which it never does if it is from
+// parse_manifest.
 std::vector<std::string> shards_of(const Manifest& manifest, Part part);
 
 // One line of JSON; its last key is the checksum of the rest. One file for each part is version 1, several are 2, and
@@ -59,7 +60,7 @@ class NewerManifest : public InputError {
  public:
   using InputError::InputError;
 };
-// The inverse. InputError says what is wrong with the text, without naming a file.
+// The inverse of to_text. InputError says what is wrong with the text, without naming a file.
 Manifest parse_manifest(std::string_view text);
 
 }  // namespace gyre

@@ -1,5 +1,6 @@
-// The mark in a run's directory of checkpoints where hosts have run directories of their own: it tells the run's own,
-// which has the manifests, from those that have parts, and one run's from another's. Free of torch.
+// The mark in checkpoints/ of a run whose hosts have run directories of their own. It distinguishes the run's own
+// directory, which has the manifests, from those that have parts, and one run's directories from another's. Free of
+// torch.
 #pragma once
 
 #include <string>

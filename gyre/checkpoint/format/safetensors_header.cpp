@@ -14,16 +14,16 @@
 namespace gyre {
 namespace {
 
-constexpr uint64_t kLargestHeader = 100'000'000;
-constexpr size_t kMostDimensions = 64;                        // as many as tensors can have
-constexpr uint64_t kMostElements = uint64_t{1} << 57;         // of an empty tensor, were its sizes of 0 left out
-constexpr std::pair<std::string_view, uint64_t> kTypes[] = {  // all that the format has, and bits of one element
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr size_t kMaxDimensions = 64;                         // the most that a tensor can have
+constexpr uint64_t kMaxElements = uint64_t{1} << 57;          // sizes of 0 count as 1
+constexpr std::pair<std::string_view, uint64_t> kTypes[] = {  // all types of the format, with the bits of an element
     {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},   {"I8", 8},    {"F8_E5M2", 8},
     {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"I16", 16},    {"U16", 16},    {"F16", 16}, {"BF16", 16}, {"I32", 32},
     {"U32", 32},    {"F32", 32},    {"C64", 64},    {"F64", 64},    {"I64", 64}, {"U64", 64}};
 
-// Takes the parser's events one by one, so that nothing is kept of a header but its tensors. The levels: 1 the names,
-// 2 what is said of one tensor, 3 a list of numbers.
+// Takes the parser's events one by one, so that of a header nothing is kept but its tensors and metadata. The levels: 1
+// names of tensors, 2 fields of one tensor, 3 a list of numbers.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(const std::string& origin) : origin_(origin) {}
@@ -79,7 +79,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
       offsets_.push_back(number);
     } else {
       auto& shape = tensors_.back().shape;
-      if (number > INT64_MAX || shape.size() == kMostDimensions) unexpected();
+      if (number > INT64_MAX || shape.size() == kMaxDimensions) unexpected();
       shape.push_back(static_cast<int64_t>(number));
     }
     return true;
@@ -100,7 +100,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool null() override { unexpected(); }
   bool boolean(bool) override { unexpected(); }
-  bool number_integer(int64_t) override { unexpected(); }  // below 0
+  bool number_integer(int64_t) override { unexpected(); }  // negative
   bool number_float(double, const std::string&) override { unexpected(); }
   bool binary(nlohmann::json::binary_t&) override { unexpected(); }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
@@ -122,7 +122,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<uint64_t> offsets_;
 };
 
-// The bytes that type and shape call for.
+// The size in bytes that follows from type and shape.
 uint64_t bytes_of(const TensorEntry& tensor, const HeaderReader& reader) {
   const auto* type =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& known) { return known.first == tensor.type; });
@@ -132,7 +132,7 @@ uint64_t bytes_of(const TensorEntry& tensor, const HeaderReader& reader) {
   for (const int64_t size : tensor.shape) {
     empty |= size == 0;
     const auto factor = static_cast<uint64_t>(std::max<int64_t>(size, 1));
-    if (elements > kMostElements / factor) reader.fail(fmt::format("'{}' is larger than the file", tensor.name));
+    if (elements > kMaxElements / factor) reader.fail(fmt::format("'{}' is larger than the file", tensor.name));
     elements *= factor;
   }
   if (empty) return 0;
@@ -141,7 +141,8 @@ uint64_t bytes_of(const TensorEntry& tensor, const HeaderReader& reader) {
   return bits / 8;
 }
 
-// Tensors must fit their data, have names of their own, and fill the data without hole or overlap.
+// Sorts the tensors by offset. They must fit their data, have distinct names, and fill the data without hole or
+// overlap.
 void check(std::vector<TensorEntry>& tensors, uint64_t data_bytes, const HeaderReader& reader) {
   std::vector<std::string_view> names;
   for (const TensorEntry& tensor : tensors) {
@@ -189,7 +190,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   if (file.size() < 8) reader.fail("shorter than its length field");
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
-  if (length > kLargestHeader || length > file.size() - 8) {
+  if (length > kMaxHeaderBytes || length > file.size() - 8) {
     reader.fail(fmt::format("the header's length is {}", length));
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);

@@ -1,6 +1,6 @@
-// The beginning of a safetensors file, free of torch: which tensors it has, and where. A header is checked as a whole,
-// against the file's length too, before anything is made of it: a forged one cannot make a reader allocate more than
-// the file is long.
+// The header of a safetensors file, free of torch: which tensors it has, and where. All of it is checked, against the
+// file's length too, before any of it is used, so a forged one cannot make a reader allocate more than the file is
+// long.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ struct TensorEntry {
   std::string name;
   std::string type;  // F32, BF16, ...
   std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0;  // in the data, which follow the header
+  uint64_t begin = 0, end = 0;  // offsets in the data, which follows the header
   bool operator==(const TensorEntry&) const = default;
 };
 
 struct SafetensorsHeader {
-  std::vector<TensorEntry> tensors;  // as they lie in the file
+  std::vector<TensorEntry> tensors;  // in the order of their data
   uint64_t data_begin = 0;
-  std::map<std::string, std::string> metadata = {};  // what the file says of itself
+  std::map<std::string, std::string> metadata = {};  // __metadata__
   bool operator==(const SafetensorsHeader&) const = default;
 };
 
-// The header's bytes, its length first, for tensors that lie one after the other.
+// The beginning of a file: the header's length in 8 bytes, and the header, padded with spaces to a multiple of 8.
 std::string to_text(const SafetensorsHeader& header);
-// The inverse, of a whole file's bytes; `origin` is what errors call it. InputError for whatever the format does not
-// allow.
+// Parses the header of a whole file. `origin` is what errors call the file. Throws InputError for whatever the format
+// does not allow.
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, const std::string& origin);
 
 }  // namespace gyre

@@ -49,9 +49,9 @@ std::vector<std::string> shards_among(const std::vector<std::string>& names, Par
   const int count = several == 0 ? 1 : static_cast<int>(several);
   std::vector<std::string> needed;
   for (int number = 1; number <= count; ++number) needed.push_back(shard_name(part, {number, count}));
-  std::vector<std::string> all = needed;
-  if (several > 0) all.push_back(index_name(part));
-  for (const std::string& name : all) {
+  std::vector<std::string> required = needed;
+  if (several > 0) required.push_back(index_name(part));
+  for (const std::string& name : required) {
     if (!is_there(name)) throw InputError(fmt::format("its files: '{}' is missing", name));
   }
   return needed;

@@ -14,18 +14,18 @@ enum class Part { Model, Optimizer };
 inline constexpr Part kParts[] = {Part::Model, Part::Optimizer};
 std::string to_string(Part part);
 
-// Which of a part's files: the `number`-th of `count`, from 1.
+// Number of one of a part's files: the `number`-th of `count`, from 1.
 struct ShardNumber {
   int number = 1;
   int count = 1;
 };
 
-// "model.safetensors" where it is the only one, "model-00002-of-00004.safetensors" of several.
+// "model.safetensors" if it is the only one, "model-00002-of-00004.safetensors" of several.
 std::string shard_name(Part part, ShardNumber shard);
 // "model.safetensors.index.json".
 std::string index_name(Part part);
 
-// Of a part in several files: which tensor is in which.
+// The index of a part in several files: which tensor is in which file.
 struct ShardIndex {
   uint64_t total_size = 0;                        // bytes of all tensors
   std::map<std::string, std::string> weight_map;  // tensor -> file
@@ -36,8 +36,8 @@ std::string to_text(const ShardIndex& index);
 // The inverse. InputError says what is wrong with the text, without naming a file.
 ShardIndex parse_shard_index(std::string_view text);
 
-// A part's files of tensors among `names`, in order. InputError where there is neither one nor a whole set of several
-// with their index.
+// A part's files of tensors among `names`, in order. Throws InputError unless there is the one file, or a whole set of
+// several with their index.
 std::vector<std::string> shards_among(const std::vector<std::string>& names, Part part);
 
 }  // namespace gyre
