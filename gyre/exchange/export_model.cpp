@@ -50,11 +50,11 @@ const Dtype& dtype_called(const std::string& name, const char* Dtype::*field) {
   throw InputError(fmt::format("the type {} of a tensor is unknown; give --dtype", printable(name)));
 }
 
-// Which type every tensor is written in.
+// The type that each tensor is written in.
 class Types {
  public:
   Types(const std::string& asked, const RunDirectory& run, int64_t step) {
-    if (asked != kAuto) usual_ = &dtype_called(asked, &Dtype::name);
+    if (asked != kAuto) default_ = &dtype_called(asked, &Dtype::name);
     const fs::path path = run.hugging_face() / kProvenanceFile;
     if (asked != kAuto || step != 0 || !is_there(path)) return;
     try {
@@ -69,49 +69,49 @@ class Types {
   const Dtype& of(const std::string& theirs) const {
     const auto found = types_.find(theirs);
     if (found != types_.end()) return *found->second;
-    return types_.empty() ? *usual_ : all();
+    return types_.empty() ? *default_ : common();
   }
-  // That of all tensors, where they have one.
-  const Dtype& all() const {
+  // The type of all tensors if they have one in common, else the default.
+  const Dtype& common() const {
     std::set<const Dtype*> seen;
     for (const auto& [name, type] : types_) seen.insert(type);
-    return seen.size() == 1 ? **seen.begin() : *usual_;
+    return seen.size() == 1 ? **seen.begin() : *default_;
   }
 
  private:
-  const Dtype* usual_ = &kDtypes[0];
+  const Dtype* default_ = &kDtypes[0];
   std::map<std::string, const Dtype*> types_;
 };
 
-// The tensors that are written, each with its type, in files of at most so many bytes.
+// The tensors that go into one file.
 using TensorGroup = std::vector<const Counterpart*>;
 
-int64_t bytes_of(const Counterpart& one, const Types& types) {
-  int64_t bytes = static_cast<int64_t>(c10::elementSize(types.of(one.theirs).type));
-  for (const int64_t size : one.shape) bytes *= size;
+int64_t bytes_of(const Counterpart& tensor, const Types& types) {
+  int64_t bytes = static_cast<int64_t>(c10::elementSize(types.of(tensor.theirs).type));
+  for (const int64_t size : tensor.shape) bytes *= size;
   return bytes;
 }
 
-std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const Types& types, int64_t most) {
+std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const Types& types, int64_t max_bytes) {
   std::vector<TensorGroup> groups(1);
   int64_t bytes = 0;
-  for (const Counterpart& one : counterparts) {
-    if (one.use == TensorPair::Use::ReadCopy) continue;
-    const int64_t more = bytes_of(one, types);
-    if (!groups.back().empty() && bytes + more > most) {
+  for (const Counterpart& tensor : counterparts) {
+    if (tensor.use == TensorPair::Use::ReadCopy) continue;
+    const int64_t more = bytes_of(tensor, types);
+    if (!groups.back().empty() && bytes + more > max_bytes) {
       groups.emplace_back();
       bytes = 0;
     }
-    groups.back().push_back(&one);
+    groups.back().push_back(&tensor);
     bytes += more;
   }
   return groups;
 }
 
-at::Tensor value_of(const Counterpart& one, const NamedTensors& weights, at::ScalarType type) {
-  if (one.ours.empty()) return at::zeros(one.shape, type);
-  const at::Tensor ours = weights.at(one.ours).narrow(0, one.first_row, one.rows);
-  return (one.transposed ? ours.t() : ours).to(type);
+at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, at::ScalarType type) {
+  if (tensor.ours.empty()) return at::zeros(tensor.shape, type);
+  const at::Tensor ours = weights.at(tensor.ours).narrow(0, tensor.first_row, tensor.rows);
+  return (tensor.transposed ? ours.t() : ours).to(type);
 }
 
 void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
@@ -120,15 +120,15 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
   for (size_t number = 0; number < groups.size(); ++number) {
     const std::string name = shard_name(Part::Model, {static_cast<int>(number) + 1, static_cast<int>(groups.size())});
     std::map<std::string, SafetensorsWriter::Declared> declared;
-    for (const Counterpart* one : groups[number]) {
-      declared[one->theirs] = {one->shape, types.of(one->theirs).type};
-      index.weight_map[one->theirs] = name;
-      index.total_size += static_cast<uint64_t>(bytes_of(*one, types));
+    for (const Counterpart* tensor : groups[number]) {
+      declared[tensor->theirs] = {tensor->shape, types.of(tensor->theirs).type};
+      index.weight_map[tensor->theirs] = name;
+      index.total_size += static_cast<uint64_t>(bytes_of(*tensor, types));
     }
-    // Some readers take no file that does not say so.
+    // Some readers refuse a file without this entry.
     SafetensorsWriter writer(directory / name, declared, {{"format", "pt"}}, files);
-    for (const Counterpart* one : groups[number]) {
-      writer.write(value_of(*one, weights, types.of(one->theirs).type));
+    for (const Counterpart* tensor : groups[number]) {
+      writer.write(value_of(*tensor, weights, types.of(tensor->theirs).type));
     }
     writer.close();
   }
@@ -146,7 +146,8 @@ int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
       fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked, join(there, ", ")));
 }
 
-// Its files as they were imported, unless the run has another tokenizer since: then that one's.
+// Writes the model's side files as they were imported, but with the run's own tokenizer if that is another by now.
+// Returns their names.
 std::vector<std::string> write_side_files(const RunDirectory& run, const fs::path& out, FileSystem& files) {
   const auto same = [&](const char* name) {
     const fs::path own = run.tokenizer() / name, imported = run.hugging_face() / name;
@@ -165,7 +166,7 @@ std::vector<std::string> write_side_files(const RunDirectory& run, const fs::pat
   return written;
 }
 
-// What configurations leave to be worked out, as the tensors have it.
+// The settings with the sizes that a configuration may leave open, as the tensors have them.
 ModelSettings with_all_sizes(const ModelSettings& settings, const std::vector<OwnTensor>& own) {
   ModelSettings full = settings;
   for (const OwnTensor& tensor : own) {
@@ -207,7 +208,7 @@ ExportResult export_model(const ExportOptions& options) {
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
   write_new_file(out.path() / "config.json",
-                 to_config_json(family, with_all_sizes(config.model, own), types.all().in_config, earlier), files);
+                 to_config_json(family, with_all_sizes(config.model, own), types.common().in_config, earlier), files);
   result.side_files = write_side_files(run, out.path(), files);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();

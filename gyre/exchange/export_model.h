@@ -1,4 +1,4 @@
-// gyre export: a run's model as transformers reads it.
+// gyre export: writes a run's model in the form that Hugging Face's transformers reads.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct ExportOptions {
   std::filesystem::path out;
   std::optional<int64_t> step = {};  // which checkpoint; the newest if not given
   ModelWeights weights = ModelWeights::Trained;
-  std::string dtype = "auto";  // fp32, bf16, fp16; auto: those of the import where no update was made since, else fp32
-  int64_t shard_bytes = 5'000'000'000;  // of tensors in one file, at most, unless one alone is larger
+  std::string dtype = "auto";  // fp32, bf16, fp16; auto: the imported types if no update was made since, else fp32
+  int64_t shard_bytes = 5'000'000'000;  // at most, of tensors in one file, unless one tensor is larger
   FileSystem* files = &system_files();
 };
 std::vector<std::string> export_dtypes();
@@ -31,8 +31,8 @@ struct ExportResult {
   std::vector<std::string> side_files;
 };
 
-// Holds the model in fp32. Whatever goes wrong, nothing is left at `out`. InputError: no run, no checkpoint, no
-// averages, a model that transformers has no class for.
+// Holds the model in fp32. If anything goes wrong, nothing is left at `out`. Throws InputError if there is no run, no
+// checkpoint or no averages, and for a model that transformers has no class for.
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

@@ -39,22 +39,23 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return shape.empty() ? "no dimension" : join(sizes, " x ");
 }
 
-// Their tensors, each under the name that the family's table has for it, and what of ours each is.
+// The tensors of the files and the counterpart that each is. Throws InputError unless they are the tensors of the
+// model.
 class Plan {
  public:
   Plan(const Family& family, const std::vector<TensorFile>& files, const std::vector<Counterpart>& counterparts) {
     std::map<std::string, const Counterpart*> wanted;
     std::set<std::string> known;
-    for (const Counterpart& one : counterparts) {
-      wanted[one.theirs] = &one;
-      known.insert(one.theirs);
+    for (const Counterpart& counterpart : counterparts) {
+      wanted[counterpart.theirs] = &counterpart;
+      known.insert(counterpart.theirs);
     }
     for (const TensorFile& file : files) {
       for (const TensorEntry& tensor : file.tensors) take(family, file, tensor, known, wanted);
     }
     std::vector<std::string> missing;
-    for (const auto& [name, one] : wanted) {
-      if (one->use == TensorPair::Use::Own) missing.push_back(name);
+    for (const auto& [name, counterpart] : wanted) {
+      if (counterpart->use == TensorPair::Use::Own) missing.push_back(name);
     }
     if (missing.empty()) return;
     throw InputError(fmt::format("{}: lacks '{}'{}, of a {} as config.json describes it",
@@ -63,13 +64,13 @@ class Plan {
                                  family.model_type));
   }
 
-  // Null: left out.
+  // Null if the tensor is left out.
   const Counterpart* find(const std::string& name) const {
     const auto found = taken_.find(name);
     return found == taken_.end() ? nullptr : found->second;
   }
   const std::vector<std::string>& left_out() const { return left_out_; }
-  // By their name in the family's table.
+  // The types by the tensors' names in the family's table.
   const std::map<std::string, std::string>& dtypes() const { return dtypes_; }
 
  private:
@@ -85,15 +86,16 @@ class Plan {
       left_out_.push_back(tensor.name);
       return;
     }
-    const Counterpart& one = *found->second;
-    if (tensor.shape != one.shape) {
-      refuse(file, tensor,
-             fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape), shape_text(one.shape)));
+    const Counterpart& counterpart = *found->second;
+    if (tensor.shape != counterpart.shape) {
+      refuse(
+          file, tensor,
+          fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape), shape_text(counterpart.shape)));
     }
     if (tensor.type != "F32" && tensor.type != "BF16" && tensor.type != "F16") {
       refuse(file, tensor, fmt::format("has the type {}; F32, BF16 and F16 are read", tensor.type));
     }
-    taken_[tensor.name] = &one;
+    taken_[tensor.name] = &counterpart;
     dtypes_[name] = tensor.type;
     wanted.erase(found);
   }
@@ -101,34 +103,34 @@ class Plan {
     throw InputError(fmt::format("{}: '{}' {}", file.path.string(), printable(tensor.name), what));
   }
 
-  std::map<std::string, const Counterpart*> taken_;  // by their name in the file
+  std::map<std::string, const Counterpart*> taken_;  // by the tensor's name in the file
   std::vector<std::string> left_out_;
   std::map<std::string, std::string> dtypes_;
 };
 
-at::Tensor rows_of(NamedTensors& weights, const Counterpart& one) {
-  return weights.at(one.ours).narrow(0, one.first_row, one.rows);
+at::Tensor rows_of(NamedTensors& weights, const Counterpart& counterpart) {
+  return weights.at(counterpart.ours).narrow(0, counterpart.first_row, counterpart.rows);
 }
 
-// A file at a time; copies are compared when all that they are copies of is there.
+// Reads one file at a time. Copies are compared in a second pass, when the tensors that they are copies of are there.
 NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan, const std::vector<OwnTensor>& own) {
   NamedTensors weights;
   for (const OwnTensor& tensor : own) weights[tensor.name] = at::empty(tensor.shape, at::kFloat);
   for (const bool copies : {false, true}) {
     for (const TensorFile& file : files) {
       const auto is_due = [&](const TensorEntry& tensor) {
-        const Counterpart* const one = plan.find(tensor.name);
-        return one != nullptr && (one->use != TensorPair::Use::Own) == copies;
+        const Counterpart* const counterpart = plan.find(tensor.name);
+        return counterpart != nullptr && (counterpart->use != TensorPair::Use::Own) == copies;
       };
       if (std::none_of(file.tensors.begin(), file.tensors.end(), is_due)) continue;
       const SafetensorsFile opened(file.path);
       if (opened.tensors() != file.tensors) throw InputError(file.path.string() + ": was changed while it was read");
       for (const TensorEntry& tensor : file.tensors) {
         if (!is_due(tensor)) continue;
-        const Counterpart& one = *plan.find(tensor.name);
+        const Counterpart& counterpart = *plan.find(tensor.name);
         const at::Tensor theirs = opened.view(tensor);
-        const at::Tensor value = one.transposed ? theirs.t() : theirs;
-        const at::Tensor ours = rows_of(weights, one);
+        const at::Tensor value = counterpart.transposed ? theirs.t() : theirs;
+        const at::Tensor ours = rows_of(weights, counterpart);
         if (!copies) {
           ours.copy_(value);
         } else if (!ours.equal(value.to(at::kFloat))) {
@@ -142,12 +144,12 @@ NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan
 }
 
 std::string one_dtype(const std::map<std::string, std::string>& dtypes) {
-  std::set<std::string> all;
-  for (const auto& [name, type] : dtypes) all.insert(type);
-  return all.size() == 1 ? *all.begin() : "mixed";
+  std::set<std::string> types;
+  for (const auto& [name, type] : dtypes) types.insert(type);
+  return types.size() == 1 ? *types.begin() : "mixed";
 }
 
-// Learned positions are as many as the context; rotary ones are any number.
+// With learned positions the context is fixed; rotary positions allow any shorter one.
 int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::string& origin) {
   const bool rotary = settings.own.of_kind(settings.kind).as<LlamaSettings>() != nullptr;
   if (asked == 0) return rotary ? std::min(settings.context, kUsualContext) : settings.context;
@@ -168,14 +170,14 @@ TokenNumbers special_tokens(const fs::path& from) {
   return has_file(words) ? parse_bracketed_tokens(read_file(words)) : TokenNumbers{};
 }
 
-// What becomes the run's tokenizer, and how many tokens it has.
+// The run's tokenizer, and the number of its tokens.
 struct FoundTokenizer {
   TokenizerModel model;
   int64_t vocabulary = 0;
 };
 
-// A tokenizer that gyre lacks keeps nobody from the model: its files go along. So do those of one with more tokens than
-// the model, as where a token for padding was added later: it has no embedding for them.
+// A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same
+// holds for one with more tokens than the model has embeddings, for example since a padding token was added later.
 std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, int64_t vocabulary, ImportResult& result) {
   if (!has_file(from / kTokenizerJsonFile) && !has_file(from / kTokenizerModelFile)) return std::nullopt;
   FoundTokenizer found;

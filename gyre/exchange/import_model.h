@@ -1,4 +1,4 @@
-// gyre import: a model of Hugging Face's transformers becomes a run that has made no update yet.
+// gyre import: makes a model of Hugging Face's transformers a run that has made no update yet.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace gyre {
 struct ImportOptions {
   std::filesystem::path from;  // config.json and safetensors
   std::filesystem::path out;
-  int64_t context = 0;  // [model] context of the run's configuration; 0: what the model says, of rotary positions at
-                        // most kUsualContext
+  // [model] context of the run's configuration. 0: the model's own, but at most kUsualContext of rotary positions.
+  int64_t context = 0;
   FileSystem* files = &system_files();
 };
 inline constexpr int64_t kUsualContext = 2048;
@@ -26,15 +26,15 @@ struct ImportResult {
   int64_t vocabulary = 0;
   int64_t context = 0;
   std::vector<std::string> left_out;  // tensors that are no weights of the model
-  std::string tokenizer;              // its kind; empty: none that is read
-  std::string tokenizer_fault;        // why there is none, where its files are there
+  std::string tokenizer;              // its kind; empty if there is none that gyre reads
+  std::string tokenizer_fault;        // why there is none although its files are there
 };
 
-// The run has the weights as its checkpoint of step 0, config.toml with the model's shape and everything else at its
-// default, train.toml, which is the same for a run that begins with these weights, and what export gives back
-// (hugging_face/); with its
-// tokenizer, if gyre reads it. Holds the model in fp32 and a file of tensors at a time. Whatever goes wrong, nothing is
-// left at `out`. InputError for what cannot be read, is of another architecture, or does not fit together.
+// The run has the weights as its checkpoint of step 0; config.toml with the model's shape, its precision, and defaults
+// otherwise; train.toml, the same for a run that begins with these weights; what export gives back (hugging_face/); and
+// the tokenizer, if gyre reads it. Holds the model in fp32, and one file of tensors at a time. If anything goes wrong,
+// nothing is left at `out`. Throws InputError for what cannot be read, is of another architecture, or does not fit
+// together.
 ImportResult import_model(const ImportOptions& options);
 
 }  // namespace gyre

@@ -21,7 +21,7 @@ ShardIndex read_index(const fs::path& path) {
   }
 }
 
-// Names come from somebody's file: they lead nowhere else.
+// An index may come from anybody: its names must not lead to another directory.
 void check_name(const std::string& name, const fs::path& index) {
   const bool is_plain = !name.empty() && name == printable(name);
   if (is_plain && fs::path(name).filename() == name && name != "." && name != "..") return;
@@ -64,13 +64,13 @@ bool has_file(const fs::path& path) {
 }
 
 std::vector<TensorFile> model_files(const fs::path& directory) {
-  const fs::path one = directory / shard_name(Part::Model, {});
-  if (has_file(one)) return {{one, SafetensorsFile(one).tensors()}};
+  const fs::path single = directory / shard_name(Part::Model, {});
+  if (has_file(single)) return {{single, SafetensorsFile(single).tensors()}};
   const fs::path index = directory / index_name(Part::Model);
   if (has_file(index)) return indexed_files(directory, index);
   const bool pickled =
       is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json");
-  throw InputError(fmt::format("{}: has neither {} nor {}{}", directory.string(), one.filename().string(),
+  throw InputError(fmt::format("{}: has neither {} nor {}{}", directory.string(), single.filename().string(),
                                index.filename().string(),
                                pickled ? "; pytorch_model.bin is not read: save it with transformers' "
                                          "save_pretrained(safe_serialization=True)"

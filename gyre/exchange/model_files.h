@@ -1,4 +1,4 @@
-// The files that a model of transformers is in, and where each tensor lies.
+// The files of a model of transformers, and which tensors each has.
 #pragma once
 
 #include <filesystem>
@@ -11,21 +11,22 @@
 
 namespace gyre {
 
-// One file of tensors; the files of a model have no name in common.
+// One file of tensors. No tensor is in two files of a model.
 struct TensorFile {
   std::filesystem::path path;
   std::vector<TensorEntry> tensors;
 };
 
-// Whether a file is at `path`. InputError where something else is: a pipe would be waited for.
+// Whether a regular file is at `path`. Throws InputError if something else is: reading a pipe would wait.
 bool has_file(const std::filesystem::path& path);
 
-// Of a directory: model.safetensors, or those that model.safetensors.index.json names. Looks at the beginnings of files
-// alone. InputError: no such files, one that is missing or damaged, an index that says something else than the files.
+// The files of a directory: model.safetensors, or those that model.safetensors.index.json names. Reads only their
+// headers. Throws InputError if there are none, if one is missing or damaged, or if the index and the files disagree.
 std::vector<TensorFile> model_files(const std::filesystem::path& directory);
 
-// What transformers keeps beside a model's tensors and config.json: of the tokenizer, and of how texts are generated.
+// The names of the files that transformers has beside tensors and config.json: the tokenizer's, and the settings for
+// generation.
 std::vector<std::string> side_files();
-inline constexpr const char* kGenerationFile = "generation_config.json";  // the one of the latter
+inline constexpr const char* kGenerationFile = "generation_config.json";  // settings for generation
 
 }  // namespace gyre

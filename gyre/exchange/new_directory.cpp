@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where it is, without a slash at its end.
+// The absolute path of `out`, without a slash at its end. Throws InputError if something is there.
 fs::path free_place(const fs::path& out) {
   const fs::path path = fs::absolute(out).lexically_normal();
   const fs::path place = path.has_filename() ? path : path.parent_path();

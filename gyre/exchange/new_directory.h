@@ -1,4 +1,4 @@
-// A directory that a command makes: whole under the name it was given, or not there.
+// A directory that a command makes: complete under its name, or absent.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace gyre {
 
 class NewDirectory {
  public:
-  // Builds beside `out`, under its name and `suffix`. InputError where something is at `out` already, other than an
-  // empty directory.
+  // Builds beside `out`, under its name with `suffix`. Throws InputError if anything but an empty directory is at
+  // `out`.
   NewDirectory(const std::filesystem::path& out, const std::string& suffix, FileSystem& files);
   const std::filesystem::path& path() const { return building_.path(); }
-  // Gives it the name; durable when it returns. Not called: nothing stays. RunError.
+  // Gives the directory its name; durable when this returns. If it is not called, nothing stays. Throws RunError.
   void complete() { building_.complete(out_); }
 
  private:

@@ -7,7 +7,7 @@
 namespace gyre {
 namespace {
 
-// Theirs, ours; the first of several of theirs is what is written.
+// Theirs, ours. If several of theirs mean the same, the first one is written.
 constexpr std::pair<const char*, const char*> kNames[] = {
     {"gelu", "gelu"},           {"gelu_python", "gelu"}, {"gelu_new", "gelu-tanh"}, {"gelu_pytorch_tanh", "gelu-tanh"},
     {"gelu_fast", "gelu-tanh"}, {"relu", "relu"},        {"silu", "silu"},          {"swish", "silu"}};

@@ -1,4 +1,4 @@
-// What transformers calls the non-linearities that gyre has.
+// The names that transformers has for gyre's non-linearities.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace gyre {
 
-// [model] activation of what config.json has under `key`. InputError for one that gyre lacks.
+// The value of [model] activation for what config.json has under `key`, by default `usual`. Throws InputError for a
+// non-linearity that gyre lacks.
 std::string read_activation(ConfigFields& config, const char* key, const std::string& usual);
 // The inverse.
 std::string their_activation(const std::string& ours);

@@ -1,4 +1,4 @@
-// BERT with the heads it was trained with: masked tokens, and perhaps the order of two segments.
+// BERT with the heads that it was pre-trained with: masked tokens, and optionally the order of two segments.
 #include "gyre/exchange/hugging_face/activations.h"
 #include "gyre/exchange/hugging_face/family.h"
 #include "gyre/model/settings/bert_settings.h"
@@ -70,7 +70,7 @@ void read_names(const std::set<std::string>& names, ModelSettings& settings) {
   settings.own.get<BertSettings>().sentence_order = names.count("cls.seq_relationship.weight") > 0;
 }
 
-// Unless all three are known they follow the tokenizer's vocabulary, as gyre's own BERT has them.
+// Unless all three are known, they are numbered after the tokenizer's vocabulary, as in gyre's own BERT.
 void read_tokens(const TokenNumbers& numbers, ModelSettings& settings) {
   for (const char* token : {"[CLS]", "[SEP]", "[MASK]"}) {
     if (numbers.count(token) == 0 || numbers.at(token) >= settings.vocabulary) return;
@@ -100,7 +100,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   config["type_vocab_size"] = 2;
   config["position_embedding_type"] = "absolute";
   config["hidden_dropout_prob"] = settings.dropout;
-  config["attention_probs_dropout_prob"] = 0.0;  // there is none of that here
+  config["attention_probs_dropout_prob"] = 0.0;  // gyre drops no attention probabilities
   if (settings.own.of_kind("bert").get<BertSettings>().sentence_order) config["architectures"] = {"BertForPreTraining"};
 }
 

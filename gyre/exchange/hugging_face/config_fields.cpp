@@ -47,9 +47,9 @@ bool ConfigFields::flag(const char* key, bool usual) {
 void ConfigFields::only(const char* key, const nlohmann::json& value) {
   const nlohmann::json* const found = find(key);
   if (found == nullptr || *found == value) return;
-  constexpr size_t kLongest = 80;
+  constexpr size_t kMaxShown = 80;
   std::string is = found->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (is.size() > kLongest) is = is.substr(0, kLongest) + "...";
+  if (is.size() > kMaxShown) is = is.substr(0, kMaxShown) + "...";
   fail(fmt::format("'{}' is {}, which gyre does not have{}", key, printable(is),
                    value.is_null() ? "" : fmt::format(" ({} alone)", value.dump())));
 }

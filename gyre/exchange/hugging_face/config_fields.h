@@ -1,4 +1,4 @@
-// config.json as a family's reader takes it apart. What is null there is as good as missing.
+// Reads the fields of a config.json. A field that is null counts as missing.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,21 +11,21 @@ namespace gyre {
 
 class ConfigFields {
  public:
-  // InputError unless it is an object. `origin` is what errors call it.
+  // Throws InputError unless `config` is an object. `origin` is what errors call it.
   ConfigFields(const nlohmann::json& config, std::string origin);
   ConfigFields(const ConfigFields&) = delete;
   ConfigFields& operator=(const ConfigFields&) = delete;
 
-  // Must be there. InputError where it is not, or is of another type.
+  // A required field. Throws InputError if it is missing or of another type.
   int64_t whole(const char* key) { return fields_.need<int64_t>(key); }
-  // What it is where nobody says it is `usual`.
+  // Optional fields, with `usual` as the default. They throw InputError for another type.
   int64_t whole(const char* key, int64_t usual);
   double number(const char* key, double usual);
   std::string word(const char* key, const std::string& usual);
   bool flag(const char* key, bool usual);
   const nlohmann::json* find(const char* key) { return fields_.find(key); }
 
-  // An option of which there is one value here. InputError, naming it, for another.
+  // An option that gyre has with this value alone; it may be missing. Throws InputError, naming it, for another value.
   void only(const char* key, const nlohmann::json& value);
   [[noreturn]] void fail(const std::string& what) const { fields_.fail(what); }
 

@@ -18,7 +18,8 @@ void check(const ModelSettings& settings, const std::string& origin) {
   }
 }
 
-// What a model came with, without what says which program and which files that was.
+// The fields of `earlier` but for those that tell which program and which files it was for. Empty if it is not of the
+// family.
 Json kept_of(const std::string& earlier, const Family& family) {
   const auto json = parse_json<Json>(earlier);
   if (!json || !json->is_object() || json->value("model_type", Json()) != family.model_type) return Json::object();

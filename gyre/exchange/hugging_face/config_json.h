@@ -1,4 +1,4 @@
-// config.json: what a model of transformers is.
+// config.json: the description of a model of transformers.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ struct DescribedModel {
   ModelSettings settings;  // without dropout
 };
 
-// InputError, beginning with `origin`, for another architecture, an option that gyre lacks, sizes that do not fit.
+// Throws InputError, beginning with `origin`, for another architecture, an option that gyre lacks, and sizes that do
+// not fit.
 DescribedModel parse_config_json(std::string_view text, const std::string& origin);
 
-// `dtype`: of the weights beside it, "float32". `earlier`: the config.json that the model came with, if it did; what
-// the family does not say itself stays as it is there. Of settings whose sizes are all known.
+// `dtype`: the type of the weights, such as "float32". `earlier`: the config.json that the model came with, if any;
+// fields that the family does not write are taken from it. All sizes of `settings` must be known.
 std::string to_config_json(const Family& family, const ModelSettings& settings, const std::string& dtype,
                            const std::optional<std::string>& earlier);
 

@@ -33,12 +33,12 @@ class Own {
     const auto found = by_name_.find(name);
     return found == by_name_.end() ? nullptr : found->second;
   }
-  // The rows of a part; a bias has those of its matrix.
+  // The numbers of rows of the stacked parts; a bias has those of its matrix.
   std::vector<int64_t> row_blocks(const OwnTensor& tensor) const {
     const OwnTensor* const matrix = matrix_of(tensor.name);
     return matrix == nullptr ? tensor.row_blocks : matrix->row_blocks;
   }
-  // Of a bias that is not there: that of its matrix's output, or of its norm's weight.
+  // The size of a bias that the model lacks: the number of its matrix's outputs, or the size of its norm.
   std::optional<int64_t> bias_size(const std::string& name) const {
     const OwnTensor* const matrix = matrix_of(name);
     return matrix == nullptr ? std::nullopt : std::optional(matrix->shape.front());
@@ -54,27 +54,27 @@ class Own {
 };
 
 Counterpart counterpart(const TensorPair& pair, const std::string& theirs, const OwnTensor& ours, const Own& own) {
-  Counterpart one{.theirs = theirs,
-                  .shape = ours.shape,
-                  .ours = ours.name,
-                  .rows = ours.shape.front(),
-                  .transposed = pair.transposed,
-                  .use = pair.use};
+  Counterpart entry{.theirs = theirs,
+                    .shape = ours.shape,
+                    .ours = ours.name,
+                    .rows = ours.shape.front(),
+                    .transposed = pair.transposed,
+                    .use = pair.use};
   if (pair.part != TensorPair::kWhole) {
     const std::vector<int64_t> rows = own.row_blocks(ours);
     const auto part = static_cast<size_t>(pair.part);
     if (part >= rows.size()) throw std::logic_error(fmt::format("{} has no part {}", ours.name, pair.part));
-    one.first_row = std::accumulate(rows.begin(), rows.begin() + pair.part, int64_t{0});
-    one.rows = one.shape.front() = rows[part];
+    entry.first_row = std::accumulate(rows.begin(), rows.begin() + pair.part, int64_t{0});
+    entry.rows = entry.shape.front() = rows[part];
   }
-  if (pair.transposed) std::reverse(one.shape.begin(), one.shape.end());
-  return one;
+  if (pair.transposed) std::reverse(entry.shape.begin(), entry.shape.end());
+  return entry;
 }
 
-void check_all_is_covered(const std::vector<Counterpart>& all, const std::vector<OwnTensor>& own) {
+void check_all_is_covered(const std::vector<Counterpart>& entries, const std::vector<OwnTensor>& own) {
   std::map<std::string, int64_t> rows;
-  for (const Counterpart& one : all) {
-    if (one.use == TensorPair::Use::Own) rows[one.ours] += one.rows;
+  for (const Counterpart& entry : entries) {
+    if (entry.use == TensorPair::Use::Own) rows[entry.ours] += entry.rows;
   }
   for (const OwnTensor& tensor : own) {
     if (rows[tensor.name] != tensor.shape.front()) {
@@ -87,20 +87,20 @@ void check_all_is_covered(const std::vector<Counterpart>& all, const std::vector
 
 std::vector<Counterpart> correspondence(const Family& family, int64_t blocks, const std::vector<OwnTensor>& tensors) {
   const Own own(tensors);
-  std::map<std::string, Counterpart> all;
+  std::map<std::string, Counterpart> entries;
   for (const TensorPair& pair : family.tensors) {
     const bool of_blocks = std::string_view(pair.theirs).find(kNumber) != std::string_view::npos;
     for (int64_t block = 0; block < (of_blocks ? blocks : 1); ++block) {
       const std::string theirs = numbered(pair.theirs, block), ours = numbered(pair.ours, block);
       if (const OwnTensor* const tensor = own.find(ours)) {
-        all.emplace(theirs, counterpart(pair, theirs, *tensor, own));
+        entries.emplace(theirs, counterpart(pair, theirs, *tensor, own));
       } else if (const auto size = own.bias_size(ours); size && pair.zero_without) {
-        all.emplace(theirs, Counterpart{.theirs = theirs, .shape = {*size}, .ours = ""});
+        entries.emplace(theirs, Counterpart{.theirs = theirs, .shape = {*size}, .ours = ""});
       }
     }
   }
   std::vector<Counterpart> sorted;
-  for (auto& [name, one] : all) sorted.push_back(std::move(one));
+  for (auto& [name, entry] : entries) sorted.push_back(std::move(entry));
   check_all_is_covered(sorted, tensors);
   return sorted;
 }
@@ -118,7 +118,7 @@ std::string canonical_name(const Family& family, const std::set<std::string>& kn
 
 bool is_buffer(const Family& family, const std::string& name) {
   return std::any_of(family.buffers.begin(), family.buffers.end(), [&](const std::string& end) {
-    return ends_with(name, end) || "." + name == end;  // a bare model's
+    return ends_with(name, end) || "." + name == end;  // in files of the bare model
   });
 }
 

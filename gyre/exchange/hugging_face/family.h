@@ -1,5 +1,6 @@
-// The families of models that gyre exchanges with Hugging Face's transformers: which of their tensors is what of a
-// model of ours, and what config.json says of it. One file a family. Free of torch.
+// The families of models that gyre exchanges with Hugging Face's transformers: which of their tensors corresponds to
+// which parameter of a gyre model, and what config.json says about the model. `theirs` is a name in transformers,
+// `ours` one in gyre. One file for each family. Free of torch.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +16,43 @@
 
 namespace gyre {
 
-// One tensor of theirs and what it is of ours. In names {} is the number of the block. A table may have rows whose
-// tensor of ours some models of the family lack: those have no such row.
+// A tensor of theirs and the parameter of ours that it corresponds to. {} in a name stands for the number of the block.
+// Some models of a family lack the parameter of a row; the row does not count for them.
 struct TensorPair {
   enum class Use {
-    Own,       // the one place where ours is written
-    ReadCopy,  // the same again: may be in a file, where it must be equal. Of a name that another row has as well, the
-               // row counts whose tensor of ours is there
-    Copy,      // the same again, and written so
+    Own,       // the tensor that holds ours
+    ReadCopy,  // a copy that is not written, but may be in a file, where it must be equal. If two rows have the same
+               // `theirs`, the one whose `ours` exists counts
+    Copy,      // a copy that is written too
   };
   static constexpr int kWhole = -1;
 
   const char* theirs;
   const char* ours;
-  int part = kWhole;  // of ours as several that are stacked by rows (ParameterSpec::row_blocks): which
+  int part = kWhole;  // which of the matrices that ours has stacked by rows (ParameterSpec::row_blocks)
   bool transposed = false;
   Use use = Use::Own;
-  bool zero_without = false;  // where ours is not there, theirs is zeros
+  bool zero_without = false;  // if ours does not exist, theirs is zeros
 };
 
 struct Family {
   std::string model_type;
-  std::vector<std::string> architectures;  // the first is what is written
+  std::vector<std::string> architectures;  // the first one is written
   std::string kind;                        // [model] kind
-  std::string prefix;                      // that files of the bare model lack
-  bool tied_unless_said;                   // what tie_word_embeddings is where config.json does not say it
+  std::string prefix;                      // of names; files of the bare model lack it
+  bool tied_unless_said;                   // tie_word_embeddings if config.json does not have it
   std::vector<TensorPair> tensors;
-  std::vector<std::string> buffers;  // ends of names of tensors that are no weights
+  std::vector<std::string> buffers;  // suffixes of the names of tensors that are no weights
 
-  // What config.json says, but for what all families have alike. InputError names an option that gyre lacks.
+  // Reads config.json, but for what all families have in common. Throws InputError naming an option that gyre lacks.
   void (*read)(ConfigFields& config, ModelSettings& settings);
-  // What the names of the tensors say besides. Null: nothing.
+  // Reads what only the names of the tensors say. Null: nothing.
   void (*read_names)(const std::set<std::string>& names, ModelSettings& settings);
-  // What the numbers of its tokenizer's special tokens say. Null: nothing.
+  // Reads what the numbers of the tokenizer's special tokens say. Null: nothing.
   void (*read_tokens)(const TokenNumbers& numbers, ModelSettings& settings);
-  // Why a model of this kind is none of the family; empty: it is one.
+  // Why a model of this kind does not belong to the family; empty if it does.
   std::string (*misfit)(const ModelSettings& settings);
-  // Of settings whose sizes are all known: no mlp_width of 0.
+  // Writes config.json. All sizes of `settings` must be known: no mlp_width of 0.
   void (*write)(const ModelSettings& settings, nlohmann::ordered_json& config);
 };
 
@@ -62,9 +63,9 @@ Family qwen2_family();  // qwen2.cpp
 Family qwen3_family();  // qwen3.cpp
 const std::vector<Family>& families();
 
-// The family that a config.json is of. InputError names what it is of else.
+// The family of a config.json. Throws InputError, naming what it is, if gyre does not have that.
 const Family& family_of(ConfigFields& config);
-// The family that such a model can be written as. InputError says why there is none.
+// The family that such a model can be written as. Throws InputError, saying why, if there is none.
 const Family& family_of(const ModelSettings& settings);
 
 }  // namespace gyre

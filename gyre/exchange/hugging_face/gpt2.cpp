@@ -1,4 +1,4 @@
-// GPT-2. Its Conv1D keeps matrices as (in, out).
+// GPT-2. Its Conv1D layers store matrices as (in, out).
 #include <fmt/format.h>
 
 #include "gyre/exchange/hugging_face/activations.h"
@@ -65,7 +65,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   config["layer_norm_epsilon"] = kEpsilon;
   config["embd_pdrop"] = settings.dropout;
   config["resid_pdrop"] = settings.dropout;
-  config["attn_pdrop"] = 0.0;  // there is none of that here
+  config["attn_pdrop"] = 0.0;  // gyre drops no attention probabilities
 }
 
 }  // namespace

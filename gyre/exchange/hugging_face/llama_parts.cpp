@@ -9,16 +9,16 @@
 namespace gyre {
 namespace {
 
-constexpr double kUsualTheta = 10000;
+constexpr double kDefaultTheta = 10000;
 
-// rope_theta; newer configurations have it in rope_parameters. Positions that are stretched are refused.
+// rope_theta, which newer configurations have in rope_parameters. Scaled rotary positions are refused.
 double read_theta(ConfigFields& config) {
-  double theta = config.number("rope_theta", kUsualTheta);
+  double theta = config.number("rope_theta", kDefaultTheta);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const nlohmann::json* const found = config.find(key);
     if (found == nullptr) continue;
     ConfigFields rope(*found, fmt::format("config.json: '{}'", key));
-    // transformers takes none for granted here.
+    // transformers has no default here.
     const bool said = rope.find("rope_type") != nullptr || rope.find("type") != nullptr;
     if (key == std::string_view("rope_scaling") && !said) rope.fail("does not say its 'rope_type'");
     rope.only("rope_type", "default");
@@ -30,7 +30,7 @@ double read_theta(ConfigFields& config) {
   return theta;
 }
 
-// "layer_types" says of each layer how far its attention sees.
+// Throws InputError if the attention of any layer, by "layer_types", is limited to a window.
 void refuse_windows(ConfigFields& config) {
   const nlohmann::json* const types = config.find("layer_types");
   if (types == nullptr) return;
@@ -82,7 +82,7 @@ void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettin
   own.key_value_heads = config.whole("num_key_value_heads", usual.key_value_heads);
   if (own.key_value_heads == 0) own.key_value_heads = settings.heads;
   own.head_size = config.whole("head_dim", usual.head_size);
-  if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // what it is if nobody says
+  if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // the default
   own.rope_theta = read_theta(config);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
 }
@@ -95,7 +95,7 @@ void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& co
   config["num_attention_heads"] = settings.heads;
   config["num_key_value_heads"] = key_value_heads(own, settings.heads);
   config["head_dim"] = head_size(own, settings.width, settings.heads);
-  // A model keeps the length that it came with: a run may have taken shorter sequences.
+  // A model keeps the length that it came with, since a run may have trained on shorter sequences.
   const auto came_with = config.find("max_position_embeddings");
   const bool longer = came_with != config.end() && came_with->is_number() && *came_with > settings.context;
   if (!longer) config["max_position_embeddings"] = settings.context;
@@ -105,7 +105,7 @@ void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& co
   config["attention_dropout"] = 0.0;
   config["rope_theta"] = own.rope_theta;
   config["rope_scaling"] = nullptr;
-  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", own.rope_theta}};  // as newer ones have it
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", own.rope_theta}};  // for newer versions
 }
 
 }  // namespace gyre

@@ -1,5 +1,5 @@
-// What a run remembers of the files that its model was imported from: the type of each tensor, under its usual name, so
-// that export can give the same bytes back.
+// What a run records about the files that its model was imported from: the type of each tensor, by its name in the
+// family's table, so that export can write the same bytes again.
 #pragma once
 
 #include <map>

@@ -16,8 +16,8 @@ TokenNumbers parse_added_tokens(std::string_view tokenizer_json) {
   if (added == nullptr) return numbers;
   if (!added->is_array()) fields.fail("'added_tokens' must be a list");
   for (const nlohmann::json& token : *added) {
-    JsonFields one(token, "a token of 'added_tokens'");
-    numbers[one.need<std::string>("content")] = one.need<int64_t>("id");
+    JsonFields entry(token, "a token of 'added_tokens'");
+    numbers[entry.need<std::string>("content")] = entry.need<int64_t>("id");
   }
   return numbers;
 }

@@ -1,4 +1,4 @@
-// Numbers of the tokens that a tokenizer's files give a name of their own: "[CLS]".
+// Reads the numbers of special tokens, such as "[CLS]", from a tokenizer's files.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace gyre {
 
 using TokenNumbers = std::map<std::string, int64_t>;
 
-// Of a tokenizer.json, its added_tokens. InputError says what is wrong with the text, without naming a file.
+// The added_tokens of a tokenizer.json. InputError says what is wrong with the text, without naming a file.
 TokenNumbers parse_added_tokens(std::string_view tokenizer_json);
-// Of a vocab.txt, a token a line: those in brackets.
+// The tokens in brackets of a vocab.txt, which has a token a line.
 TokenNumbers parse_bracketed_tokens(std::string_view vocabulary);
 
 }  // namespace gyre
