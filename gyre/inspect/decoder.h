@@ -1,4 +1,4 @@
-// What a model expects after the tokens that it has read, token by token.
+// Runs a model over a text that grows token by token, and returns the logits of the next token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,15 +14,15 @@ namespace gyre {
 
 class Decoder {
  public:
-  // stage: the whole model, which outlives this; weights: in its parameters' order, of one type; context: the most
-  // tokens that it reads at once. `caches`: keys and values of what was read are kept, where the model's layers can;
-  // otherwise every token costs a forward of all.
+  // stage: the whole model, which must outlive this object; weights: in the order of its parameters, of one type;
+  // context: how many tokens it reads at once, at most. `caches`: keys and values of the tokens read are cached, if the
+  // model's layers can do that; otherwise every token costs a forward of all.
   Decoder(const Stage& stage, std::vector<at::Tensor> weights, int64_t context, bool caches = true);
 
-  // Reads these after what it has read. Returns the logits of the next token: (vocabulary) fp32. Of more than `context`
-  // tokens it sees the last: without a cache always as many as fit. With one it begins again with the last half when
-  // the context is full, since every position would be another, and a forward of all of them for each token is what
-  // the cache is there to avoid.
+  // Reads `tokens` after what it has read before. Returns the logits of the next token: (vocabulary) fp32. Of more than
+  // `context` tokens it sees the last: without a cache always as many as fit. With a cache, when the context is full,
+  // it starts again with the last half: every token's position changes then, and a forward of all tokens for each new
+  // one is what the cache avoids.
   at::Tensor read(std::span<const int32_t> tokens);
 
  private:
@@ -32,7 +32,7 @@ class Decoder {
   std::vector<at::Tensor> weights_;
   int64_t context_;
   bool caches_;
-  std::vector<int32_t> read_;  // as many as it may see again
+  std::vector<int32_t> read_;  // those that it may have to read again
   DecodingState state_;
 };
 

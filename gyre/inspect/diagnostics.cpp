@@ -14,7 +14,7 @@
 namespace gyre {
 namespace {
 
-// The run's configuration over its own tokens.
+// The run's configuration with the vocabulary of its tokens. Throws InputError if the tokens have changed.
 Config resolved(const TrainedModel& model, const Dataset& dataset) {
   Config config = model.config;
   dataset.check_identity(model.data, {DataPart::Train});
@@ -42,7 +42,7 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
     WindowPipeline pipeline(config, *batches, unclipped);
     result.parameters = rotatable_weights(pipeline);
     if (options.draws > 0) {
-      pipeline.pipeline().restore(checkpoint.weights, {}, 0);  // no update follows
+      pipeline.pipeline().restore(checkpoint.weights, {}, 0);  // no optimizer states: no update follows
       const HessianNorms norms =
           measure_hessian(pipeline, {options.draws, options.microbatches, checkpoint.microbatches,
                                      static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer});

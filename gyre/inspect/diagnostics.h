@@ -1,6 +1,6 @@
-// What delay does to a trained run, measured at its newest checkpoint: how far the Hessian is from diagonal in the
-// weights' own and in the rotated coordinates, how well late updates agree with those that current gradients would have
-// made, how much updates undo each other.
+// What delay does to a trained run, measured at a checkpoint: how far the Hessian is from diagonal in the weights' own
+// and in the rotated coordinates, how well late updates agree with those that current gradients would have made, and
+// how much updates undo each other.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace gyre {
 
 struct DiagnosticsOptions {
-  int draws = 33;            // of the Hessian norm's estimate; 0 leaves it out
-  int64_t microbatches = 4;  // that the Hessian is taken over
+  int draws = 33;            // for the estimate of the Hessian norm; 0 leaves it out
+  int64_t microbatches = 4;  // that the Hessian is averaged over
   int64_t updates = 24;      // over which directions are compared
 };
 
@@ -25,15 +25,16 @@ struct StageDiagnostics {
 
 struct Diagnostics {
   int64_t step = 0;
-  int64_t parameters = 0;   // of the matrices that a rotation turns; the Hessian is that of their weights
+  int64_t parameters = 0;   // in the matrices that basis rotation rotates; the Hessian is that of these weights
   double hessian_norm = 0;  // in their own coordinates
-  double rotated_norm = 0;  // in the coordinates of the run's bases, or if it has none of bases from fresh gradients
-  bool own_bases = false;
+  double rotated_norm = 0;  // in the coordinates of the run's bases, or, if it has none, of bases from fresh gradients
+  bool own_bases = false;   // whether these are the run's bases
   std::vector<StageDiagnostics> stages;
 };
 
-// Training goes on from the checkpoint by the run's executor, with every stage's longest delay and stashed weights; the
-// run is not changed. fp32. RunError where a loss or gradient is not finite.
+// Continues training from the checkpoint, in fp32, with the run's executor, every stage's longest delay and stashed
+// weights. The run is not changed. Throws RunError if a loss or gradient is not finite, and InputError for a run
+// without tokens.
 Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options);
 std::string to_json(const Diagnostics& diagnostics);
 

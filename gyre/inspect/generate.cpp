@@ -61,15 +61,17 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
   const Stage stage(build_layers(model.config), 0);
   Decoder decoder(stage, compute_weights(model, stage), model.config.model.context);
 
-  // What is new is decoded behind the end of the prompt: a tokenizer may write a text's first word in another way.
-  constexpr size_t kBehind = 8;
-  std::vector<int32_t> fresh(unread.end() - static_cast<ptrdiff_t>(std::min(kBehind, unread.size())), unread.end());
+  // New tokens are decoded together with the last ones of the prompt, since a tokenizer may write the first word of a
+  // text differently.
+  constexpr size_t kPromptTokens = 8;
+  std::vector<int32_t> fresh(unread.end() - static_cast<ptrdiff_t>(std::min(kPromptTokens, unread.size())),
+                             unread.end());
   size_t written = model.tokenizer->decode(fresh).size();
   for (int64_t n = 0; n < options.tokens; ++n) {
     if (options.stop.stop_requested()) break;
-    // A vocabulary may be padded behind the tokenizer's: that is no text.
-    const at::Tensor all = decoder.read(unread);
-    const at::Tensor logits = all.narrow(0, 0, std::min(all.size(0), model.tokenizer->vocabulary_size()));
+    // The model's vocabulary may be larger than the tokenizer's. What is beyond that is no text.
+    const at::Tensor all_logits = decoder.read(unread);
+    const at::Tensor logits = all_logits.narrow(0, 0, std::min(all_logits.size(0), model.tokenizer->vocabulary_size()));
     RandomStream stream(options.seed, StreamPurpose::Sampling, static_cast<uint64_t>(n));
     const int64_t token = sample(logits, options.sampling, stream);
     if (token == model.tokenizer->end_of_document()) break;

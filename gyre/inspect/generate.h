@@ -21,7 +21,8 @@ struct GenerateOptions {
 };
 
 // Calls `write` with text as it becomes certain (whole UTF-8 characters), the prompt not included. The same options
-// give the same text. InputError for an empty prompt or options out of range.
+// give the same text. Throws InputError for an empty prompt, options out of range, and a model or run that cannot
+// continue text.
 void generate(const TrainedModel& model, const GenerateOptions& options,
               const std::function<void(std::string_view)>& write);
 

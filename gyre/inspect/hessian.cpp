@@ -14,10 +14,10 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kBasisMicrobatches = 32;  // of the bases that a run without its own gets
-constexpr double kStep = 0.02;              // length of a finite difference's step
+constexpr int64_t kBasisMicrobatches = 32;  // for the bases of a run that has none
+constexpr double kStep = 0.02;              // length of the step of a finite difference
 
-// Keeps the last gradient, and leaves the weights as they are.
+// Saves the last gradient, and leaves the weights unchanged.
 class GradientKeeper final : public Optimizer {
  public:
   explicit GradientKeeper(StageTensors& kept) : kept_(kept) {}
@@ -32,30 +32,30 @@ class GradientKeeper final : public Optimizer {
   StageTensors& kept_;
 };
 
-// A matrix that a rotation turns, and where it stands.
-struct Turned {
+// A matrix that basis rotation rotates, and its place in the model.
+struct RotatableMatrix {
   int stage = 0;
   size_t parameter = 0;  // of the stage
-  MatrixBlock matrix;
+  MatrixBlock block;
 
-  at::Tensor of(const std::vector<StageTensors>& tensors) const { return matrix.of(tensors[stage][parameter]); }
+  at::Tensor of(const std::vector<StageTensors>& tensors) const { return block.of(tensors[stage][parameter]); }
 };
 
-std::vector<Turned> turned_matrices(const WindowPipeline& model) {
-  std::vector<Turned> turned;
+std::vector<RotatableMatrix> rotatable_matrices(const WindowPipeline& model) {
+  std::vector<RotatableMatrix> matrices;
   for (int stage = 0; stage < model.stages(); ++stage) {
     const auto& specs = model.specs(stage);
     for (size_t i = 0; i < specs.size(); ++i) {
-      for (MatrixBlock& matrix : matrix_blocks(specs[i])) turned.push_back({stage, i, std::move(matrix)});
+      for (MatrixBlock& block : matrix_blocks(specs[i])) matrices.push_back({stage, i, std::move(block)});
     }
   }
-  return turned;
+  return matrices;
 }
 
 class Measurement {
  public:
   Measurement(WindowPipeline& model, const HessianOptions& options)
-      : model_(model), options_(options), turned_(turned_matrices(model)), gradients_(model.stages()) {
+      : model_(model), options_(options), matrices_(rotatable_matrices(model)), gradients_(model.stages()) {
     model.replace_optimizers(
         [&](int stage, std::unique_ptr<Optimizer>) { return std::make_unique<GradientKeeper>(gradients_[stage]); });
     for (int stage = 0; stage < model.stages(); ++stage) {
@@ -68,7 +68,7 @@ class Measurement {
 
   HessianNorms run() {
     std::vector<HessianBlock> own, rotated;
-    for (const Turned& turned : turned_) own.push_back({turned.matrix.rows, turned.matrix.columns, {}, {}});
+    for (const RotatableMatrix& matrix : matrices_) own.push_back({matrix.block.rows, matrix.block.columns, {}, {}});
     rotated = own;
     HessianNorms norms;
     norms.own_bases = take_own_bases(rotated);
@@ -99,28 +99,28 @@ class Measurement {
         moved.emplace_back();
         for (const at::Tensor& weight : stage) moved.back().push_back(weight.clone());
       }
-      for (size_t i = 0; i < turned_.size(); ++i) turned_[i].of(moved).add_(x[i], sign * h);
+      for (size_t i = 0; i < matrices_.size(); ++i) matrices_[i].of(moved).add_(x[i], sign * h);
       const auto& gradients = gradient(moved, options_.first_microbatch, options_.microbatches);
-      for (size_t i = 0; i < turned_.size(); ++i) {
+      for (size_t i = 0; i < matrices_.size(); ++i) {
         if (sign > 0) {
-          result.push_back(turned_[i].of(gradients).clone());
+          result.push_back(matrices_[i].of(gradients).clone());
         } else {
-          result[i].sub_(turned_[i].of(gradients)).div_(2 * h);
+          result[i].sub_(matrices_[i].of(gradients)).div_(2 * h);
         }
       }
     }
     return result;
   }
 
-  // The optimizer's, where there are any. A sketch is completed by directions across it.
+  // Takes the optimizer's bases; false if there are none. A sketch is completed by orthogonal directions.
   bool take_own_bases(std::vector<HessianBlock>& blocks) const {
     const auto completed = [](const at::Tensor& basis) {
       if (!basis.defined() || basis.size(0) == basis.size(1)) return basis;
       return std::get<0>(at::linalg_qr(basis, "complete"));
     };
     bool any = false;
-    for (size_t i = 0; i < turned_.size(); ++i) {
-      const SavedBases bases = saved_bases(*options_.optimizer_state, turned_[i].matrix.name);
+    for (size_t i = 0; i < matrices_.size(); ++i) {
+      const SavedBases bases = saved_bases(*options_.optimizer_state, matrices_[i].block.name);
       blocks[i].u = completed(bases.left);
       blocks[i].v = completed(bases.right);
       any |= blocks[i].u.defined() || blocks[i].v.defined();
@@ -132,14 +132,14 @@ class Measurement {
   void estimate_bases(std::vector<HessianBlock>& blocks) {
     std::vector<std::pair<at::Tensor, at::Tensor>> covariances;
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const auto options = turned_[i].of(weights_).options();
+      const auto options = matrices_[i].of(weights_).options();
       covariances.emplace_back(at::zeros({blocks[i].rows, blocks[i].rows}, options),
                                at::zeros({blocks[i].columns, blocks[i].columns}, options));
     }
     for (int64_t m = 0; m < kBasisMicrobatches; ++m) {
       const auto& gradients = gradient(weights_, options_.first_microbatch + options_.microbatches + m, 1);
-      for (size_t i = 0; i < turned_.size(); ++i) {
-        const at::Tensor g = turned_[i].of(gradients);
+      for (size_t i = 0; i < matrices_.size(); ++i) {
+        const at::Tensor g = matrices_[i].of(gradients);
         covariances[i].first.addmm_(g, g.t());
         covariances[i].second.addmm_(g.t(), g);
       }
@@ -156,7 +156,7 @@ class Measurement {
 
   WindowPipeline& model_;
   const HessianOptions& options_;
-  std::vector<Turned> turned_;
+  std::vector<RotatableMatrix> matrices_;
   std::vector<StageTensors> weights_, gradients_;  // [stage]
 };
 
@@ -164,7 +164,7 @@ class Measurement {
 
 int64_t rotatable_weights(const WindowPipeline& model) {
   int64_t count = 0;
-  for (const Turned& turned : turned_matrices(model)) count += turned.matrix.rows * turned.matrix.columns;
+  for (const RotatableMatrix& matrix : rotatable_matrices(model)) count += matrix.block.rows * matrix.block.columns;
   return count;
 }
 

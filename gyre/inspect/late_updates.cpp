@@ -17,8 +17,8 @@ StageTensors copy_of(std::span<const at::Tensor> tensors) {
   return copy;
 }
 
-// Stands in the place of a stage's optimizer. The pipeline's weights are those of some updates ago; the newest are
-// here, and to them the stage's optimizer applies the late gradient.
+// Replaces a stage's optimizer. The pipeline has the weights of some updates ago; this object has the newest, to which
+// the stage's own optimizer applies the late gradient.
 class LateOptimizer final : public Optimizer {
  public:
   LateOptimizer(std::unique_ptr<Optimizer> optimizer, const LateUpdatesOptions& options, int stage,
@@ -32,7 +32,7 @@ class LateOptimizer final : public Optimizer {
 
   const StageTensors& current_weights() const { return past_.front(); }
   const StageTensors& late_weights() const { return past_.back(); }
-  // The next gradient is that of the current weights: it is kept, to compare the next update with.
+  // The next gradient is taken at the current weights: it is saved, to compare the next update with.
   void expect_current_gradient() { is_current_ = true; }
 
   void step(std::span<const at::Tensor>, std::span<const at::Tensor> gradients, const UpdateContext& given) override {
@@ -78,7 +78,7 @@ class LateOptimizer final : public Optimizer {
     ++compared_;
   }
 
-  // What the optimizer would make of `gradient` now, by a copy of it.
+  // The change of the weights that the optimizer would make of `gradient` now, computed with a copy of it.
   StageTensors change(std::span<const at::Tensor> gradient, const UpdateContext& context) const {
     const auto copy = make_optimizer(config_, specs_, current_weights()[0].device());
     copy->load_state(optimizer_->state());
@@ -96,7 +96,7 @@ class LateOptimizer final : public Optimizer {
   std::vector<ParameterSpec> specs_;
   std::deque<StageTensors> past_;  // past_[i]: the weights i updates ago, as far back as the delay goes
   bool is_current_ = false;
-  StageTensors current_gradient_;  // for the next update; empty: it is not compared
+  StageTensors current_gradient_;  // to compare the next update with; empty: it is not compared
   StageTensors sum_;               // of the updates compared
   double lengths_ = 0, cosines_ = 0;
   int64_t compared_ = 0;

@@ -1,5 +1,5 @@
-// What late gradients do to the updates of a trained run. Training goes on from its checkpoint with a delay of every
-// stage's own; each update is compared with the one that a gradient at the current weights would have made.
+// What late gradients do to the updates of a trained run. Training continues from its checkpoint with each stage's own
+// delay, and each update is compared with the one that a gradient at the current weights would have made.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct LateUpdatesOptions {
   OptimizerConfig optimizer;
   int64_t window = 1;
   int64_t first_microbatch = 0;
-  int64_t first_update = 0;  // made before
-  int64_t updates = 0;       // that are compared, once every delay is what it will be
+  int64_t first_update = 0;  // updates made before
+  int64_t updates = 0;       // to compare, once every stage has its full delay
 };
 
 struct StageComparison {
@@ -24,7 +24,7 @@ struct StageComparison {
   double oscillation = 0;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, near 1 to and fro
 };
 
-// From the weights and optimizers that `model` has, which it changes. [stage].
+// Starts from the weights and optimizers of `model`, and changes both. Returns [stage].
 std::vector<StageComparison> compare_late_updates(WindowPipeline& model, const LateUpdatesOptions& options);
 
 }  // namespace gyre

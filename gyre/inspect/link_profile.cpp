@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kSilenceSeconds = 60;
 constexpr int64_t kSegment = 1;
-constexpr int64_t kPartBytes = 4 * kReductionPart;                   // of what replicas send
+constexpr int64_t kPartBytes = 4 * kReductionPart;                   // the size of the parts that replicas send
 constexpr int64_t kPing = 0, kPart = 1, kLastPart = 2, kEnough = 3;  // numbers of messages
 constexpr int64_t kCapacity = 32;
 
@@ -67,7 +67,7 @@ class Pair {
   std::unique_ptr<Receiver> receiver_;
 };
 
-// The other side of measure(): answers what wants an answer, until it is enough.
+// The other side of measure(): replies to every ping and to the last part of every stream, until kEnough.
 void answer(Pair& pair) {
   for (;;) {
     const Message message = pair.receive();
@@ -80,7 +80,7 @@ struct LinkMeasurement {
   double latency = 0, bandwidth = 0;
 };
 
-// Small messages there and back, then large ones one behind the other.
+// Sends small messages back and forth, then streams of large ones.
 LinkMeasurement measure(Pair& pair, const LinkProfileOptions& options) {
   std::vector<double> seconds;
   const int warm_up = options.pings / 10 + 1;
@@ -107,7 +107,7 @@ LinkMeasurement measure(Pair& pair, const LinkProfileOptions& options) {
   return link;
 }
 
-// Bytes a second at which this process copies; all do so at the same moment, as for a checkpoint.
+// Bytes a second at which this process copies memory. All processes do so at the same time, as for a checkpoint.
 double copy_bandwidth(const LinkProfileOptions& options) {
   const at::Tensor from = bytes_to_send(options.stream_bytes);
   std::vector<double> bandwidths;
@@ -122,7 +122,7 @@ double copy_bandwidth(const LinkProfileOptions& options) {
 struct RankProfile {
   std::string host;
   double memory = 0, copy_bandwidth = 0;
-  LinkMeasurement to_next;  // of all but the last
+  LinkMeasurement to_next;  // of all ranks but the last
 };
 
 Message to_message(const RankProfile& profile) {
@@ -134,12 +134,12 @@ RankProfile to_profile(const Message& message) {
   return {to_text(message.tensors.at(0)), values.at(0), values.at(1), {values.at(2), values.at(3)}};
 }
 
-// As a file says it: measurements have no more digits.
+// To three digits: measurements are no more exact.
 double rounded(double value) {
   return std::stod(fmt::format("{:.3g}", value));
 }
 
-// The hosts with their ranks, in the order of ranks.
+// The hosts with the numbers of their workers, in the order of ranks.
 std::vector<Host> hosts_of(const std::vector<RankProfile>& profiles) {
   std::vector<Host> hosts;
   std::map<std::string, double> memory;
@@ -162,7 +162,7 @@ std::vector<Host> hosts_of(const std::vector<RankProfile>& profiles) {
   return hosts;
 }
 
-// Adds the class if any pair has such a link; its name.
+// Adds a class with the medians of `pairs`, if there are any. Returns its name, or "".
 std::string add_class(const std::string& name, bool shared, const std::vector<LinkMeasurement>& pairs,
                       Cluster& cluster) {
   if (pairs.empty()) return "";
@@ -197,24 +197,24 @@ LinkId profile_of(int rank) {
 }  // namespace
 
 std::optional<Cluster> profile_links(Ranks& ranks, const LinkProfileOptions& options) {
-  const int here = ranks.rank(), last = ranks.world() - 1;
+  const int own_rank = ranks.rank(), last = ranks.world() - 1;
   std::set<std::pair<int, int>> neighbours;
   for (int rank = 0; rank < last; ++rank) neighbours.insert({rank, rank + 1});
   ranks.meet({{"build", file_checksum("/proc/self/exe")}}, neighbours, kSilenceSeconds);
 
   RankProfile own{options.host, options.memory, copy_bandwidth(options), {}};
-  // One pair at a time: a rank answers the one before, whose end it takes as its own turn.
-  if (here > 0) {
-    Pair before(ranks, here - 1);
+  // One pair at a time: each rank answers the one before it, and measures when that has ended.
+  if (own_rank > 0) {
+    Pair before(ranks, own_rank - 1);
     answer(before);
   }
-  if (here < last) {
-    Pair next(ranks, here + 1);
+  if (own_rank < last) {
+    Pair next(ranks, own_rank + 1);
     own.to_next = measure(next, options);
   }
   Doorbell bell;
-  if (here > 0) {
-    const auto to_rank_0 = ranks.sender(0, 0, profile_of(here), 1, bell);
+  if (own_rank > 0) {
+    const auto to_rank_0 = ranks.sender(0, 0, profile_of(own_rank), 1, bell);
     to_rank_0->send(to_message(own));
     return std::nullopt;
   }

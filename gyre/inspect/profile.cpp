@@ -31,7 +31,7 @@ double seconds_of(Work&& work) {
   return seconds_since(started);
 }
 
-// As many tokens as a microbatch has; which ones does not matter.
+// Text with as many tokens as a microbatch has. Their values do not matter.
 class BlankText final : public BatchSource {
  public:
   BlankText(int64_t sequences, int64_t context) : tokens_(at::zeros({sequences, context}, at::kLong)) {}
@@ -42,7 +42,7 @@ class BlankText final : public BatchSource {
   at::Tensor tokens_;
 };
 
-// A microbatch of the run's shape: of a BERT's positions, as many are asked for as in training.
+// A microbatch of the run's shape. Of a BERT, as many positions are predicted as in training.
 Batch blank_batch(const Config& config) {
   auto text = std::make_unique<BlankText>(config.pipeline.microbatch, text_context(config.model));
   return model_batches(config.model, std::move(text), config.run.seed)->batch(0);
@@ -76,7 +76,7 @@ class LayerProfiler {
     profile_.split_bytes = static_cast<int64_t>(layer->split_bytes(shape));
   }
 
-  // Leaves what the layer makes of `input` in `output`.
+  // Sets `output` to what the layer makes of `input`.
   LayerProfile run(const at::Tensor& input, at::Tensor& output) {
     std::vector<double> forward, backward_input, backward_weights;
     for (int repetition = 0; repetition <= kRepetitions; ++repetition) {
@@ -137,7 +137,7 @@ class LayerProfiler {
   LayerProfile profile_;
 };
 
-// Layers with the same parameters and input do the same work.
+// Layers whose parameters and input have the same shapes do the same work.
 using LayerKey = std::pair<std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
 LayerKey key_of(const Layer& layer, const at::Tensor& input) {
   LayerKey key;
@@ -162,7 +162,7 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
     if (found != known.end() && !is_last) {
       profiles.push_back(found->second);
       profiles.back().name = layers[i]->name();
-      continue;  // its output looks like its input
+      continue;  // its output has the shape of its input
     }
     const LayerKey key = key_of(*layers[i], input);
     at::Tensor output;

@@ -13,7 +13,7 @@
 namespace gyre {
 namespace {
 
-// Tokens with the likeliest first, ordered no further than somebody asks.
+// Tokens with the likeliest first, sorted no further than they are asked for.
 class Ranking {
  public:
   explicit Ranking(const at::Tensor& logits)
@@ -53,25 +53,25 @@ void check(const SamplingOptions& options) {
 
 int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomStream& stream) {
   Ranking ranking(logits);
-  const double highest = logits.max().item<double>();  // not a number where one of them is none
+  const double highest = logits.max().item<double>();  // NaN if one of them is
   if (!std::isfinite(highest)) {
     throw RunError("the model's logits are not finite: it has diverged; take an earlier checkpoint (--step)");
   }
   if (options.temperature == 0 || options.top_k == 1) return ranking[0];
   const auto weight = [&](int64_t token) { return std::exp((ranking.score(token) - highest) / options.temperature); };
-  const bool all = options.top_k == 0 || static_cast<size_t>(options.top_k) >= ranking.size();
-  // Where none is left out the tokens' own order serves as well, and nothing has to be sorted.
+  const bool keeps_all = options.top_k == 0 || static_cast<size_t>(options.top_k) >= ranking.size();
+  // If no token is left out, the tokens' own order will do, and nothing has to be sorted.
   const auto nth = [&](size_t n, bool in_any_order) { return in_any_order ? static_cast<int64_t>(n) : ranking[n]; };
-  size_t kept = all ? ranking.size() : static_cast<size_t>(options.top_k);
+  size_t kept = keeps_all ? ranking.size() : static_cast<size_t>(options.top_k);
   double sum = 0;
-  for (size_t n = 0; n < kept; ++n) sum += weight(nth(n, all));
+  for (size_t n = 0; n < kept; ++n) sum += weight(nth(n, keeps_all));
   if (options.top_p < 1) {
     const double wanted = options.top_p * sum;
     size_t likeliest = 0;
     for (sum = 0; likeliest < kept && sum < wanted; ++likeliest) sum += weight(ranking[likeliest]);
     kept = likeliest;
   }
-  const bool in_any_order = all && options.top_p == 1;
+  const bool in_any_order = keeps_all && options.top_p == 1;
   double left = stream.uniform() * sum;
   for (size_t n = 0; n + 1 < kept; ++n) {
     left -= weight(nth(n, in_any_order));

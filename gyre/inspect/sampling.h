@@ -1,4 +1,4 @@
-// The choice of the next token among those that a model expects.
+// Chooses the next token by a model's logits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,12 +15,12 @@ struct SamplingOptions {
   double top_p = 1;          // among the likeliest that have this probability together (Holtzman et al., 2020)
 };
 
-// InputError for options out of range.
+// Throws InputError for options out of range.
 void check(const SamplingOptions& options);
 
 // Draws from softmax(logits / temperature), restricted to the top_k likeliest and, of those, to the fewest likeliest
 // that make up top_p of it. Ties go to the smaller token, so that the order is fixed. logits: (vocabulary) fp32; -inf
-// is a token that does not come. RunError where none is finite, or one is no number or infinite.
+// excludes a token. Throws RunError if none is finite, or one is NaN or +inf.
 int64_t sample(const at::Tensor& logits, const SamplingOptions& options, RandomStream& stream);
 
 }  // namespace gyre

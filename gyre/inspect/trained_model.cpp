@@ -19,7 +19,7 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
   TrainedModel model;
   run.refuse_parts();
   model.config = run.load_config();
-  // A model that was imported may have neither.
+  // A model that was imported may have neither data nor tokenizer.
   if (model.config.data.is_given() || is_there(run.tokenizer() / kMetaFile)) {
     model.tokenizer = load_tokenizer(run.tokenizer());
     model.data = DatasetMeta::load(run.tokenizer()).checksums;

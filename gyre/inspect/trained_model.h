@@ -1,4 +1,4 @@
-// A trained run, opened for reading: its configuration, tokenizer and newest checkpoint's weights.
+// A trained run, opened for reading: its configuration, its tokenizer and the weights of a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace gyre {
 
 struct TrainedModel {
   Config config;
-  std::unique_ptr<Tokenizer> tokenizer;  // none of a model that was imported without one
-  DataIdentity data;                     // what it was trained on; empty where that is not known
+  std::unique_ptr<Tokenizer> tokenizer;  // null if the model was imported without one
+  DataIdentity data;                     // what it was trained on; empty if not known
   CheckpointState checkpoint;
 };
 
-// `step`: which checkpoint; the newest if not given. InputError: no run there, no checkpoint, damage, or more memory
-// needed for `work` than there is, no averages. The optimizer's state, which is larger than the weights, is read to
-// diagnose alone.
+// `step`: of which checkpoint; the newest if not given. Throws InputError if there is no run, checkpoint or averages,
+// if a file is damaged, or if `work` needs more memory than there is. The optimizer's state, which is larger than the
+// weights, is read for Work::Diagnose alone.
 TrainedModel open_trained_model(const std::filesystem::path& run, Work work, std::optional<int64_t> step = std::nullopt,
                                 ModelWeights weights = ModelWeights::Trained);
 

@@ -15,7 +15,7 @@ RuntimeOptions exact(RuntimeOptions options) {
   options.weights = WeightPolicy::Stash;
   options.recompute = false;
   options.ema_decay = 0;
-  options.max_skipped = 0;  // there is nothing to say of a gradient that is not finite
+  options.max_skipped = 0;  // a gradient that is not finite cannot be measured: an error
   return options;
 }
 
@@ -46,7 +46,7 @@ void WindowPipeline::replace_optimizers(const Replace& made) {
 }
 
 void WindowPipeline::set_weights(int stage, std::span<const at::Tensor> weights) {
-  pipeline_.replica(0, stage).weights.reset();  // the last window's: nobody reads it any more
+  pipeline_.replica(0, stage).weights.reset();  // those of the last window, which nobody reads any more
   WeightStore& store = pipeline_.owner(stage).weights;
   store.restart(store.version(), [&](size_t i) { return weights[i]; });
 }

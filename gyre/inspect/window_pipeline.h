@@ -1,6 +1,6 @@
-// A trained run's model in a pipeline that makes one window at a time, at weights of the caller's choice. Forward,
-// backward, clipping and update are the runtime's; whoever asks puts an optimizer of its own in the place of each
-// stage's, which sees the gradient and decides what becomes of it.
+// A trained run's model in a pipeline that runs one window at a time, at weights of the caller's choice. Forward,
+// backward, clipping and update are the runtime's. The caller replaces each stage's optimizer by one of its own, which
+// gets the gradient and decides what to do with it.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ using StageTensors = std::vector<at::Tensor>;  // in the order of the stage's pa
 
 class WindowPipeline {
  public:
-  // As many stages as `run` has, without delay, in fp32. `batches` outlives it.
+  // As many stages as `config` has, without delay, in fp32. `batches` must outlive this object.
   WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options);
 
-  // `made`(stage, the stage's own optimizer) stands in its place from now on.
+  // Replaces the optimizer of each stage by `made`(stage, the stage's own optimizer).
   using Replace = std::function<std::unique_ptr<Optimizer>(int stage, std::unique_ptr<Optimizer> own)>;
   void replace_optimizers(const Replace& made);
 
   int stages() const { return pipeline_.schedule().stages; }
   const std::vector<ParameterSpec>& specs(int stage) const { return pipeline_.owner(stage).layers.parameters(); }
   Pipeline& pipeline() { return pipeline_; }
-  // What forward and backward read from the next window on.
+  // Sets what forward and backward read from the next window on.
   void set_weights(int stage, std::span<const at::Tensor> weights);
-  // Microbatches [first, first + count) as update `update` (from 1) of a run.
+  // Runs microbatches [first, first + count) as update `update` (from 1) of a run.
   void run(int64_t first, int64_t count, int64_t update);
 
  private:
