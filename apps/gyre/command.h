@@ -1,6 +1,6 @@
-// The subcommands. Each adds itself to the application and gives back what to run when it is chosen. Those that touch
-// tensors live in a second program, gyre-engine, which gyre becomes when one of them is asked for: loading libtorch
-// costs 0.3 s and 160 MB that preparing text and simulating schedules do without.
+// The subcommands. Each adds itself to the application, with a callback that runs it. Those that touch tensors are in a
+// second program, gyre-engine, which gyre executes when one of them is asked for: loading libtorch costs 0.3 s and 160
+// MB that preparing text and simulating schedules do without.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,11 +15,11 @@
 
 namespace gyre::app {
 
-// All of a program's subcommands. Those of the engine are gyre's to list by name alone.
+// Add all subcommands of a program. gyre itself only lists those of the engine by name.
 void add_gyre_commands(CLI::App& app);    // gyre.cpp
 void add_engine_commands(CLI::App& app);  // engine.cpp
 
-// Of gyre itself.
+// Commands of gyre itself.
 void add_init(CLI::App& app);      // init.cpp
 void add_launch(CLI::App& app);    // launch.cpp
 void add_prepare(CLI::App& app);   // prepare.cpp
@@ -30,7 +30,7 @@ void add_simulate(CLI::App& app);  // simulate.cpp
 void add_study(CLI::App& app);     // study.cpp
 void add_top(CLI::App& app);       // top.cpp
 
-// Of gyre-engine.
+// Commands of gyre-engine.
 void add_train(CLI::App& app);          // train.cpp
 void add_eval(CLI::App& app);           // eval.cpp
 void add_generate(CLI::App& app);       // generate.cpp
@@ -57,25 +57,26 @@ inline constexpr CommandName kMeasureLinks{"measure-links", "What messages betwe
 inline constexpr CommandName kEngineCommands[] = {kTrain,  kEval,   kGenerate, kPlan,        kDiagnose,
                                                   kImport, kExport, kInfo,     kMeasureLinks};
 
-// What both programs say of themselves. command_line.cpp
+// Sets what both programs have: description, version, form of the help. command_line.cpp
 void describe_program(CLI::App& app);
-// Parses the command line, runs the chosen command and returns the exit code. `explain` says in one line what an
-// exception of a library's is about. command_line.cpp
+// Parses the command line, runs the chosen command and returns the exit code. `explain` turns a library's exception
+// into one line. command_line.cpp
 int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
                      std::string (*explain)(const std::exception&) = explain_exception);
 
-// What is wrong with the command line, in one line of our own words. parse_errors.cpp
+// Says what is wrong with the command line, in one line of our own words. parse_errors.cpp
 std::string explain(const CLI::App& app, const CLI::Error& error);
-// For paths: not empty, and where something is to be written, that it can be. Whether a disk is full shows later.
+// Checks of paths: not empty, and for output that it can be written. A full disk shows later.
 CLI::Validator some_path();
 CLI::Validator file_to_write();
 CLI::Validator directory_to_make();
-// Words to offer to whoever completes the value; checks nothing.
+// Words that shell completion offers for a value; checks nothing.
 CLI::Validator offers(const std::vector<std::string>& words);
-inline constexpr const char* kOffers = "words ";  // begins such a validator's name
-// A path that cannot be looked at: permissions, a name too long, a circle of links.
+inline constexpr const char* kOffers = "words ";  // prefix of such a validator's name
+// Explains a path that cannot be examined: permissions, a name too long, a loop of links.
 std::string explain(const std::filesystem::filesystem_error& error);
-// Where gyre-engine is: beside gyre. Errors: RunError where it could not be loaded. engine_program.cpp
+// The path of gyre-engine, beside gyre. Throws RunError if there is too little address space to load it.
+// engine_program.cpp
 std::filesystem::path engine_program();
 
 }  // namespace gyre::app

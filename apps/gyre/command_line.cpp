@@ -18,8 +18,8 @@
 namespace gyre::app {
 namespace {
 
-// Several faults are a line each, below one another. What a user's text or a file's name would do to a terminal is
-// shown instead.
+// Prints each of several faults on a line of its own. Characters of a user's text or a file's name that would control a
+// terminal are shown instead.
 int fail(const std::string& what, int exit_code) {
   std::string lines;
   for (size_t begin = 0; begin <= what.size();) {
@@ -31,7 +31,7 @@ int fail(const std::string& what, int exit_code) {
   return exit_code;
 }
 
-// CLI11 says no more than that a subcommand is required.
+// CLI11 would only say that a subcommand is required.
 void check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return;
   if (argv[1][0] == '-') {
@@ -61,7 +61,7 @@ int run_command(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// CLI11 puts how many values a positional takes behind its name, as "(0x)".
+// CLI11 would append the number of values that a positional takes to its name, as "(0x)".
 class Usage final : public CLI::Formatter {
  public:
   std::string make_option_usage(const CLI::Option* option) const override {

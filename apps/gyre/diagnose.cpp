@@ -11,7 +11,7 @@
 namespace gyre::app {
 namespace {
 
-constexpr int64_t kMostRepeated = 1'000'000;
+constexpr int64_t kMaxRepeated = 1'000'000;
 
 struct Flags {
   std::string run;
@@ -49,9 +49,9 @@ void add_diagnose(CLI::App& app) {
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   add_number(*command, "--draws", flags->options.draws, {0, 4095},
              "Draws of the Hessian norm's estimate; 0 leaves it out");
-  add_number(*command, "--microbatches", flags->options.microbatches, {1, kMostRepeated},
+  add_number(*command, "--microbatches", flags->options.microbatches, {1, kMaxRepeated},
              "Microbatches that the Hessian is taken over");
-  add_number(*command, "--updates", flags->options.updates, {1, kMostRepeated},
+  add_number(*command, "--updates", flags->options.updates, {1, kMaxRepeated},
              "Updates over which directions are compared");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });

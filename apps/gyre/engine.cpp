@@ -11,9 +11,9 @@
 
 namespace {
 
-// libtorch starts a pool of threads, and waits for ever for those that the system refuses it.
+// libtorch starts a pool of threads, and would wait forever for threads that the system refuses it.
 void check_room_for_pool() {
-  constexpr size_t kBytes = size_t{16} << 20;  // a stack, and some
+  constexpr size_t kBytes = size_t{16} << 20;  // a stack, and a little more
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   gyre::check_room_for_threads(threads, kBytes, "libtorch's pool of threads");
 }

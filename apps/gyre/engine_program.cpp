@@ -1,4 +1,4 @@
-// Where the second program is, and whether there is room for it.
+// Finds the second program, and checks that there is room to load it.
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace gyre::app {
 namespace {
 
-// While it is being loaded, OpenBLAS takes a buffer for each of its threads, and tries for ever where it gets none.
+// While the engine is loaded, OpenBLAS allocates a buffer for each of its threads, and tries forever if it gets none.
 constexpr size_t kLibraries = size_t{640} << 20;
 constexpr size_t kBuffer = size_t{128} << 20;
 

@@ -27,7 +27,7 @@ struct Flags {
   GenerateOptions options;
 };
 
-// The last line's end is the editor's.
+// The newline at the end is the editor's, and not part of the prompt.
 std::string read_prompt(const std::string& path) {
   std::string text = path == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
   if (text.ends_with('\n')) text.pop_back();
@@ -52,7 +52,7 @@ void run(Flags& flags) {
     print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return;
   }
-  bool begun = false;  // nothing is printed before all is known to be well
+  bool begun = false;  // the prompt is printed with the first part, when nothing can be refused any more
   generate(model, flags.options, [&](std::string_view part) {
     print("{}{}", begun ? "" : flags.options.prompt, part);
     flush_results();  // each part as it comes

@@ -16,7 +16,7 @@ namespace {
 
 void add_commands(CLI::App& app) {
   gyre::app::add_gyre_commands(app);
-  // For the list in --help; main() never lets the parser see one of these.
+  // For the list in --help. The parser never sees one of these commands: run_gyre() starts the engine for them.
   for (const auto& [name, meaning] : gyre::app::kEngineCommands) app.add_subcommand(name, meaning);
 }
 

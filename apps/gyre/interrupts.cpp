@@ -49,7 +49,7 @@ Interrupts::Interrupts(SecondSignal second, std::function<void()> on_save)
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (signal == SIGHUP && is_ignored(signal)) continue;
     sigaddset(&signals_, signal);
-    // Of an ignored signal nothing would be heard: a shell starts what it runs in the background with SIGINT ignored.
+    // sigwait() does not see ignored signals, and a shell starts background jobs with SIGINT ignored.
     std::signal(signal, SIG_DFL);
   }
   waited_ = signals_;
@@ -90,7 +90,7 @@ void Interrupts::watch() {
     }
     return;
   }
-  // Whoever hears of it may write a message to a reader that is stuck; a second signal must get through even so.
+  // A callback of the stop token may write to a reader that is stuck; a second signal must end the process even then.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (sigismember(&signals_, signal) == 1) std::signal(signal, exit_at_once);
   }

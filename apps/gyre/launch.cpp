@@ -19,7 +19,7 @@
 namespace gyre::app {
 namespace {
 
-constexpr int64_t kMostRanks = 4096;
+constexpr int64_t kMaxRanks = 4096;
 
 struct Flags {
   int64_t ranks = 0;
@@ -28,14 +28,14 @@ struct Flags {
   std::vector<std::string> words;
 };
 
-// What stands after --, read as the command would, so that a wrong word is one line of one process. False when it was
+// Parses the words after -- as the command would, so that a wrong word is one line of one process. Returns false for
 // --help.
 template <typename Declare>
 bool read_words(const CommandName& name, std::vector<std::string> words, Declare&& declare) {
   CLI::App app;
   app.name("gyre");
   declare(*app.add_subcommand(name.name, name.meaning));
-  std::ranges::reverse(words);  // as CLI11 takes them
+  std::ranges::reverse(words);  // the order that CLI11 takes
   try {
     app.parse(words);
   } catch (const CLI::Success& request) {
@@ -49,12 +49,12 @@ bool read_words(const CommandName& name, std::vector<std::string> words, Declare
   return true;
 }
 
-// A command for several processes: what it is started with, and with what once more after a failure.
+// A command for several processes: the words that it is started with, and those to start it again after a failure.
 struct Launched {
   std::vector<std::string> first, again;
 };
 
-// Nothing where there is nothing to launch.
+// Empty if there is nothing to launch.
 std::optional<Launched> launched_train(const std::vector<std::string>& words) {
   TrainFlags flags;
   if (!read_words(kTrain, words, [&](CLI::App& command) { declare_train_flags(command, flags); })) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<Launched> read_command(const std::vector<std::string>& words) {
                                kTrain.name, kMeasureLinks.name));
 }
 
-// What a flag before -- is for, and what is for the command, cannot be confused.
+// Requires --, so that flags for launch cannot be confused with flags for the command.
 void check_separated(const CLI::App& command, const std::vector<std::string>& words) {
   const std::vector<std::string> not_ours = command.remaining();
   if (words.empty() || std::ranges::find(not_ours, "--") == not_ours.end()) {
@@ -110,10 +110,10 @@ void run(const CLI::App& command, const Flags& flags) {
   options.logs = flags.logs;
   if (const auto temporary = environment_variable("TMPDIR")) options.temporary = *temporary;
   const std::string program = engine_program().string();
-  for (auto& [words, of] :
+  for (auto& [words, given] :
        {std::pair(&options.command, &launched->first), std::pair(&options.again, &launched->again)}) {
     *words = {program};
-    words->insert(words->end(), of->begin(), of->end());
+    words->insert(words->end(), given->begin(), given->end());
   }
   options.say = [](const std::string& line) { print_error(line); };
   SignalQueue signals;
@@ -126,7 +126,7 @@ void run(const CLI::App& command, const Flags& flags) {
 void add_launch(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("launch", "Train, or measure links, as several processes of this host");
-  add_number(*command, "-n", flags->ranks, {1, kMostRanks}, "How many processes, the ranks 0 to N-1")
+  add_number(*command, "-n", flags->ranks, {1, kMaxRanks}, "How many processes, the ranks 0 to N-1")
       ->required()
       ->default_str("");
   add_number(*command, "--max-restarts", flags->max_restarts, {0, 1'000'000},
@@ -135,7 +135,7 @@ void add_launch(CLI::App& app) {
       ->check(directory_to_make());
   command->add_option("command", flags->words, "train, with its configuration and flags; or measure-links")
       ->option_text("-- train CONFIG.toml ...");
-  command->allow_extras();  // check_separated
+  command->allow_extras();  // check_separated() looks at them
   command->footer(
       "Rank 0 speaks for all. What others write is kept where --log-dir says; without it, only where a message\n"
       "names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and save; a second one kills\n"

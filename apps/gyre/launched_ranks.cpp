@@ -12,20 +12,20 @@ void end_at_once(const Error& error) {
   std::_Exit(error.exit_code());
 }
 
-std::unique_ptr<Ranks> make_ranks(const Rank& here, const MeetingFlags& flags) {
+std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags) {
   const std::chrono::seconds meet_within(flags.meet_within);
   MeetingPlace place;
-  place.directory = here.store_directory;
-  place.address = here.master_address;
-  place.port = here.master_port;
-  place.serves = here.rank == 0 && !here.agent_store;
-  place.world = here.world;
-  place.attempt = here.restart;
+  place.directory = own_rank.store_directory;
+  place.address = own_rank.master_address;
+  place.port = own_rank.master_port;
+  place.serves = own_rank.rank == 0 && !own_rank.agent_store;
+  place.world = own_rank.world;
+  place.attempt = own_rank.restart;
   place.interface = flags.interface;
   place.deadline = meet_within;
   place.abandon = end_at_once;
-  const std::string& job = flags.job.empty() ? here.job : flags.job;
-  return std::make_unique<Ranks>(here.rank, here.world, job, make_rendezvous(place), meet_within);
+  const std::string& job = flags.job.empty() ? own_rank.job : flags.job;
+  return std::make_unique<Ranks>(own_rank.rank, own_rank.world, job, make_rendezvous(place), meet_within);
 }
 
 }  // namespace gyre::app

@@ -10,10 +10,10 @@
 
 namespace gyre::app {
 
-// Errors: InputError where they cannot be met.
-std::unique_ptr<Ranks> make_ranks(const Rank& here, const MeetingFlags& flags);
+// Throws InputError if they cannot be met.
+std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags);
 
-// Tells the error and ends this process, where a thread that does not come back cannot be waited for.
+// Prints the error and ends this process without waiting for a thread that hangs.
 [[noreturn]] void end_at_once(const Error& error);
 
 }  // namespace gyre::app

@@ -24,7 +24,7 @@ const std::string kHeader =
     "stream,\n"
     "# and is taken for all that a host's port has: where each worker has a port of its own, shared = false.\n\n";
 
-// Those who wait for this rank hear why it does not come.
+// If this rank fails, those that wait for it are told why.
 std::optional<Cluster> profile(Ranks& ranks) {
   LinkProfileOptions options;
   options.host = host_name();
@@ -33,25 +33,25 @@ std::optional<Cluster> profile(Ranks& ranks) {
   try {
     return profile_links(ranks, options);
   } catch (const Error& error) {
-    ranks.refuse(error.what(), error.exit_code());  // nothing, once they have met
+    ranks.refuse(error.what(), error.exit_code());  // does nothing once they have met
     throw;
-  } catch (const std::exception& error) {  // libtorch's own, too
+  } catch (const std::exception& error) {  // also libtorch's
     ranks.refuse(error.what(), 1);
     throw;
   }
 }
 
 void run(const MeasureLinksFlags& flags) {
-  const auto here = find_rank();
-  if (!here || here->world == 1) {
+  const auto own_rank = find_rank();
+  if (!own_rank || own_rank->world == 1) {
     throw InputError("gyre measure-links needs several ranks: gyre launch -n 2 -- measure-links");
   }
-  const auto ranks = make_ranks(*here, flags.meeting);
+  const auto ranks = make_ranks(*own_rank, flags.meeting);
   const auto cluster = profile(*ranks);
   if (!cluster) return;
   if (!ranks->network().empty()) say(stderr, fmt::format("network    {}\n", ranks->network()));
   write_file_atomic(flags.out, kHeader + to_toml(*cluster));
-  print("{} ranks on {} host{}\n", here->world, cluster->hosts.size(), cluster->hosts.size() == 1 ? "" : "s");
+  print("{} ranks on {} host{}\n", own_rank->world, cluster->hosts.size(), cluster->hosts.size() == 1 ? "" : "s");
   for (const LinkClass& link : cluster->links) {
     print("{}: {:.1f} us, {}/s\n", link.name, 1e6 * link.latency, human_bytes(link.bandwidth));
   }

@@ -13,7 +13,7 @@ struct MeasureLinksFlags {
   MeetingFlags meeting;
 };
 
-// `flags` outlives the parsing.
+// `flags` must outlive the parsing.
 void declare_measure_links_flags(CLI::App& command, MeasureLinksFlags& flags);
 
 }  // namespace gyre::app

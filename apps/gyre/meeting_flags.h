@@ -1,4 +1,4 @@
-// The flags by which the processes of one run find each other, of every command that runs as several.
+// The flags by which the processes of one run find each other, for every command that runs as several processes.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ struct MeetingFlags {
   int64_t meet_within = 120;  // seconds
 };
 
-// `flags` outlives the parsing.
+// `flags` must outlive the parsing.
 void declare_meeting_flags(CLI::App& command, MeetingFlags& flags);
 
 }  // namespace gyre::app

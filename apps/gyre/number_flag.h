@@ -1,4 +1,4 @@
-// Flags that take a number: what is no number, or out of range, is refused in our words, with the range.
+// Flags that take a number. What is no number or is out of range is refused with a message that says what may be given.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,14 +15,14 @@
 
 namespace gyre::app {
 
-// `most` left out: any number from `least` on.
+// Without `max`: any number from `min` on.
 template <typename T>
 struct NumberRange {
-  T least;
-  T most = std::numeric_limits<T>::max();
+  T min;
+  T max = std::numeric_limits<T>::max();
 };
 
-// InputError that names the flag, what was given and what may be.
+// Throws InputError that names the flag, what was given and what may be given.
 template <typename T>
 void check_number(const std::string& flag, const std::string& text, const NumberRange<T>& range) {
   T value{};
@@ -33,10 +33,10 @@ void check_number(const std::string& flag, const std::string& text, const Number
     throw InputError(
         fmt::format("{} is '{}'; give a {}", flag, printable(text), std::is_integral_v<T> ? "whole number" : "number"));
   }
-  if (!out_of_range && value >= range.least && value <= range.most) return;  // no comparison holds for nan
-  throw InputError(range.most == std::numeric_limits<T>::max()
-                       ? fmt::format("{} is {}; give {} or more", flag, text, range.least)
-                       : fmt::format("{} is {}; give {} to {}", flag, text, range.least, range.most));
+  if (!out_of_range && value >= range.min && value <= range.max) return;  // no comparison holds for nan
+  throw InputError(range.max == std::numeric_limits<T>::max()
+                       ? fmt::format("{} is {}; give {} or more", flag, text, range.min)
+                       : fmt::format("{} is {}; give {} to {}", flag, text, range.min, range.max));
 }
 
 template <typename T>

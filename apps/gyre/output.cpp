@@ -20,8 +20,8 @@ namespace {
   throw RunError(fmt::format("the result cannot be written to standard output: {}", why));
 }
 
-// A closed descriptor is held by /dev/null, opened for the wrong direction: whoever reads standard input or writes a
-// result must hear that it is closed. Messages on stderr are simply lost.
+// Opens /dev/null in place of a closed descriptor, in the wrong direction: reading standard input or writing a result
+// must fail as it would if it were closed. Messages on stderr are simply lost.
 void hold_if_closed(int descriptor) {
   if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) return;
   const int opened = ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
@@ -43,7 +43,7 @@ void print_text(std::string_view text) {
 
 void flush_results() {
   if (std::fflush(stdout) != 0) fail_to_print(errno);
-  // Some file systems tell of a full disk only when a descriptor is closed.
+  // Some file systems report a full disk only when a descriptor is closed.
   const int copy = ::dup(STDOUT_FILENO);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) fail_to_print(errno);
 }

@@ -10,11 +10,12 @@
 
 namespace gyre::app {
 
-// First in main(): descriptors 0 to 2 are open, so that no file of ours is ever taken for one of them, and a pipe or a
-// size limit that ends is an error where it is met instead of a signal that ends the process.
+// To be called first in main(). Makes sure that descriptors 0 to 2 are open, so that no file of ours is taken for one
+// of them, and that a closed pipe or a size limit is an error where it is met instead of a signal that ends the
+// process.
 void open_standard_streams();
 
-// Errors: RunError when it cannot be written.
+// Throws RunError if it cannot be written.
 void print_text(std::string_view text);
 
 template <typename... Values>
@@ -22,7 +23,7 @@ void print(fmt::format_string<Values...> format, Values&&... values) {
   print_text(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// Sees to it that what was printed is written. The command line does so at every command's end. Errors: RunError.
+// Makes sure that what was printed is written. Called at the end of every command. Throws RunError.
 void flush_results();
 
 // "gyre: WHAT" on stderr.

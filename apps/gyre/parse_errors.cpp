@@ -1,5 +1,5 @@
-// What to say of a command line that cannot be read. CLI11's own words speak of its types; and a flag that nobody knows
-// is most often the name of a key.
+// Messages for a command line that cannot be parsed. CLI11's own messages speak of its types; and an unknown flag is
+// most often the name of a key.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ std::string quoted_if_needed(const std::string& value) {
   return value.find_first_of(" [\"'$") == std::string::npos ? value : "'" + value + "'";
 }
 
-// The command that was chosen, if one was.
+// The command that was chosen, or `app` if none was.
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : *chosen.front();
@@ -54,7 +54,7 @@ std::string see_help(const CLI::App& app) {
   return fmt::format("see {} --help", full_name(app, chosen_command(app)));
 }
 
-// The value of an unknown flag, where the parser took it for one of the inputs: a word that names no file.
+// The value of an unknown flag if the parser took it for a positional, namely a word that names no file; else "VALUE".
 std::string value_taken_for_a_path(const CLI::App& command) {
   std::string value = "VALUE";
   for (const CLI::Option* option : command.get_options()) {
@@ -91,7 +91,7 @@ std::string explain_extras(const CLI::App& app) {
     for (const std::string& key : keys_named(as_key(flag))) meant.push_back(as_set(key));
   }
   if (meant.empty()) {
-    // The nearest of all, be it a flag or a key.
+    // The nearest name among all flags and keys.
     std::vector<std::string> names, flags;
     for (const CLI::Option* option : command.get_options()) {
       for (const std::string& name : option->get_lnames()) {
@@ -172,7 +172,7 @@ std::string unusable(const std::filesystem::path& path, const char* what, int er
   return fmt::format("{} cannot be {}: {}", printable(path.string()), what, std::strerror(error));
 }
 
-// Whether entries can be made in `directory`, or a complaint.
+// Empty if entries can be made in `directory`, else a complaint.
 std::string complaint_of(const std::filesystem::path& directory, const std::string& wanted) {
   return ::access(directory.c_str(), W_OK | X_OK) == 0 ? "" : unusable(wanted, "written", errno);
 }
@@ -201,7 +201,7 @@ CLI::Validator directory_to_make() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
         if (text.empty()) return kEmpty;
-        // What is there of the path already must be directories, the last of them one that can be written.
+        // The part of the path that exists must be a directory that can be written to.
         for (std::filesystem::path path = text;; path = path.parent_path()) {
           struct stat status {};
           const std::filesystem::path there = path.empty() ? "." : path;

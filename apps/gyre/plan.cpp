@@ -95,7 +95,7 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
   print("{}\n", json.dump());
 }
 
-// The rates are those of workers that have all their cores; here they may not.
+// A warning if the workers need more cores than this machine has: the rates assume that all have theirs.
 std::string shared_cores(const Config& config) {
   const int64_t workers = config.pipeline.stages * config.pipeline.replicas;
   const int64_t taken = workers * config.pipeline.threads_per_worker;

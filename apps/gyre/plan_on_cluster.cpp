@@ -13,7 +13,7 @@
 namespace gyre::app {
 namespace {
 
-constexpr size_t kMostHostsInCommand = 16;
+constexpr size_t kMaxHostsInCommand = 16;
 
 std::string percent(double share) {
   return fmt::format("{:.1f}%", 100 * share);
@@ -35,7 +35,7 @@ std::string table_row(const PlanRow& row, const Config& config) {
       human_bytes(static_cast<double>(row.peak_memory)), row.max_delay);
 }
 
-// "network: ..." of what one pipeline, and one update, send.
+// The lines "network: ...": what one pipeline and one update send, and the use of each class of links.
 std::string describe_network(const PlanRow& row, const Config& config) {
   const double microbatches = row.tokens_per_second /
                               static_cast<double>(config.pipeline.microbatch * config.model.context) /
@@ -93,7 +93,7 @@ std::string launch_command(const PlanRow& row, const Cluster& cluster, const std
   if (row.hosts == 1) return fmt::format("gyre launch -n {} -- train {}", processes, config_file);
   const std::string train = fmt::format("gyre train {} --interface INTERFACE", config_file);
   const auto used = static_cast<size_t>(row.hosts);
-  if (used > kMostHostsInCommand) {
+  if (used > kMaxHostsInCommand) {
     return fmt::format(
         "mpirun -n {} --hostfile HOSTS {}\n(HOSTS: the first {} hosts of the cluster in its order, each with "
         "a slot for every process)",

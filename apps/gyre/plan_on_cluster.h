@@ -1,4 +1,5 @@
-// How `gyre plan --cluster` tells a plan: the table of alternatives with what each loses, and what to start.
+// Describes the plan of `gyre plan --cluster`: the table of alternatives with what each loses, and the command to
+// start.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,19 +11,20 @@
 
 namespace gyre::app {
 
-// What a cluster adds to a row's JSON.
+// Adds to a row's JSON what only a plan on a cluster has.
 void add_cluster_fields(const PlanRow& row, nlohmann::ordered_json& json);
 
-// The first `rows`, and then the fastest: its keys of the configuration, what it needs of the network, its command.
+// The first `rows` of the plan, and then the fastest: its configuration keys, what it needs of the network, its
+// command.
 std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster, const Config& config,
                           const std::string& config_file);
 
-// What a plan's row needs of a network, where each replica does so many microbatches a second.
+// What a row of a plan needs of a network if each replica does so many microbatches a second.
 std::string describe_need(const PlanRow& row, double microbatches_per_second);
 
-// [pipeline], and the table of the schedule's own options.
+// The table [pipeline], and the table of the schedule's own options.
 std::string pipeline_lines(const PlanRow& row, double tb_over_tf);
-// The command that starts it on these hosts.
+// The command that starts the row on these hosts.
 std::string launch_command(const PlanRow& row, const Cluster& cluster, const std::string& config_file);
 
 }  // namespace gyre::app

@@ -23,7 +23,7 @@ struct Flags {
   bool json = false;
 };
 
-// A shell's quotes have no line ends: \n, \r, \t and \\ are what they are elsewhere.
+// Replaces \n, \r, \t and \\ by what they stand for, since a shell's quotes do not.
 std::string unescaped(const std::string& text) {
   static const std::string kLetters = "nrt\\", kMeant = "\n\r\t\\";
   std::string plain;

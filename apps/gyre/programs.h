@@ -1,6 +1,7 @@
-// The two programs. One of your own that calls them after it has added to the registries (core/registry.h) is gyre with
-// your schedules, optimizers and models. It may be one program for both, if it is found under both names: it runs the
-// engine where is_engine_command says so, and what it adds needs no part without torch.
+// The two programs. A program of your own that calls these functions after adding to the registries (core/registry.h)
+// is gyre with your schedules, optimizers and models. It may be one program for both, if it can be found under both
+// names and runs the engine when is_engine_command() says so; what it adds then need not be split into parts with and
+// without torch.
 #pragma once
 
 namespace gyre::app {

@@ -18,17 +18,18 @@ namespace {
 
 const OptionNames kFlagNames{"--stages", "--window", "--replicas", "--tb-over-tf", true};
 constexpr int64_t kDefaultWindows = 8;
-constexpr int64_t kLongestDefaultWindow = 4096;  // a window's program is held in memory
+constexpr int64_t kMaxDefaultWindow = 4096;  // a window's program is held in memory
 
-// The longest window that divides the microbatches into equal ones.
+// The longest window that divides the microbatches into equal windows and is a multiple of `multiple_of`; all of them
+// if there is none.
 int64_t dividing_window(int64_t microbatches, int64_t multiple_of) {
-  for (int64_t window = std::min(microbatches, kLongestDefaultWindow); window > 1; --window) {
+  for (int64_t window = std::min(microbatches, kMaxDefaultWindow); window > 1; --window) {
     if (microbatches % window == 0 && window % multiple_of == 0) return window;
   }
   return microbatches;
 }
 
-// Where no window is given: schedules with a flush take all microbatches into one, the others what suits them.
+// The window if none is given: schedules with a flush take all microbatches into one, others have what suits them.
 int64_t default_window(const ScheduleOptions& options, int64_t all_microbatches) {
   const ScheduleKind* kind = schedule_kinds().find(options.name);
   if (kind == nullptr) return 1;  // a file gives its own
@@ -37,7 +38,7 @@ int64_t default_window(const ScheduleOptions& options, int64_t all_microbatches)
   return windows.takes_all && microbatches > 0 ? dividing_window(microbatches, windows.multiple_of) : windows.usual;
 }
 
-// The flags of options that single schedules have; where several have one of the same name, it is for all of them.
+// Adds the flags of options that only some schedules have. Schedules with an option of the same name share its flag.
 void add_own_flags(CLI::App& command, const OptionNames& names, std::map<std::string, std::string>& own) {
   for (const ScheduleKind& kind : schedule_kinds().all()) {
     kind.own.each_option([&](const char* key, const auto& field, const Range& range, const char* meaning) {
@@ -66,7 +67,7 @@ std::vector<std::string> given_of(const std::vector<const CLI::Option*>& options
   return given;
 }
 
-// Flags given of options that the schedule does not have; null: it has none.
+// The given flags whose options the schedule does not have. Null: it has no options.
 std::vector<std::string> given_of_others(const ScheduleKind* kind, const std::map<std::string, std::string>& given) {
   std::set<std::string> has;
   if (kind != nullptr) kind->own.each_option([&](const char* key, auto&&...) { has.insert(key); });
@@ -77,7 +78,7 @@ std::vector<std::string> given_of_others(const ScheduleKind* kind, const std::ma
   return others;
 }
 
-// The schedule's own options with what was given of them.
+// The schedule's own options, with the values that were given.
 OptionTable own_options(const std::string& name, const OptionNames& names,
                         const std::map<std::string, std::string>& given) {
   const ScheduleKind* kind = schedule_kinds().find(name);
@@ -166,7 +167,7 @@ Schedule ScheduleFlags::load() {
     if (options.window == 0) {
       options.window = default_window(options, microbatches);
       if (options.window * options.replicas == microbatches)
-        options.names.window = "--microbatches";  // what there is to change
+        options.names.window = "--microbatches";  // the flag for the user to change
     }
     schedule = load_schedule(options, false);
   }

@@ -1,4 +1,4 @@
-// The flags by which gyre schedule and gyre simulate name a schedule.
+// The flags by which gyre schedule and gyre simulate select a schedule.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,19 +14,19 @@ struct ScheduleFlags {
   std::string config;                      // a CONFIG.toml instead of flags
   std::vector<std::string> overrides;      // of the configuration
   ScheduleOptions options;                 // window 0: what suits the schedule
-  int64_t microbatches = 0;                // 0: one window where it ends with a flush, else eight
-  std::map<std::string, std::string> own;  // options of single schedules, by key: as given
+  int64_t microbatches = 0;                // 0: one window if it ends with a flush, else eight
+  std::map<std::string, std::string> own;  // options of single schedules, by key, as given
 
   void add_to(CLI::App& command);
-  // The schedule; afterwards `microbatches` and options.tb_over_tf are what they are for it. Errors: InputError for
-  // flags that were given and have no effect, too.
+  // Returns the schedule, and sets `microbatches` and options.tb_over_tf to what they are for it. Throws InputError,
+  // also for given flags that have no effect.
   Schedule load();
 
  private:
   void refuse_without_effect() const;
 
-  std::vector<const CLI::Option*> sizes_;   // that a file says itself
-  std::vector<const CLI::Option*> others_;  // that it does not, and a configuration does
+  std::vector<const CLI::Option*> sizes_;   // for what a schedule file says itself
+  std::vector<const CLI::Option*> others_;  // for what it does not say, but a configuration does
 };
 
 }  // namespace gyre::app

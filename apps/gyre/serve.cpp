@@ -28,7 +28,7 @@ void run(const Flags& flags) {
   LiveReport report({flags.what.begin(), flags.what.end()});
   const auto page = std::make_shared<const std::string>(live_page(GYRE_VERSION));
   const auto part = [](std::shared_ptr<const LiveTexts> texts, const std::string& text, const std::string& tag) {
-    // Shares the ownership of all texts.
+    // Shares ownership of all texts.
     return Answer{std::shared_ptr<const std::string>(std::move(texts), &text), "application/json", tag};
   };
   HttpServer server(flags.server, [&](const std::string& name) -> Answer {

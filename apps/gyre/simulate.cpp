@@ -27,7 +27,7 @@ struct Flags {
   bool json = false;
 };
 
-// What does not go together.
+// Throws InputError for flags that do not go together.
 void check_flags(const Flags& flags) {
   if (!flags.cluster.empty() && flags.costs.empty()) {
     throw InputError(

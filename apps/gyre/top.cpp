@@ -1,4 +1,4 @@
-// gyre top RUN: what a run is doing now, on a screen that is drawn anew.
+// gyre top RUN: what a run is doing now, on a screen that is redrawn.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -30,7 +30,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Of standard output where that is a terminal; all lines, whatever its height.
+// As wide as standard output if that is a terminal; all lines, whatever its height.
 ScreenRoom room_of_output() {
   ScreenRoom room{.height = 0, .keys = false};
   winsize size{};
@@ -58,20 +58,21 @@ int scrolled(const Screen& screen, Key key) {
   }
 }
 
-// A change of the size is the drawing thread's to hear, since it alone waits for keys.
-void let_size_changes(int how) {
+// Blocks or unblocks the signal for a change of the terminal's size. The drawing thread must get it, since it alone
+// waits for keys.
+void mask_size_changes(int how) {
   sigset_t changes;
   sigemptyset(&changes);
   sigaddset(&changes, SIGWINCH);
   ::pthread_sigmask(how, &changes, nullptr);
 }
 
-// Until `q` or a signal.
+// Redraws until `q` or a signal. Returns the exit code.
 int watch(TopReader& reader) {
-  let_size_changes(SIG_BLOCK);
+  mask_size_changes(SIG_BLOCK);
   const Interrupts interrupts;
-  let_size_changes(SIG_UNBLOCK);
-  TopFigures figures = reader.read(now());  // what is wrong is said before the screen is taken
+  mask_size_changes(SIG_UNBLOCK);
+  TopFigures figures = reader.read(now());  // errors are reported before the screen is taken over
   const auto terminal = open_terminal();
   int first = 0;
   auto read_at = std::chrono::steady_clock::now();

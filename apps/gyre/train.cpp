@@ -24,7 +24,7 @@
 namespace gyre::app {
 namespace {
 
-// Of a run that stopped in order since another of its processes was asked to: as after SIGTERM.
+// The exit code of a run that stopped in order because another of its processes was asked to: as after SIGTERM.
 constexpr int kAskedToEnd = 143;
 
 TrainOptions options_of(const TrainFlags& flags) {
@@ -58,7 +58,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
     print("{}\n", json.dump());
     return;
   }
-  if (result.is_past_target) return;  // which has been said
+  if (result.is_past_target) return;  // which was reported before
   print("{} at step {}: loss {:.4f}", result.finished ? "finished" : "interrupted", result.step, result.loss);
   if (result.val_loss) print(", validation loss {:.4f}", *result.val_loss);
   if (result.ema_val_loss) print(" (averaged weights {:.4f})", *result.ema_val_loss);
@@ -73,13 +73,13 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
   if (!result.finished) print("resume with: gyre train --resume {}\n", shell_word(out.string()));
 }
 
-// What a check says is its result.
+// The summary of a check is its result, so it goes to standard output.
 void run_check(const TrainFlags& flags, const TrainOptions& options) {
   if (flags.json) throw InputError("--check says what the run would be as text, not as JSON; leave out --json");
   Progress progress(stdout, false);
   if (!check(options, progress)) return;
-  print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
-        options.resume ? "resumed" : "trained");
+  print("{} can be {} here; nothing was written\n",
+        (options.config.empty() ? options.out : options.config).string(), options.resume ? "resumed" : "trained");
 }
 
 void run(const TrainFlags& flags) {
@@ -90,13 +90,13 @@ void run(const TrainFlags& flags) {
   TrainOptions options = options_of(flags);
   if (flags.check) return run_check(flags, options);
   Progress progress(stderr, isatty(STDERR_FILENO) != 0);
-  const auto here = find_rank();
-  const bool one_of_several = here && here->world > 1;
+  const auto own_rank = find_rank();
+  const bool one_of_several = own_rank && own_rank->world > 1;
   std::atomic<bool> save_asked = false;
   const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess,
                               [&save_asked] { save_asked = true; });
   options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
-  const auto ranks = one_of_several ? make_ranks(*here, flags.meeting) : nullptr;
+  const auto ranks = one_of_several ? make_ranks(*own_rank, flags.meeting) : nullptr;
   options.ranks = ranks.get();
   options.stop = interrupts.stop();
   options.abandon = end_at_once;

@@ -24,7 +24,7 @@ void declare_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_flag("--help-config", flags.help_config, "List every configuration key with its default, and exit");
 }
 
-// Of what stands without a flag, directories are runs to resume and the rest are configurations.
+// Among the positional arguments, directories are runs to resume and all others are configurations.
 TrainPlace place_of(const TrainFlags& flags) {
   TrainPlace place;
   place.out = flags.out;

@@ -23,10 +23,10 @@ struct TrainFlags {
   bool json = false;
 };
 
-// `flags` outlives the parsing.
+// `flags` must outlive the parsing.
 void declare_train_flags(CLI::App& command, TrainFlags& flags);
 
-// What is trained, and where. Errors: InputError.
+// What to train, and where. place_of() throws InputError.
 struct TrainPlace {
   std::filesystem::path config;  // empty: the run's own
   std::filesystem::path out;

@@ -1,4 +1,4 @@
-// What gyre eval, generate and export take to know a model by: a run, which of its checkpoints, which weights of it.
+// The flags by which gyre eval, generate and export select a model: a run, which of its checkpoints, and which weights.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,12 +15,12 @@ struct TrainedModelFlags {
   int64_t asked_step = -1;
   bool ema = false;
 
-  // None: the newest.
+  // Empty: the newest.
   std::optional<int64_t> step() const { return asked_step < 0 ? std::nullopt : std::optional(asked_step); }
   ModelWeights weights() const { return ema ? ModelWeights::Ema : ModelWeights::Trained; }
 };
 
-// `flags` outlives the command.
+// `flags` must outlive the command.
 void add_trained_model(CLI::App& command, TrainedModelFlags& flags);
 
 }  // namespace gyre::app

@@ -36,12 +36,12 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// Within single quotes of a shell.
+// Quoted with a shell's single quotes.
 std::string quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-// zsh's _arguments takes brackets and colons for its own.
+// Escapes brackets and colons, which have a meaning in zsh's _arguments.
 std::string zsh_text(std::string text) {
   for (const char* sign : {"\\", "[", "]", ":"}) text = replaced(text, sign, std::string("\\") + sign);
   return text;

@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// The words that a value may be: offered by us, or CLI11's own list, which it shows as {a,b}.
+// The words that a value may be: those of offers(), or CLI11's own list, which it shows as {a,b}.
 std::vector<std::string> words_of(CLI::Option& option) {
   for (int index = 0;; ++index) {
     const CLI::Validator* validator = nullptr;
@@ -51,46 +51,46 @@ bool has_validator(CLI::Option& option, const std::string& name) {
 
 DeclaredOption declared(CLI::Option& option) {
   using Value = DeclaredOption::Value;
-  DeclaredOption one;
-  one.positional = option.get_positional();
-  if (one.positional) one.names = {option.get_single_name()};
-  for (const std::string& name : option.get_snames()) one.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) one.names.push_back("--" + name);
-  one.required = option.get_required();
-  one.meaning = option.get_description();
+  DeclaredOption entry;
+  entry.positional = option.get_positional();
+  if (entry.positional) entry.names = {option.get_single_name()};
+  for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) entry.names.push_back("--" + name);
+  entry.required = option.get_required();
+  entry.meaning = option.get_description();
   const bool is_flag = option.get_items_expected_max() == 0 || option.get_type_size_max() == 0;
-  if (is_flag && !one.positional) {
-    one.value = Value::None;
-    return one;
+  if (is_flag && !entry.positional) {
+    entry.value = Value::None;
+    return entry;
   }
-  one.repeatable = option.get_items_expected_max() > 1;
-  one.default_text = option.get_default_str();
-  if (one.default_text == "[]") one.default_text.clear();
-  one.words = words_of(option);
+  entry.repeatable = option.get_items_expected_max() > 1;
+  entry.default_text = option.get_default_str();
+  if (entry.default_text == "[]") entry.default_text.clear();
+  entry.words = words_of(option);
   const std::string type = option.get_type_name();
-  if (!one.words.empty()) {
-    one.value = Value::Words;
-  } else if (one.names.back() == "--set") {
-    one.value = Value::Key;
-    one.label = "TABLE.KEY=VALUE";
+  if (!entry.words.empty()) {
+    entry.value = Value::Words;
+  } else if (entry.names.back() == "--set") {
+    entry.value = Value::Key;
+    entry.label = "TABLE.KEY=VALUE";
   } else if (has_validator(option, "directory")) {
-    one.value = Value::Directory;
-    one.label = "DIRECTORY";
+    entry.value = Value::Directory;
+    entry.label = "DIRECTORY";
   } else if (has_validator(option, "path") || has_validator(option, "file to write")) {
-    one.value = Value::Path;
-    one.label = "PATH";
-  } else if (type.rfind("TEXT", 0) == 0 && one.positional) {
-    one.value = Value::Path;
+    entry.value = Value::Path;
+    entry.label = "PATH";
+  } else if (type.rfind("TEXT", 0) == 0 && entry.positional) {
+    entry.value = Value::Path;
   }
-  if (one.label.empty()) {
+  if (entry.label.empty()) {
     const size_t end = type.find_first_of(": ");
-    one.label = type.empty() ? "VALUE" : type.substr(0, end);
-    const bool is_whole = one.label == "INT" || one.label == "UINT", is_number = is_whole || one.label == "FLOAT";
-    if (is_number) one.value = Value::Number;
-    if (is_number) one.label = is_whole ? "N" : "NUMBER";
+    entry.label = type.empty() ? "VALUE" : type.substr(0, end);
+    const bool is_whole = entry.label == "INT" || entry.label == "UINT", is_number = is_whole || entry.label == "FLOAT";
+    if (is_number) entry.value = Value::Number;
+    if (is_number) entry.label = is_whole ? "N" : "NUMBER";
   }
-  if (!option.get_option_text().empty()) one.label = option.get_option_text();
-  return one;
+  if (!option.get_option_text().empty()) entry.label = option.get_option_text();
+  return entry;
 }
 
 }  // namespace
@@ -98,11 +98,12 @@ DeclaredOption declared(CLI::Option& option) {
 std::vector<DeclaredCommand> declared_commands(const CLI::App& app) {
   std::vector<DeclaredCommand> commands;
   for (const CLI::App* command : app.get_subcommands({})) {
-    DeclaredCommand one{command->get_name(), command->get_description(), command->get_footer(), {}};
+    DeclaredCommand entry{command->get_name(), command->get_description(), command->get_footer(), {}};
     for (const CLI::Option* option : command->get_options()) {
-      one.options.push_back(declared(const_cast<CLI::Option&>(*option)));  // CLI11 shows validators to owners only
+      entry.options.push_back(
+          declared(const_cast<CLI::Option&>(*option)));  // CLI11 lets nobody see the validators of a const option
     }
-    commands.push_back(std::move(one));
+    commands.push_back(std::move(entry));
   }
   return commands;
 }

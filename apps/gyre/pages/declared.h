@@ -1,4 +1,4 @@
-// What the programs declare of their commands and options, in the form that makers of pages and completions read.
+// The commands and options that the programs declare, in the form from which man pages and completions are made.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace gyre::app {
 struct DeclaredOption {
   enum class Value { None, Path, Directory, Words, Key, Number, Text };  // Key: table.key=value
 
-  std::vector<std::string> names;  // "-n", "--out"; of a positional its one name
+  std::vector<std::string> names;  // "-n", "--out"; a positional has one name
   bool positional = false;
   bool required = false;
   bool repeatable = false;
@@ -31,7 +31,7 @@ struct DeclaredCommand {
 // In the order of --help.
 std::vector<DeclaredCommand> declared_commands(const CLI::App& app);
 
-// A key that --set takes, and the words that it may be, if they can be listed.
+// A key that --set takes, and its possible values if they can be listed.
 struct DeclaredKey {
   std::string key;
   std::vector<std::string> choices;

@@ -8,7 +8,8 @@
 namespace gyre::app {
 namespace {
 
-// Text as it is: no request at a line's begin, no escapes, hyphens that can be copied.
+// Escapes text so that roff prints it as it is: no requests at the beginning of a line, no escapes, and hyphens that
+// can be copied.
 std::string roff(const std::string& text) {
   std::string escaped;
   bool begins = true;
