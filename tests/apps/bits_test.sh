@@ -75,7 +75,7 @@ else
   compare 1f1b llama basis-rotation 1 true
   compare pipedream gpt adamw 1 true
 fi
-# What a tied weight means for a run is told before it.
+# The summary says what a tied weight means for the run.
 "$gyre" train --check run.toml --set model.tie=true >out.txt 2>&1 || fail "--check: $(tail -n 1 out.txt)"
 grep -q "^tied  *stage 3 reads embedding.token.weight of stage 0, with that stage's delay of 1$" out.txt ||
   fail "nothing of the tied weight: $(cat out.txt)"

@@ -31,7 +31,7 @@ if "$gyre" info --json | grep -q '"bpe"'; then
   cmp kept.model bpe-run/tokenizer/tokenizer.model || fail "the run's tokenizer was overwritten"
   refuses "tokenizer.model" "$gyre" eval bpe-run --data bpe-other
   refuses "gyre prepare --tokenizer RUN/tokenizer" "$gyre" eval bpe-run --data bpe-other
-  # Which helps.
+  # Text prepared with the tokenizer of the run, as the message advises, is accepted.
   "$gyre" prepare text.txt --out bpe-again --tokenizer bpe-run/tokenizer >/dev/null
   "$gyre" eval bpe-run --data bpe-again >/dev/null || fail "text that was prepared with the run's tokenizer"
   refuses "tokenizer.model" "$gyre" eval run --data bpe-other

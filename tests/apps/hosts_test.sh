@@ -1,6 +1,6 @@
 # Two hosts: network namespaces with names of their own, joined by a veth pair, and by a line that delays and loses
-# packets. A slow or lossy line changes no bit; one that is cut is told in time, and everybody ends. Needs root; elsewhere
-# it is skipped (exit 77).
+# packets. A slow or lossy line changes no bit; one that is cut is reported in time, and all ranks end. Needs root;
+# elsewhere it is skipped (exit 77).
 here=$(dirname "$(realpath "$0")")
 skip() { echo "SKIPPED: $*"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
@@ -67,7 +67,7 @@ sed -i 's/^updates = .*/updates = 30/; s/^checkpoint_every = .*/checkpoint_every
 "$gyre" train run.toml --out alone >out.0 2>&1
 same_bits alone "one process"
 
-# By default connections are loopback's, which is no way from one host to another.
+# By default connections use loopback, which does not reach another host.
 start 10.77.1.1 --out refused
 all_end 2
 grep -qE "^gyre: rank 1 \(process [0-9]+ on host-b\): it cannot be reached from host-a over 127.0.0.1; give all ranks --interface" \

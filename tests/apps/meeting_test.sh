@@ -51,7 +51,7 @@ only_loopback() {
 }
 train=("$gyre" train run.toml $patience)
 
-# Not told who one is.
+# Variables and flags that are missing or wrong.
 refuses "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE are not set, but RANK is" env RANK=0 "$gyre" train run.toml
 refuses "RANK is 2, but WORLD_SIZE is 2" env RANK=2 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \
   MASTER_PORT=29500 "$gyre" train run.toml

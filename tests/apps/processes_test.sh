@@ -62,7 +62,7 @@ for rank in 0 2; do
   code_of "${pids[rank]}"
   [ "$code" -eq 1 ] || fail "rank $rank: exit $code after rank 1 was killed"
 done
-# What it was last at is told once it has said so, several times in stall_seconds.
+# What a rank was last at is in the message only if it has reported it, which it does several times in stall_seconds.
 only_rank_0_says "rank 1 \(process [0-9]+ on .*\) is gone: the connection is closed(; it was last at: worker 1 .*)?; .*step [0-9]+, the last that was saved"
 grep -q '"event":"end","status":"failed"' killed/metrics.jsonl || fail "not recorded as failed"
 start 2 "$gyre" train --resume killed --set run.updates=120

@@ -81,7 +81,7 @@ refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "use at most 8 stages" "$gyre" plan run.toml --set pipeline.stages=9
-# A schedule in a file is ranked with the others; what its row is told by is told only where there is one.
+# A schedule in a file is ranked with the others; the mark of the configuration's own row is explained only if there is one.
 "$gyre" plan run.toml --set pipeline.schedule=mine.txt --set pipeline.stages=4 --set pipeline.accumulate=4 >plan.txt
 grep -qE '^\* mine.txt +4 ' plan.txt || fail "the file is not ranked: $(cat plan.txt)"
 has "* the configuration's own; memory" plan.txt

@@ -1,4 +1,4 @@
-// Stages share out what passes and updates cost, and blocks may be cut between attention and MLP.
+// Stages are balanced by the cost of passes and updates, and a block may be cut between attention and MLP.
 #include "gyre/build/balance.h"
 
 #include <gmock/gmock.h>

@@ -77,7 +77,7 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
               ::testing::HasSubstr("'a'"));
   EXPECT_THAT(complaint(file_with_header(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", 8)),
               ::testing::HasSubstr("lacks"));
-  // Nothing is in it, but its strides are beyond any number.
+  // An empty tensor whose strides overflow.
   EXPECT_THAT(
       complaint(file_with_header(R"({"a":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
       ::testing::HasSubstr("'a'"));
@@ -124,7 +124,7 @@ TEST(Safetensors, KnowsEveryTypeOfTheFormat) {
   EXPECT_THROW(read_safetensors(file), InputError);
 }
 
-// Reads in a child that may take `room` bytes more than it has; what came of it.
+// Reads in a child process that may take `room` bytes more than it has. Returns the outcome.
 std::string read_with_room(const fs::path& file, rlim_t room) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -148,7 +148,7 @@ std::string read_with_room(const fs::path& file, rlim_t room) {
   return WEXITSTATUS(status) == 0 ? "read" : "refused";
 }
 
-// Each of its tensors is said to be the whole file, or more than there is.
+// The header says that each tensor is as large as the whole file, or larger.
 TEST(Safetensors, AForgedHeaderAllocatesNoMoreThanTheFile) {
   const testing_support::TemporaryDirectory place;
   const fs::path& directory = place.path();

@@ -151,7 +151,7 @@ TEST(Shards, OnAnotherHostAreNamedWithTheirPlace) {
   EXPECT_EQ(reader.parameter_count(), 3 * 5 + 2 + 2);
   EXPECT_EQ(reader.read(Part::Model, [](const std::string& name) { return name == "b"; }).size(), 1u);
 
-  // Whoever is there reads by what he is told.
+  // A process there reads with the description that it is sent.
   const CheckpointReader told(there, 3, reader.describe());
   EXPECT_EQ(told.read(Part::Model, [](const std::string& name) { return name == "c"; }).size(), 1u);
   EXPECT_EQ(told.record(), reader.record());

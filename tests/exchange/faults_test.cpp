@@ -1,4 +1,4 @@
-// Import and export whose n-th call to the file system goes wrong: what they make is whole, or not there.
+// Import and export whose n-th call to the file system fails: what they make is either complete or absent.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ class ExchangeFaults : public testing::Test {
         } else {
           EXPECT_TRUE(failed) << to_string(fault) << " at " << at;
         }
-        // What was left is in nobody's way.
+        // What was left does not prevent the next attempt.
         fs::remove_all(out);
         make(system_files());
         check();

@@ -52,7 +52,7 @@ class Import : public testing::Test {
     write_file_atomic(model_ / "config.json", before);
     return said;
   }
-  // Of so many tokens.
+  // Writes a tokenizer with so many tokens.
   void write_tokenizer(int tokens, const std::string& type = "BPE") {
     Json vocabulary = {{"</s>", 0}};
     for (int id = 1; id < tokens; ++id) vocabulary[std::string(1, static_cast<char>('a' + id))] = id;

@@ -1,4 +1,4 @@
-// A model that keeps keys and values against the same model without: the same logits.
+// A model gives the same logits with a cache of keys and values as without.
 #include "gyre/inspect/decoder.h"
 
 #include <ATen/ATen.h>
@@ -118,7 +118,7 @@ TEST(Decoder, OfALongPromptTheLastTokensAreSeen) {
   }
 }
 
-// Layers that say nothing of decoding are given all tokens each time.
+// Layers that do not support decoding are given all tokens each time.
 TEST(Decoder, AModelThatCannotGoOnIsReadAnew) {
   class Opaque final : public Layer {
    public:
@@ -153,7 +153,7 @@ std::vector<int> drawn(const std::vector<float>& probabilities, const SamplingOp
   return counts;
 }
 
-// A model that has diverged has nothing to draw from; a token of logit -inf is one that does not come.
+// A model that has diverged has nothing to draw from; a token of logit -inf is never drawn.
 TEST(Sampling, RefusesLogitsThatAreNotFinite) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   for (const std::vector<float>& bad :

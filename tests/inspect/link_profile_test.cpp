@@ -19,7 +19,7 @@ struct Outcome {
   std::string error;
 };
 
-// [rank]: what comes of ranks on those hosts.
+// [rank]: the outcome for ranks on those hosts.
 std::vector<Outcome> profile(const std::vector<std::string>& hosts) {
   const TemporaryDirectory place;
   const int world = static_cast<int>(hosts.size());

@@ -1,4 +1,4 @@
-// What is wrong with a run's data is told before anything is written.
+// What is wrong with a run's data is reported before anything is written.
 #include "gyre/train/checked_run.h"
 
 #include <gmock/gmock.h>

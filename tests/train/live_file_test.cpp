@@ -66,7 +66,7 @@ TEST_F(LiveFileTest, ARunSaysWhatItsWorkersDo) {
         all += wait.share;
       }
       EXPECT_GE(all, 0);
-      EXPECT_LE(all, 1.03);  // shares that are small are left out; those there are, are clamped each
+      EXPECT_LE(all, 1.03);  // small shares are left out, and each of the others is clamped
     }
     if (seen.workers.size() == 3) last = &seen;
   }

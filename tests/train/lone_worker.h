@@ -1,5 +1,5 @@
-// One worker of a run by itself: what others would send it is made up, at once and of the right sizes. So its memory is
-// its own, as in a process that has no other worker; what frames between processes take is not in it.
+// Runs one worker of a run by itself. What others would send it is made up, at once and of the right sizes, so its
+// memory is that of a process with no other worker. Frames between processes are not in it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -107,7 +107,7 @@ class MadeUpTransport final : public Transport {
     }
   }
 
-  // That the pipeline's first stage reads for the microbatch, once it is full.
+  // The version that the pipeline's first stage reads for the microbatch, once the pipeline is full.
   int64_t first_version(int64_t microbatch) const {
     return std::max<int64_t>(0, microbatch / pipeline_.schedule().window - first_delay_);
   }

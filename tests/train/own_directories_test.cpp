@@ -130,7 +130,7 @@ TEST_F(OwnDirectories, AreResumedAndClearedOfWhatBelongsToNothing) {
   }
   EXPECT_EQ(record("resumed"), record("straight"));
   EXPECT_EQ(gathered("resumed", {"resumed-b"}), contents("straight"));
-  // There is nothing left to do, and rank 0 has not all files.
+  // A run with nothing left to do is complete although rank 0 lacks some files.
   const auto before = files("resumed-b");
   for (const End& end : run_ranks("resumed", again("12"), places)) EXPECT_EQ(end.code, 0) << end.error;
   EXPECT_THAT(messages(), HasSubstr("is at step 12 of 12 already; nothing to do"));
@@ -234,7 +234,8 @@ TEST_F(OwnDirectories, AStepThatIsSavedIsNotSavedAgain) {
   expect_sound(run_ranks("still", own({"run.updates=8"}, true), in({"still-b"})));
 }
 
-// A disk with so much room at first, and so much later, which says what checkpoints there are when one gets its name.
+// A disk with one amount of room at first and another later. It notes which checkpoints exist when that of step 12 gets
+// its name.
 class SmallDisk final : public ForwardingFiles {
  public:
   SmallDisk(int64_t room, int64_t later) : room_(room), later_(later) {}
@@ -269,7 +270,7 @@ TEST_F(OwnDirectories, HaveRoomOrAreRefusedAndMakeRoomTogether) {
   EXPECT_THAT(steps_in("small"), ElementsAre(8, 12));
 }
 
-// One call of one host goes wrong, for every so-manieth of its calls; then the run is continued.
+// One call of one host fails, for every n-th of its calls; then the run is continued.
 class OwnDirectoryFaults : public OwnDirectories {
  protected:
   void walk(int64_t every_of_first, int64_t every_of_second) {

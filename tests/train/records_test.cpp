@@ -31,8 +31,8 @@ class Records : public Runs {
     return all;
   }
 
-  // A session whose call of number `at` goes wrong, for every `every`-th `at` until nothing does; then another, and a
-  // third that ends the run. Checkpoints are written beside training or not.
+  // A session whose call number `at` fails, for every `every`-th `at` until nothing does; then another, and a third
+  // that ends the run. Checkpoints are written in the background or not.
   void walk_over_runs(std::span<const Fault> faults, int64_t every, const std::string& background) {
     const std::vector<std::string> set = {"run.updates=6", "run.checkpoint_every=2", "run.eval_every=3",
                                           "run.keep_checkpoints=1", "run.checkpoint_background=" + background};
@@ -52,7 +52,7 @@ class Records : public Runs {
         ASSERT_NO_THROW(run("hit", {.set = set, .resume = true}));
         ASSERT_EQ(this->record("hit"), record);
         ASSERT_EQ(this->tensors("hit"), tensors);
-        // What one failure kept from being removed stays until the next save; the run goes on without a word.
+        // What one failure kept from being removed stays until the next save, without a message.
         if (fault != Fault::Error) {
           ASSERT_EQ(names("hit"), names("whole"));
         }
@@ -356,7 +356,7 @@ TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
   ASSERT_EQ(resumed.size(), 1u);
   EXPECT_EQ(resumed[0].dump(), R"({"event":"resume","step":12,"changed":{"optimizer.lr":[0.003,0.0001],)"
                                R"("optimizer.betas":[[],[0.8,0.9]],"run.updates":[12,16]}})");
-  // Without a configuration of its own the checkpoint still knows.
+  // If the run has lost its configuration, the checkpoint still has the seed.
   fs::remove(path("changed") / "config.toml");
   EXPECT_THAT(complaint("changed", {.set = {"run.updates=20", "run.seed=7"}, .resume = true}),
               HasSubstr("[run] seed is 7, but the checkpoint was made with 1"));
@@ -397,7 +397,7 @@ TEST_F(Records, AnInterruptAtOnceKeepsTheNumbersOfTheRun) {
   EXPECT_EQ(lines("stopped").back()["loss"], first.loss);
 }
 
-// A signal that comes while a drain point is evaluated finds it evaluated.
+// A signal during the evaluation at a drain point does not make that evaluation run again.
 TEST_F(Records, AnInterruptDuringAnEvaluationDoesNotRepeatIt) {
   std::stop_source stop;
   class StopsAtEvaluation final : public ForwardingFiles {
@@ -427,7 +427,7 @@ TEST_F(Records, AnOptimizerWhoseStateDoesNotFitIsToldByWhatChanged) {
   EXPECT_EQ(resume("rotated", {"run.updates=16", "optimizer.basis-rotation.interval=5"}).step, 16);
 }
 
-// A checkpoint that is not one is at fault, not the metrics that know nothing of it.
+// The error names the checkpoint that is none, not the metrics, which do not know of it.
 TEST_F(Records, ADamagedCheckpointIsToldBeforeAGap) {
   run("damaged");
   fs::create_directory(path("damaged") / "checkpoints" / "step-99999999");

@@ -1,5 +1,5 @@
-// Checkpoints that are written beside training: the same bytes as those that training waits for, never more than one at
-// a time, and what goes wrong with one ends the run.
+// Checkpoints that are written in the background: the same bytes as those that training waits for, never more than one
+// at a time, and a failure of one ends the run.
 #include <fmt/format.h>
 
 #include <pthread.h>
@@ -169,7 +169,7 @@ TEST_F(Saves, AThreadThatCannotBeHadIsDoneWithout) {
   EXPECT_EQ(tensors("alone"), tensors("with one"));
 }
 
-// Why the run ends counts, whatever goes wrong when that is written down.
+// The reason why the run ends is reported, whatever fails when the end is recorded.
 TEST_F(Saves, ADivergenceStaysOneWhateverItsLastLinesMeet) {
   class NoLastLine final : public ForwardingFiles {
    public:
@@ -182,7 +182,7 @@ TEST_F(Saves, ADivergenceStaysOneWhateverItsLastLinesMeet) {
   EXPECT_THROW(run("diverged", {.set = beside({"optimizer.lr=1e5", "optimizer.clip=0"}), .files = &files}), Divergence);
 }
 
-// What was saved is what would be saved: a session that is stopped where it went on writes no checkpoint.
+// A session that is stopped at the step where it continued writes no checkpoint: it would save the same state.
 TEST_F(Saves, AStepThatIsSavedIsNotSavedAgain) {
   class Exchanges final : public ForwardingFiles {
    public:
@@ -206,7 +206,7 @@ TEST_F(Saves, AStepThatIsSavedIsNotSavedAgain) {
   EXPECT_EQ(tensors("still"), tensors("straight on"));
 }
 
-// Whatever ends the run, a checkpoint that is being written is written to its end, and counts.
+// Whatever ends the run, a checkpoint that is being written is completed, and counts.
 TEST_F(Saves, AnErrorWaitsForOneAndNamesIt) {
   const fs::path tokens = root() / "tokens" / "train.bin";
   const std::string before = read_file(tokens);

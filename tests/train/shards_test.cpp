@@ -119,8 +119,7 @@ TEST_F(Shards, AProcessWithAnotherDirectoryIsRefusedAtTheStart) {
   EXPECT_FALSE(fs::exists(path("there")));
 }
 
-// One call of one process goes wrong, for every so-manieth of its calls (rank 0 has many more); then the run is
-// continued.
+// One call of one process fails, for every n-th of its calls (rank 0 has many more); then the run is continued.
 class ShardFaults : public Shards {
  protected:
   void walk(int64_t every_of_first, int64_t every_of_second) {

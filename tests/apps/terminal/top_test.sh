@@ -21,7 +21,7 @@ shows() {
 }
 keys() { "${tmux[@]}" send-keys -t top "$@"; }
 
-# The last stage has the head alone, whose vocabulary makes it as dear as all others together several times over.
+# The last stage has the head alone, whose vocabulary makes it several times as costly as all others together.
 slow=(--set model.layers=2 --set pipeline.schedule=pipedream --set pipeline.stages=4 --set model.vocabulary=16384
   --set run.updates=1000000 --set run.eval_every=0 --set run.checkpoint_every=0)
 
