@@ -1,4 +1,5 @@
-// Flags that take a number. What is no number or is out of range is refused with a message that says what may be given.
+// Flags that take a number. Anything else, or a number out of range, is refused with a message that says what may be
+// given.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they would do.
+// gyre plan CONFIG.toml: measures the model's layers here and ranks the schedules by what they are predicted to do.
 #include <fmt/format.h>
 
 #include <algorithm>

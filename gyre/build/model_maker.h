@@ -1,4 +1,4 @@
-// How a model is built and what it learns from, under the name of its ModelKind.
+// How a model is built and what it learns from, by the name of its ModelKind.
 #pragma once
 
 #include <cstdint>

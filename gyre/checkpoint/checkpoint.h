@@ -109,7 +109,7 @@ class DamagedCheckpoint : public InputError {
   std::string fault_;
 };
 
-// What the process that has the manifest tells others, which are to read files of a checkpoint that they have.
+// The manifest and indexes of a checkpoint, as sent to processes that have some of its files but not these.
 struct CheckpointDescription {
   std::string manifest;
   std::map<std::string, std::string> indexes;  // by the name of the file

@@ -1,4 +1,4 @@
-// gyre import: makes a model of Hugging Face's transformers a run that has made no update yet.
+// gyre import: turns a model of Hugging Face's transformers into a run that has made no update yet.
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,8 @@
 
 namespace gyre {
 
-// What a checkpoint needs whose files have `bytes` bytes: more, for metrics, the manifest, and what the file system
-// uses itself.
+// The room that a checkpoint with files of `bytes` bytes needs: more, for metrics, the manifest, and what the file
+// system uses itself.
 int64_t with_margin(int64_t bytes);
 // Whether `needed` bytes are free; true if the system does not say.
 bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files);

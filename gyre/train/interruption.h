@@ -39,7 +39,7 @@ class StopAnnouncer {
   std::stop_callback<Announce> callback_;  // last: it may be called before the constructor returns
 };
 
-// Records a segment's steps, and passes on what its executor says.
+// Records a segment's steps, and passes on what its executor reports.
 class SegmentListener final : public StepRecorder {
  public:
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,

@@ -15,7 +15,7 @@ namespace gyre {
 namespace {
 
 constexpr double kMinShare = 0.005;  // of the time; shorter waits are not listed
-// A change of state is written only if the last write is so many periods ago, since states may change often.
+// A change of state is written only if the last write is at least so many periods ago, since states may change often.
 constexpr double kMinPeriods = 0.1;
 
 }  // namespace

@@ -42,7 +42,7 @@ struct PredictedMemory {
   double copy = 0;                    // of weights and optimizers' states, while they are written in the background
 };
 PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
-// Whether a process that already holds `program` bytes has room for all of that and the copy.
+// Whether a process that already holds `program` bytes has room for `memory` and the copy.
 bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit);
 
 }  // namespace gyre
