@@ -78,8 +78,8 @@ void run_check(const TrainFlags& flags, const TrainOptions& options) {
   if (flags.json) throw InputError("--check says what the run would be as text, not as JSON; leave out --json");
   Progress progress(stdout, false);
   if (!check(options, progress)) return;
-  print("{} can be {} here; nothing was written\n",
-        (options.config.empty() ? options.out : options.config).string(), options.resume ? "resumed" : "trained");
+  print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
+        options.resume ? "resumed" : "trained");
 }
 
 void run(const TrainFlags& flags) {
