@@ -25,7 +25,6 @@ class ShareKeeper {
  private:
   ShareAnswer answer(const ShareQuestion& question);
   ShareAnswer look(const ShareQuestion& question);
-  ShareAnswer restore(const ShareQuestion& question);
   ShareAnswer take(bool copy);
   void write(const std::stop_token& stop);
   std::vector<WrittenShard> obey(const WriteOrder& order);

@@ -110,7 +110,9 @@ Manifest parse_manifest(std::string_view text) {
   const auto json = parse_json<Json>(unsealed(text));
   if (!json) throw InputError("is not JSON");
   JsonFields<Json> fields(*json, "its content");
-  if (const auto version = fields.need<int64_t>("version"); version < kVersion || version > kPlacesVersion) {
+  const auto version = fields.need<int64_t>("version");
+  if (version < kVersion) throw InputError(fmt::format("version {} is none", version));
+  if (version > kPlacesVersion) {
     throw NewerManifest(fmt::format("version {} is newer than this gyre understands", version));
   }
   Manifest manifest;
