@@ -9,6 +9,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/train/predicted_bubble.h"
 
 namespace gyre {
 namespace {
@@ -150,6 +151,17 @@ std::string schedule_line(const Config& config, const Schedule& schedule) {
                                       to_string(weight_policy(config, schedule)), config.pipeline.executor));
 }
 
+std::string bubble_line(const Config& config, const Schedule& schedule, const Layers& layers,
+                        const std::vector<LayerRange>& ranges) {
+  constexpr double kLarge = 0.3;
+  if (schedule.workers == 1) return "";
+  const std::optional<double> bubble = predict_bubble(config, schedule, layers, ranges);
+  if (!bubble) return "";
+  const bool can_shrink = *bubble > kLarge && schedule.has_flush();
+  return line("", fmt::format("bubble {:.1f}% predicted, by counted work, for workers with a core each{}",
+                              100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
+}
+
 std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
   const MemoryParts& parts = memory.process;
   const double program = resident_bytes();
@@ -184,6 +196,7 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text += rate_lines(config);
   if (config.run.precision == "bf16" && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
+  text += bubble_line(config, schedule, layers, ranges);
   text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();
