@@ -1,0 +1,63 @@
+// An owner of a stage while a segment runs: it gathers the gradients of a window, clips them, updates, and publishes
+// the version that the update makes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gyre/runtime/reports.h"
+#include "gyre/runtime/worker_context.h"
+#include "gyre/runtime/worker_links.h"
+#include "gyre/runtime/worker_state.h"
+
+namespace gyre {
+
+class RunningOwner {
+ public:
+  // Publishes the first version of the segment. beside: [pipeline] the stage's replica whose weights change at once
+  // with the owner's, which is on the same worker; null: its weights come by message. All outlive it.
+  RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
+               WorkerContext& worker);
+
+  // False while the gradient of the window is not complete, or norms of other owners are missing.
+  bool update(const Action& action);
+  // Where others wait for the owner's norms it gives them as soon as it can, whatever the worker's program waits for.
+  void gather_early();
+
+  const FinalReport::Owner& seen() const { return seen_; }
+
+ private:
+  // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
+  struct ReducedGradient {
+    std::vector<at::Tensor> sum;  // a flat tensor, or by parameter where the schedule's gradients stay whole
+    int64_t delay = 0;            // of the first microbatch
+    Lease lease;
+  };
+
+  bool gather_gradient();
+  bool receive_sums();
+  void add_sums();
+  at::Tensor clip_norm(int64_t window);
+  void apply_update(const Action& action, const at::Tensor& norm);
+  void check_updates_made(const Action& action) const;
+  void clip_gradient(const at::Tensor& norm, UpdateContext& context);
+  void publish(int64_t number);
+  WeightReader read() const;
+
+  const Schedule& schedule() const { return worker_.schedule(); }
+
+  StageOwner& owner_;
+  const OwnerLinks& links_;
+  std::vector<Replica*> beside_;  // [pipeline]
+  WorkerContext& worker_;
+  int64_t window_ = 0;                                    // that it updates next
+  std::vector<std::optional<ReducedGradient>> gathered_;  // [pipeline] that sends
+  // Once all of them are there: their sum, its tensors by parameter, and the squares of these tensors' norms.
+  std::optional<ReducedGradient> sum_;
+  std::vector<at::Tensor> gradient_;
+  at::Tensor squared_norms_;  // undefined: the gradient is not complete
+  FinalReport::Owner seen_;
+};
+
+}  // namespace gyre

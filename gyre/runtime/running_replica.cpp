@@ -1,0 +1,295 @@
+#include "gyre/runtime/running_replica.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gyre {
+namespace {
+
+// A version as the stage's layers read it, with the tied weight if they read one.
+class ReadWeights {
+ public:
+  ReadWeights(const Stage& layers, const WeightView& own, const at::Tensor* tied)
+      : all_(tied == nullptr ? std::vector<at::Tensor>() : layers.with_tied(own.tensors(), *tied)),
+        view_(tied == nullptr ? own : WeightView(all_, own.version())) {}
+  ReadWeights(const ReadWeights&) = delete;
+  ReadWeights& operator=(const ReadWeights&) = delete;
+  const WeightView& view() const { return view_; }
+
+ private:
+  std::vector<at::Tensor> all_;
+  WeightView view_;
+};
+
+}  // namespace
+
+RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, WorkerContext& worker)
+    : stage_(stage),
+      replica_(replica),
+      links_(links),
+      worker_(worker),
+      shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
+      chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
+      arriving_(links.versions.size()),
+      lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush()) {
+  replica_.weights.reset();
+  seen_.stage = stage;
+}
+
+bool RunningReplica::forward(const Action& action) {
+  const bool has_room = is_last() ? can_report_loss(action) : has_output_room();
+  if (!has_room || !take_first_version()) return false;
+  auto input = receive_input(action);
+  if (!input) return false;
+
+  InFlight in_flight;
+  in_flight.version = worker_.checked_version(action, version());
+  in_flight.tied = tied_;
+  const ReadWeights weights(replica_.layers, replica_.weights->for_forward(), tied_ ? &tied_->weight : nullptr);
+  at::Tensor output = replica_.layers.forward(weights.view(), input->tensor, input->context, in_flight.saved);
+  if (!is_last()) {
+    send_output(action, std::move(output), input->first_version);
+  } else if (schedule().forward_only) {
+    report_loss(action, std::move(output));
+  } else {
+    in_flight.loss = std::move(output);
+  }
+  if (!schedule().forward_only) save_for_backward(action, std::move(in_flight), std::move(*input));
+  return true;
+}
+
+// What the forward reads, and the context of its layers. Nothing while it has not come, or may not be taken in.
+std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action& action) {
+  Input input;
+  if (is_first()) {
+    Admission& admission = worker_.admission;
+    if (admission.holding) return std::nullopt;
+    admission.admitted = std::max(admission.admitted, action.microbatch + 1);
+    input.first_version = replica_.weights->number;
+    if (links_.tied_weights) send_tied_weight();
+  } else {
+    if (!input_) input_ = arrived_on(worker_.device, links_.inputs->try_receive(action.microbatch));
+    if (!input_) return std::nullopt;
+    if (schedule().tied) input.first_version = static_cast<int64_t>(input_->values[0]);
+  }
+  if (links_.tied_reads && !take_tied_weight(input.first_version)) return std::nullopt;
+  if (input_) {
+    worker_.input_came = input_->came;
+    input.tensor = std::move(input_->tensors[0]);
+    input_.reset();
+  }
+  input.context = layer_context(action);
+  if (is_first() || is_last()) {
+    Batch batch = worker_.segment.batches->batch(input.context.microbatch);
+    if (is_first()) input.tensor = on_device(batch.inputs, worker_.device);
+    if (is_last()) input.context.targets = batch.targets;  // on the host: the head takes what it needs
+  }
+  return input;
+}
+
+LayerContext RunningReplica::layer_context(const Action& action) const {
+  LayerContext context;
+  context.training = context.loss_in_backward = !schedule().forward_only;
+  context.seed = worker_.options.seed;
+  context.microbatch = worker_.segment.first_microbatch + action.microbatch;
+  return context;
+}
+
+void RunningReplica::send_output(const Action& action, at::Tensor output, int64_t first_version) {
+  seen_.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
+  Message message{action.microbatch, {std::move(output)}, {}, {}};
+  if (schedule().tied) message.values = {static_cast<double>(first_version)};
+  send_from(worker_.device, *links_.outputs, std::move(message));
+}
+
+void RunningReplica::save_for_backward(const Action& action, InFlight in_flight, Input input) {
+  StageSizes& sizes = seen_.sizes;
+  if (worker_.options.recompute) {
+    in_flight.saved.clear();
+    in_flight.input = std::move(input.tensor);
+    in_flight.context = std::move(input.context);
+    sizes.activation_bytes = static_cast<int64_t>(in_flight.input.nbytes());
+  } else if (sizes.activation_bytes == 0) {
+    sizes.activation_bytes = saved_bytes(in_flight.saved);
+  }
+  if (!reads_latest(worker_.options.weights)) in_flight.stashed = replica_.weights;
+  in_flight_.emplace(action.microbatch, std::move(in_flight));
+  seen_.peak_in_flight = std::max(seen_.peak_in_flight, static_cast<int64_t>(in_flight_.size()));
+}
+
+bool RunningReplica::backward(const Action& action) {
+  if (!can_report_loss(action)) return false;
+  auto grad_output = receive_grad_output(action);
+  if (!grad_output) return false;
+
+  const auto entry = in_flight_.find(action.microbatch);
+  InFlight& microbatch = entry->second;
+  const WeightReader weights = microbatch.stashed ? microbatch.stashed : replica_.weights;
+  const int64_t found = worker_.checked_version(action, version());
+  ++seen_.mismatch[reads_latest(worker_.options.weights) ? found - microbatch.version : 0];
+
+  const Stage& layers = replica_.layers;
+  const ReadWeights read(layers, weights->for_backward(), microbatch.tied ? &microbatch.tied->weight : nullptr);
+  if (microbatch.input.defined()) recompute_forward(read.view(), microbatch);
+  at::Tensor grad_input;
+  const bool split = action.kind == ActionKind::BackwardInput;
+  if (split) {
+    grad_input = layers.backward_input(read.view(), std::move(*grad_output), microbatch.saved);
+    microbatch.stashed.reset();
+    microbatch.tied.reset();
+  } else {
+    const GradientSums sums = replica_.gradients.sums(worker_.window_of(action));
+    grad_input = layers.backward(read.view(), std::move(*grad_output), microbatch.saved, sums);
+  }
+  if (is_last()) report_loss(action, std::move(microbatch.loss));
+  if (!is_first()) {
+    send_from(worker_.device, *links_.grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
+  }
+  if (!split) {
+    finish_gradient(action, microbatch);
+    in_flight_.erase(entry);
+  }
+  return true;
+}
+
+std::optional<at::Tensor> RunningReplica::receive_grad_output(const Action& action) {
+  // The loss of an update is the mean over its window.
+  if (is_last()) return at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
+  auto message = arrived_on(worker_.device, links_.grad_outputs->try_receive(action.microbatch));
+  if (!message) return std::nullopt;
+  worker_.input_came = message->came;
+  return std::move(message->tensors[0]);
+}
+
+void RunningReplica::recompute_forward(const WeightView& weights, InFlight& microbatch) const {
+  at::Tensor output =
+      replica_.layers.forward(weights, std::exchange(microbatch.input, {}), microbatch.context, microbatch.saved);
+  if (is_last()) microbatch.loss = std::move(output);
+}
+
+void RunningReplica::backward_weights(const Action& action) {
+  worker_.checked_version(action, version());
+  const auto entry = in_flight_.find(action.microbatch);
+  const GradientSums sums = replica_.gradients.sums(worker_.window_of(action));
+  replica_.layers.backward_weights(entry->second.saved, sums);
+  finish_gradient(action, entry->second);
+  in_flight_.erase(entry);
+}
+
+// By the last stage's backward, or by its forward where there is none.
+bool RunningReplica::can_report_loss(const Action& action) const {
+  const bool reports = is_last() && (action.kind != ActionKind::Forward || schedule().forward_only);
+  return !reports || worker_.reports.has_room();
+}
+
+void RunningReplica::report_loss(const Action& action, at::Tensor loss) {
+  send_from(worker_.device, worker_.reports, to_message(LossReport{action.microbatch, std::move(loss)}));
+}
+
+// The replica's last gradient of a window sends their sum on its way to the owner.
+void RunningReplica::finish_gradient(const Action& action, const InFlight& microbatch) {
+  const int64_t window = worker_.window_of(action);
+  const int64_t delay = delay_of(schedule(), action.microbatch, microbatch.version);
+  count_delay(delay);
+  first_delay_.emplace(window, delay);
+  GradientWindows& gradients = replica_.gradients;
+  if (gradients.count(window) < schedule().microbatches_in_window(action.pipeline, window)) return;
+  const auto first_delay = static_cast<double>(first_delay_.extract(window).mapped());
+  const bool decides = action.pipeline == schedule().pipeline_of(window * schedule().window);
+  GradientWindows::Closed sums = gradients.close(window);
+  if (sums.tied) {
+    send_from(worker_.device, *links_.tied_gradients, {window, {sums.tied->tensors[0]}, {}, sums.tied.lend()});
+  }
+  if (links_.tied_sums) {
+    untied_.emplace(window, UntiedGradient{std::move(sums.own), first_delay, decides});
+    add_tied_gradients();
+  } else {
+    chain_.finish(window, std::move(sums.own), first_delay, decides);
+  }
+}
+
+void RunningReplica::count_delay(int64_t delay) {
+  ++seen_.delay[delay];
+  worker_.status.add_delay(stage_, delay);
+}
+
+void RunningReplica::pass_on_gradients() {
+  worker_.served |= add_tied_gradients();
+  worker_.served |= chain_.pass_on();
+}
+
+bool RunningReplica::adopt(const Action& action) {
+  if (!take_first_version()) return false;
+  const int64_t found = version();
+  if (!take_version(action.microbatch)) return false;
+  worker_.checked_version(action, found);
+  return true;
+}
+
+// A segment's first version arrives like any other. Whether it has, now or before.
+bool RunningReplica::take_first_version() {
+  return has_weights() || take_version(kFirstVersion);
+}
+
+// The version of that number becomes the replica's, if all shards of it have come.
+bool RunningReplica::take_version(int64_t number) {
+  bool complete = true;
+  for (size_t shard = 0; shard < arriving_.size(); ++shard) {
+    auto& part = arriving_[shard];
+    if (!part) part = arrived_on(worker_.device, links_.versions[shard]->try_receive(number));
+    complete &= part.has_value();
+  }
+  if (!complete) return false;
+  const auto& specs = replica_.layers.parameters();
+  std::vector<WeightReader> parts;
+  for (size_t shard = 0; shard < arriving_.size(); ++shard) {
+    parts.push_back(to_version(std::move(*arriving_[shard]), shards_[shard].of(specs)));
+    arriving_[shard].reset();
+  }
+  replica_.weights = joined(std::move(parts));
+  return true;
+}
+
+// The tied weight of the version that the first stage is about to read, unless the last stage has it.
+void RunningReplica::send_tied_weight() {
+  const WeightVersion& version = *replica_.weights;
+  if (tied_sent_ == version.number) return;
+  tied_sent_ = version.number;
+  const at::Tensor& weight = version.buffer.tensors[*replica_.shared];
+  Message message{version.number, {}, {}, {}};
+  if (lends_tied_) {
+    message.tensors = {weight};
+    message.lease = version.lease;
+  } else {
+    message.tensors = {weight.clone()};
+  }
+  send_from(worker_.device, *links_.tied_weights, std::move(message));
+}
+
+// The tied weight's gradient is the first stage's and the last one's, each summed over the window by itself, so that
+// the sum is the same whatever the partition. Returns whether there was anything to add.
+bool RunningReplica::add_tied_gradients() {
+  bool any = false;
+  for (; !untied_.empty(); any = true) {
+    auto& [window, own] = *untied_.begin();
+    const auto message = arrived_on(worker_.device, links_.tied_sums->try_receive(window));
+    if (!message) break;
+    own.sum.tensors[*replica_.shared].add_(message->tensors[0]);
+    chain_.finish(window, std::move(own.sum), own.delay, own.decides);
+    untied_.erase(untied_.begin());
+  }
+  return any;
+}
+
+// Whether `tied_` is of that version of the first stage.
+bool RunningReplica::take_tied_weight(int64_t number) {
+  if (tied_ && tied_->number == number) return true;
+  auto message = arrived_on(worker_.device, links_.tied_reads->try_receive(number));
+  if (!message) return false;
+  tied_ = std::make_shared<TiedVersion>(TiedVersion{number, std::move(message->tensors[0]), std::move(message->lease)});
+  return true;
+}
+
+}  // namespace gyre

@@ -1,0 +1,118 @@
+// A replica of a stage while a segment runs: the forwards and backwards of its microbatches, the versions they read,
+// and the gradients of its windows on their way to the owners. Nothing here waits: a function returns false if
+// something that the action needs has not come, and is called again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gyre/runtime/gradient_chain.h"
+#include "gyre/runtime/reports.h"
+#include "gyre/runtime/worker_context.h"
+#include "gyre/runtime/worker_links.h"
+#include "gyre/runtime/worker_state.h"
+
+namespace gyre {
+
+class RunningReplica {
+ public:
+  // All outlive it.
+  RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, WorkerContext& worker);
+
+  bool forward(const Action& action);
+  // B, or its input half I.
+  bool backward(const Action& action);
+  void backward_weights(const Action& action);
+  // The replica's weights become those of the window's update.
+  bool adopt(const Action& action);
+
+  // Adds what has come to sums that are complete here: the replicas behind this one wait for it.
+  void pass_on_gradients();
+  bool has_passed_on_all() const { return untied_.empty() && chain_.idle(); }
+
+  bool has_output_room() const { return links_.outputs->has_room(); }
+  bool has_weights() const { return replica_.weights != nullptr; }
+  const FinalReport::Replica& seen() const { return seen_; }
+
+ private:
+  // Of the first stage's weight that the last stage is tied to.
+  struct TiedVersion {
+    int64_t number = 0;
+    at::Tensor weight;
+    Lease lease;
+  };
+  using TiedReader = std::shared_ptr<const TiedVersion>;
+  // What a forward reads besides weights.
+  struct Input {
+    at::Tensor tensor;
+    LayerContext context;
+    int64_t first_version = 0;  // that the pipeline's first stage read for the microbatch
+  };
+  // A microbatch between its forward and its backward.
+  struct InFlight {
+    int64_t version = 0;   // read by the forward, counted from the segment's start
+    WeightReader stashed;  // with WeightPolicy::Stash
+    TiedReader tied;       // at the last stage of a tied model
+    StageSaved saved;
+    at::Tensor loss;   // at the last stage; its value may come with the backward
+    at::Tensor input;  // with recompute; then `saved` is empty until the backward
+    LayerContext context;
+  };
+  // The replica's own gradient of a window, to which that of the tied weight is to be added.
+  struct UntiedGradient {
+    WindowGradient sum;
+    double delay = 0;  // of the first microbatch
+    bool decides = false;
+  };
+
+  std::optional<Input> receive_input(const Action& action);
+  LayerContext layer_context(const Action& action) const;
+  void send_output(const Action& action, at::Tensor output, int64_t first_version);
+  void save_for_backward(const Action& action, InFlight in_flight, Input input);
+  std::optional<at::Tensor> receive_grad_output(const Action& action);
+  void recompute_forward(const WeightView& weights, InFlight& microbatch) const;
+  bool can_report_loss(const Action& action) const;
+  void report_loss(const Action& action, at::Tensor loss);
+
+  void finish_gradient(const Action& action, const InFlight& microbatch);
+  void count_delay(int64_t delay);
+
+  bool take_first_version();
+  bool take_version(int64_t number);
+
+  // A tied weight: at the pipeline's first stage, which has it,
+  void send_tied_weight();
+  bool add_tied_gradients();
+  // and at its last, which reads it.
+  bool take_tied_weight(int64_t number);
+
+  bool is_first() const { return stage_ == 0; }
+  bool is_last() const { return stage_ + 1 == schedule().stages; }
+  const Schedule& schedule() const { return worker_.schedule(); }
+  // Of the weights that it has, counted from the segment's start.
+  int64_t version() const { return replica_.weights->number - worker_.segment.first_update; }
+
+  int stage_;
+  Replica& replica_;
+  const ReplicaLinks& links_;
+  WorkerContext& worker_;
+  std::vector<Shard> shards_;  // of its stage
+  GradientChain chain_;
+  std::map<int64_t, InFlight> in_flight_;         // by microbatch
+  std::map<int64_t, int64_t> first_delay_;        // of open windows: the delay of the first gradient in
+  std::optional<Message> input_;                  // that has come, and waits for the tied weight
+  std::vector<std::optional<Message>> arriving_;  // [shard]: of the version that it takes next
+  FinalReport::Replica seen_;
+
+  // At a first stage. Where microbatches in flight hold its old versions anyway, the last stage reads the tied weight
+  // in them; else it has a copy of that weight alone, so that they need not be held for it.
+  bool lends_tied_;
+  int64_t tied_sent_ = -1;                    // the newest version of which it was sent
+  std::map<int64_t, UntiedGradient> untied_;  // by window
+  TiedReader tied_;                           // at a last stage: what the newest forward read
+};
+
+}  // namespace gyre
