@@ -1,0 +1,237 @@
+// Whether the programs can be executed: a dry run of a restriction, each worker as far as it can go, that checks every
+// action.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gyre/schedule/done_actions.h"
+#include "gyre/schedule/validate_checks.h"
+
+namespace gyre {
+namespace {
+
+class DryRun {
+ public:
+  DryRun(const Schedule& schedule, int64_t microbatches)
+      : schedule_(schedule),
+        microbatches_(microbatches),
+        done_(schedule),
+        tied_order_(schedule.tied ? static_cast<size_t>(schedule.pipelines) : 0),
+        queued_(static_cast<size_t>(schedule.workers), true) {
+    for (int worker = 0; worker < schedule_.workers; ++worker) {
+      cursors_.emplace_back(schedule_, worker, microbatches_);
+      runnable_.push_back(worker);
+    }
+  }
+
+  void run() {
+    while (!runnable_.empty()) {
+      const int worker = runnable_.front();
+      runnable_.pop_front();
+      queued_[worker] = false;
+      for (ProgramCursor& cursor = cursors_[worker]; cursor.peek() && try_perform(worker, *cursor.peek());) {
+        wake_dependents(*cursor.peek());
+        cursor.advance();
+      }
+    }
+    if (std::any_of(cursors_.begin(), cursors_.end(), [](const auto& c) { return c.peek().has_value(); })) {
+      fail_blocked();
+    }
+    check_microbatches();
+    check_updates();
+    check_adopts();
+  }
+
+ private:
+  bool try_perform(int worker, const Action& action) {
+    check_belongs(worker, action);
+    check_not_repeated(worker, action);
+    if (done_.missing(action)) return false;
+    check_tied_order(worker, action);
+    done_.add(action);
+    return true;
+  }
+
+  // Lets those go on that may have waited for the action.
+  void wake_dependents(const Action& action) {
+    switch (action.kind) {
+      case ActionKind::Forward:
+        if (action.stage + 1 < schedule_.stages) wake(schedule_.worker_of(action.pipeline, action.stage + 1));
+        break;
+      case ActionKind::Backward:
+      case ActionKind::BackwardInput:
+      case ActionKind::BackwardWeights:
+        if (action.stage > 0) wake(schedule_.worker_of(action.pipeline, action.stage - 1));
+        for (const auto& owner : schedule_.owner) wake(owner[action.stage]);
+        if (schedule_.tied && action.stage + 1 == schedule_.stages) {
+          for (const auto& owner : schedule_.owner) wake(owner[0]);
+        }
+        break;
+      case ActionKind::Update:
+        for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+          wake(schedule_.worker_of(pipeline, action.stage));
+        }
+        break;
+      case ActionKind::Adopt:
+        break;
+    }
+  }
+  void wake(int worker) {
+    if (queued_[worker]) return;
+    queued_[worker] = true;
+    runnable_.push_back(worker);
+  }
+
+  // What is wrong with an action wherever it stands.
+  void check_belongs(int worker, const Action& action) const {
+    const int place = schedule_.worker_of(action);
+    if (place != worker) fail(worker, action, fmt::format("the placement says worker {}", place));
+    if (schedule_.forward_only && action.kind != ActionKind::Forward) {
+      fail(worker, action, "a forward-only schedule has forwards alone");
+    }
+    if (!action.is_per_window() && schedule_.pipeline_of(action.microbatch) != action.pipeline) {
+      fail(worker, action,
+           fmt::format("microbatch {} is pipeline {}'s", action.microbatch, schedule_.pipeline_of(action.microbatch)));
+    }
+  }
+
+  void check_not_repeated(int worker, const Action& action) const {
+    const auto as = [&](ActionKind kind) { return Action{kind, action.pipeline, action.stage, action.microbatch}; };
+    const bool repeated = done_.contains(action) ||
+                          (action.kind == ActionKind::Backward && done_.contains(as(ActionKind::BackwardInput))) ||
+                          (action.kind == ActionKind::BackwardInput && done_.contains(as(ActionKind::Backward)));
+    if (repeated) fail(worker, action, "has been done already");
+    if (action.is_per_window()) {
+      const int64_t next = done_.next(action.kind, action.pipeline, action.stage);
+      if (action.microbatch != next) fail(worker, action, fmt::format("comes before that of window {}", next));
+    }
+  }
+
+  // The last stage has the newest version of the tied weight that it was sent, so it must forward microbatches in the
+  // order in which the first stage did.
+  void check_tied_order(int worker, const Action& action) {
+    if (!schedule_.tied || action.kind != ActionKind::Forward || schedule_.stages == 1) return;
+    auto& waiting = tied_order_[static_cast<size_t>(action.pipeline)];
+    if (action.stage == 0) waiting.push_back(action.microbatch);
+    if (action.stage + 1 < schedule_.stages) return;
+    if (waiting.front() != action.microbatch) {
+      fail(worker, action,
+           fmt::format("the first stage forwarded {} before it, and with a tied weight the last stage keeps that order",
+                       text({ActionKind::Forward, action.pipeline, 0, waiting.front()})));
+    }
+    waiting.pop_front();
+  }
+
+  // Nobody can go on. The worker to name is one whose own program is at fault, if there is one: it waits for something
+  // that it does itself later, or that nobody does.
+  [[noreturn]] void fail_blocked() const {
+    std::optional<int> culprit;
+    bool own_fault = false;
+    for (int worker = 0; worker < schedule_.workers && !own_fault; ++worker) {
+      if (!cursors_[worker].peek()) continue;
+      const int giver = schedule_.worker_of(*done_.missing(*cursors_[worker].peek()));
+      own_fault = giver == worker || !cursors_[giver].peek();
+      if (!culprit || own_fault) culprit = worker;
+    }
+    const Action action = *cursors_[*culprit].peek();
+    const Action needed = *done_.missing(action);
+    const int giver = schedule_.worker_of(needed);
+    const auto next = cursors_[giver].peek();
+    const std::string why = giver == *culprit ? "which this worker does later or never"
+                            : !next           ? fmt::format("which worker {} never does", giver)
+                                              : fmt::format("but worker {} is at {}", giver, text(*next));
+    fail(*culprit, action, fmt::format("deadlock: it needs {}, {}", text(needed), why));
+  }
+
+  void check_microbatches() const {
+    const int64_t per_pipeline = microbatches_ / schedule_.pipelines;
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      for (int stage = 0; stage < schedule_.stages; ++stage) {
+        const int worker = schedule_.worker_of(pipeline, stage);
+        for (int64_t i = first_missing(pipeline, stage); i < per_pipeline; ++i) {
+          const int64_t m = i * schedule_.pipelines + pipeline;
+          const Action forward{ActionKind::Forward, pipeline, stage, m};
+          if (!done_.contains(forward)) fail(worker, forward, "is missing");
+          if (!schedule_.forward_only && !done_.has_backward(pipeline, stage, m)) {
+            fail(worker, {ActionKind::Backward, pipeline, stage, m}, "is missing");
+          }
+        }
+      }
+    }
+  }
+
+  // None of the pipeline's microbatches before it lacks its forward or backward.
+  int64_t first_missing(int pipeline, int stage) const {
+    const auto next = [&](ActionKind kind) { return done_.next(kind, pipeline, stage); };
+    const int64_t forwards = next(ActionKind::Forward);
+    if (schedule_.forward_only) return forwards;
+    return std::min(forwards, std::max(next(ActionKind::Backward), next(ActionKind::BackwardWeights)));
+  }
+
+  void check_updates() const {
+    if (schedule_.forward_only) return;
+    for (int stage = 0; stage < schedule_.stages; ++stage) {
+      for (int64_t window = 0; window < microbatches_ / schedule_.window; ++window) {
+        for (int shard = 0; shard < schedule_.shards(); ++shard) {
+          check_done({ActionKind::Update, shard, stage, window});
+        }
+      }
+    }
+  }
+
+  void check_adopts() const {
+    if (schedule_.forward_only) return;
+    const std::vector<bool> adopts = adopting_pipelines(schedule_);
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      if (!adopts[static_cast<size_t>(pipeline)]) continue;
+      for (int stage = 0; stage < schedule_.stages; ++stage) {
+        for (int64_t window = 0; window < microbatches_ / schedule_.window; ++window) {
+          check_done({ActionKind::Adopt, pipeline, stage, window});
+        }
+      }
+    }
+  }
+
+  void check_done(const Action& action) const {
+    if (!done_.contains(action)) fail(schedule_.worker_of(action), action, "is missing");
+  }
+
+  [[noreturn]] void fail(int worker, const Action& action, const std::string& what) const {
+    fail_validation(schedule_, fmt::format("{} on worker {}: {}\n{}", text(action), worker, what, grid()));
+  }
+  std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
+
+  // The next few actions of each worker; the first column is where it stands.
+  std::string grid() const {
+    std::string text;
+    for (size_t worker = 0; worker < cursors_.size() && worker < 16; ++worker) {
+      text += fmt::format("  worker {:<3}", worker);
+      ProgramCursor cursor = cursors_[worker];
+      for (int column = 0; column < 8 && cursor.peek(); ++column, cursor.advance())
+        text += fmt::format(" {:>8}", this->text(*cursor.peek()));
+      text += "\n";
+    }
+    if (!text.empty()) text.pop_back();
+    return text;
+  }
+
+  const Schedule& schedule_;
+  int64_t microbatches_;
+  std::vector<ProgramCursor> cursors_;  // [worker]
+  DoneActions done_;
+  std::vector<std::deque<int64_t>> tied_order_;  // [pipeline]: forwarded by the first stage and not by the last
+  std::deque<int> runnable_;
+  std::vector<bool> queued_;  // [worker]: it is in runnable_
+};
+
+}  // namespace
+
+void check_execution(const Schedule& schedule, int64_t microbatches) {
+  DryRun(schedule, microbatches).run();
+}
+
+}  // namespace gyre
