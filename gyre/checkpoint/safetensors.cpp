@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <string_view>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/tensors/shape.h"
 
 namespace gyre {
 namespace {
@@ -39,8 +38,7 @@ at::ScalarType type_of(const TensorEntry& tensor, const std::string& origin) {
 }
 
 uint64_t bytes_of(const SafetensorsWriter::Declared& tensor) {
-  const auto elements = std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
-  return static_cast<uint64_t>(elements) * c10::elementSize(tensor.type);
+  return static_cast<uint64_t>(numel(tensor.shape)) * c10::elementSize(tensor.type);
 }
 
 SafetensorsHeader header_of(const std::map<std::string, SafetensorsWriter::Declared>& tensors,
@@ -117,9 +115,7 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTen
 int64_t count_elements(const std::filesystem::path& path) {
   const SafetensorsFile file(path);
   int64_t elements = 0;
-  for (const TensorEntry& entry : file.tensors()) {
-    elements += std::accumulate(entry.shape.begin(), entry.shape.end(), int64_t{1}, std::multiplies<>());
-  }
+  for (const TensorEntry& entry : file.tensors()) elements += numel(entry.shape);
   return elements;
 }
 

@@ -23,6 +23,7 @@
 #include "gyre/exchange/model_files.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
+#include "gyre/tensors/shape.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
@@ -87,9 +88,7 @@ class Types {
 using TensorGroup = std::vector<const Counterpart*>;
 
 int64_t bytes_of(const Counterpart& tensor, const Types& types) {
-  int64_t bytes = static_cast<int64_t>(c10::elementSize(types.of(tensor.theirs).type));
-  for (const int64_t size : tensor.shape) bytes *= size;
-  return bytes;
+  return numel(tensor.shape) * static_cast<int64_t>(c10::elementSize(types.of(tensor.theirs).type));
 }
 
 std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, const Types& types, int64_t max_bytes) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gyre/core/random.h"
+#include "gyre/tensors/shape.h"
 
 namespace gyre {
 
@@ -46,11 +47,7 @@ std::vector<at::Tensor> Stage::all_of(std::span<const at::Tensor> own) const {
 
 int64_t Stage::parameter_count() const {
   int64_t total = 0;
-  for (const ParameterSpec& parameter : parameters_) {
-    int64_t count = 1;
-    for (int64_t size : parameter.shape) count *= size;
-    total += count;
-  }
+  for (const ParameterSpec& parameter : parameters_) total += numel(parameter.shape);
   return total;
 }
 

@@ -1,13 +1,9 @@
 #include "gyre/tensors/flat_buffer.h"
 
+#include "gyre/tensors/shape.h"
+
 namespace gyre {
 namespace {
-
-int64_t element_count(const ParameterSpec& spec) {
-  int64_t count = 1;
-  for (int64_t size : spec.shape) count *= size;
-  return count;
-}
 
 int64_t padded(int64_t count) {
   return (count + 31) / 32 * 32;
@@ -17,7 +13,7 @@ int64_t padded(int64_t count) {
 
 int64_t flat_elements(std::span<const ParameterSpec> specs) {
   int64_t total = 0;
-  for (const ParameterSpec& spec : specs) total += padded(element_count(spec));
+  for (const ParameterSpec& spec : specs) total += padded(numel(spec.shape));
   return total;
 }
 
@@ -31,7 +27,7 @@ FlatBuffer view_flat_buffer(const at::Tensor& flat, std::span<const ParameterSpe
   buffer.flat = flat;
   int64_t offset = 0;
   for (const ParameterSpec& spec : specs) {
-    const int64_t count = element_count(spec);
+    const int64_t count = numel(spec.shape);
     buffer.tensors.push_back(flat.narrow(0, offset, count).view(spec.shape));
     offset += padded(count);
   }

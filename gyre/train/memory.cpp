@@ -13,6 +13,7 @@
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
 #include "gyre/runtime/weight_store.h"
+#include "gyre/tensors/shape.h"
 
 namespace gyre {
 namespace {
@@ -38,8 +39,7 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   auto specs = layer.parameters();
   double parameters = 0, tied = 0, largest = 0;
   for (const ParameterSpec& spec : specs) {
-    double elements = 1;
-    for (const int64_t size : spec.shape) elements *= static_cast<double>(size);
+    const double elements = numel_as_double(spec.shape);
     largest = std::max(largest, elements);
     (spec.tied_to.empty() ? parameters : tied) += elements;
   }

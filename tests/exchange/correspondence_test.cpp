@@ -12,6 +12,7 @@
 #include "gyre/exchange/own_tensors.h"
 #include "gyre/model/settings/bert_settings.h"
 #include "gyre/model/settings/llama_settings.h"
+#include "gyre/tensors/shape.h"
 
 namespace gyre {
 namespace {
@@ -79,20 +80,14 @@ std::map<std::string, Counterpart> by_name(const ModelSettings& settings) {
   return found;
 }
 
-int64_t elements(const std::vector<int64_t>& shape) {
-  int64_t product = 1;
-  for (const int64_t size : shape) product *= size;
-  return product;
-}
-
 TEST(Correspondence, EveryElementOfOursIsInOneTensorOfTheirs) {
   for (const ModelSettings& settings : all_models()) {
     std::map<std::string, int64_t> theirs;
     for (const auto& [name, one] : by_name(settings)) {
-      if (one.use == TensorPair::Use::Own && !one.ours.empty()) theirs[one.ours] += elements(one.shape);
+      if (one.use == TensorPair::Use::Own && !one.ours.empty()) theirs[one.ours] += numel(one.shape);
     }
     for (const OwnTensor& tensor : own_tensors(settings)) {
-      EXPECT_EQ(theirs[tensor.name], elements(tensor.shape)) << settings.kind << ": " << tensor.name;
+      EXPECT_EQ(theirs[tensor.name], numel(tensor.shape)) << settings.kind << ": " << tensor.name;
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "gyre/core/error.h"
+#include "gyre/tensors/shape.h"
 
 namespace gyre {
 
@@ -13,9 +14,7 @@ at::Tensor state_zeros(const ParameterSpec& spec, at::Device device, at::ScalarT
 }
 
 double state_tensor_bytes(const ParameterSpec& spec, at::ScalarType type) {
-  auto bytes = static_cast<double>(at::elementSize(type));
-  for (const int64_t size : spec.shape) bytes *= static_cast<double>(size);
-  return bytes;
+  return numel_as_double(spec.shape) * static_cast<double>(at::elementSize(type));
 }
 
 void load_tensor(const NamedTensors& state, const std::string& name, const at::Tensor& tensor) {
