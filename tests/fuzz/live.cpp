@@ -3,6 +3,7 @@
 
 #include "fuzz/targets.h"
 #include "gyre/report/top/screen.h"
+#include "gyre/report/top/screen_text.h"
 
 namespace gyre::fuzz {
 

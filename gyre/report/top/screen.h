@@ -32,11 +32,5 @@ inline constexpr int kMinWidth = 40;
 
 Screen draw_screen(const TopFigures& figures, const ScreenRoom& room);
 std::string plain_text(const Screen& screen);
-// The number of columns of a text whose characters are all one column wide.
-int columns(std::string_view text);
-
-// A curve of `values`, from left to right, as `height` lines of `width` braille characters with 2 x 4 dots each. Values
-// that share a column of dots are drawn as a bar from the lowest to the highest.
-std::vector<std::string> braille_curve(const std::vector<double>& values, int width, int height);
 
 }  // namespace gyre
