@@ -18,6 +18,7 @@
 #include "gyre/model/sublayers/linear.h"
 #include "gyre/model/sublayers/norm.h"
 #include "gyre/model/sublayers/output_loss.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 namespace {
@@ -182,12 +183,13 @@ class BertHead {
     const at::Tensor targets = masked_targets.reshape({-1});
     const at::Tensor rows = at::nonzero(targets.ge(0)).reshape({-1});
     if (rows.numel() == 0) throw RunError("a microbatch has no masked token");
-    kept.rows = rows.to(input.device());
-    at::Tensor loss = tokens_.loss(weights, embed(flat, kept.rows), targets.index_select(0, rows).to(input.device()),
-                                   context, kept.tokens);
+    kept.rows = on_device(rows, input.device());
+    at::Tensor loss = tokens_.loss(weights, embed(flat, kept.rows),
+                                   on_device(targets.index_select(0, rows), input.device()), context, kept.tokens);
     if (order_) {
       loss.add_(order_->loss(weights, x.select(1, 0).contiguous(),
-                             context.targets.select(1, 0).contiguous().to(input.device()), context, kept.order));
+                             on_device(context.targets.select(1, 0).contiguous(), input.device()), context,
+                             kept.order));
     }
     return loss;
   }

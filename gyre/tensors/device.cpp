@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
+#include <mutex>
 #include <utility>
 
 namespace gyre {
@@ -9,6 +11,42 @@ namespace {
 
 c10::Stream current_stream(at::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
+c10::Stream of_pool(at::Device device, bool high_priority = false) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, high_priority);
+}
+
+// What goes from one device to another has a stream on either, so that neither waits for what the other's workers were
+// given meanwhile.
+struct Way {
+  c10::Stream from, to;
+};
+Way way_between(at::Device from, at::Device to) {
+  static std::mutex mutex;
+  static std::map<std::pair<at::DeviceIndex, at::DeviceIndex>, Way> ways;
+  const std::lock_guard lock(mutex);
+  const std::pair key(from.index(), to.index());
+  const auto found = ways.find(key);
+  return found != ways.end() ? found->second : ways.emplace(key, Way{of_pool(from), of_pool(to)}).first->second;
+}
+
+at::Tensor moved(const at::Tensor& tensor, at::Device device, const DeviceEvent& ready) {
+  const Way way = way_between(tensor.device(), device);
+  at::Tensor copy;
+  DeviceEvent left, came;
+  {
+    const StreamScope there(way.to), here(way.from);
+    ready.block(tensor.device());
+    copy = tensor.to(device);
+    tensor.record_stream(way.from);
+    left = DeviceEvent::record(tensor.device());
+    came = DeviceEvent::record(device);
+  }
+  left.block(tensor.device());  // so that a lease of the tensor, which this thread ends, ends behind the copy
+  came.block(device);
+  copy.record_stream(current_stream(device));
+  return copy;
 }
 
 }  // namespace
@@ -19,7 +57,12 @@ bool has_streams(at::Device device) {
 
 std::optional<c10::Stream> make_stream(at::Device device) {
   if (!has_streams(device)) return std::nullopt;
-  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+  return of_pool(device);
+}
+
+std::optional<c10::Stream> make_side_stream(at::Device device) {
+  if (!has_streams(device)) return std::nullopt;
+  return of_pool(device, /*high_priority=*/true);
 }
 
 DeviceEvent DeviceEvent::record(at::Device device) {
@@ -43,21 +86,24 @@ void DeviceEvent::block(at::Device device) const {
 void DeviceEvent::wait() const {
   if (!event_) return;
   // Events of libtorch 1.13 cannot be waited for, but a stream that is blocked by one can be synchronised.
-  const auto stream = make_stream(event_->device());
+  const auto stream = make_side_stream(event_->device());
   event_->block(*stream);
   stream->synchronize();
 }
 
 at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEvent& ready) {
   if (!tensor.defined()) return tensor;
-  ready.block(device);
   if (tensor.device() == device) {
+    ready.block(device);
     // The allocator must not reuse its memory before this thread's stream is done with it.
     if (has_streams(device)) tensor.record_stream(current_stream(device));
     return tensor;
   }
+  if (has_streams(tensor.device()) && has_streams(device)) return moved(tensor, device, ready);
   ready.block(tensor.device());
-  return tensor.to(device);
+  if (!device.is_cuda()) return tensor.to(device);
+  // From memory that is pinned the thread need not wait for the copy, and so for all that its stream was given before.
+  return tensor.pin_memory().to(device, /*non_blocking=*/true);
 }
 
 }  // namespace gyre

@@ -31,7 +31,9 @@ struct MadeUpGuard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream stream(c10::StreamId id) const { return c10::Stream(c10::Stream::UNSAFE, getDevice(), id); }
   c10::Stream getStream(c10::Device) const noexcept override { return stream(current); }
-  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return stream(7); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool high_priority) const override {
+    return stream(high_priority ? 7 : 3);
+  }
   c10::Stream exchangeStream(c10::Stream next) const noexcept override {
     return stream(std::exchange(current, next.id()));
   }
@@ -79,6 +81,13 @@ TEST(Device, WorkBehindAnEventWaitsInItsStreamAndTheThreadGoesOn) {
   }
   EXPECT_THAT(calls(), ::testing::ElementsAre("record 1", "block 2"));
   EXPECT_EQ(MadeUpGuard::current, 0) << "a scope leaves the thread's stream as it was";
+}
+
+TEST(Device, WhatIsDoneBesideTheWorkersHasStreamsOfAnotherPool) {
+  const at::Device device(kMadeUp, 0);
+  EXPECT_EQ(make_stream(device)->id(), 3);
+  EXPECT_EQ(make_side_stream(device)->id(), 7);
+  EXPECT_FALSE(make_side_stream(host()));
 }
 
 TEST(Device, AThreadThatWaitsWaitsBehindTheEvent) {

@@ -9,6 +9,7 @@
 
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/linear.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 namespace {
@@ -42,7 +43,7 @@ at::Tensor OutputLoss::logits(const WeightView& weights, const at::Tensor& x, co
 
 at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, const at::Tensor& targets,
                                const LayerContext& context, Kept& kept) const {
-  const at::Tensor row_targets = targets.to(x.device());
+  const at::Tensor row_targets = on_device(targets, x.device());
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
   const bool needs_loss = !context.training || !context.loss_in_backward;
   if (needs_loss) {
