@@ -253,14 +253,30 @@ void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_backgroun
   from.of = of.clone();
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
-  next_ = std::async(std::launch::async, [from] {
+  next_ = std::async(std::launch::async, [from, copied = DeviceEvent::record(vectors_.device())]() mutable {
             use_threads(1);  // beside the workers, and the same bits wherever it runs
-            return wanted_basis(from);
+            const at::Device device = from.vectors.device();
+            const StreamScope scope(make_side_stream(device));
+            for (at::Tensor* of : {&from.of, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
+              *of = on_device(*of, device, copied);
+            }
+            Prepared next = wanted_basis(from);
+            next.made = DeviceEvent::record(device);
+            return next;
           }).share();
 }
 
+RotationBasis::Prepared RotationBasis::prepared() const {
+  Prepared next = next_.get();
+  for (at::Tensor* of : {&next.order, &next.vectors, &next.eigenvalues}) {
+    *of = on_device(*of, vectors_.device(), next.made);
+  }
+  return next;
+}
+
 RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
-  const Prepared next = std::exchange(next_, {}).get();
+  const Prepared next = prepared();
+  next_ = {};
   Change change{!next.order.defined(), next.order, keep_old_vectors ? vectors_.clone() : at::Tensor()};
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
@@ -314,7 +330,7 @@ void RotationBasis::save(const std::string& prefix, NamedTensors& state) const {
   if (options_.keeps_covariance) state[prefix + "_covariance"] = covariance();
   if (eigenvalues_.defined()) state[prefix + "_eigenvalues"] = eigenvalues_;
   if (!next_.valid()) return;
-  const Prepared& next = next_.get();
+  const Prepared next = prepared();
   state[prefix + "_next_basis"] = next.vectors;
   state[prefix + "_next_eigenvalues"] = next.eigenvalues;
   if (next.order.defined()) state[prefix + "_next_order"] = next.order.to(at::kFloat);

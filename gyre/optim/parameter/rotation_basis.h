@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gyre/optim/parameter/rotation_products.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/parameter.h"
 
 namespace gyre {
@@ -111,7 +112,9 @@ class RotationBasis {
     at::Tensor order;        // (columns) int64: new column i was old column order[i]; undefined at the cold start
     at::Tensor vectors;      // (size, columns)
     at::Tensor eigenvalues;  // (columns), about
+    DeviceEvent made = {};   // when they are there
   };
+  Prepared prepared() const;  // once it is there, for this thread's work
   struct NextBasis {
     at::Tensor of, vectors, eigenvalues, probe, wanted;
     double kept;
