@@ -52,11 +52,11 @@ bool GradientChain::add_part(int64_t window, Own& own) {
   return true;
 }
 
+// Lent to each owner by itself: it ends where it was read.
 void GradientChain::send_shards(int64_t window, const Own& own) {
-  const Lease lease = own.sum.lend();
   for (size_t i = 0; i < shards_.size(); ++i) {
     const at::Tensor shard = own.sum->flat.narrow(0, shards_[i].offset, shards_[i].elements);
-    send_from(device_, *links_.sums[i], {window, {shard}, {own.delay}, lease});
+    send_from(device_, *links_.sums[i], {window, {shard}, {own.delay}, own.sum.lend()});
   }
 }
 

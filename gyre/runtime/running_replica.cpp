@@ -33,7 +33,9 @@ RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& 
       shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
       chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
       arriving_(links.versions.size()),
-      lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush()) {
+      // A version has one lease, and the pool waits for one stream: that of the holder which ends it.
+      lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush() &&
+                  !has_streams(worker.device)) {
   replica_.weights.reset();
   seen_.stage = stage;
 }
