@@ -56,6 +56,12 @@ Ranks::~Ranks() {
   for (Other& other : others_) {
     if (other.peer) other.peer->join();
   }
+  if (!failure()) return;
+  for (Other& other : others_) {  // what is under way there may wait for a process that has ended
+    for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
+      if (channel != nullptr) channel->abort();
+    }
+  }
 }
 
 // Whether a goodbye to that process will be answered. After a failure others than rank 0, which decides, may wait for

@@ -39,10 +39,10 @@ void Ranks::lose(int rank, const std::string& why) {
     other.lost = true;
     if (rank == 0 && !failure_) rank_0_tells_ = false;
   }
+  fail(rank, why);  // before anything that an aborted channel leaves unset is looked at
   for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
     if (channel != nullptr) channel->abort();
   }
-  fail(rank, why);
 }
 
 void Ranks::report(int to, int about, const std::string& why, int exit_code) {

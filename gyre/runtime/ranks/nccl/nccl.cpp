@@ -1,12 +1,15 @@
 // Channels between CUDA devices, over NCCL: a communicator of two for each direction, with a stream of its own, so that
 // a direction waits for nothing but itself. NCCL knows no tags: what is sent is received in the order of the program.
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <fmt/format.h>
 #include <nccl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -24,15 +27,32 @@ void check(ncclResult_t result, const char* what) {
   throw RunError(fmt::format("NCCL cannot {}: {}", what, ncclGetErrorString(result)));
 }
 
+// One of a channel's own: those of libtorch's pool are given out in turn, and whoever shares one with a receiver waits
+// for what another process has not sent yet. It never ends, since memory that it has used may outlive the channel.
+c10::Stream own_stream(at::Device device) {
+  const c10::DeviceGuard guard(device);
+  cudaStream_t stream = nullptr;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) {
+    throw RunError(fmt::format("{} has no more streams", device.str()));
+  }
+  return c10::cuda::getStreamFromExternal(stream, device.index()).unwrap();
+}
+
 class NcclChannel final : public DeviceChannel {
  public:
-  NcclChannel(const std::string& id, at::Device device, bool sends) : device_(device), stream_(*make_stream(device)) {
+  NcclChannel(const std::string& id, at::Device device, bool sends) : device_(device), stream_(own_stream(device)) {
     ncclUniqueId unique;
     if (id.size() != sizeof unique.internal)
       throw RunError("another process has no NCCL; start all ranks with the same build");
     std::memcpy(unique.internal, id.data(), sizeof unique.internal);
     const StreamScope scope(stream_);
-    check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver), "connect two devices");
+    check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver),
+          "connect two devices (has each process one of its own? see CUDA_VISIBLE_DEVICES)");
+    // NCCL makes what carries messages with the first of them, and its ends wait for each other then, and for their
+    // devices: here, where nothing else is under way.
+    const at::Tensor first = at::zeros({1}, at::TensorOptions(at::kByte).device(device_));
+    in_one_group([&] { sends ? give(first) : take(first); });
+    stream_.synchronize();
   }
   ~NcclChannel() override {
     if (!aborted_) ncclCommDestroy(communicator_);
@@ -41,6 +61,7 @@ class NcclChannel final : public DeviceChannel {
   NcclChannel& operator=(const NcclChannel&) = delete;
 
   void send(Message message) override {
+    const std::lock_guard lock(use_);
     if (aborted_) return;
     const StreamScope scope(stream_);
     message.ready.block(device_);
@@ -48,8 +69,7 @@ class NcclChannel final : public DeviceChannel {
       for (at::Tensor& tensor : message.tensors) {
         tensor = tensor.contiguous();
         tensor.record_stream(stream_);
-        if (tensor.nbytes() == 0) continue;
-        check(ncclSend(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kReceiver, communicator_, cuda_stream()), "send");
+        give(tensor);
       }
     });
     message.lease.reset();  // within the scope: whoever has the memory next waits for this stream
@@ -61,22 +81,32 @@ class NcclChannel final : public DeviceChannel {
     for (const at::Tensor& one : like) {
       message.tensors.push_back(at::empty(one.sizes(), at::TensorOptions(one.scalar_type()).device(device_)));
     }
+    const std::lock_guard lock(use_);
     if (aborted_) return message;
     in_one_group([&] {
-      for (const at::Tensor& tensor : message.tensors) {
-        if (tensor.nbytes() == 0) continue;
-        check(ncclRecv(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kSender, communicator_, cuda_stream()), "receive");
-      }
+      for (const at::Tensor& tensor : message.tensors) take(tensor);
     });
     message.ready = DeviceEvent::record(device_);
     return message;
   }
 
+  // The communicator is gone behind it, so nobody may be using it. Whoever does will be through at once, but where the
+  // device takes nothing more in before it is aborted.
   void abort() override {
+    constexpr std::chrono::seconds kPatience{2};
+    const std::unique_lock lock(use_, kPatience);
     if (!aborted_.exchange(true)) ncclCommAbort(communicator_);
   }
 
  private:
+  void give(const at::Tensor& tensor) {
+    if (tensor.nbytes() == 0) return;
+    check(ncclSend(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kReceiver, communicator_, cuda_stream()), "send");
+  }
+  void take(const at::Tensor& tensor) {
+    if (tensor.nbytes() == 0) return;
+    check(ncclRecv(tensor.data_ptr(), tensor.nbytes(), ncclInt8, kSender, communicator_, cuda_stream()), "receive");
+  }
   template <typename Operations>
   static void in_one_group(Operations operations) {
     check(ncclGroupStart(), "begin a group");
@@ -92,6 +122,7 @@ class NcclChannel final : public DeviceChannel {
 
   at::Device device_;
   c10::Stream stream_;
+  std::timed_mutex use_;  // of the communicator
   ncclComm_t communicator_ = nullptr;
   std::atomic<bool> aborted_ = false;
 };
