@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,6 +68,8 @@ struct Experiment {
   std::optional<Schedule> own_schedule = {};  // instead of one by name
   double ema_decay = 0;
   bool tie = false;  // the output matrix is the table of embeddings
+  int64_t refresh_lag = 0;
+  std::function<at::Device(int)> device_of = {};  // of each worker; none: the CPU
 };
 
 inline ModelSettings tiny_gpt(double dropout = 0) {
@@ -107,7 +110,7 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
   optimizer.kind = e.optimizer;
   optimizer.bf16_moments = e.bf16_moments;
   if (e.optimizer == "basis-rotation") {
-    optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh};
+    optimizer.own = BasisRotationSettings{.interval = e.interval, .refresh = e.refresh, .refresh_lag = e.refresh_lag};
   }
   Schedule schedule = e.own_schedule ? *e.own_schedule
                                      : make_schedule({.name = e.schedule,
@@ -115,6 +118,9 @@ inline Pipeline make_pipeline(const Experiment& e, WorkerRange here = {}) {
                                                       .window = e.window,
                                                       .replicas = e.replicas,
                                                       .shard_optimizer = e.shard_optimizer});
+  for (int worker = 0; e.device_of && worker < schedule.workers; ++worker) {
+    options.devices.push_back(e.device_of(worker));
+  }
   return Pipeline(std::move(schedule), layers, partition_by_cost(costs, e.stages), options, optimizer, here);
 }
 
