@@ -2,20 +2,64 @@
 // that streams and events make.
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+#include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/gradient_chain.h"
+#include "gyre/runtime/processes_executor.h"
 #include "runtime/fixture.h"
 #include "runtime/made_up_device.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
 
 using namespace testing_support;
 
+// Two segments with an evaluation between them; the weights are put on the host.
+Outcome run_on(Pipeline& pipeline, Executor& executor, int64_t updates) {
+  Outcome outcome;
+  const SyntheticBatches batches = tiny_batches();
+  outcome.report = run_segment(pipeline, executor, 0, updates, outcome.recorder);
+  const auto weights = pipeline.options().ema_decay > 0 ? ModelWeights::Ema : ModelWeights::Trained;
+  outcome.recorder.losses[-1] = evaluate(pipeline, executor, batches, 2, updates, weights);
+  run_segment(pipeline, executor, updates, 1, outcome.recorder);
+  for (const auto& [name, tensor] : pipeline.weights()) {
+    outcome.weights[name] = tensor.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  }
+  return outcome;
+}
+Outcome run_on(const Experiment& e, int64_t updates) {
+  Pipeline pipeline = make_pipeline(e);
+  return run_on(pipeline, *make_executor(e.executor), updates);
+}
+
+at::Device device(int number) {
+  return {made_up::kType, static_cast<c10::DeviceIndex>(number % made_up::kDevices)};
+}
+
+void expect_no_faults() {
+  const auto faults = made_up::World::only().take_faults();
+  EXPECT_TRUE(faults.empty()) << fmt::format("{}", fmt::join(faults, "\n"));
+}
+
+void expect_near(const Outcome& made, const Outcome& cpu, at::ScalarType compute) {
+  ASSERT_EQ(made.recorder.losses.size(), cpu.recorder.losses.size());
+  for (const auto& [microbatch, loss] : made.recorder.losses) {
+    EXPECT_NEAR(loss, cpu.recorder.losses.at(microbatch), compute == at::kFloat ? 1e-3 : 5e-2) << microbatch;
+  }
+  if (compute != at::kFloat) return;  // weights whose gradient is rounding alone go either way
+  for (const auto& [name, weight] : made.weights) {
+    EXPECT_LT((weight - cpu.weights.at(name)).abs().max().item<double>(), 2e-3) << name;
+  }
+}
+
 TEST(Streams, AFaultIsSeen) {
-  const at::Device device(made_up::kType, 0);
-  const at::Tensor x = at::ones({3}).to(device);
+  const at::Tensor x = at::ones({3}).to(device(0));
   {
-    const StreamScope scope(make_stream(device));
+    const StreamScope scope(make_stream(device(0)));
     const at::Tensor y = x + x;
     EXPECT_TRUE(made_up::World::only().take_faults().empty());
     y.mul_(2);
@@ -24,43 +68,23 @@ TEST(Streams, AFaultIsSeen) {
   }
   x.mul_(2);
   const auto faults = made_up::World::only().take_faults();
-  ASSERT_EQ(faults.size(), 2);
+  ASSERT_FALSE(faults.empty());
   EXPECT_NE(faults[0].find("may still"), std::string::npos) << faults[0];
-}
-
-// Weights on the host.
-Outcome run_on(const Experiment& e, int64_t updates) {
-  Pipeline pipeline = make_pipeline(e);
-  Outcome outcome;
-  outcome.report = run_segment(pipeline, e, 0, updates, outcome.recorder);
-  for (const auto& [name, tensor] : pipeline.weights())
-    outcome.weights[name] = tensor.to(at::kCPU, at::kFloat, false, true);
-  return outcome;
 }
 
 // The same numbers as on the CPU, but for rounding, and every use of memory in its order.
 void expect_ordered(Experiment e, const std::string& what) {
   SCOPED_TRACE(name_of(e) + ", " + what);
-  constexpr int64_t kUpdates = 4;
+  constexpr int64_t kUpdates = 3;
   made_up::World::only().take_faults();
   const Outcome cpu = run_on(e, kUpdates);
-  for (const auto& [executor, each] : {std::pair("replay", true), {"threads", false}}) {
+  e.executor = "threads";
+  for (const bool each : {true, false}) {
     SCOPED_TRACE(each ? "a device each" : "one device");
-    e.executor = executor;
-    e.device_of = [each = each](int worker) {
-      return at::Device(made_up::kType, each ? static_cast<c10::DeviceIndex>(worker % made_up::kDevices) : 0);
-    };
+    e.device_of = [each](int worker) { return device(each ? worker : 0); };
     const Outcome made = run_on(e, kUpdates);
-    const auto faults = made_up::World::only().take_faults();
-    EXPECT_TRUE(faults.empty()) << fmt::format("{}", fmt::join(faults, "\n"));
-    ASSERT_EQ(made.recorder.losses.size(), cpu.recorder.losses.size());
-    for (const auto& [microbatch, loss] : made.recorder.losses) {
-      EXPECT_NEAR(loss, cpu.recorder.losses.at(microbatch), e.compute == at::kFloat ? 1e-3 : 5e-2) << microbatch;
-    }
-    if (e.compute != at::kFloat) continue;  // weights whose gradient is rounding alone go either way
-    for (const auto& [name, weight] : made.weights) {
-      EXPECT_LT((weight - cpu.weights.at(name)).abs().max().item<double>(), 2e-3) << name;
-    }
+    expect_no_faults();
+    expect_near(made, cpu, e.compute);
   }
 }
 
@@ -103,6 +127,123 @@ TEST(Streams, UsesAreOrderedUnderEveryOptimizer) {
   }
 }
 
+// Tensors go by it as by NCCL: each end has a stream of its own. Between threads of one process.
+struct Belt {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::deque<Message>> under_way;  // [channel]
+  int ids = 0, messages = 0;
+};
+class BeltChannel final : public DeviceChannel {
+ public:
+  BeltChannel(Belt& belt, std::string id, at::Device device)
+      : belt_(belt), id_(std::move(id)), device_(device), stream_(make_stream(device)) {}
+
+  void send(Message message) override {
+    const StreamScope scope(stream_);
+    message.ready.block(device_);
+    for (at::Tensor& tensor : message.tensors) {
+      tensor.record_stream(*stream_);
+      tensor = tensor.clone();
+    }
+    message.ready = DeviceEvent::record(device_);
+    message.lease.reset();
+    const std::lock_guard lock(belt_.mutex);
+    belt_.under_way[id_].push_back(std::move(message));
+    ++belt_.messages;
+    belt_.changed.notify_all();
+  }
+  Message receive(const std::vector<at::Tensor>& like) override {
+    std::unique_lock lock(belt_.mutex);
+    auto& messages = belt_.under_way[id_];
+    belt_.changed.wait(lock, [&] { return !messages.empty(); });
+    Message message = std::move(messages.front());
+    messages.pop_front();
+    lock.unlock();
+    EXPECT_EQ(message.tensors.size(), like.size());
+    const StreamScope scope(stream_);
+    for (at::Tensor& tensor : message.tensors) tensor = on_device(tensor, device_, message.ready);
+    message.ready = DeviceEvent::record(device_);
+    return message;
+  }
+  void abort() override {}
+
+ private:
+  Belt& belt_;
+  std::string id_;
+  at::Device device_;
+  std::optional<c10::Stream> stream_;
+};
+class BeltChannels final : public DeviceChannels {
+ public:
+  BeltChannels(Belt& belt, at::Device device) : belt_(belt), device_(device) {}
+  at::Device device() const override { return device_; }
+  std::string new_id() override {
+    const std::lock_guard lock(belt_.mutex);
+    return std::to_string(++belt_.ids);
+  }
+  std::unique_ptr<DeviceChannel> open(const std::string& id, bool) override {
+    return std::make_unique<BeltChannel>(belt_, id, device_);
+  }
+
+ private:
+  Belt& belt_;
+  at::Device device_;
+};
+
+// One of two processes: a thread, with the workers that are its own on a device of its own.
+struct Process {
+  Process(Experiment e, int rank, const std::string& place, Belt* belt)
+      : ranks(rank, 2, "job", make_rendezvous({.directory = place, .world = 2})),
+        map(make_schedule({e.schedule, e.stages, e.window, e.replicas}).workers, 2),
+        pipeline(make_pipeline(on(std::move(e), rank), map.workers_of(rank))) {
+    auto channels = belt == nullptr ? nullptr : std::make_unique<BeltChannels>(*belt, device(rank));
+    ranks.meet({}, linked_ranks(pipeline, map), 60, std::move(channels));
+  }
+  static Experiment on(Experiment e, int rank) {
+    e.device_of = [rank](int) { return device(rank); };
+    return e;
+  }
+  Ranks ranks;
+  RankMap map;
+  Pipeline pipeline;
+};
+
+// Of rank 0's stages.
+Outcome run_in_two(const Experiment& e, int64_t updates, Belt* belt) {
+  const TemporaryDirectory place;
+  const SyntheticBatches batches = tiny_batches();
+  std::jthread other([&] {
+    Process process(e, 1, place.path().string(), belt);
+    const auto answer = [](const std::string& question) { return question; };
+    EXPECT_EQ(follow(process.pipeline, process.ranks, process.map, {&batches, &batches, answer}), RunEnd::Finished);
+  });
+  Process process(e, 0, place.path().string(), belt);
+  ProcessesExecutor executor(process.ranks, process.map);
+  Outcome outcome = run_on(process.pipeline, executor, updates);
+  executor.ended(RunEnd::Finished);
+  return outcome;
+}
+
+TEST(Streams, UsesAreOrderedBetweenProcesses) {
+  Experiment bf16 = experiment("1f1b", 4, 3);
+  bf16.compute = at::kBFloat16;
+  bf16.clip_scope = ClipScope::Global;
+  Experiment replicas = experiment("pipedream", 2, 3);
+  replicas.replicas = 2;
+  made_up::World::only().take_faults();
+  for (const Experiment& e : {experiment("pipedream", 4, 2), bf16, replicas}) {
+    SCOPED_TRACE(name_of(e));
+    const Outcome cpu = run_on(e, 3);
+    Belt belt;
+    expect_near(run_in_two(e, 3, &belt), cpu, e.compute);
+    EXPECT_GT(belt.messages, 20);
+    expect_no_faults();
+    expect_near(run_in_two(e, 3, nullptr), cpu, e.compute);  // through the host
+    expect_no_faults();
+  }
+}
+
 // Keeps what is sent.
 struct Drawer final : Sender {
   explicit Drawer(std::vector<Message>& messages) : messages(messages) {}
@@ -112,31 +253,30 @@ struct Drawer final : Sender {
 };
 
 TEST(Streams, AGradientsNextUseComesAfterAllOwnersHaveReadTheirShards) {
-  const at::Device device(made_up::kType, 0);
+  const at::Device here = device(0);
   made_up::World::only().take_faults();
   std::vector<ParameterSpec> specs(2);
   for (ParameterSpec& spec : specs) spec.shape = {40};
   std::vector<Message> messages;
   ReplicaLinks links;
   for (int shard = 0; shard < 2; ++shard) links.sums.push_back(std::make_unique<Drawer>(messages));
-  GradientChain chain(links, device, flat_elements(specs), kReductionPart, cut_into_shards(specs, 2));
-  BufferPool pool(specs, at::kFloat, device);
+  GradientChain chain(links, here, flat_elements(specs), kReductionPart, cut_into_shards(specs, 2));
+  BufferPool pool(specs, at::kFloat, here);
   {
-    const StreamScope replica(make_stream(device));
+    const StreamScope replica(make_stream(here));
     WindowGradient gradient;
     gradient.flat = pool.take();
     chain.finish(0, std::move(gradient), 0, true);
   }
   ASSERT_EQ(messages.size(), 2);
   for (Message& message : messages) {
-    const StreamScope owner(make_stream(device));
-    const auto come = arrived_on(device, std::exchange(message, {}));
+    const StreamScope owner(make_stream(here));
+    const auto come = arrived_on(here, std::exchange(message, {}));
     const at::Tensor read = come->tensors[0] + 1;
   }
-  const StreamScope replica(make_stream(device));
+  const StreamScope replica(make_stream(here));
   pool.take()->flat.zero_();
-  const auto faults = made_up::World::only().take_faults();
-  EXPECT_TRUE(faults.empty()) << fmt::format("{}", fmt::join(faults, "\n"));
+  expect_no_faults();
 }
 
 }  // namespace
