@@ -1,5 +1,7 @@
 #include "gyre/runtime/worker_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <string>
@@ -21,6 +23,21 @@ std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const 
     result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
   }
   return result;
+}
+
+// With its number: "cuda" alone is the current one. InputError where there is no such device.
+at::Device found(at::Device device) {
+  if (!has_streams(device)) return device;
+  if (!c10::impl::hasDeviceGuardImpl(device.type())) {
+    throw InputError(fmt::format("there is no {}: libtorch was built without it", device.str()));
+  }
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  const auto count = static_cast<int>(guard.deviceCount());
+  if (count == 0) throw InputError(fmt::format("there is no {}: none is seen here", device.str()));
+  if (device.index() >= count) {
+    throw InputError(fmt::format("there is no {}: {} {} seen here", device.str(), count, count == 1 ? "is" : "are"));
+  }
+  return device.has_index() ? device : guard.getDevice();
 }
 
 // Among the stage's parameters.
@@ -52,6 +69,7 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       forecasts(forecasts_by_stage(schedule, options)),
       mean_delays(mean_delays_by_stage(schedule)) {
   assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
+  for (at::Device& device : options.devices) device = found(device);
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
     shards.push_back(cut_into_shards(stages.back().parameters(), schedule.shards()));

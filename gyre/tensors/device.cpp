@@ -101,8 +101,10 @@ at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEv
   }
   if (has_streams(tensor.device()) && has_streams(device)) return moved(tensor, device, ready);
   ready.block(tensor.device());
-  if (!device.is_cuda()) return tensor.to(device);
   // From memory that is pinned the thread need not wait for the copy, and so for all that its stream was given before.
+  // It stays pinned, for the next: tokens are few, and what is large comes seldom.
+  constexpr size_t kMostPinned = size_t{4} << 20;
+  if (!device.is_cuda() || tensor.nbytes() > kMostPinned) return tensor.to(device);
   return tensor.pin_memory().to(device, /*non_blocking=*/true);
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <thread>
 
+#include "gyre/core/error.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/processes_executor.h"
@@ -242,6 +243,17 @@ TEST(Streams, UsesAreOrderedBetweenProcesses) {
     expect_near(run_in_two(e, 3, nullptr), cpu, e.compute);  // through the host
     expect_no_faults();
   }
+}
+
+TEST(Streams, ADeviceWithoutANumberIsTheCurrentOneAndOneThatIsNotThereIsTold) {
+  Experiment e = experiment("pipedream", 2, 1);
+  e.device_of = [](int) { return at::Device(made_up::kType); };
+  const Pipeline pipeline = make_pipeline(e);
+  EXPECT_EQ(pipeline.options().device_of(1), device(0));
+  e.device_of = [](int) { return at::Device(made_up::kType, made_up::kDevices); };
+  EXPECT_THROW(make_pipeline(e), InputError);
+  e.device_of = [](int) { return at::Device(at::kVulkan, 0); };
+  EXPECT_THROW(make_pipeline(e), InputError);
 }
 
 // Keeps what is sent.
