@@ -32,7 +32,7 @@ at::Device found(at::Device device) {
     throw InputError(fmt::format("there is no {}: libtorch was built without it", device.str()));
   }
   const c10::impl::VirtualGuardImpl guard(device.type());
-  const auto count = static_cast<int>(guard.deviceCount());
+  const c10::DeviceIndex count = guard.deviceCount();
   if (count == 0) throw InputError(fmt::format("there is no {}: none is seen here", device.str()));
   if (device.index() >= count) {
     throw InputError(fmt::format("there is no {}: {} {} seen here", device.str(), count, count == 1 ? "is" : "are"));
