@@ -4,48 +4,20 @@
 
 #include <algorithm>
 
-#include "gyre/batches/masked_batches.h"
-#include "gyre/model/bert.h"
-#include "gyre/model/llama.h"
 #include "gyre/runtime/segment_setup.h"
 #include "runtime/fixture.h"
+#include "runtime/tiny_models.h"
 
 namespace gyre {
 namespace {
 
 using namespace testing_support;
 
-struct Model {
-  Layers layers;
-  std::unique_ptr<BatchSource> batches;
-};
-
-Model tiny_model(const std::string& kind) {
-  constexpr int64_t kVocabulary = 29, kContext = 16;
-  if (kind == "gpt") return {build_gpt(tiny_gpt(0.1)), std::make_unique<SyntheticBatches>(tiny_batches())};
-  if (kind == "llama") {
-    LlamaConfig llama;
-    static_cast<ModelSettings&>(llama) = tiny_gpt();
-    llama.kind = kind;
-    llama.activation = "silu";
-    llama.bias = false;
-    llama.key_value_heads = 2;
-    return {build_llama(llama), std::make_unique<SyntheticBatches>(tiny_batches())};
-  }
-  BertConfig bert;
-  static_cast<ModelSettings&>(bert) = tiny_gpt(0.1);
-  bert.kind = kind;
-  bert.vocabulary = kVocabulary + SpecialTokens::kCount;
-  bert.sentence_order = true;
-  auto text = std::make_unique<SyntheticBatches>(2, kContext - kTokensAroundSegments, kVocabulary);
-  return {build_bert(bert), std::make_unique<MaskedBatches>(std::move(text), SpecialTokens(kVocabulary), 1, true)};
-}
-
 // Runs three windows; every worker gets to the end of its program.
 void run_on_meta(const Experiment& e, const std::string& model_kind) {
   SCOPED_TRACE(name_of(e) + ", " + model_kind);
   const c10::NoGradGuard no_grad;
-  const Model model = tiny_model(model_kind);
+  const TinyModel model = tiny_model(model_kind);
   std::vector<LayerRange> ranges;
   for (int stage = 0; stage < e.stages; ++stage) {
     const int last = stage + 1 == e.stages ? static_cast<int>(model.layers.size()) : stage + 1;

@@ -12,6 +12,7 @@
 #include "gyre/runtime/processes_executor.h"
 #include "runtime/fixture.h"
 #include "runtime/made_up_device.h"
+#include "runtime/tiny_models.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -242,6 +243,37 @@ TEST(Streams, UsesAreOrderedBetweenProcesses) {
     expect_no_faults();
     expect_near(run_in_two(e, 3, nullptr), cpu, e.compute);  // through the host
     expect_no_faults();
+  }
+}
+
+// Losses of two windows.
+std::map<int64_t, double> losses_of(const std::string& kind, const std::vector<at::Device>& devices) {
+  const TinyModel model = tiny_model(kind);
+  RuntimeOptions options;
+  options.learning_rate = [](int64_t) { return 1e-3; };
+  options.devices = devices;
+  const std::vector<LayerRange> ranges = {{0, 3}, {3, static_cast<int>(model.layers.size())}};
+  OptimizerConfig optimizer;
+  optimizer.kind = "adamw";
+  Pipeline pipeline(make_schedule({.name = "1f1b", .stages = 2, .window = 3}), model.layers, ranges, options,
+                    optimizer);
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = model.batches.get();
+  segment.microbatches = 6;
+  Recorder recorder;
+  make_threads_executor()->run(pipeline, segment, recorder);
+  return recorder.losses;
+}
+
+TEST(Streams, UsesAreOrderedInEveryModel) {
+  made_up::World::only().take_faults();
+  for (const char* kind : {"gpt", "bert", "llama"}) {
+    SCOPED_TRACE(kind);
+    const auto cpu = losses_of(kind, {}), made = losses_of(kind, {device(0), device(1)});
+    expect_no_faults();
+    ASSERT_EQ(cpu.size(), made.size());
+    for (const auto& [microbatch, loss] : made) EXPECT_NEAR(loss, cpu.at(microbatch), 1e-3) << microbatch;
   }
 }
 
