@@ -67,8 +67,8 @@ class NcclChannel final : public DeviceChannel {
     message.ready.block(device_);
     in_one_group([&] {
       for (at::Tensor& tensor : message.tensors) {
+        tensor.record_stream(stream_);  // before a copy takes its place, which is this stream's own
         tensor = tensor.contiguous();
-        tensor.record_stream(stream_);
         give(tensor);
       }
     });
