@@ -13,6 +13,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/private_directory.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/child_process.h"
 #include "gyre/launch/rank.h"
@@ -25,38 +26,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 143;
 
-// A new directory that only this user may enter. The destructor removes it.
-class PrivateDirectory {
- public:
-  explicit PrivateDirectory(const fs::path& parent) {
-    std::string name = parent / "gyre-launch-";
-    name.append(6, 'X');  // mkdtemp(3) replaces these
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw RunError(fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(),
-                                 std::strerror(errno)));
-    }
-    path_ = name;
-  }
-  ~PrivateDirectory() {
-    if (!kept_) remove_tree(path_);
-  }
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void keep() { kept_ = true; }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
+constexpr const char* kPrivatePrefix = "gyre-launch-";
 
 // The log files of ranks other than 0.
 class Logs {
  public:
   explicit Logs(const LaunchOptions& options) : directory_(options.logs) {
     if (directory_.empty()) {
-      directory_ = own_.emplace(options.temporary).path();
+      directory_ = own_.emplace(options.temporary, kPrivatePrefix).path();
     } else {
       make_directories(directory_);
     }
@@ -93,7 +70,7 @@ std::string name_of_signal(int signal) {
 class Attempt {
  public:
   Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart)
-      : options_(options), logs_(logs), restart_(restart), store_(options.temporary) {
+      : options_(options), logs_(logs), restart_(restart), store_(options.temporary, kPrivatePrefix) {
     for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
   }
 
@@ -265,6 +242,7 @@ bool is_worth_another(int exit_code) {
 }  // namespace
 
 int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
+  PrivateDirectory::remove_abandoned(options.temporary, kPrivatePrefix);
   Logs logs(options);
   const std::string job = random_job();
   for (int restart = 0;; ++restart) {

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -31,12 +32,15 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using ::testing::ThrowsMessage;
+using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 class LaunchRanks : public ::testing::Test {
  protected:
@@ -269,6 +273,35 @@ TEST_F(LaunchRanks, NobodyOutlivesTheLauncher) {
     ++ended;
   }
   EXPECT_EQ(ended, 4);
+  ::close(notes);
+  // What it left goes with the next launch, and nothing that only looks like it.
+  EXPECT_THAT(left_in_temporary(), SizeIs(2));
+  std::filesystem::create_directory(temporary_.path() / "gyre-launch-abcdef");
+  std::ofstream(temporary_.path() / "gyre-launch-ghijkl") << "a file";
+  EXPECT_EQ(launch({"exit:0"}), 0);
+  EXPECT_THAT(left_in_temporary(),
+              UnorderedElementsAre(EndsWith("gyre-launch-abcdef"), EndsWith("gyre-launch-ghijkl")));
+}
+
+// Neither the directory of a launcher that lives nor the logs that somebody was told to look at are taken for left
+// ones.
+TEST_F(LaunchRanks, WhatIsStillWantedIsNotRemoved) {
+  EXPECT_EQ(launch({"gather,watch,exit:0", "gather,say:out of luck,exit:7"}), 7);
+  const auto kept = left_in_temporary();
+  ASSERT_THAT(kept, SizeIs(1));
+  const std::string pipe = file("notes");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int notes = ::open(pipe.c_str(), O_RDWR);
+  const pid_t launcher = ::fork();
+  if (launcher == 0) ::_exit(launch({fmt::format("note:{},ignore", pipe)}));
+  for (char byte = 0; byte != '\n';) ASSERT_EQ(::read(notes, &byte, 1), 1);
+  const auto before = left_in_temporary();
+  EXPECT_THAT(before, SizeIs(3));
+  EXPECT_EQ(launch({"exit:0"}), 0);
+  EXPECT_THAT(left_in_temporary(), UnorderedElementsAreArray(before));
+  ::kill(launcher, SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) {  // its rank, too, where it becomes a child of this process
+  }
   ::close(notes);
 }
 

@@ -1,0 +1,58 @@
+#include "gyre/core/private_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "gyre/core/descriptor.h"
+#include "gyre/core/directories.h"
+#include "gyre/core/error.h"
+
+namespace gyre {
+namespace {
+
+// In a directory that goes with its process, which locks it before this is there: one that has it and no lock has lost
+// its process.
+constexpr const char* kOwnedMark = ".owned";
+
+}  // namespace
+
+PrivateDirectory::PrivateDirectory(const std::filesystem::path& parent, const std::string& prefix) {
+  std::string name = parent / (prefix + "XXXXXX");  // of which mkdtemp(3) makes one that is not there
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw RunError(
+        fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()));
+  }
+  path_ = name;
+  lock_ = std::make_unique<Descriptor>(path_, O_RDONLY | O_DIRECTORY);
+  if (!lock_->ok() || try_lock(lock_->get(), system_files()) != Lock::Taken) return;
+  const int mark = system_files().open(path_ / kOwnedMark, O_WRONLY | O_CREAT, 0600);
+  if (mark >= 0) ::close(mark);
+}
+
+PrivateDirectory::~PrivateDirectory() {
+  if (kept_) {
+    system_files().remove(path_ / kOwnedMark);
+  } else {
+    remove_tree(path_);
+  }
+}
+
+void PrivateDirectory::remove_abandoned(const std::filesystem::path& parent, const std::string& prefix) {
+  std::error_code none;
+  for (std::filesystem::directory_iterator entry(parent, none), end; !none && entry != end; entry.increment(none)) {
+    const std::filesystem::path path = entry->path();
+    if (!path.filename().string().starts_with(prefix)) continue;
+    const Descriptor directory(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat found {};
+    if (!directory.ok() || ::fstat(directory.get(), &found) != 0 || found.st_uid != ::geteuid()) continue;
+    if (try_lock(directory.get(), system_files()) != Lock::Taken || !is_file(directory.get(), path)) continue;
+    std::error_code unreadable;
+    if (std::filesystem::exists(path / kOwnedMark, unreadable)) remove_tree(path);
+  }
+}
+
+}  // namespace gyre
