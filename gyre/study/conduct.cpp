@@ -36,6 +36,7 @@ class Conductor {
   }
 
   std::optional<StudyResult> run() {
+    if (!options_.report_only && !check()) return std::nullopt;
     std::vector<StudyRun> runs;
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
       const auto trial_runs = trials(study_, arms_, arm);
@@ -55,6 +56,24 @@ class Conductor {
       busy = std::max(busy, busy_cores(final_runs(study_, arms_, arm, 1e-3)[0].config));
     }
     return static_cast<int>(std::max<int64_t>(1, options_.cores / busy));
+  }
+
+  // The first run of each arm; the others differ from it in learning rate, seed and length. If one is refused, nothing
+  // of the study is left.
+  bool check() {
+    std::vector<StudyRun> firsts;
+    for (size_t arm = 0; arm < arms_.size(); ++arm) {
+      const auto first_trials = trials(study_, arms_, arm);
+      const auto rate = learning_rates(study_, arms_[arm])[0];
+      firsts.push_back(first_trials.empty() ? final_runs(study_, arms_, arm, rate)[0] : first_trials[0]);
+    }
+    make_directories(launcher_.root);
+    try {
+      return check_runs(firsts, launcher_);
+    } catch (...) {
+      system_files().remove(launcher_.root);  // where it is empty
+      throw;
+    }
   }
 
   bool perform(const std::vector<StudyRun>& runs) {

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <deque>
 #include <memory>
+#include <string_view>
 
 #include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
@@ -52,6 +54,44 @@ std::unique_ptr<Child> start_training(const StudyRun& run, bool resume, const La
   const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   return std::make_unique<Child>(std::move(words), log, log, options);
 }
+
+// One run's settings, looked at as `gyre train` would before it begins. Leaves no file.
+class Check {
+ public:
+  Check(const StudyRun& run, const LauncherOptions& options)
+      : directory_(options.root / run.directory),
+        config_(options.root / fmt::format(".check-{}.toml", run.arm)),
+        log_file_(log_of(config_)) {
+    write_file_atomic(config_, to_toml(run.config));
+    const OutputFile log(log_file_, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+    const std::vector<std::string> words = {options.program.string(), "train", "--check",
+                                            config_.string(),         "--out", directory_.string()};
+    child_ = std::make_unique<Child>(words, log, log, options);
+  }
+  ~Check() {
+    child_.reset();
+    system_files().remove(config_);
+    system_files().remove(log_file_);
+  }
+  Check(const Check&) = delete;
+  Check& operator=(const Check&) = delete;
+
+  // Errors: InputError or RunError, as the run itself would be refused, with all that it is refused for.
+  void finish(const LauncherOptions& options) {
+    const ChildEnd end = child_->reap();
+    if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
+    std::string said = read_file(log_file_);
+    while (said.ends_with('\n')) said.pop_back();
+    if (constexpr std::string_view name = "gyre: "; said.starts_with(name)) said.erase(0, name.size());
+    const std::string what = fmt::format("{}: {}", directory_.string(), said);
+    if (end.signal == 0 && end.code == 2) throw InputError(what);
+    throw RunError(what);
+  }
+
+ private:
+  std::filesystem::path directory_, config_, log_file_;
+  std::unique_ptr<Child> child_;
+};
 
 class Launcher {
  public:
@@ -127,6 +167,22 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& wanted
   const std::string end = end_status(directory / "metrics.jsonl");
   if (end == "finished") return RunStatus::Finished;
   return end == "diverged" ? RunStatus::Diverged : RunStatus::Begun;
+}
+
+bool check_runs(const std::vector<StudyRun>& runs, const LauncherOptions& options) {
+  std::deque<Check> checks;
+  const auto finish_first = [&] {
+    checks.front().finish(options);
+    checks.pop_front();
+  };
+  for (const StudyRun& run : runs) {
+    if (options.stop.stop_requested()) break;
+    if (status_of(options.root / run.directory, run.config) != RunStatus::Absent) continue;
+    if (checks.size() >= static_cast<size_t>(options.jobs)) finish_first();
+    checks.emplace_back(run, options);
+  }
+  while (!checks.empty()) finish_first();
+  return !options.stop.stop_requested();
 }
 
 bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,

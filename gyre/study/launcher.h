@@ -26,6 +26,10 @@ enum class RunStatus { Absent, Begun, Finished, Diverged };
 // Throws InputError if `directory` has a run that was made with other settings.
 RunStatus status_of(const std::filesystem::path& directory, const Config& config);
 
+// Checks the runs that are not there yet, as `gyre train --check` does, so that what one of the last would be refused
+// for is reported before the first begins. Returns false if it was stopped. Errors: InputError, RunError.
+bool check_runs(const std::vector<StudyRun>& runs, const LauncherOptions& options);
+
 // Calls `ended` for each run when it ends, in the order in which they end. Returns false if it was stopped.
 // Errors: RunError, or InputError if the run's was one, with the run's own message, if a run fails for another reason
 // than divergence.

@@ -96,7 +96,8 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
     highest = std::max(highest, last_loss(arm));
   }
   result.targets = study.targets;
-  result.target_rule = "Targets are training losses that the study names.";
+  result.target_rule = study.targets.empty() ? "There is no target, since no arm has a last training loss."
+                                             : "Targets are training losses that the study names.";
   if (result.targets.empty() && std::isfinite(highest)) {
     result.targets = {highest};
     result.target_rule =

@@ -55,6 +55,12 @@ refuses "other settings than the study's (optimizer.basis-rotation.interval 5 ->
 refuses "tokens: is text that gyre prepare made, and no place for a study" "$gyre" study study.toml --out tokens
 cp -r whole/runs/adamw-p1/trial30-lr0.001-seed1 one
 refuses "one: is a run, and no place for a study" "$gyre" study study.toml --out one
+# What a later arm would be refused for is told before anything runs, and nothing is left.
+sed 's/^stages = \[1, 3\]/stages = [1, 9]/' study.toml >other.toml
+refuses "other/runs/adamw-p9/trial30-lr0.001-seed1: [pipeline] stages is 9, but the model has 8 layers" "$gyre" study other.toml --out other
+sed 's/"optimizer.clip=0"/"optimizer.clip_scope=global"/' study.toml >other.toml
+refuses 'other/runs/too-fast-p3/lr100000-seed1: [optimizer] clip_scope = "global" needs a schedule with a flush' "$gyre" study other.toml --out other
+[ ! -e other ] || fail "a study that was refused left $(find other)"
 refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
 sed 's/smooth/smoth/' study.toml >other.toml
 refuses "did you mean 'smooth'" "$gyre" study other.toml

@@ -257,6 +257,13 @@ TEST(Results, TargetsAndSlowdowns) {
   EXPECT_THAT(to_json(result), HasSubstr("\"updates\": 4"));
 }
 
+TEST(Results, WhereAllDivergedThereIsNoTarget) {
+  Study study = parse_study(kStudy, "study.toml");
+  EXPECT_THAT(summarise(study, {arm_of(0, 1, {})}).target_rule, HasSubstr("There is no target"));
+  study.targets = {2};
+  EXPECT_THAT(summarise(study, {arm_of(0, 1, {})}).target_rule, HasSubstr("that the study names"));
+}
+
 TEST(Results, TheBestRateIsThatOfTheLowestLoss) {
   EXPECT_EQ(best_rate({{1e-3, 2.5}, {1e-2, 2.25}, {1e-1, std::nullopt}}), 1e-2);
   EXPECT_EQ(best_rate({{1e-1, std::nullopt}}), std::nullopt);
