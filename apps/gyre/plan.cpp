@@ -78,8 +78,25 @@ nlohmann::ordered_json to_json(const PlanRow& row, const Cluster* cluster) {
   return json;
 }
 
-void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Cluster* cluster, size_t rows) {
+// The rates are those of workers that have all their cores; here they may not.
+struct CoresNeeded {
+  int64_t workers, taken, here;  // here: 0 where it is not known
+  bool are_there() const { return here == 0 || taken <= here; }
+};
+
+CoresNeeded cores_needed(const Config& config) {
+  const int64_t workers = config.pipeline.stages * config.pipeline.replicas;
+  return {workers, workers * config.pipeline.threads_per_worker, static_cast<int64_t>(usable_cores().size())};
+}
+
+void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config, const Cluster* cluster,
+                size_t rows) {
   nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}};
+  if (cluster == nullptr) {
+    const CoresNeeded cores = cores_needed(config);
+    json["cores_needed"] = cores.taken;
+    json["cores_here"] = cores.here;
+  }
   json["layers"] = nlohmann::ordered_json::array();
   for (const LayerProfile& layer : layers) {
     json["layers"].push_back({{"name", layer.name},
@@ -95,14 +112,20 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
   print("{}\n", json.dump());
 }
 
-// A warning if the workers need more cores than this machine has: the rates assume that all have theirs.
 std::string shared_cores(const Config& config) {
-  const int64_t workers = config.pipeline.stages * config.pipeline.replicas;
-  const int64_t taken = workers * config.pipeline.threads_per_worker;
-  const auto cores = static_cast<int64_t>(usable_cores().size());
-  if (cores == 0 || taken <= cores) return "";
-  return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n", taken,
-                     config.pipeline.threads_per_worker, workers, cores);
+  const CoresNeeded cores = cores_needed(config);
+  if (cores.are_there()) return "";
+  return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n",
+                     cores.taken, config.pipeline.threads_per_worker, cores.workers, cores.here);
+}
+
+// Of the configuration's own schedule; 0 where it cannot be built.
+int own_pipelines(const Config& config) {
+  try {
+    return build_schedule(config).pipelines;
+  } catch (const InputError&) {
+    return 0;
+  }
 }
 
 void print_table(const Plan& plan, const Config& config) {
@@ -113,11 +136,13 @@ void print_table(const Plan& plan, const Config& config) {
   }
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
+  const int pipelines = own_pipelines(config);
   bool is_own_among_them = false;
   for (const PlanRow& row : plan.rows) {
     const bool chosen = row.schedule.name == config.pipeline.schedule &&
                         row.schedule.stages == config.pipeline.stages &&
-                        row.schedule.window == config.pipeline.accumulate;
+                        row.schedule.window == config.pipeline.accumulate && row.pipelines == pipelines &&
+                        row.recompute == config.pipeline.recompute;
     is_own_among_them |= chosen;
     print("{} {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>6.1f}% {:>11} {:>6} {:>9}\n", chosen ? '*' : ' ',
           std::filesystem::path(row.schedule.name).filename().string(), row.schedule.stages, row.pipelines,
@@ -144,9 +169,9 @@ void run(const Flags& flags) {
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {
-    print_json(layers, plan, options.cluster, options.detailed_rows);
+    print_json(layers, plan, config, options.cluster, options.detailed_rows);
   } else if (cluster) {
-    print_text(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config));
+    print_text(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config, flags.overrides));
   } else {
     print_table(plan, config);
   }

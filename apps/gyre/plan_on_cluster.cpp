@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <vector>
 
 #include "gyre/cluster/worker_places.h"
@@ -86,12 +88,44 @@ std::string pipeline_lines(const PlanRow& row, double tb_over_tf) {
   return own.empty() ? text : fmt::format("{}\n[pipeline.{}]\n{}", text, schedule.name, own);
 }
 
-std::string launch_command(const PlanRow& row, const Cluster& cluster, const std::string& config_file) {
+namespace {
+
+// "pipeline.stages" and the others that pipeline_lines() has.
+std::set<std::string> printed_keys(const PlanRow& row) {
+  std::set<std::string> keys;
+  std::string table;
+  std::istringstream lines(pipeline_lines(row, 1));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) {
+      table = line.substr(1, line.size() - 2);
+    } else if (!line.empty()) {
+      keys.insert(table + "." + line.substr(0, line.find(' ')));
+    }
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::string words_of_configuration(const std::string& config_file, const std::vector<std::string>& overrides,
+                                   const PlanRow& row) {
+  const std::set<std::string> printed = printed_keys(row);
+  std::string words = shell_word(config_file);
+  for (const std::string& text : overrides) {
+    const size_t equals = text.find('=');
+    const std::string key = text.substr(0, equals);
+    if (equals == std::string::npos || printed.contains(key)) continue;
+    words += fmt::format(" --set {}={}", key, shell_word(text.substr(equals + 1)));
+  }
+  return words;
+}
+
+std::string launch_command(const PlanRow& row, const Cluster& cluster, const std::string& config_words) {
   const int64_t together = cluster.settings.workers_per_process;
   const int64_t processes = row.workers / together;
-  if (processes == 1) return fmt::format("gyre train {}", config_file);
-  if (row.hosts == 1) return fmt::format("gyre launch -n {} -- train {}", processes, config_file);
-  const std::string train = fmt::format("gyre train {} --interface INTERFACE", config_file);
+  if (processes == 1) return fmt::format("gyre train {}", config_words);
+  if (row.hosts == 1) return fmt::format("gyre launch -n {} -- train {}", processes, config_words);
+  const std::string train = fmt::format("gyre train {} --interface INTERFACE", config_words);
   const auto used = static_cast<size_t>(row.hosts);
   if (used > kMaxHostsInCommand) {
     return fmt::format(
@@ -105,11 +139,11 @@ std::string launch_command(const PlanRow& row, const Cluster& cluster, const std
     hosts.push_back(
         fmt::format("{}:{}", cluster.hosts[host].name, places.workers_on(static_cast<int>(host)) / together));
   }
-  return fmt::format("mpirun -n {} --host {} {}", processes, join(hosts, ","), train);
+  return fmt::format("mpirun -n {} --host {} {}", processes, shell_word(join(hosts, ",")), train);
 }
 
 std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster, const Config& config,
-                          const std::string& config_file) {
+                          const std::string& config_file, const std::vector<std::string>& overrides) {
   std::string text = fmt::format(
       "a backward takes {:.2f} forwards; the cluster has {} workers on {} host{}\n"
       "  {:<18} {:>5} {:>6} {:>8} {:<9} {:>9} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8} {:>10} {:>11} {:>10} {:>5}\n",
@@ -127,7 +161,8 @@ std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster,
   for (const std::string& reason : plan.left_out) text += fmt::format("left out: {}\n", reason);
   const PlanRow& best = plan.rows.front();
   return fmt::format("{}\nthe fastest:\n\n{}\n{}\n{}\n", text, pipeline_lines(best, plan.tb_over_tf),
-                     describe_network(best, config), launch_command(best, cluster, config_file));
+                     describe_network(best, config),
+                     launch_command(best, cluster, words_of_configuration(config_file, overrides, best)));
 }
 
 }  // namespace gyre::app

@@ -15,6 +15,15 @@ workers = 2
 memory = "4GiB"
 TOML
 
+# One row is the configuration's own: with as many pipelines, and its recompute.
+own_rows() { "$gyre" plan run.toml --set pipeline.schedule=amdp --set pipeline.accumulate=4 "$@" | sed -nE 's/^\* (amdp) +([0-9]+) +([0-9]+) .*/\1 \3/p'; }
+[ "$(own_rows)" = "amdp 2" ] || fail "amdp's own row: $(own_rows)"
+[ "$(own_rows --set pipeline.amdp.pipelines=1)" = "amdp 1" ] || fail "amdp's row of one pipeline"
+[ -z "$(own_rows --set pipeline.recompute=true)" ] || fail "a row without recompute is not that of a run with it"
+# JSON says as the text does which cores the rates take.
+"$gyre" plan run.toml --json >plan.json
+grep -q "\"cores_needed\":3,\"cores_here\":$(env -u OMP_NUM_THREADS nproc)," plan.json || fail "no cores: $(head -c 200 plan.json)"
+
 # What it prints can be put into a configuration and started.
 "$gyre" plan run.toml --cluster cluster.toml --rows 5 >plan.txt
 grep -q '^network: from stage to stage .* a microbatch' plan.txt || fail "no need of the network: $(cat plan.txt)"
@@ -36,6 +45,15 @@ for row in rows:
     assert row["hosts"] == 1 and row["workers"] <= 2 and row["worker_order"] == "pipelines"
     assert set(row["lost"]) == {"bubble", "imbalance", "messages", "reductions", "checkpoints"}
 PY
+# Words that a shell would take apart are quoted. Overrides stay in the command, but for keys that are printed: they would win.
+mkdir "a run" && cp run.toml "a run/it's.toml"
+"$gyre" plan "a run/it's.toml" --cluster cluster.toml --set data.tokens="$work/tokens" --set pipeline.stages=2 --set "run.prometheus=a b.prom" >plan.txt
+command=$(tail -n 1 plan.txt)
+case $command in
+  "gyre "*"train 'a run/it'\\''s.toml' --set data.tokens=$work/tokens --set run.prometheus='a b.prom'") ;;
+  *) fail "not a command that works: $command" ;;
+esac
+eval "\"\$gyre\" ${command#gyre } --set run.updates=2 --out quoted" >out.txt 2>err.txt || fail "the plan's command: $command: $(cat err.txt)"
 refuses "no schedule fits in the memory of the cluster's workers" sh -c "sed 's/4GiB/4KiB/' cluster.toml >small.toml; '$gyre' plan run.toml --cluster small.toml"
 refuses "empty.toml: has no host" sh -c ">empty.toml; '$gyre' plan run.toml --cluster empty.toml"
 
