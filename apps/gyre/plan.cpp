@@ -78,9 +78,9 @@ nlohmann::ordered_json to_json(const PlanRow& row, const Cluster* cluster) {
   return json;
 }
 
-// The rates are those of workers that have all their cores; here they may not.
+// The cores that the rates assume, and those of this machine.
 struct CoresNeeded {
-  int64_t workers, taken, here;  // here: 0 where it is not known
+  int64_t workers, taken, here;  // here: 0 if it is not known
   bool are_there() const { return here == 0 || taken <= here; }
 };
 
@@ -112,6 +112,7 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
   print("{}\n", json.dump());
 }
 
+// A warning if the workers need more cores than this machine has: the rates assume that all have theirs.
 std::string shared_cores(const Config& config) {
   const CoresNeeded cores = cores_needed(config);
   if (cores.are_there()) return "";
@@ -119,7 +120,7 @@ std::string shared_cores(const Config& config) {
                      cores.taken, config.pipeline.threads_per_worker, cores.workers, cores.here);
 }
 
-// Of the configuration's own schedule; 0 where it cannot be built.
+// The number of pipelines of the configuration's own schedule, or 0 if that cannot be built.
 int own_pipelines(const Config& config) {
   try {
     return build_schedule(config).pipelines;

@@ -31,7 +31,7 @@ std::string written(const Flags& flags, const Schedule& schedule) {
 }
 
 void run(Flags& flags) {
-  const Schedule schedule = flags.schedule.load();
+  const Schedule schedule = flags.schedule.load(flags.format == "grid" || flags.format == "svg");
   print("{}", written(flags, schedule));
 }
 

@@ -127,11 +127,12 @@ void ScheduleFlags::add_to(CLI::App& command) {
   others_.push_back(
       command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings"));
   add_own_flags(command, kFlagNames, own);
-  others_.push_back(add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio},
-                               "Time of a backward in forwards"));
+  ratio_ = add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio},
+                      "Time of a backward in forwards");
+  others_.push_back(ratio_);
 }
 
-void ScheduleFlags::refuse_without_effect() const {
+void ScheduleFlags::refuse_without_effect(bool times_by_ratio) const {
   std::vector<std::string> flags;
   const auto add = [&](const std::vector<std::string>& more) { flags.insert(flags.end(), more.begin(), more.end()); };
   const bool is_file = is_schedule_file(options.name);
@@ -141,6 +142,7 @@ void ScheduleFlags::refuse_without_effect() const {
     add(given_of_others(nullptr, own));
   } else if (const ScheduleKind* kind = schedule_kinds().find(options.name); kind != nullptr || is_file) {
     if (is_file) add(given_of(sizes_));
+    if (is_file && !times_by_ratio) add(given_of({ratio_}));
     add(given_of_others(is_file ? nullptr : kind, own));
   }
   if (flags.empty()) return;
@@ -152,8 +154,8 @@ void ScheduleFlags::refuse_without_effect() const {
                                      have, printable(config)));
 }
 
-Schedule ScheduleFlags::load() {
-  refuse_without_effect();
+Schedule ScheduleFlags::load(bool times_by_ratio) {
+  refuse_without_effect(times_by_ratio);
   Schedule schedule;
   if (!config.empty()) {
     const Config loaded = load_config(config, overrides);

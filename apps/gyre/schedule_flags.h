@@ -19,14 +19,15 @@ struct ScheduleFlags {
 
   void add_to(CLI::App& command);
   // Returns the schedule, and sets `microbatches` and options.tb_over_tf to what they are for it. Throws InputError,
-  // also for given flags that have no effect.
-  Schedule load();
+  // also for given flags that have no effect. times_by_ratio: the caller takes times from tb_over_tf.
+  Schedule load(bool times_by_ratio);
 
  private:
-  void refuse_without_effect() const;
+  void refuse_without_effect(bool times_by_ratio) const;
 
   std::vector<const CLI::Option*> sizes_;   // for what a schedule file says itself
   std::vector<const CLI::Option*> others_;  // for what it does not say, but a configuration does
+  const CLI::Option* ratio_ = nullptr;      // one of the others, by which a builtin may search for an order
 };
 
 }  // namespace gyre::app

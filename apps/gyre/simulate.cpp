@@ -40,7 +40,7 @@ void check_flags(const Flags& flags) {
 
 void run(Flags& flags) {
   check_flags(flags);
-  const Schedule schedule = flags.schedule.load();
+  const Schedule schedule = flags.schedule.load(flags.costs.empty());
   const CostModel costs =
       flags.costs.empty() ? uniform_costs(flags.schedule.options.tb_over_tf) : load_costs(flags.costs);
   std::optional<Cluster> cluster;

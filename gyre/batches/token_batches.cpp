@@ -13,13 +13,15 @@
 namespace gyre {
 namespace {
 
-void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context) {
+// `purpose`: "train on"; `or_else`: what else than more text helps.
+void check_lengths(const std::vector<WeightedTokens>& sources, int64_t context, const char* purpose,
+                   const char* or_else) {
   for (const WeightedTokens& source : sources) {
     if (source.tokens.size() > context) continue;
     throw InputError(
-        fmt::format("{}: has {} tokens, and a sequence of [model] context {} needs {}; prepare more text (or a "
-                    "larger --val-fraction, or [data] val_fraction), or shorten the context",
-                    source.tokens.name(), source.tokens.size(), context, context + 1));
+        fmt::format("{}: has {} tokens to {}, and a sequence of [model] context {} needs {}; prepare more text{}, or "
+                    "shorten the context",
+                    source.tokens.name(), source.tokens.size(), purpose, context, context + 1, or_else));
   }
 }
 
@@ -51,7 +53,7 @@ DrawnTokenBatches::DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_
       vocabulary_(vocabulary),
       order_(order),
       mixture_(weights_of(sources_), seed) {
-  check_lengths(sources_, context);
+  check_lengths(sources_, context, "train on", "");
 }
 
 int64_t DrawnTokenBatches::begin_of(const Mixture::Draw& draw, int64_t index, int64_t s) const {
@@ -76,7 +78,8 @@ Batch DrawnTokenBatches::batch(int64_t index) const {
 SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
                                                int64_t vocabulary)
     : sources_(std::move(sources)), sequences_(sequences), context_(context), vocabulary_(vocabulary) {
-  check_lengths(sources_, context);
+  check_lengths(sources_, context, "validate on",
+                ", a larger share of it to validate on ([data] val_fraction, or gyre prepare --val-fraction)");
   std::vector<int64_t> left;  // remaining sequences of each source
   for (const WeightedTokens& source : sources_) left.push_back((source.tokens.size() - 1) / context);
   sequences_ = std::min(sequences, *std::min_element(left.begin(), left.end()));

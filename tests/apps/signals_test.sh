@@ -53,7 +53,7 @@ done
 # One that comes while libraries are loaded waits for the run.
 "$gyre" train run.toml --out early --set run.updates=20 >out.txt 2>err.txt &
 pid=$!
-while [ "$(cat /proc/$pid/comm)" != gyre-engine ]; do :; done
+until [[ $(readlink /proc/$pid/exe) == */gyre-engine ]]; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; done
 kill -USR1 $pid
 code_of $pid
 [ "$code" -eq 0 ] || fail "exit $code after SIGUSR1 at the start: $(cat err.txt)"

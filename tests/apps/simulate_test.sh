@@ -96,6 +96,10 @@ refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert -
 refuses "--schedule, --replicas, --tb-over-tf, --stages, --window have no effect beside run.toml; change what it says with --set" "$gyre" simulate run.toml --stages 8 --schedule 1f1b --window 16 --replicas 2 --tb-over-tf 3
 refuses "--chunks has no effect beside run.toml" "$gyre" schedule run.toml --chunks 3
 refuses "--stages, --window have no effect on schedule mine.txt; leave them out" "$gyre" schedule --schedule mine.txt --stages 9 --window 4
+refuses "--tb-over-tf has no effect on schedule mine.txt; leave it out" "$gyre" simulate --schedule mine.txt --costs traced --tb-over-tf 3
+refuses "--tb-over-tf has no effect on schedule mine.txt; leave it out" "$gyre" schedule --schedule mine.txt --tb-over-tf 3
+"$gyre" simulate --schedule mine.txt --tb-over-tf 3 >/dev/null
+"$gyre" schedule --schedule mine.txt --tb-over-tf 3 --format grid >/dev/null
 refuses "--chunks, --intake, --pipelines have no effect on schedule pipedream; leave them out" "$gyre" schedule --schedule pipedream --chunks 3 --pipelines 7 --intake 9
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera --chunks 3
 "$gyre" simulate run.toml --microbatches 8 --set pipeline.stages=2 >/dev/null
