@@ -53,8 +53,8 @@ void run(const Flags& flags) {
   options.say = [](const std::string& line) { say(stderr, line + "\n"); };
   const auto result = conduct(study, options);
   if (!result) {
-    print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", flags.study,
-          flags.out.empty() ? "" : " --out " + flags.out);
+    print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", shell_word(flags.study),
+          flags.out.empty() ? "" : " --out " + shell_word(flags.out));
     throw CLI::RuntimeError(interrupts.exit_code());
   }
   const auto files = write_results(*result, options.root);

@@ -16,6 +16,8 @@
 namespace gyre {
 namespace {
 
+constexpr const char* kRuns = "runs";
+
 class Conductor {
  public:
   Conductor(const Study& study, const ConductOptions& options)
@@ -29,7 +31,7 @@ class Conductor {
       if (!trial_runs.empty() && study_.sweep_updates == 0) --total_;
     }
     launcher_.program = options.program;
-    launcher_.root = options.root / "runs";
+    launcher_.root = options.root / kRuns;
     launcher_.jobs = options.jobs > 0 ? options.jobs : jobs_that_fit();
     launcher_.stop = options.stop;
     launcher_.abandon = options.abandon;
@@ -187,6 +189,10 @@ int64_t busy_cores(const Config& config) {
 
 std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
   refuse_foreign_directory(options.root);
+  if (options.report_only && !is_there(options.root / kRuns)) {
+    throw InputError(
+        fmt::format("{}: no study is here; give --out, or run it without --report", options.root.string()));
+  }
   std::optional<DirectoryLock> lock;
   if (!options.report_only) lock.emplace(options.root);
   return Conductor(study, options).run();

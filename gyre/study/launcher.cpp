@@ -21,6 +21,12 @@ std::filesystem::path log_of(const std::filesystem::path& directory) {
   return directory.string() + ".log";
 }
 
+// A child's message without the program's name, which this process's own message begins with.
+std::string without_name(const std::string& message) {
+  constexpr std::string_view kName = "gyre: ";
+  return message.starts_with(kName) ? message.substr(kName.size()) : message;
+}
+
 // A child process that is sent SIGINT when the study is stopped, and SIGKILL when it is abandoned.
 class Child {
  public:
@@ -82,8 +88,7 @@ class Check {
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
     std::string said = read_file(log_file_);
     while (said.ends_with('\n')) said.pop_back();
-    if (constexpr std::string_view name = "gyre: "; said.starts_with(name)) said.erase(0, name.size());
-    const std::string what = fmt::format("{}: {}", directory_.string(), said);
+    const std::string what = fmt::format("{}: {}", directory_.string(), without_name(said));
     if (end.signal == 0 && end.code == 2) throw InputError(what);
     throw RunError(what);
   }
@@ -141,7 +146,7 @@ class Launcher {
     const RunStatus status = status_of(directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
-    const std::string what = fmt::format("{}: {}", directory.string(), last_line(log_of(directory)));
+    const std::string what = fmt::format("{}: {}", directory.string(), without_name(last_line(log_of(directory))));
     if (end.signal == 0 && end.code == 2) throw InputError(what);
     throw RunError(what);
   }
@@ -210,7 +215,8 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOpt
     }
     if (end.signal != 0 || end.code != 0) {
       if (options.stop.stop_requested()) return std::nullopt;
-      throw RunError(fmt::format("{}: cannot be diagnosed: {}", directory.string(), last_line(log_of(directory))));
+      throw RunError(
+          fmt::format("{}: cannot be diagnosed: {}", directory.string(), without_name(last_line(log_of(directory)))));
     }
     rename_path(out, cached);
   }

@@ -227,7 +227,8 @@ std::string to_json(const StudyResult& result) {
     }
     json["arms"].push_back(std::move(entry));
   }
-  return json.dump(1) + "\n";
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";  // the name of the study's file may be no UTF-8
 }
 
 std::vector<std::filesystem::path> write_results(const StudyResult& result, const std::filesystem::path& directory) {

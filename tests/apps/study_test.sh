@@ -62,6 +62,15 @@ sed 's/"optimizer.clip=0"/"optimizer.clip_scope=global"/' study.toml >other.toml
 refuses 'other/runs/too-fast-p3/lr100000-seed1: [optimizer] clip_scope = "global" needs a schedule with a flush' "$gyre" study other.toml --out other
 [ ! -e other ] || fail "a study that was refused left $(find other)"
 refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
+mkdir empty
+for place in nowhere empty; do refuses "$place: no study is here" "$gyre" study study.toml --out $place --report; done
+[ -z "$(ls empty)" ] || fail "a study that is not there was compared: $(ls empty)"
+# A run that fails is told by its own words, once by whom.
+run=$(echo whole/runs/adamw-p1/lr*-seed1)
+mv "$run/metrics.jsonl" metrics
+ends 2 "/metrics.jsonl: is missing, with the lines of steps" "$gyre" study study.toml --out whole
+! grep -q 'gyre: .*gyre: ' err.txt || fail "told twice by whom: $(cat err.txt)"
+mv metrics "$run/metrics.jsonl"
 sed 's/smooth/smoth/' study.toml >other.toml
 refuses "did you mean 'smooth'" "$gyre" study other.toml
 sed 's/tokens = "tokens"/tokens = "absent"/' study.toml >other.toml
