@@ -30,6 +30,13 @@ refuses "itself rank 1 of 2 here, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COM
 "$gyre" launch --help | grep -q -- "-- train" || fail "no help"
 "$gyre" launch -n 2 -- train --help | grep -q -- "--resume" || fail "no help of train"
 
+# Where nothing can be written under TMPDIR the ranks do not meet, and say why.
+said=$( (ulimit -f 0; "$gyre" launch -n 2 -- train run.toml --out unmet 2>&1 >/dev/null; echo "exit $?") )
+grep -q "the other ranks cannot be met there: write: File too large" <<<"$said" && [ "${said##*$'\n'}" = "exit 2" ] || fail "a full TMPDIR: $said"
+! grep -q terminate <<<"$said" || fail "a full TMPDIR: $said"
+[ ! -e unmet ] || fail "a run is left that has not begun"
+nothing_left
+
 # children_of PID: they are started by its only thread.
 children_of() { cat "/proc/$1/task/$1/children"; }
 
