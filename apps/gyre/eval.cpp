@@ -30,7 +30,7 @@ void run(const Flags& flags) {
                                          {"tokens", result.tokens},
                                          {"val_loss", result.val_loss},
                                          {"perplexity", result.perplexity}};
-    print("{}\n", json.dump());
+    print_object(json);
   } else {
     print("step {}: validation loss {:.4f}, perplexity {:.3f}, over {} tokens\n", result.step, result.val_loss,
           result.perplexity, result.tokens);

@@ -40,7 +40,7 @@ void run(const Flags& flags) {
     const nlohmann::ordered_json json = {{"out", flags.out},      {"model_type", result.model_type},
                                          {"step", result.step},   {"parameters", result.parameters},
                                          {"files", result.files}, {"side_files", result.side_files}};
-    print("{}\n", json.dump());
+    print_object(json);
     return;
   }
   print("{}: a {} of {} parameters in {} file{}, from step {}\n", flags.out, result.model_type,

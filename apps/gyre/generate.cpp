@@ -49,7 +49,7 @@ void run(Flags& flags) {
     std::string text;
     generate(model, flags.options, [&](std::string_view part) { text += part; });
     const nlohmann::ordered_json json = {{"prompt", flags.options.prompt}, {"text", text}};
-    print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_object(json);
     return;
   }
   bool begun = false;  // the prompt is printed with the first part, when nothing can be refused any more

@@ -31,7 +31,7 @@ void run(const Flags& flags) {
                                          {"dtype", result.dtype},
                                          {"left_out", result.left_out},
                                          {"tokenizer", result.tokenizer}};
-    print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_object(json);
     return;
   }
   print("{}: a {} of {} parameters ({}), vocabulary {}, context {}\n", flags.out, result.model_type,

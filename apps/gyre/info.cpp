@@ -35,7 +35,7 @@ nlohmann::ordered_json describe() {
 void run(bool json) {
   const nlohmann::ordered_json description = describe();
   if (json) {
-    print("{}\n", description.dump());
+    print_object(description);
     return;
   }
   for (const auto& [key, value] : description.items()) {

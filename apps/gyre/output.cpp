@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "gyre/core/error.h"
 #include "gyre/core/message.h"
@@ -39,6 +40,10 @@ void open_standard_streams() {
 
 void print_text(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_to_print(errno);
+}
+
+void print_object(const nlohmann::ordered_json& json) {
+  print_text(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void flush_results() {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,9 @@ template <typename... Values>
 void print(fmt::format_string<Values...> format, Values&&... values) {
   print_text(fmt::format(format, std::forward<Values>(values)...));
 }
+
+// Prints it as one line. Bytes that are no UTF-8, as a directory's name may have, become U+FFFD.
+void print_object(const nlohmann::ordered_json& json);
 
 // Makes sure that what was printed is written. Called at the end of every command. Throws RunError.
 void flush_results();

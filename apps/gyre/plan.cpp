@@ -109,7 +109,7 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
   const size_t shown = cluster == nullptr ? plan.rows.size() : std::min(rows, plan.rows.size());
   for (size_t i = 0; i < shown; ++i) json["plan"].push_back(to_json(plan.rows[i], cluster));
   json["left_out"] = plan.left_out;
-  print("{}\n", json.dump());
+  print_object(json);
 }
 
 // A warning if the workers need more cores than this machine has: the rates assume that all have theirs.

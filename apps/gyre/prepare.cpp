@@ -60,7 +60,7 @@ void run(Flags& flags) {
                                          {"text_bytes", result.text_bytes},
                                          {"train_tokens", result.train_tokens},
                                          {"val_tokens", result.val_tokens}};
-    print("{}\n", json.dump());
+    print_object(json);
     return;
   }
   print("{}: {} of text in {} document{}, vocabulary {}, {} tokens to train on and {} to validate; {} ends documents\n",

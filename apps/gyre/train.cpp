@@ -55,7 +55,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
     if (result.val_loss) json["val_loss"] = *result.val_loss;
     if (result.ema_val_loss) json["ema_val_loss"] = *result.ema_val_loss;
     if (result.bubble_fraction) json["bubble_fraction"] = *result.bubble_fraction;
-    print("{}\n", json.dump());
+    print_object(json);
     return;
   }
   if (result.is_past_target) return;  // which was reported before

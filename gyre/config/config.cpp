@@ -6,7 +6,9 @@
 #include <set>
 
 #include "gyre/config/tables.h"
+#include "gyre/core/error.h"
 #include "gyre/core/toml_fields.h"
+#include "gyre/core/utf8.h"
 
 namespace gyre {
 namespace {
@@ -32,21 +34,27 @@ void make_paths_absolute(Config& config) {
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
   };
-  const auto make_absolute = [&](std::string& path) {
-    if (!path.empty()) path = absolute(path);
+  // Where the working directory's name is none, this is found here and not when the run's config.toml is read.
+  const auto make_absolute = [&](const char* key, std::string& path) {
+    if (path.empty()) return;
+    path = absolute(path);
+    if (is_utf8(path)) return;
+    throw InputError(fmt::format(
+        "{} is {}, which is no UTF-8, as all that a configuration holds is; rename what it is in, or give a link", key,
+        path));
   };
-  make_absolute(config.data.tokens);
-  make_absolute(config.data.val_tokens);
-  make_absolute(config.data.tokenizer);
-  make_absolute(config.run.init_from);
-  make_absolute(config.run.prometheus);
+  make_absolute("[data] tokens", config.data.tokens);
+  make_absolute("[data] val_tokens", config.data.val_tokens);
+  make_absolute("[data] tokenizer", config.data.tokenizer);
+  make_absolute("[run] init_from", config.run.init_from);
+  make_absolute("[run] prometheus", config.run.prometheus);
   for (DataSource& source : config.data.source) {
-    make_absolute(source.tokens);
-    make_absolute(source.val_tokens);
+    make_absolute("[[data.source]] tokens", source.tokens);
+    make_absolute("[[data.source]] val_tokens", source.val_tokens);
   }
   std::error_code none;
   if (std::filesystem::is_regular_file(config.pipeline.schedule, none)) {
-    config.pipeline.schedule = absolute(config.pipeline.schedule);
+    make_absolute("[pipeline] schedule", config.pipeline.schedule);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "gyre/config/tables.h"
 #include "gyre/core/files.h"
 #include "gyre/core/toml_fields.h"
+#include "gyre/core/utf8.h"
 
 namespace gyre {
 namespace {
@@ -280,6 +281,9 @@ class Reader {
     });
     if (value.find_first_of("\r\n") != std::string::npos) {
       throw InputError(fmt::format("{}: the value has more than one line; give each key a --set of its own", origin));
+    }
+    if (!is_utf8(value)) {
+      throw InputError(fmt::format("{}: is no UTF-8, as all that a configuration holds is", origin));
     }
     const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
     const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);

@@ -64,3 +64,17 @@ code=0
 [ "$code" -eq 1 ] || fail "exit $code on a full disk: $(cat err.txt)"
 grep -q "cannot be written" err.txt || fail "no reason given: $(cat err.txt)"
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
+
+# Directories whose names are no UTF-8: a run may be in one; what its configuration would hold, and could not be read again, is
+# refused before it begins.
+odd=$'lat\xfcn'
+"$gyre" train run.toml --out "$odd" --set run.updates=2 --json >out.txt 2>err.txt || fail "a directory that is no UTF-8: $(cat err.txt)"
+"$gyre" eval "$odd" --json >>out.txt
+"$gyre" export "$odd" --out "$odd-hf" --json >>out.txt
+python3 -c 'import json, sys; [json.loads(line) for line in open("out.txt", encoding="utf-8")]' || fail "no JSON: $(cat out.txt)"
+mkdir "$odd/inside" && cp -r run.toml tokens "$odd/inside"
+cd "$odd/inside"
+refuses "which is no UTF-8, as all that a configuration holds is" "$gyre" train run.toml --out x
+refuses "--set data.tokens=$odd: is no UTF-8" "$gyre" train run.toml --out x --set "data.tokens=$odd"
+[ ! -e x ] || fail "something is left of a run that was refused"
+cd ../..
