@@ -100,8 +100,9 @@ void Conductor::hear(const LossReport& report) {
   if (std::isfinite(loss) || plan_.options.max_skipped > 0) {
     if (bad_loss_.empty() && bad_gradient_.empty()) observer_.on_loss(microbatch, loss);
   } else if (bad_loss_.empty()) {
-    bad_loss_ =
-        fmt::format("the loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup", microbatch, loss);
+    bad_loss_ = fmt::format("the {}loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
+                            segment_.schedule->forward_only ? "validation " : "", microbatch,
+                            std::isnan(loss) ? std::fabs(loss) : loss);  // without its sign, which says nothing
   }
 }
 
