@@ -9,7 +9,7 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kMaxActions = 2'000'000;  // a tenth of a second of simulation
+constexpr int64_t kMaxActions = 500'000;  // some hundredths of a second of simulation
 
 StageCost cost_of(const Config& config, const Layers& layers, LayerRange range) {
   BalancedWork update = balanced_work(config);
