@@ -49,7 +49,7 @@ void PrivateDirectory::remove_abandoned(const std::filesystem::path& parent, con
     const Descriptor directory(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     struct stat found {};
     if (!directory.ok() || ::fstat(directory.get(), &found) != 0 || found.st_uid != ::geteuid()) continue;
-    if (try_lock(directory.get(), system_files()) != Lock::Taken || !is_file(directory.get(), path)) continue;
+    if (try_lock(directory.get(), system_files()) != Lock::Taken || !is_same_file(directory.get(), path)) continue;
     std::error_code unreadable;
     if (std::filesystem::exists(path / kOwnedMark, unreadable)) remove_tree(path);
   }
