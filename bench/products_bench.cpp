@@ -71,17 +71,17 @@ int main(int argc, char** argv) {
   const int64_t updates = argc > 2 ? std::atoll(argv[2]) : 1000;
   const int64_t delay = argc > 3 ? std::atoll(argv[3]) : 7;
   const std::vector<std::tuple<const char*, bool, bool, bool>> arms = {{"all fp32", false, false, false},
-                                                                       {"turning bf16", true, false, false},
+                                                                       {"rotation bf16", true, false, false},
                                                                        {"covariance bf16", false, true, false},
                                                                        {"iteration bf16", false, false, true},
                                                                        {"all bf16", true, true, true}};
   fmt::print("size {}, {} updates, delay {}\n{:>8} {:>18} {:>12} {:>12}\n", size, updates, delay, "span", "products",
              "seed 1", "seed 2");
   for (const double span : {1e4, 1e6}) {
-    for (const auto& [name, turning, covariance, iteration] : arms) {
+    for (const auto& [name, rotation, covariance, iteration] : arms) {
       OptimizerConfig config;
       config.weight_decay = 0;
-      config.own = gyre::BasisRotationSettings{.products = turning ? "bf16" : "fp32",
+      config.own = gyre::BasisRotationSettings{.products = rotation ? "bf16" : "fp32",
                                                .covariance_products = covariance ? "bf16" : "fp32",
                                                .iteration_products = iteration ? "bf16" : "fp32"};
       fmt::print("{:>8.0e} {:>18}", span, name);

@@ -21,7 +21,7 @@ at::Tensor cauchy(int64_t rows, int64_t columns, RandomStream& stream) {
   return values;
 }
 
-at::Tensor turned(const at::Tensor& left, const at::Tensor& x, const at::Tensor& right) {
+at::Tensor rotated(const at::Tensor& left, const at::Tensor& x, const at::Tensor& right) {
   const at::Tensor y = left.defined() ? left.mm(x) : x;
   return right.defined() ? y.mm(right) : y;
 }
@@ -45,11 +45,11 @@ double hessian_norm(const std::vector<HessianBlock>& blocks,
     RandomStream stream(seed, StreamPurpose::Diagnostics, static_cast<uint64_t>(draw));
     std::vector<at::Tensor> x;
     for (const HessianBlock& block : blocks) {
-      x.push_back(turned(block.u, cauchy(block.rows, block.columns, stream), transposed(block.v)));
+      x.push_back(rotated(block.u, cauchy(block.rows, block.columns, stream), transposed(block.v)));
     }
     const auto hx = product(x);
     for (size_t i = 0; i < blocks.size(); ++i) {
-      const at::Tensor entries = turned(transposed(blocks[i].u), hx[i], blocks[i].v).abs().flatten();
+      const at::Tensor entries = rotated(transposed(blocks[i].u), hx[i], blocks[i].v).abs().flatten();
       seen[i].push_back(entries.slice(0, 0, entries.numel(), stride(blocks[i])).clone());
     }
   }

@@ -100,10 +100,10 @@ TEST(RotationBasis, ASketchIsAnIsometryThatHoldsTheLargestDirections) {
   RotationBasis basis(10, options, at::kCPU);
   const at::Tensor x = at::randn({10, 4});
   const auto expect_isometry = [&](const char* when) {
-    const at::Tensor y = basis.to(x, 0);
-    EXPECT_TRUE(basis.to(x.t().contiguous(), 1).allclose(y.t(), 1e-5, 1e-6)) << when;
+    const at::Tensor y = basis.rotate(x, 0);
+    EXPECT_TRUE(basis.rotate(x.t().contiguous(), 1).allclose(y.t(), 1e-5, 1e-6)) << when;
     EXPECT_EQ(y.size(0), 13) << when;
-    EXPECT_LT((basis.from(y, 0) - x).abs().max().item<double>(), 1e-5) << when;
+    EXPECT_LT((basis.rotate_back(y, 0) - x).abs().max().item<double>(), 1e-5) << when;
     EXPECT_NEAR(y.norm().item<double>(), x.norm().item<double>(), 1e-4) << when;
   };
   expect_isometry("before the first basis");
@@ -126,16 +126,16 @@ TEST(RotationBasis, ASketchTakesInWhatItTurns) {
   RotationBasis apart(10, options, at::kCPU), together(10, options, at::kCPU);
   const at::Tensor x = at::randn({10, 6}), y = at::randn({10, 6}), turn = random_orthogonal(6);
   for (RotationBasis* basis : {&apart, &together}) {
-    EXPECT_FALSE(basis->accumulates_as_it_turns()) << "it is not ready";
+    EXPECT_FALSE(basis->accumulates_as_it_rotates()) << "it is not ready";
     basis->accumulate(x, 0, 0.5);
     refresh(*basis);
-    EXPECT_TRUE(basis->accumulates_as_it_turns());
+    EXPECT_TRUE(basis->accumulates_as_it_rotates());
   }
   const at::Tensor before = apart.covariance().clone();
   for (const int64_t side : {0, 1}) {
     apart.accumulate(y, 0, 0.5);
     const at::Tensor turned = y.mm(turn), of_side = side == 0 ? turned : turned.t().contiguous();
-    EXPECT_TRUE(together.to_and_accumulate(of_side, side, 0.5).equal(together.to(of_side, side)));
+    EXPECT_TRUE(together.rotate_and_accumulate(of_side, side, 0.5).equal(together.rotate(of_side, side)));
     EXPECT_TRUE(together.covariance().allclose(apart.covariance(), 1e-4, 1e-5)) << side;
     EXPECT_FALSE(together.covariance().allclose(before, 1e-2, 1e-2));
   }

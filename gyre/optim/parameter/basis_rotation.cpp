@@ -94,8 +94,8 @@ double RotatedMatrix::update_cost(const RotationConfig& config, int64_t rows, in
   const auto count = [&](int64_t size, int64_t of_side, int64_t other) {
     if (of_side == 0) return 0.0;
     const RotationCost cost = RotationBasis::cost(size, basis_options(config, size, of_side), other);
-    // Gradients are turned forth and directions back, at a refresh the first moment too.
-    return 2 * (1 + 1 / interval) * cost.turn + covariances * cost.covariance + cost.refresh / interval;
+    // Gradients are rotated and directions rotated back; at a refresh the first moment goes both ways.
+    return 2 * (1 + 1 / interval) * cost.rotation + covariances * cost.covariance + cost.refresh / interval;
   };
   return count(rows, directions.left, columns) + count(columns, directions.right, rows);
 }
@@ -115,7 +115,7 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
   const at::Tensor rotated = step_from_here(config, weight, gradient, context);
   if (!ahead_.defined() || !rotated.defined()) return;
   const double distance = static_cast<double>(context.delay) * context.learning_rate;
-  ahead_.copy_(from_rotated(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
+  ahead_.copy_(rotate_back(of_little_curvature(rotated, config.look_ahead)).to(at::kFloat) * -distance);
   weight.add_(ahead_);
 }
 
@@ -133,16 +133,16 @@ void RotatedMatrix::step(const RotationConfig& config, const SplitWeight& weight
 template <typename Weight>
 at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
                                          const UpdateContext& context) {
-  // Converted once for all products that want it so.
+  // Rounded once, for all products that take it so.
   const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
-  const at::Tensor rounded = large && (bf16_.turning || bf16_.covariance) ? to_bf16(gradient) : gradient;
-  const std::optional<double> beta = beta_of(config, context.update);
-  LaterAccumulation later;
+  const at::Tensor rounded = large && (bf16_.rotation || bf16_.covariance) ? to_bf16(gradient) : gradient;
+  const std::optional<double> beta = averaging_beta(config, context.update);
+  AccumulationBetas while_rotating;
   {
     const ProfileScope scope("gyre::rotation_covariances");
     const at::Tensor& x = bf16_.covariance ? rounded : gradient;
-    if (accumulate(left_, x, 0, beta)) later.left = beta;
-    if (accumulate(right_, x, 1, beta)) later.right = beta;
+    if (accumulate(left_, x, 0, beta)) while_rotating.left = beta;
+    if (accumulate(right_, x, 1, beta)) while_rotating.right = beta;
   }
   refresh_if_due(gradient, config, context);
   const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, context.update);
@@ -157,8 +157,8 @@ at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Wei
   }
   at::Tensor rotated;
   {
-    const ProfileScope scope("gyre::rotation_turning");
-    rotated = to_rotated(bf16_.turning ? rounded : gradient, later).to(at::kFloat).contiguous();
+    const ProfileScope scope("gyre::rotation_rotating");
+    rotated = rotate(bf16_.rotation ? rounded : gradient, while_rotating).to(at::kFloat).contiguous();
   }
   {
     const ProfileScope scope("gyre::rotation_adam");
@@ -166,8 +166,8 @@ at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Wei
   }
   at::Tensor direction;
   {
-    const ProfileScope scope("gyre::rotation_turning");
-    direction = from_rotated(rotated);
+    const ProfileScope scope("gyre::rotation_rotating");
+    direction = rotate_back(rotated);
   }
   subtract_scaled(weight, direction, context.learning_rate, 1 - decay);
   return rotated;
@@ -185,26 +185,26 @@ at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, doubl
   return direction;
 }
 
-// A sketch makes a matrix larger, so it comes last; and a product with a transpose is had in fp32, which the left
-// side's is. The other side's turn leaves the covariance of a sketch as it is.
-at::Tensor RotatedMatrix::to_rotated(const at::Tensor& x, const LaterAccumulation& later) {
-  const auto turned = [](std::optional<RotationBasis>& basis, const at::Tensor& y, int64_t side,
-                         std::optional<double> beta) {
+// A sketch makes a matrix larger, so it comes last. Without one the left side comes last: its product has a transposed
+// factor, and so an fp32 result at no cost. A sketch's covariance is the same whether or not the other side is rotated.
+at::Tensor RotatedMatrix::rotate(const at::Tensor& x, const AccumulationBetas& betas) {
+  const auto rotated = [](std::optional<RotationBasis>& basis, const at::Tensor& y, int64_t side,
+                          std::optional<double> beta) {
     if (!basis) return y;
-    return beta ? basis->to_and_accumulate(y, side, *beta) : basis->to(y, side);
+    return beta ? basis->rotate_and_accumulate(y, side, *beta) : basis->rotate(y, side);
   };
-  const auto left = [&](const at::Tensor& y) { return turned(left_, y, 0, later.left); };
-  const auto right = [&](const at::Tensor& y) { return turned(right_, y, 1, later.right); };
+  const auto left = [&](const at::Tensor& y) { return rotated(left_, y, 0, betas.left); };
+  const auto right = [&](const at::Tensor& y) { return rotated(right_, y, 1, betas.right); };
   return right_ && right_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
-at::Tensor RotatedMatrix::from_rotated(const at::Tensor& x) const {
-  const auto left = [&](const at::Tensor& y) { return left_ ? left_->from(y, 0) : y; };
-  const auto right = [&](const at::Tensor& y) { return right_ ? right_->from(y, 1) : y; };
+at::Tensor RotatedMatrix::rotate_back(const at::Tensor& x) const {
+  const auto left = [&](const at::Tensor& y) { return left_ ? left_->rotate_back(y, 0) : y; };
+  const auto right = [&](const at::Tensor& y) { return right_ ? right_->rotate_back(y, 1) : y; };
   return left_ && left_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
-std::optional<double> RotatedMatrix::beta_of(const RotationConfig& config, int64_t update) const {
+std::optional<double> RotatedMatrix::averaging_beta(const RotationConfig& config, int64_t update) const {
   const int64_t every = std::min(config.covariance_every, config.interval);
   if (!keeps_covariance_ || update % every != 0) return {};
   return std::pow(covariance_beta(config), static_cast<double>(every));
@@ -213,23 +213,23 @@ std::optional<double> RotatedMatrix::beta_of(const RotationConfig& config, int64
 bool RotatedMatrix::accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
                                std::optional<double> beta) {
   if (!basis || !beta) return false;
-  if (basis->accumulates_as_it_turns()) return true;
+  if (basis->accumulates_as_it_rotates()) return true;
   basis->accumulate(gradient, side, *beta);
   return false;
 }
 
 RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const RotationConfig& config) const {
-  Covariances of;
+  Covariances result;
   if (keeps_covariance_) {
-    if (left_) of.left = left_->covariance();
-    if (right_) of.right = right_->covariance();
-    return of;
+    if (left_) result.left = left_->covariance();
+    if (right_) result.right = right_->covariance();
+    return result;
   }
-  const at::Tensor momentum = from_rotated(exp_avg_.to(at::kFloat)).to(at::kFloat) * config.beta1 +
+  const at::Tensor momentum = rotate_back(exp_avg_.to(at::kFloat)).to(at::kFloat) * config.beta1 +
                               gradient * (1 - config.beta1);  // as it is about to be
-  if (left_) of.left = left_->image(momentum, 0);
-  if (right_) of.right = right_->image(momentum, 1);
-  return of;
+  if (left_) result.left = left_->image(momentum, 0);
+  if (right_) result.right = right_->image(momentum, 1);
+  return result;
 }
 
 int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
@@ -251,40 +251,40 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationCon
   if (prepared && context.update % interval == lag) take(config);
   if (context.update % interval != 0) return;
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
-  const Covariances of = covariances(gradient, config);
+  const Covariances found = covariances(gradient, config);
   at::Tensor wanted;  // undefined: whatever the bases are
   if (config.refresh == "adaptive" && !cold) {
-    wanted = has_drifted(of, config);
+    wanted = has_drifted(found, config);
     // A number that is at hand saves the decomposition. On other devices it is made, and chosen or left there.
     if (wanted.is_cpu() && !wanted.item<bool>()) return;
   }
-  // As much as bc keeps over an interval; at first the mean of what was seen.
-  const double kept = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
+  // bc over a whole interval; at first the mean of what was seen.
+  const double beta = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
                                1 - static_cast<double>(interval) / static_cast<double>(context.update));
-  prepare(of, kept, lag > 0, wanted);
+  prepare(found, beta, lag > 0, wanted);
   if (lag == 0) take(config);
 }
 
-at::Tensor RotatedMatrix::has_drifted(const Covariances& of, const RotationConfig& config) const {
-  const at::Tensor left = left_ ? left_->drift(of.left) : at::Tensor();
-  const at::Tensor right = right_ ? right_->drift(of.right) : at::Tensor();
-  const at::Tensor most = left.defined() && right.defined() ? at::fmax(left, right) : left.defined() ? left : right;
-  return most > config.drift;
+at::Tensor RotatedMatrix::has_drifted(const Covariances& covariances, const RotationConfig& config) const {
+  const at::Tensor left = left_ ? left_->drift(covariances.left) : at::Tensor();
+  const at::Tensor right = right_ ? right_->drift(covariances.right) : at::Tensor();
+  const at::Tensor drift = left.defined() && right.defined() ? at::fmax(left, right) : left.defined() ? left : right;
+  return drift > config.drift;
 }
 
-void RotatedMatrix::prepare(const Covariances& of, double kept, bool in_background, const at::Tensor& wanted) {
+void RotatedMatrix::prepare(const Covariances& covariances, double beta, bool in_background, const at::Tensor& wanted) {
   const ProfileScope scope("gyre::rotation_refresh");
-  if (left_) left_->prepare(of.left, kept, in_background, wanted);
-  if (right_) right_->prepare(of.right, kept, in_background, wanted);
+  if (left_) left_->prepare(covariances.left, beta, in_background, wanted);
+  if (right_) right_->prepare(covariances.right, beta, in_background, wanted);
 }
 
 void RotatedMatrix::take(const RotationConfig& config) {
   const ProfileScope scope("gyre::rotation_moments");
-  const at::Tensor momentum = from_rotated(exp_avg_.to(at::kFloat));
+  const at::Tensor momentum = rotate_back(exp_avg_.to(at::kFloat));
   at::Tensor variances = exp_avg_sq_.to(at::kFloat);
   if (left_) variances = left_->carry_variances(variances, 0, left_->take(config.transport));
   if (right_) variances = right_->carry_variances(variances, 1, right_->take(config.transport));
-  exp_avg_.copy_(to_rotated(momentum, {}));
+  exp_avg_.copy_(rotate(momentum, {}));
   exp_avg_sq_.copy_(variances);
 }
 

@@ -19,26 +19,34 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 
 // One matrix W (m, n) and its gradient G:
 //   L <- bc L + (1-bc) G G^T;  R <- bc R + (1-bc) G^T G        bc: covariance_beta, or b2
-//   at a refresh: U, V from L, R (source "first": from M M^T and M^T M of the momentum M, averaged into what the bases
-//   and their eigenvalues say; no L, R kept), and the moments move to the new coordinates. A side that is not rotated
-//   has the identity: the longer one of "unilateral", and sides longer than max_dimension; with `sketch` = r these have
-//   r directions rotated and the rest left as it is. So has a side at least twice as long as the other, with as many
-//   directions as the other has, which is all that one gradient spans; unless `long_sides` says "whole".
+//   at a refresh: U, V from L, R, and the moments move to the new coordinates
 //   Gt = U^T G V;  Adam's moments and direction Dt in these coordinates;  W <- W - lr wd W - lr U Dt V^T
-// The first moment is kept in rotated coordinates and moved at a refresh, which is exact, and one projection a step
-// less than projecting it anew. The second moment cannot be turned exactly: at a refresh it follows the reordering of
-// the columns. Until the first refresh, at update `interval`, the basis is the identity (plain AdamW): a basis from a
-// single gradient would be arbitrary. There the second moment is carried over as that of a mixture of independent
-// coordinates; `transport` does so at every refresh.
+// With source "first" there are no L, R: U, V come from M M^T and M^T M of the momentum M, averaged into what the bases
+// and their eigenvalues say.
 //
-// Refresh policies: "fixed" every f updates; "stage-aware" every f * (mean delay of all stages) / (the stage's
-// own), the same budget spent where delays are long (paper, section 4.3: PipeDream's delays are P-1-k, their mean
-// (P-1) / 2); "adaptive" looks every f updates and refreshes when
-// the drift has passed a threshold, which saves the decomposition while the basis holds. With `refresh_lag` = l the
-// decomposition runs on a thread of its own while l more updates are made, and the basis changes then.
-// `covariance_every` = k takes every k-th gradient into L and R, with bc^k; `interval` is the most. A sketch's
-// covariance takes it in while it is turned, which saves half of the products, so that a refresh in the same update
-// does not know it yet.
+// Sides. A side that is not rotated has the identity: the longer one of "unilateral". Of some sides r directions are
+// rotated and the rest is left as it is (a sketch): those longer than max_dimension, with r = `sketch` (0: the
+// identity), and, unless `long_sides` says "whole", those at least twice as long as the other side. There r is the
+// length of the other side, which is all that one gradient spans.
+//
+// Moments. The first moment stays in rotated coordinates and moves at a refresh, which is exact, and saves one
+// projection a step. The second moment cannot be rotated exactly: at a refresh it follows the reordering of the
+// columns. Until the first refresh, at update `interval`, the basis is the identity (plain AdamW): a basis from a
+// single gradient would be arbitrary. At that refresh the second moment is carried over as that of a mixture of
+// independent coordinates; `transport` does so at every refresh.
+//
+// Refresh, with f = `interval`:
+//   "fixed"        every f updates
+//   "stage-aware"  every f * (mean delay of all stages) / (the stage's own): the same budget, spent where delays are
+//                  long (paper, section 4.3: PipeDream's delays are P-1-k, their mean (P-1) / 2)
+//   "adaptive"     looks every f updates, and refreshes if the drift has passed a threshold, which saves the
+//                  decomposition while the basis holds
+// With `refresh_lag` = l the decomposition runs on a thread of its own while l more updates are made, and the basis
+// changes then.
+//
+// Covariances. With `covariance_every` = k, `interval` at most, only every k-th gradient goes into L and R, with bc^k
+// in the place of bc. A sketch adds a gradient to its covariance while it rotates that gradient, since both need the
+// same product. That is after the refresh of the same update, which so does not know the gradient yet.
 //
 // With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
 // last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
@@ -63,9 +71,9 @@ class RotatedMatrix {
   template <typename Weight>
   at::Tensor step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
                             const UpdateContext& context);
-  // What the covariances keep of themselves in this update; none: its gradient is not one that they take in.
-  std::optional<double> beta_of(const RotationConfig& config, int64_t update) const;
-  // Whether it is left to the turning of the gradient.
+  // By which the covariances average in this update; none: its gradient is not one that they take in.
+  std::optional<double> averaging_beta(const RotationConfig& config, int64_t update) const;
+  // Returns whether it is left to rotate(): a sketch accumulates there.
   static bool accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
                          std::optional<double> beta);
   void refresh_if_due(const at::Tensor& gradient, const RotationConfig& config, const UpdateContext& context);
@@ -77,13 +85,13 @@ class RotatedMatrix {
   // `direction` (rotated coordinates) with the directions that are not looked ahead along set to 0; changes it in
   // place.
   at::Tensor of_little_curvature(const at::Tensor& direction, double share) const;
-  // The sketches whose covariances take x in while it is turned, and what these keep.
-  struct LaterAccumulation {
+  // The beta of each side whose covariance takes x in while x is rotated; none: it does not.
+  struct AccumulationBetas {
     std::optional<double> left, right;
   };
   // T_left x T_right^T, and back.
-  at::Tensor to_rotated(const at::Tensor& x, const LaterAccumulation& later);
-  at::Tensor from_rotated(const at::Tensor& x) const;
+  at::Tensor rotate(const at::Tensor& x, const AccumulationBetas& betas);
+  at::Tensor rotate_back(const at::Tensor& x) const;
 
   // What the sides' bases are made of: L and R, or M M^T and M^T M.
   struct Covariances {
@@ -91,8 +99,8 @@ class RotatedMatrix {
   };
   Covariances covariances(const at::Tensor& gradient, const RotationConfig& config) const;
   // 0-dim bool, on the matrix' device: whether either basis has.
-  at::Tensor has_drifted(const Covariances& of, const RotationConfig& config) const;
-  void prepare(const Covariances& of, double kept, bool in_background, const at::Tensor& wanted);
+  at::Tensor has_drifted(const Covariances& covariances, const RotationConfig& config) const;
+  void prepare(const Covariances& covariances, double beta, bool in_background, const at::Tensor& wanted);
   void take(const RotationConfig& config);
 
   std::string name_;

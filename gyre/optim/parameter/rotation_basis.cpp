@@ -104,7 +104,7 @@ RotationCost RotationBasis::cost(int64_t size, const RotationBasisOptions& optio
 
 void RotationBasis::set_vectors(const at::Tensor& vectors) {
   vectors_.copy_(vectors);
-  if (options_.bf16.turning && vectors_.size(1) >= kBf16From) bf16_vectors_ = to_bf16(vectors_);
+  if (options_.bf16.rotation && vectors_.size(1) >= kBf16From) bf16_vectors_ = to_bf16(vectors_);
 }
 
 // The basis in the type of a product with a matrix whose other side is `other`.
@@ -112,22 +112,22 @@ const at::Tensor& RotationBasis::operand(int64_t other) const {
   return bf16_vectors_.defined() && other >= kBf16From ? bf16_vectors_ : vectors_;
 }
 
-at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side) const {
+at::Tensor RotationBasis::rotate(const at::Tensor& x, int64_t side) const {
   at::Tensor held;
-  return to(x, side, held);
+  return rotate(x, side, held);
 }
 
-at::Tensor RotationBasis::to_and_accumulate(const at::Tensor& x, int64_t side, double beta) {
+at::Tensor RotationBasis::rotate_and_accumulate(const at::Tensor& x, int64_t side, double beta) {
   at::Tensor held;
-  const at::Tensor result = to(x, side, held);
+  const at::Tensor result = rotate(x, side, held);
   const bool bf16 = options_.bf16.covariance;
   average_into(covariance_, side == 0 ? product_in_fp32(x, held.t(), bf16) : product_in_fp32(x.t(), held, bf16), beta);
   return result;
 }
 
-at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side, at::Tensor& held) const {
+at::Tensor RotationBasis::rotate(const at::Tensor& x, int64_t side, at::Tensor& held) const {
   const at::Tensor& vectors = operand(x.size(1 - side));
-  if (!is_sketch()) return ready_ ? applied_transpose(vectors, x, side, options_.bf16.turning) : x;
+  if (!is_sketch()) return ready_ ? applied_transpose(vectors, x, side, options_.bf16.rotation) : x;
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes[static_cast<size_t>(side)] = coordinates();
   at::Tensor result = at::empty(sizes, x.options().dtype(at::kFloat));
@@ -137,9 +137,9 @@ at::Tensor RotationBasis::to(const at::Tensor& x, int64_t side, at::Tensor& held
     rest(result, side).copy_(x);
     return result;
   }
-  held = applied_transpose(vectors, x, side, options_.bf16.turning);
+  held = applied_transpose(vectors, x, side, options_.bf16.rotation);
   first.copy_(held);
-  set_difference(rest(result, side), x, applied(vectors, held, side, options_.bf16.turning));
+  set_difference(rest(result, side), x, applied(vectors, held, side, options_.bf16.rotation));
   return result;
 }
 
@@ -147,17 +147,17 @@ at::Tensor RotationBasis::rest(const at::Tensor& y, int64_t side) const {
   return is_sketch() ? y.narrow(side, options_.rank, y.size(side) - options_.rank) : y;
 }
 
-at::Tensor RotationBasis::from(const at::Tensor& y, int64_t side) const {
+at::Tensor RotationBasis::rotate_back(const at::Tensor& y, int64_t side) const {
   const at::Tensor& vectors = operand(y.size(1 - side));
-  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.bf16.turning) : y;
+  if (!is_sketch()) return ready_ ? applied(vectors, y, side, options_.bf16.rotation) : y;
   const at::Tensor others = rest(y, side);
   if (!ready_) return others.to(at::kFloat);
-  // Rounded once, for both that want it so.
+  // Rounded once, for both products that take it.
   const at::Tensor outside = vectors.scalar_type() == at::kBFloat16 ? to_bf16(others) : others;
   const at::Tensor first = y.narrow(side, 0, options_.rank);
   const at::Tensor held = at::empty(first.sizes(), y.options().dtype(at::kFloat));
-  set_difference(held, first, applied_transpose(vectors, outside, side, options_.bf16.turning));
-  return applied(vectors, held, side, options_.bf16.turning).add_(outside);
+  set_difference(held, first, applied_transpose(vectors, outside, side, options_.bf16.rotation));
+  return applied(vectors, held, side, options_.bf16.rotation).add_(outside);
 }
 
 at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
@@ -189,30 +189,30 @@ RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const a
 }
 
 RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
-  const at::Tensor& of = from.of;
+  const at::Tensor& covariance = from.covariance;
   const bool sketch = from.probe.defined();
   // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
-  const at::Tensor size = sketch ? of.norm() : diagonal_sum(of);
+  const at::Tensor size = sketch ? covariance.norm() : diagonal_sum(covariance);
   if (from.ready) {
-    at::Tensor moved = sketch ? of : product(of, from.vectors, from.bf16).to(at::kFloat);
+    at::Tensor moved = sketch ? covariance : product(covariance, from.vectors, from.bf16).to(at::kFloat);
     if (from.eigenvalues.defined()) {
-      moved = moved * (1 - from.kept) + from.vectors * (from.eigenvalues * from.kept);
+      moved = moved * (1 - from.beta) + from.vectors * (from.eigenvalues * from.beta);
     }
     return iterated(moved, from.vectors, size);
   }
   // A zero matrix stays one, and gives the standard basis.
-  const at::Tensor scaled = of / size.clamp_min(std::numeric_limits<float>::min());
+  const at::Tensor scaled = covariance / size.clamp_min(std::numeric_limits<float>::min());
   if (sketch) {
     const auto [q, scales] = orthonormalised(scaled + from.probe * 1e-7);
     return {{}, q, scales * size};
   }
-  if (of.size(0) <= from.largest_decomposition) {
+  if (covariance.size(0) <= from.largest_decomposition) {
     settle_number_of_threads();
     const auto [values, vectors] = at::linalg_eigh(scaled);
-    const at::Tensor falling = at::arange(of.size(0) - 1, -1, -1, of.options().dtype(at::kLong));
+    const at::Tensor falling = at::arange(covariance.size(0) - 1, -1, -1, covariance.options().dtype(at::kLong));
     return {{}, reordered(vectors, 1, falling), reordered(values, 0, falling) * size};
   }
-  Prepared step{{}, at::eye(of.size(0), of.options()), {}};
+  Prepared step{{}, at::eye(covariance.size(0), covariance.options()), {}};
   for (int i = 0; i < kColdSteps; ++i) {
     step = iterated(product(scaled, step.vectors, from.bf16).to(at::kFloat), step.vectors, at::ones_like(size));
   }
@@ -233,13 +233,13 @@ RotationBasis::Prepared RotationBasis::wanted_basis(const NextBasis& from) {
   return next;
 }
 
-void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_background, const at::Tensor& wanted) {
-  NextBasis from{of,
+void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_background, const at::Tensor& wanted) {
+  NextBasis from{covariance,
                  vectors_,
                  eigenvalues_,
                  probe_,
                  ready_ ? wanted : at::Tensor(),
-                 kept,
+                 beta,
                  options_.bf16.iteration,
                  ready_,
                  options_.largest_decomposition};
@@ -250,7 +250,7 @@ void RotationBasis::prepare(const at::Tensor& of, double kept, bool in_backgroun
     return;
   }
   // From copies: averaging goes on meanwhile.
-  from.of = of.clone();
+  from.covariance = covariance.clone();
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
   next_ = std::async(std::launch::async, [from, copied = DeviceEvent::record(vectors_.device())]() mutable {
@@ -285,8 +285,8 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
     // products have other last bits.
     const at::Tensor columns = at::empty_like(next.vectors.t(), at::MemoryFormat::Contiguous).t();
     columns.copy_(next.vectors);
-    const at::Tensor turned = product_in_fp32(old.t(), columns, options_.bf16.covariance);
-    covariance_.copy_(product_in_fp32(covariance_, turned, options_.bf16.covariance));
+    const at::Tensor from_old = product_in_fp32(old.t(), columns, options_.bf16.covariance);
+    covariance_.copy_(product_in_fp32(covariance_, from_old, options_.bf16.covariance));
   }
   set_vectors(next.vectors);
   if (eigenvalues_.defined()) eigenvalues_.copy_(next.eigenvalues);
@@ -310,11 +310,11 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
   return mixed(at::mm(reordered(change.old_vectors, 1, change.order).t(), vectors_), followed);
 }
 
-at::Tensor RotationBasis::drift(const at::Tensor& of) const {
-  const at::Tensor moved = is_sketch() ? of : product(of, vectors_, options_.bf16.iteration);
-  const at::Tensor turned = product(vectors_.t(), moved, options_.bf16.iteration).to(at::kFloat);
-  const at::Tensor all = turned.square().sum().to(at::kDouble);
-  const at::Tensor diagonal = turned.diagonal().square().sum().to(at::kDouble);
+at::Tensor RotationBasis::drift(const at::Tensor& covariance) const {
+  const at::Tensor moved = is_sketch() ? covariance : product(covariance, vectors_, options_.bf16.iteration);
+  const at::Tensor rotated = product(vectors_.t(), moved, options_.bf16.iteration).to(at::kFloat);
+  const at::Tensor all = rotated.square().sum().to(at::kDouble);
+  const at::Tensor diagonal = rotated.diagonal().square().sum().to(at::kDouble);
   // Where nothing is there, 0 / 0, nothing has drifted: fmax passes over what is no number.
   return at::fmax(1 - diagonal / all, at::zeros_like(all)).sqrt();
 }

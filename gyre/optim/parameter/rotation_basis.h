@@ -15,7 +15,7 @@ namespace gyre {
 
 // Which matrix products are made in bf16, of those large enough to be faster so.
 struct Bf16Products {
-  bool turning = false;     // of gradients and directions: to() and from()
+  bool rotation = false;    // of gradients and directions: rotate() and rotate_back()
   bool covariance = false;  // image(): x x^T, or a sketch's x (x^T Y)
   bool iteration = false;   // C Q of orthogonal iteration, and drift()
 };
@@ -31,12 +31,12 @@ struct RotationBasisOptions {
 
 // Multiply-adds of the parts of a basis' work, for a matrix whose other side is known.
 struct RotationCost {
-  double turn = 0;  // to() or from()
+  double rotation = 0;  // rotate() or rotate_back()
   double covariance = 0;
   double refresh = 0;  // one step of orthogonal iteration
 };
 
-// The change of coordinates T along this side: T^T T = 1, so from(to(x)) = x.
+// The change of coordinates T along this side: T^T T = 1, so rotate_back(rotate(x)) = x.
 //   whole space   T = Q^T                      coordinates = size
 //   sketch        T = [Y^T; 1 - Y Y^T]         coordinates = r + size: what the sketch holds, then the rest in its old
 //                                              coordinates (a tight frame rather than a basis)
@@ -57,10 +57,10 @@ class RotationBasis {
   bool ready() const { return ready_; }
   const at::Tensor& vectors() const { return vectors_; }  // (size, size or r), columns; zeros until ready
 
-  // `side`: the dimension of x that is turned, 0 (rows: T x) or 1 (columns: x T^T). Results are fp32, or bf16 where the
-  // last product was.
-  at::Tensor to(const at::Tensor& x, int64_t side) const;
-  at::Tensor from(const at::Tensor& y, int64_t side) const;
+  // `side`: the dimension of x that is rotated, 0 (rows: T x) or 1 (columns: x T^T). Results are fp32, or bf16 where
+  // the last product was.
+  at::Tensor rotate(const at::Tensor& x, int64_t side) const;
+  at::Tensor rotate_back(const at::Tensor& y, int64_t side) const;
   // What of y is in old coordinates: a sketch's second part, a view; y itself where the whole space is held.
   at::Tensor rest(const at::Tensor& y, int64_t side) const;
 
@@ -70,18 +70,18 @@ class RotationBasis {
   // C <- beta C + (1 - beta) image(x).
   void accumulate(const at::Tensor& x, int64_t side, double beta);
   // Both, of a sketch that is ready: what it holds of x, Y^T x, is the half of an image.
-  bool accumulates_as_it_turns() const { return is_sketch() && ready_; }
-  at::Tensor to_and_accumulate(const at::Tensor& x, int64_t side, double beta);
+  bool accumulates_as_it_rotates() const { return is_sketch() && ready_; }
+  at::Tensor rotate_and_accumulate(const at::Tensor& x, int64_t side, double beta);
   const at::Tensor& covariance() const;  // as image(); undefined if not kept
 
-  // The next basis from `of`, an average of images. Cold start: eigenvectors by falling eigenvalue (sketch: the range
-  // of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T C Q), sort
-  // the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every column on
-  // the side of its predecessor. In the background: on another thread, until take() asks for it.
-  // Where no covariance is kept, what the basis knows of it stands in for it: C' = kept Q diag(e) Q^T + (1 - kept)
-  // `of`, with e the eigenvalues found last. A basis from one momentum alone would follow its noise.
-  // wanted: 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
-  void prepare(const at::Tensor& of, double kept, bool in_background, const at::Tensor& wanted = {});
+  // The next basis, from `covariance`: an average of images. Cold start: eigenvectors by falling eigenvalue (sketch:
+  // the range of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T
+  // C Q), sort the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every
+  // column on the side of its predecessor. In the background: on another thread, until take() asks for it. Where no
+  // covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows stands in
+  // for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last. wanted:
+  // 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
+  void prepare(const at::Tensor& covariance, double beta, bool in_background, const at::Tensor& wanted = {});
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.
   struct Change {
@@ -98,7 +98,7 @@ class RotationBasis {
 
   // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
   // 0-dim fp64, on the basis' device.
-  at::Tensor drift(const at::Tensor& of) const;
+  at::Tensor drift(const at::Tensor& covariance) const;
 
   // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
   void save(const std::string& prefix, NamedTensors& state) const;
@@ -107,7 +107,8 @@ class RotationBasis {
   static at::Tensor saved_vectors(const std::string& prefix, const NamedTensors& state);
 
  private:
-  at::Tensor to(const at::Tensor& x, int64_t side, at::Tensor& held) const;  // held: what a sketch that is ready holds
+  // held: what a sketch that is ready holds of x.
+  at::Tensor rotate(const at::Tensor& x, int64_t side, at::Tensor& held) const;
   struct Prepared {
     at::Tensor order;        // (columns) int64: new column i was old column order[i]; undefined at the cold start
     at::Tensor vectors;      // (size, columns)
@@ -116,8 +117,8 @@ class RotationBasis {
   };
   Prepared prepared() const;  // once it is there, for this thread's work
   struct NextBasis {
-    at::Tensor of, vectors, eigenvalues, probe, wanted;
-    double kept;
+    at::Tensor covariance, vectors, eigenvalues, probe, wanted;
+    double beta;
     bool bf16;  // C Q in bf16
     bool ready;
     int64_t largest_decomposition;

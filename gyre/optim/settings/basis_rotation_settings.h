@@ -49,12 +49,13 @@ struct BasisRotationSettings {
     visit("max_dimension", self.max_dimension, at_least(0),
           "sides longer than this are not rotated, or only a sketch of them is; 0: no limit");
     visit("sketch", self.sketch, at_least(0), "directions rotated of sides longer than max_dimension; 0: none");
-    visit("transport", self.transport, Range{}, "turn the second moment with the basis instead of reordering it alone");
+    visit("transport", self.transport, Range{},
+          "rotate the second moment with the basis instead of reordering it alone");
     visit("look_ahead", self.look_ahead, between(0, 1),
           "share of each side's directions, those of least curvature, along which weights are moved ahead by the "
           "delay; 0: none");
     visit("products", self.products, one_of({"fp32", "bf16"}),
-          "type of the products that turn gradients and directions; bf16: where large enough to be faster");
+          "type of the products that rotate gradients and directions; bf16: where large enough to be faster");
     visit("covariance_products", self.covariance_products, one_of({"fp32", "bf16"}),
           "type of the gradients in the products that add them to the covariances; these sum in fp32");
     visit("iteration_products", self.iteration_products, one_of({"fp32", "bf16"}),
