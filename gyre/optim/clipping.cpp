@@ -43,9 +43,9 @@ at::Tensor portable::whole_norm(std::span<const at::Tensor> squared_norms) {
   return at::cat(std::vector<at::Tensor>(squared_norms.begin(), squared_norms.end())).sum().sqrt();
 }
 
-void portable::clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most) {
-  const at::Tensor is_long = (norm > most).to(norm.scalar_type());
-  const at::Tensor factor = at::full_like(norm, most).div_(norm + kEpsilon).mul_(is_long).add_(1 - is_long);
+void portable::clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm) {
+  const at::Tensor is_long = (norm > max_norm).to(norm.scalar_type());
+  const at::Tensor factor = at::full_like(norm, max_norm).div_(norm + kEpsilon).mul_(is_long).add_(1 - is_long);
   for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
 }
 
@@ -69,15 +69,15 @@ at::Tensor whole_norm(std::span<const at::Tensor> squared_norms) {
   return at::scalar_tensor(std::sqrt(total), at::kDouble);
 }
 
-double clip_factor(const at::Tensor& norm, double most) {
+double clip_factor(const at::Tensor& norm, double max_norm) {
   const double length = *norm.data_ptr<double>();
-  return length > most ? most / (length + kEpsilon) : 1;
+  return length > max_norm ? max_norm / (length + kEpsilon) : 1;
 }
 
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most) {
-  if (!norm.is_cpu()) return portable::clip(gradients, norm, most);
+void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm) {
+  if (!norm.is_cpu()) return portable::clip(gradients, norm, max_norm);
   // What is at hand saves a pass over the gradients where they are short enough.
-  const double factor = clip_factor(norm, most);
+  const double factor = clip_factor(norm, max_norm);
   if (factor == 1) return;
   for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
 }

@@ -10,18 +10,19 @@ namespace gyre {
 
 // (n) fp64: one sum of squares per tensor, each a function of the tensor alone.
 at::Tensor squared_norms(std::span<const at::Tensor> gradients);
-// 0-dim fp64: the norm of what several such vectors are of. The sum runs from the first number to the last.
+// 0-dim fp64: the norm of all the tensors that several such vectors are of. The sum runs from the first number to the
+// last.
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
-// For gradients of norm `norm`, a number at hand, what makes them at most `most` long: 1 if they are already, else most
-// / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
-double clip_factor(const at::Tensor& norm, double most);
-// Makes gradients of norm `norm` at most `most` long, by that factor.
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
+// What scales gradients of norm `norm`, a number at hand, to max_norm at most: 1 if they are no longer than that, else
+// max_norm / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
+double clip_factor(const at::Tensor& norm, double max_norm);
+// Scales gradients of norm `norm` by that factor.
+void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm);
 
 namespace portable {
 at::Tensor squared_norms(std::span<const at::Tensor> gradients);
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double most);
+void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm);
 }  // namespace portable
 
 }  // namespace gyre

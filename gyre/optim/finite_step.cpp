@@ -12,8 +12,8 @@ namespace {
 
 // Products with 0 or 1 choose between finite values, on every device. fmax and fmin pass over what is no number.
 at::Tensor bounded(const at::Tensor& x) {
-  const at::Tensor most = at::full({}, std::numeric_limits<float>::max(), x.options());
-  return at::fmin(at::fmax(x, -most), most);
+  const at::Tensor largest = at::full({}, std::numeric_limits<float>::max(), x.options());
+  return at::fmin(at::fmax(x, -largest), largest);
 }
 
 // Of a number that is at hand.
@@ -26,13 +26,13 @@ bool is_finite(const at::Tensor& norm) {
 void portable::step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights,
                               std::span<const at::Tensor> gradients, const at::Tensor& norm,
                               const UpdateContext& context) {
-  const at::Tensor kept = (norm <= std::numeric_limits<double>::max()).to(at::kFloat), undone = 1 - kept;
-  for (const at::Tensor& gradient : gradients) gradient.copy_(bounded(gradient).mul_(kept));
+  const at::Tensor finite = (norm <= std::numeric_limits<double>::max()).to(at::kFloat), undone = 1 - finite;
+  for (const at::Tensor& gradient : gradients) gradient.copy_(bounded(gradient).mul_(finite));
   std::vector<std::pair<at::Tensor, at::Tensor>> changed;  // and what it was
   for (const at::Tensor& weight : weights) changed.emplace_back(weight, weight.clone());
   for (const auto& [name, tensor] : optimizer.state()) changed.emplace_back(tensor, tensor.clone());
   optimizer.step(weights, gradients, context);
-  for (const auto& [now, before] : changed) now.mul_(kept).add_(before.mul_(undone));
+  for (const auto& [now, before] : changed) now.mul_(finite).add_(before.mul_(undone));
 }
 
 void step_if_finite(Optimizer& optimizer, std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
