@@ -9,6 +9,7 @@
 #include <numbers>
 #include <vector>
 
+#include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/portable.h"
 
@@ -238,17 +239,15 @@ void cpu_backward(at::Tensor& grad, const at::Tensor& probabilities, double scal
 }  // namespace
 
 void attention_softmax_in_place(at::Tensor& scores, double scale, bool causal) {
-  if (scores.is_cpu() && scores.scalar_type() == at::kFloat) return cpu_forward<float>(scores, scale, causal);
-  if (scores.is_cpu() && scores.scalar_type() == at::kBFloat16) return cpu_forward<Bf16>(scores, scale, causal);
-  portable::attention_softmax_in_place(scores, scale, causal);
+  cpu::dispatch(
+      scores, [&]<typename T>() { cpu_forward<T>(scores, scale, causal); },
+      [&] { portable::attention_softmax_in_place(scores, scale, causal); });
 }
 
 void attention_softmax_backward_in_place(at::Tensor& grad, const at::Tensor& probabilities, double scale, bool causal) {
-  if (grad.is_cpu() && grad.scalar_type() == at::kFloat) return cpu_backward<float>(grad, probabilities, scale, causal);
-  if (grad.is_cpu() && grad.scalar_type() == at::kBFloat16) {
-    return cpu_backward<Bf16>(grad, probabilities, scale, causal);
-  }
-  portable::attention_softmax_backward_in_place(grad, probabilities, scale, causal);
+  cpu::dispatch(
+      grad, [&]<typename T>() { cpu_backward<T>(grad, probabilities, scale, causal); },
+      [&] { portable::attention_softmax_backward_in_place(grad, probabilities, scale, causal); });
 }
 
 void cpu::attention_softmax(Bf16* scores, float* scratch, SoftmaxRow* softmax, int64_t rows, int64_t keys, double scale,

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
@@ -123,33 +124,25 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
 
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, bias, epsilon);
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_forward<c10::BFloat16>(x.contiguous(), weight, bias, epsilon);
-  }
-  return portable::layer_norm(x, weight, bias, epsilon);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, bias, epsilon); },
+      [&] { return portable::layer_norm(x, weight, bias, epsilon); });
 }
 
 at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
                              const at::Tensor& weight, const at::Tensor& bias) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_output<float>(x.contiguous(), mean, rstd, weight, bias);
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_output<c10::BFloat16>(x.contiguous(), mean, rstd, weight, bias);
-  }
-  return portable::layer_norm_output(x, mean, rstd, weight, bias);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), mean, rstd, weight, bias); },
+      [&] { return portable::layer_norm_output(x, mean, rstd, weight, bias); });
 }
 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                        const at::Tensor& rstd, const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
-    return cpu_backward<float>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
-  }
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), mean, rstd, weight);
-  }
-  return portable::layer_norm_backward(grad, x, mean, rstd, weight);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), mean, rstd, weight); },
+      [&] { return portable::layer_norm_backward(grad, x, mean, rstd, weight); });
 }
 
 namespace portable {

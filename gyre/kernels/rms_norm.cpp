@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
@@ -102,30 +103,24 @@ RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_forward<float>(x.contiguous(), weight, epsilon);
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_forward<c10::BFloat16>(x.contiguous(), weight, epsilon);
-  }
-  return portable::rms_norm(x, weight, epsilon);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, epsilon); },
+      [&] { return portable::rms_norm(x, weight, epsilon); });
 }
 
 at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) return cpu_output<float>(x.contiguous(), rstd, weight);
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) return cpu_output<c10::BFloat16>(x.contiguous(), rstd, weight);
-  return portable::rms_norm_output(x, rstd, weight);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), rstd, weight); },
+      [&] { return portable::rms_norm_output(x, rstd, weight); });
 }
 
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
-    return cpu_backward<float>(grad.contiguous(), x.contiguous(), rstd, weight);
-  }
-  if (x.is_cpu() && x.scalar_type() == at::kBFloat16) {
-    return cpu_backward<c10::BFloat16>(grad.contiguous(), x.contiguous(), rstd, weight);
-  }
-  return portable::rms_norm_backward(grad, x, rstd, weight);
+  return cpu::dispatch(
+      x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), rstd, weight); },
+      [&] { return portable::rms_norm_backward(grad, x, rstd, weight); });
 }
 
 namespace portable {
