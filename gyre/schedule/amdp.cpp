@@ -16,10 +16,10 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/first_ready.h"
 #include "gyre/schedule/limits.h"
 #include "gyre/schedule/schedule_settings.h"
-#include "gyre/schedule/timeline.h"
 
 namespace gyre {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/builder_parts.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/first_ready.h"
-#include "gyre/schedule/timeline.h"
 
 namespace gyre {
 namespace {

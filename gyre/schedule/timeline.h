@@ -16,17 +16,13 @@
 #include <vector>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/arrivals.h"
 #include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/ring_map.h"
 #include "gyre/schedule/schedule.h"
+#include "gyre/schedule/worker_queue.h"
 
 namespace gyre {
-
-// Sum: what a chain sends an owner; Reduce: what it passes on. With several owners a stage Sum and Broadcast are
-// shards. Of a tied weight, TiedWeight takes a version of it from a pipeline's first stage to its last, TiedSum the
-// last's gradient of a window back.
-enum class MessageKind { Activation, Gradient, Reduce, Sum, Broadcast, TiedWeight, TiedSum };
-inline constexpr size_t kMessageKinds = 7;
 
 class Deadlock : public InputError {
  public:
@@ -57,23 +53,13 @@ class Timeline {
         adopters_(static_cast<size_t>(schedule.stages)),
         versions_(find_adopters() ? static_cast<size_t>(schedule.stages) : 0, 1),
         free_at_(static_cast<size_t>(schedule.workers)),
-        queued_(static_cast<size_t>(schedule.workers), true),
-        awaits_(static_cast<size_t>(schedule.workers)) {
-    for (int worker = 0; worker < schedule.workers; ++worker) {
-      cursors_.emplace_back(schedule, worker, microbatches);
-      runnable_.push_back(worker);
-    }
+        queue_(schedule.workers) {
+    for (int worker = 0; worker < schedule.workers; ++worker) cursors_.emplace_back(schedule, worker, microbatches);
   }
 
   // Returns the makespan. Deadlock for a schedule that does not end: validate() says why.
   double run() {
-    // The worker woken last runs first: what it shares with the sender is still in the cache.
-    while (!runnable_.empty()) {
-      const int worker = runnable_.back();
-      runnable_.pop_back();
-      queued_[worker] = false;
-      run_worker(worker);
-    }
+    while (!queue_.empty()) run_worker(queue_.take());
     for (const ProgramCursor& cursor : cursors_) {
       if (cursor.peek()) throw Deadlock("schedule " + schedule_.name + ": deadlock; gyre schedule shows where");
     }
@@ -100,27 +86,11 @@ class Timeline {
     return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
   }
 
-  // What a worker waits for: a microbatch's message of a kind (reductions, broadcasts: of a stage).
-  struct Awaited {
-    MessageKind kind;
-    int64_t of;
-    bool operator==(const Awaited&) const = default;
-  };
-
-  // Wakes the worker if it is this that it waits for: an update reaches replicas on all workers, and most of them are
-  // at something else.
-  void wake(int worker, const Awaited& message) {
-    if (queued_[worker] || awaits_[worker] != message) return;
-    queued_[worker] = true;
-    runnable_.push_back(worker);
-  }
-
   void run_worker(int worker) {
     ProgramCursor& cursor = cursors_[worker];
     for (int turn = 0; cursor.peek(); ++turn) {
       if (turn == kActionsPerTurn) {
-        queued_[worker] = true;
-        runnable_.push_front(worker);
+        queue_.put_back(worker);
         return;
       }
       const Action action = *cursor.peek();
@@ -159,7 +129,7 @@ class Timeline {
   bool take_message(int worker, MessageKind kind, const Action& action, double& ready) {
     const Message* message = messages_.find(kOneSlot, action.microbatch);
     if (message == nullptr || message->kind != kind || message->stage != action.stage) {
-      awaits_[worker] = {kind, action.microbatch};
+      queue_.await(worker, {kind, action.microbatch});
       return false;
     }
     ready = std::max(ready, message->arrival);
@@ -172,7 +142,7 @@ class Timeline {
     const auto stage = static_cast<size_t>(update.stage);
     Reduction* reduction = reductions_.find(stage, update.microbatch);
     if (reduction == nullptr || reduction->replicas < std::min<int64_t>(schedule_.pipelines, schedule_.window)) {
-      awaits_[worker] = {MessageKind::Sum, update.stage};
+      queue_.await(worker, {MessageKind::Sum, update.stage});
       return false;
     }
     ready = std::max(ready, reduction->arrivals.at(update.pipeline));
@@ -185,7 +155,7 @@ class Timeline {
     const auto stage = static_cast<size_t>(adopt.stage);
     Version* version = versions_.find(stage, adopt.microbatch);
     if (version == nullptr || version->shards < schedule_.shards()) {
-      awaits_[worker] = {MessageKind::Broadcast, adopt.stage};
+      queue_.await(worker, {MessageKind::Broadcast, adopt.stage});
       return false;
     }
     ready = std::max(ready, version->arrivals.at(adopt.pipeline));
@@ -231,7 +201,7 @@ class Timeline {
       if (to.worker == worker) continue;
       const double arrival = costs_.arrival(MessageKind::Broadcast, worker, to.worker, update.stage, at);
       version.arrivals.at_least(to.pipeline, arrival, schedule_.pipelines);
-      wake(to.worker, {MessageKind::Broadcast, update.stage});
+      queue_.wake(to.worker, {MessageKind::Broadcast, update.stage});
     }
   }
 
@@ -239,7 +209,7 @@ class Timeline {
     const int to = schedule_.worker_of(action.pipeline, to_stage);
     const double arrival = to == worker ? at : costs_.arrival(kind, worker, to, action.stage, at);
     messages_.at(kOneSlot, action.microbatch) = {kind, to_stage, arrival};
-    if (to != worker) wake(to, {kind, action.microbatch});
+    if (to != worker) queue_.wake(to, {kind, action.microbatch});
   }
 
   // The replica's last gradient of a window sends their sum on its way to the owners. They have all when the slowest
@@ -287,7 +257,7 @@ class Timeline {
       }
     }
     for (const auto& owner : schedule_.owner) {
-      if (owner[action.stage] != worker) wake(owner[action.stage], {MessageKind::Sum, action.stage});
+      if (owner[action.stage] != worker) queue_.wake(owner[action.stage], {MessageKind::Sum, action.stage});
     }
   }
 
@@ -331,7 +301,7 @@ class Timeline {
     const int first = schedule_.worker_of(pipeline, 0);
     send_sum(first, {ActionKind::Backward, pipeline, 0, window * schedule_.window}, window, complete);
     for (const auto& owner : schedule_.owner) {
-      if (owner[0] != worker) wake(owner[0], {MessageKind::Sum, 0});
+      if (owner[0] != worker) queue_.wake(owner[0], {MessageKind::Sum, 0});
     }
   }
 
@@ -350,29 +320,6 @@ class Timeline {
   static constexpr size_t kOneSlot = 0;
   RingMap<Message> messages_;         // by microbatch
   RingMap<int64_t> gradient_counts_;  // by replica and window
-  // When something is at each of several receivers. There are millions in a deep pipeline: times of their own only
-  // where they differ.
-  class Arrivals {
-   public:
-    double at(int receiver) const { return each_.empty() ? all_ : each_[static_cast<size_t>(receiver)]; }
-    void all_at_least(double time) {
-      all_ = std::max(all_, time);
-      for (double& own : each_) own = std::max(own, time);
-    }
-    void at_least(int receiver, double time, int receivers) {
-      if (time <= at(receiver)) return;
-      if (receivers == 1) {
-        all_ = time;
-        return;
-      }
-      if (each_.empty()) each_.assign(static_cast<size_t>(receivers), all_);
-      each_[static_cast<size_t>(receiver)] = time;
-    }
-
-   private:
-    double all_ = 0;
-    std::vector<double> each_;
-  };
   struct Reduction {
     int64_t replicas = 0;  // whose gradients are under way to the owners, or there
     int taken = 0;         // by so many owners
@@ -403,37 +350,7 @@ class Timeline {
   RingMap<Version> versions_;  // by stage and window
   std::vector<double> free_at_;
   std::vector<ProgramCursor> cursors_;
-  std::deque<int> runnable_;
-  std::vector<bool> queued_;
-  std::vector<Awaited> awaits_;  // [worker], of those that are not queued
+  WorkerQueue queue_;
 };
-
-// Free messages, no cost of updates: what builders weigh orders by.
-struct ComputeCosts {
-  double forward = 1, backward = 2, backward_input = 1, backward_weights = 1;
-
-  double duration(int /*worker*/, const Action& action) const {
-    switch (action.kind) {
-      case ActionKind::Forward:
-        return forward;
-      case ActionKind::Backward:
-        return backward;
-      case ActionKind::BackwardInput:
-        return backward_input;
-      case ActionKind::BackwardWeights:
-        return backward_weights;
-      default:
-        return 0;
-    }
-  }
-  static double arrival(MessageKind, int, int, int, double at) { return at; }
-  static double passing_on(MessageKind, int) { return 0; }
-};
-
-template <typename Costs>
-double makespan(const Schedule& schedule, int64_t microbatches, Costs costs) {
-  const auto ignore = [](int, const Action&, double, double) {};
-  return Timeline(schedule, microbatches, costs, ignore).run();
-}
 
 }  // namespace gyre

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gyre/schedule/message_kind.h"
 #include "gyre/schedule/schedule.h"
-#include "gyre/schedule/timeline.h"
 
 namespace gyre {
 

@@ -11,6 +11,7 @@
 #include "gyre/core/text.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/timeline.h"
 #include "gyre/simulate/link_use.h"
 
 namespace gyre {

@@ -1,5 +1,6 @@
 #include "gyre/simulate/timed_costs.h"
 
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/reduction_chains.h"
 
 namespace gyre {

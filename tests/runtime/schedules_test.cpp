@@ -7,8 +7,8 @@
 
 #include "fixture.h"
 #include "gyre/core/error.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
 
 namespace gyre {

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "gyre/core/error.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
@@ -16,7 +17,6 @@
 #include "gyre/schedule/reduction_chains.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
-#include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
 #include "support/temporary_directory.h"

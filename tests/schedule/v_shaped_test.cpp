@@ -11,9 +11,9 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/schedule/timeline.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
 

@@ -15,6 +15,7 @@
 #include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/text.h"
