@@ -21,7 +21,7 @@ std::vector<bool> takes_in(const Schedule& schedule) {
   return workers;
 }
 
-// What the mismatches are under a policy whose backwards read what their forwards read.
+// The mismatches under a policy whose backwards read what their forwards read: all are 0.
 std::map<int64_t, int64_t> without_mismatch(const std::map<int64_t, int64_t>& mismatches) {
   std::map<int64_t, int64_t> none;
   for (const auto& [mismatch, microbatches] : mismatches) none[0] += microbatches;
@@ -102,11 +102,11 @@ void Conductor::hear(const LossReport& report) {
   } else if (bad_loss_.empty()) {
     bad_loss_ = fmt::format("the {}loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
                             segment_.schedule->forward_only ? "validation " : "", microbatch,
-                            std::isnan(loss) ? std::fabs(loss) : loss);  // without its sign, which says nothing
+                            std::isnan(loss) ? std::fabs(loss) : loss);  // the sign of a NaN means nothing
   }
 }
 
-// The report of a stage's whole update, once all its shards' have come.
+// The report of a stage's whole update, once the reports of all its shards have come.
 std::optional<UpdateReport> Conductor::joined(UpdateReport report) {
   const auto count = static_cast<size_t>(segment_.schedule->shards());
   if (count == 1) return report;
@@ -163,7 +163,7 @@ void Conductor::hear(size_t worker, const HeldReport& report) {
 }
 
 void Conductor::hear(size_t worker, FinalReport report) {
-  // Whoever has ended has taken in all that there was.
+  // A worker that has ended has taken in all that there was.
   if (!holds_[worker]) admitted_ = limit_;
   holds_[worker] = true;
   seen_[worker] = std::move(report);
@@ -201,7 +201,7 @@ SegmentReport Conductor::report(double seconds) const {
     for (size_t stage = 0; stage < seen.costs.size(); ++stage) {
       for (const auto& [kind, cost] : seen.costs[stage]) {
         ActionCost& all = report.costs[stage][kind];
-        // Of several replicas' first actions all but one count as the others do.
+        // Of several replicas' first actions, all but one are counted among the others.
         (all.count == 0 ? all.first_seconds : all.seconds) += cost.first_seconds;
         all.count += cost.count;
         all.seconds += cost.seconds;

@@ -1,6 +1,6 @@
-// The conductor: the part of a segment that belongs to no worker. It hears their reports, reads the numbers in them and
-// passes them on to the observer, ends a run that diverges, decides where the segment drains, adds up what was
-// seen and compares it with the schedule's analysis. It acts only when it is asked to attend.
+// The conductor: the part of a segment that belongs to no worker. It receives the workers' reports, passes the numbers
+// in them on to the observer, ends a run that diverges, decides where the segment drains, adds up what was observed,
+// and compares it with the schedule's analysis. It acts only when attend() is called.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,24 @@ namespace gyre {
 
 // What the conductor keeps between segments.
 struct ConductorState {
-  std::vector<int64_t> skipped_in_a_row;  // [stage]: the last updates, as far as their gradients were not finite
+  std::vector<int64_t> skipped_in_a_row;  // [stage]: the latest updates in a row with gradients not finite
 };
 
 class Conductor {
  public:
-  // All arguments outlive it.
+  // All arguments must outlive it.
   Conductor(const PipelinePlan& plan, ConductorState& state, const Segment& segment, Transport& transport,
             SegmentObserver& observer);
 
-  // Hears every report that has come, and answers. Divergence: a loss, or too many gradients in a row, are not finite.
+  // Handles every report that has come, and answers. Throws Divergence if a loss is not finite, or gradients are not in
+  // too many updates in a row.
   void attend();
   // Whether every worker's program has ended.
   bool finished() const { return ended_ == links_.reports.size(); }
-  // Whether the segment was interrupted, and drains.
+  // Whether the segment was interrupted, and so drains.
   bool interrupted() const { return interrupted_; }
-  // Of the whole segment, once it has finished. RunError: delays or mismatches differ from the schedule's analysis.
+  // The report of the whole segment, once it has finished. Throws RunError if delays or mismatches differ from the
+  // schedule's analysis.
   SegmentReport report(double seconds) const;
 
  private:
@@ -57,19 +59,19 @@ class Conductor {
   ConductorLinks links_;
   std::vector<FinalReport> seen_;  // [worker]
   std::vector<int64_t> skipped_;   // [stage]
-  // Of updates whose other shards have not been heard of: by stage and window, [shard].
+  // Updates some of whose shards have not reported yet: by stage and window, [shard].
   std::map<std::pair<int, int64_t>, std::vector<std::optional<UpdateReport>>> shards_;
-  // Why the run cannot go on. A loss that is not finite says more than the gradients that it spoiled.
+  // Why the run cannot go on. A loss that is not finite says more than the gradients it spoils.
   std::string bad_loss_, bad_gradient_;
   size_t ended_ = 0;
-  // A drain. Every worker that takes microbatches in is asked to hold and to say what it has taken in; the window that
-  // the latest of them is in is the last.
+  // State of a drain. Every worker that takes in microbatches is asked to hold and to report what it has taken in; the
+  // last window is the one that the furthest of them is in.
   enum class Drain { None, Holding, Limited } drain_ = Drain::None;
-  std::vector<bool> holds_;  // [worker]: has answered, or has nothing to take in
-  int64_t admitted_ = 0;     // by those that have answered
+  std::vector<bool> holds_;  // [worker]: has answered or ended, or takes nothing in
+  int64_t admitted_ = 0;     // maximum over those that have answered
   int64_t limit_;
   bool interrupted_ = false;
-  bool told_ = false;  // where an interrupted segment drains
+  bool told_ = false;  // on_drain() has been called
 };
 
 }  // namespace gyre

@@ -37,7 +37,7 @@ double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batch
   LossCollector collector(microbatches, watcher);
   executor.run(pipeline, segment, collector);
   double sum = 0;
-  for (double loss : collector.losses) sum += loss;  // in the order of microbatches, whatever the executor
+  for (double loss : collector.losses) sum += loss;  // in microbatch order, whatever the executor
   return sum / static_cast<double>(microbatches);
 }
 

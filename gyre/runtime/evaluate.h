@@ -1,4 +1,4 @@
-// Validation loss, computed by the pipeline itself: the same executor runs a forward-only schedule over the workers.
+// Validation loss, computed by the pipeline itself: the executor runs a forward-only schedule over the same workers.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace gyre {
 
-// Mean loss over `microbatches` microbatches of `batches`. `updates`: made so far. Averages are there
-// with RuntimeOptions::ema_decay. `watcher` hears of workers
-// that take long, and looks at them.
+// Mean loss over the first `microbatches` microbatches of `batches`. `updates`: updates made so far. ModelWeights::Ema
+// needs RuntimeOptions::ema_decay. `watcher` is told of workers that take long, and gets looks at the workers if it
+// asks for them.
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
                 int64_t updates, ModelWeights weights = ModelWeights::Trained, SegmentObserver* watcher = nullptr);
 

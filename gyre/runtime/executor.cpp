@@ -18,7 +18,7 @@ std::unique_ptr<Executor> make_executor(const std::string& name, WrapTransport w
   static const Registry<ExecutorMaker> makers("[pipeline] executor",
                                               {{"replay", make_replay_executor},
                                                {"threads", make_threads_executor},
-                                               {"processes", make_threads_executor}});  // of one process
+                                               {"processes", make_threads_executor}});  // in one process
   return makers.at(name).make(std::move(wrap));
 }
 

@@ -35,7 +35,7 @@ bool GradientChain::pass_on() {
   return any;
 }
 
-// The next part of the window, if it has come. The last replica of the chain keeps the sum, all others pass it on.
+// Adds the window's next part, if it has come. The last replica of the chain keeps the sum, all others pass it on.
 bool GradientChain::add_part(int64_t window, Own& own) {
   const int64_t number = window * parts_ + own.added;
   auto message = arrived_on(device_, links_.earlier_sums->try_receive(number));
@@ -52,7 +52,7 @@ bool GradientChain::add_part(int64_t window, Own& own) {
   return true;
 }
 
-// Lent to each owner by itself: it ends where it was read.
+// Each owner gets a lease of its own, which it ends when it has read its shard.
 void GradientChain::send_shards(int64_t window, const Own& own) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const at::Tensor shard = own.sum->flat.narrow(0, shards_[i].offset, shards_[i].elements);

@@ -1,5 +1,5 @@
-// A replica's place in the chain that adds the gradients of a window up (schedule/reduction_chains.h). What it sends is
-// lent: a sum travels in the memory of the replica that began it, or in what a transport received it in.
+// A replica's part in the chain that adds up the gradients of a window (schedule/reduction_chains.h). What it sends is
+// lent: a sum travels in the memory of the replica that began it, or in the memory that a transport received it into.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,24 @@ namespace gyre {
 
 class GradientChain {
  public:
-  // links: of a replica of `elements` in all; they outlive it. part: elements that travel at once. shards: of its
-  // stage, in which owners get the chain's sum.
+  // links: the replica's; they must outlive this. elements: size of its gradient. part: elements per message. shards:
+  // of its stage; each owner gets its shard of the chain's sum.
   GradientChain(const ReplicaLinks& links, at::Device device, int64_t elements, int64_t part, std::vector<Shard> shards)
       : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)), shards_(std::move(shards)) {}
 
-  // The replica's own sum of the window is complete. The delay of the window's first microbatch is the one that counts:
-  // `decides` says whether that is the replica's. A gradient that is not flat has a chain and an owner to itself, and
-  // goes there by parameter.
+  // Call when the replica's own sum of the window is complete. The window's delay is that of its first microbatch;
+  // `decides`: whether that microbatch is this replica's. A gradient that is not flat has a chain and an owner to
+  // itself, and is sent there by parameter.
   void finish(int64_t window, WindowGradient gradient, double delay, bool decides);
-  // Adds the replica's sums to what has come, and passes it on; whether there was anything.
+  // Adds the replica's sums to the parts that have come, and passes the results on. Returns whether any part had come.
   bool pass_on();
-  // Whether all of its sums are on their way.
+  // Whether all of its sums have been sent.
   bool idle() const { return waiting_.empty(); }
 
   static int64_t parts_of(int64_t elements, int64_t part) { return (elements + part - 1) / part; }
 
  private:
-  // A sum of its own, and how many parts of it have been added.
+  // The replica's own sum, and how many of its parts have been added to the chain's.
   struct Own {
     PooledBuffer sum;
     double delay = 0;
@@ -50,7 +50,7 @@ class GradientChain {
   at::Device device_;
   int64_t part_, parts_;
   std::vector<Shard> shards_;
-  std::map<int64_t, Own> waiting_;  // by window, for the sums of those before
+  std::map<int64_t, Own> waiting_;  // by window: sums that wait for those of earlier replicas
 };
 
 }  // namespace gyre

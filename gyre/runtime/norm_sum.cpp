@@ -9,8 +9,8 @@
 
 namespace gyre {
 
-// The sum runs over parameters in the model's order whatever the partition and the shards, so the result is the same to
-// the bit.
+// The sum runs over parameters in the model's order whatever the partition and the shards, so the bits do not depend on
+// them.
 bool NormSum::pass_on() {
   receive();
   bool any = false;

@@ -1,5 +1,5 @@
-// The sum of the norms that several owners clip by: owners send the squared norms of their parameters to one of them,
-// which sends back the norm of all.
+// The norm of several owners' gradients, by which all of them clip: owners send the squared norms of their parameters
+// to one of them, which sends back the norm of the whole.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,10 @@ namespace gyre {
 
 class NormSum {
  public:
-  // The links outlive it.
+  // The links must outlive it.
   NormSum(const NormSumLinks& links, at::Device device) : links_(links), device_(device) {}
 
-  // Takes the norms that have come, and sends their owners the norm of each window once all of its are there. Returns
+  // Receives the norms that have come. Sends each window's norm to its owners once all of its norms are there. Returns
   // whether any was sent.
   bool pass_on();
 

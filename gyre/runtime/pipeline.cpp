@@ -32,7 +32,7 @@ StageOwner& Pipeline::owner(int stage, int shard) const {
   return workers_.at(schedule().owner[shard][stage])->owners.at(stage);
 }
 
-// In the order of shards.
+// In shard order.
 std::vector<StageOwner*> Pipeline::owners_here(int stage) const {
   std::vector<StageOwner*> owners;
   for (int shard = 0; shard < schedule().shards(); ++shard) {

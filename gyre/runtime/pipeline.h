@@ -1,5 +1,4 @@
-// What persists between segments of a run: the plan, and the states of the conductor and of the workers that are in
-// this process.
+// What persists between segments of a run: the plan, and the states of the conductor and of this process's workers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,10 +14,10 @@
 
 namespace gyre {
 
-// InputError for global clipping under a schedule without a flush.
+// Throws InputError for global clipping under a schedule without a flush.
 void check_clipping(ClipScope scope, const Schedule& schedule);
 
-// Workers begin <= number < end.
+// The workers with begin <= number < end.
 struct WorkerRange {
   int begin = 0, end = std::numeric_limits<int>::max();
   bool contains(int worker) const { return begin <= worker && worker < end; }
@@ -26,9 +25,9 @@ struct WorkerRange {
 
 class Pipeline {
  public:
-  // The calling thread's operations have options.threads_per_worker threads from then on. Initial weights are drawn
-  // from options.seed. `ranges` has one entry per stage of `schedule`. Errors: InputError for combinations that cannot
-  // be served (global clipping without a flush). Workers that are not `here` are another process's.
+  // From then on, operations of the calling thread use options.threads_per_worker threads. Initial weights are drawn
+  // from options.seed. `ranges` has one entry per stage of `schedule`. Workers outside `here` belong to other
+  // processes. Throws InputError for combinations that are not supported (global clipping without a flush).
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
            const OptimizerConfig& optimizer, WorkerRange here = {});
 
@@ -36,24 +35,25 @@ class Pipeline {
   const RuntimeOptions& options() const { return plan_->options; }
   const PipelinePlan& plan() const { return *plan_; }
   ConductorState& conductor() { return conductor_; }
-  // By number: those that are here, and no other.
+  // By number; only those of this process.
   const std::map<int, std::unique_ptr<WorkerState>>& workers() const { return workers_; }
   bool owns(int stage, int shard) const { return workers_.count(schedule().owner[shard][stage]) > 0; }
-  // Between segments only, of what is owned here.
+  // Between segments only, and only for what is owned in this process.
   StageOwner& owner(int stage, int shard = 0) const;
   Replica& replica(int pipeline, int stage) const;
   int64_t parameter_count() const;
 
-  // Between segments only: what is saved of all that is owned here. fp32 masters by full name: live tensors where there
-  // are any, else made anew. Live tensors of optimizers' states, and of the averages of weights where there are any.
+  // Between segments only: the state to save, of all that is owned in this process. weights() returns fp32 masters by
+  // full name: live tensors where the masters exist as such, otherwise new ones. optimizer_state() returns the live
+  // tensors of the optimizers' states, and of the averages of weights if there are any.
   NamedTensors weights() const;
   NamedTensors optimizer_state() const;
-  // The same of the shards of one stage.
+  // The same for the shards of one stage.
   NamedTensors optimizer_state(int stage) const;
-  // The parameters that these are of.
+  // The parameters that weights() and optimizer_state() cover.
   std::vector<ParameterSpec> parameters_here() const;
-  // What is owned here continues as after `updates` updates. InputError names a weight that is missing or
-  // has another shape. Averages that are not in the state begin with the weights.
+  // Sets what is owned in this process to the state after `updates` updates. Throws InputError, with its name, for a
+  // weight that is missing or has another shape. Averages missing from the state start from the weights.
   void restore(const NamedTensors& weights, const NamedTensors& optimizer_state, int64_t updates);
 
  private:

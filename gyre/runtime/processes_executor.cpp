@@ -13,14 +13,14 @@
 namespace gyre {
 namespace {
 
-// What rank 0 tells the others. As a message: `number` is the kind, the rest is in `values`.
+// What rank 0 sends the others. In a message, `number` is the command and `values` has its arguments.
 enum class Command : int64_t { Run, Ask, End };
-constexpr int64_t kCommands = 2;  // one, and the end
+constexpr int64_t kCommands = 2;  // capacity: one command, and the end
 
 LinkId commands_to(int rank) {
   return {LinkKind::Command, 0, rank};
 }
-// Of the lines between two processes.
+// Number of the text line that carries questions and answers.
 constexpr int kQuestions = 1;
 
 Message run_message(int64_t number, const Segment& segment) {
@@ -37,14 +37,14 @@ Message run_message(int64_t number, const Segment& segment) {
   return message;
 }
 
-// What this process's clock says when rank 0's says `seconds`.
+// This process's time at which rank 0's clock shows `seconds`.
 std::chrono::steady_clock::time_point here_at(double seconds, const ClockOffset& rank_0) {
   using Clock = std::chrono::steady_clock;
   const std::chrono::duration<double> here(seconds - rank_0.offset());
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(here));
 }
 
-// One segment's part in this process.
+// Runs this process's part of one segment.
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
                        Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {
   Elsewhere elsewhere;
@@ -123,7 +123,7 @@ void ProcessesExecutor::ended(RunEnd end) {
 
 namespace {
 
-// Until rank 0 says that the run has ended.
+// Carries out rank 0's commands until it sends the end.
 RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
   Doorbell bell;
   const auto commands = ranks.receiver(0, 0, commands_to(ranks.rank()), kCommands, bell);
@@ -162,7 +162,7 @@ RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follower
 RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
   try {
     return obey(pipeline, ranks, map, sources);
-  } catch (const std::exception& error) {  // libtorch's own, too
+  } catch (const std::exception& error) {  // libtorch's exceptions too
     if (!ranks.failure()) ranks.report_failure(error.what());
     if (ranks.nobody_tells()) throw;
     throw ToldElsewhere(ranks.exit_code());

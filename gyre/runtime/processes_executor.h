@@ -1,5 +1,5 @@
-// processes: workers' threads in several processes. Rank 0 runs the loop over segments, and its executor tells the
-// others what to run; they follow.
+// processes: workers' threads in several processes. Rank 0 runs the loop over segments; its executor sends the others
+// commands, which follow() carries out.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@
 
 namespace gyre {
 
-// Of rank 0, in place of make_executor's. Both outlive it. RunError also for what goes wrong in other processes, which
-// it names. Unless ended() was called, its destructor tells the others that the run has failed.
+// Rank 0's executor, in place of make_executor's. Both arguments must outlive it. RunError also reports what goes wrong
+// in other processes, and names them. If ended() was not called, the destructor tells the others that the run failed.
 class ProcessesExecutor final : public Executor {
  public:
   ProcessesExecutor(Ranks& ranks, const RankMap& map);
   ~ProcessesExecutor() override;
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override;
   void ended(RunEnd end) override;
-  // Between segments: what the others answer to it, [rank]; rank 0's own is empty. `meanwhile` is done while they
-  // think. RunError when one of them cannot go on.
+  // Between segments: the other ranks' answers to the question, [rank]; rank 0's own is empty. `meanwhile` runs while
+  // they work on it. Throws RunError if one of them cannot go on.
   std::vector<std::string> ask(const std::string& question, const std::function<void()>& meanwhile = {});
 
  private:
@@ -38,16 +38,17 @@ class ProcessesExecutor final : public Executor {
   bool room_is_known_ = false;
 };
 
-// What another rank has of a run, for whatever it is told to run.
+// What the other ranks need to carry out rank 0's commands.
 struct FollowerSources {
   const BatchSource* train = nullptr;
   const BatchSource* evaluation = nullptr;                     // null: the run does not evaluate
-  std::function<std::string(const std::string&)> answer = {};  // to what rank 0 asks
-  std::stop_token stop = {};  // this process was asked to stop: rank 0 hears of it, and decides
+  std::function<std::string(const std::string&)> answer = {};  // answers a question of rank 0
+  std::stop_token stop = {};  // requested if this process is asked to stop: rank 0 is told, and decides
 };
 
-// The other ranks: do what rank 0 tells until the run has ended. RunError when this process, or the run, cannot go on;
-// rank 0 knows of it then, if it can be reached.
+// On the other ranks: carries out rank 0's commands until the run has ended. If this process or the run cannot go on,
+// rank 0 is told, if it can be reached. Throws ToldElsewhere then, or the error itself if rank 0 is gone and so cannot
+// report it.
 RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources);
 
 }  // namespace gyre

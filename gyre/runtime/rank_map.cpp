@@ -25,7 +25,7 @@ WorkerRange RankMap::workers_of(int rank) const {
 
 int RankMap::rank_of(int worker) const {
   if (worker == kConductor) return 0;
-  // The last whose first worker is not above: r * workers / world <= worker.
+  // The largest rank r whose first worker is not above this one: floor(r * workers / world) <= worker.
   return static_cast<int>((static_cast<int64_t>(worker + 1) * world_ - 1) / workers_);
 }
 

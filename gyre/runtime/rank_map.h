@@ -1,5 +1,5 @@
-// Which process runs which workers: consecutive ones, as evenly as it goes, so that neighbours in the pipeline share a
-// process where they can.
+// Which process runs which workers: consecutive ones, divided as evenly as possible, so that neighbours in the pipeline
+// share a process where they can.
 #pragma once
 
 #include <set>
@@ -11,17 +11,17 @@ namespace gyre {
 
 class RankMap {
  public:
-  // InputError for more processes than workers.
+  // Throws InputError if there are more processes than workers.
   RankMap(int workers, int world);
   WorkerRange workers_of(int rank) const;
-  // The conductor's is 0.
+  // The process of the worker; for kConductor, 0.
   int rank_of(int worker) const;
 
  private:
   int workers_, world_;
 };
 
-// The pairs of processes, the lower first, that a message of training or of evaluation goes between.
+// The pairs of processes, lower rank first, that exchange messages in training or evaluation.
 std::set<std::pair<int, int>> linked_ranks(const Pipeline& pipeline, const RankMap& map);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// replay: all workers in the calling thread, in turn. The reference that other executors must equal to the bit.
+// replay: runs all workers in turn in the calling thread. The reference, which other executors must equal to the bit.
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ class ReplayExecutor final : public Executor {
   }
 
  private:
-  // Every worker performs one action if it can. A round without progress is a stall.
+  // Each worker performs its next action if it can. A round without progress is a stall.
   static void run_round(SegmentSetup& setup) {
     bool progress = false;
     bool finished = true;

@@ -9,7 +9,7 @@ namespace {
 
 enum Kind : int64_t { kLoss, kUpdate, kHeld, kFinal };
 
-// A final report is two tensors: all its integers, and all its reals, in the order of writing.
+// A final report is two tensors: one of all its integers and one of all its reals, each in the order of writing.
 class Packer {
  public:
   void integer(int64_t value) { integers_.push_back(value); }

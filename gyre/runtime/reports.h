@@ -1,4 +1,4 @@
-// What workers tell the conductor, and how it is put into messages.
+// Reports from workers to the conductor, and their form as messages.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace gyre {
 
-// Numbers count from the segment's start. What was computed is a tensor where it was computed: the conductor reads it.
+// Numbers count from the segment's start. Computed values are tensors on the device that computed them; the conductor
+// reads them.
 struct LossReport {
   int64_t microbatch = 0;
   at::Tensor loss;  // 0-dim
@@ -21,22 +22,22 @@ struct UpdateReport {
   int stage = 0, shard = 0;
   int64_t window = 0;
   at::Tensor squared_norms;  // (parameters) fp64, of the gradients before clipping
-  at::Tensor norm;           // 0-dim fp64, by which they were clipped; not finite: the update was left out
+  at::Tensor norm;           // 0-dim fp64, by which they were clipped; not finite: the update was skipped
 };
-// The answer to `hold`: the worker takes in nothing until it hears the limit.
+// The answer to `hold`: the worker takes in nothing until it receives the limit.
 struct HeldReport {
   int64_t admitted = 0;  // microbatches below this may have been taken in here
 };
-// The last of a worker: its program has ended.
+// The last report of a worker: its program has ended.
 struct FinalReport {
-  // What was seen at one replica.
+  // What was observed at one replica.
   struct Replica {
     int stage = 0;
     StageSizes sizes;
     std::map<int64_t, int64_t> delay, mismatch;  // value -> microbatches
     int64_t peak_in_flight = 0;
   };
-  // And at one owner.
+  // What was observed at one owner.
   struct Owner {
     int stage = 0;
     int64_t peak_weight_buffers = 0;
@@ -51,11 +52,11 @@ using Report = std::variant<LossReport, UpdateReport, HeldReport, FinalReport>;
 Message to_message(const Report& report);
 Report to_report(const Message& message);
 
-// What the conductor tells a worker: take in nothing, and say what you have taken in.
+// From the conductor to a worker: take in nothing more, and report what you have taken in.
 Message hold_message();
-// Leave out everything at or past `limit`.
+// From the conductor to a worker: leave out everything at or past `limit`.
 Message limit_message(int64_t limit);
-// The limit; nothing for `hold`.
+// The limit; nullopt for hold_message().
 std::optional<int64_t> to_limit(const Message& message);
 
 }  // namespace gyre

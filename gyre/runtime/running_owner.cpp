@@ -38,7 +38,7 @@ void RunningOwner::gather_early() {
   if (links_.norms) gather_gradient();
 }
 
-// Whether the gradient of the owner's next window is complete; then it is in `gradient_`.
+// Whether the gradient of the owner's next window is complete; if so, it is in `gradient_`.
 bool RunningOwner::gather_gradient() {
   if (squared_norms_.defined()) return true;
   if (!receive_sums()) return false;
@@ -65,7 +65,7 @@ bool RunningOwner::receive_sums() {
   return complete;
 }
 
-// The chains' sums, added in the order of pipelines to the first of them. The others' memory goes back. The delay is
+// Adds the chains' sums, in the order of pipelines, to the first of them, and releases the others' memory. The delay is
 // that of the window's first microbatch.
 void RunningOwner::add_sums() {
   const int decides = worker_.chains.last(schedule().pipeline_of(window_ * schedule().window));
@@ -83,20 +83,19 @@ void RunningOwner::add_sums() {
                                                 : view_flat_buffer(sum_->sum[0], owner_.weights.specs()).tensors;
 }
 
-// What the gradient is clipped by, or left out for if it is not finite. Undefined while other owners' norms are
-// missing.
+// The norm to clip by; if it is not finite, the update is skipped. Undefined while other owners' norms are missing.
 at::Tensor RunningOwner::clip_norm(int64_t window) {
   if (!links_.norm_sum) return whole_norm({&squared_norms_, 1});
   const auto message = arrived_on(worker_.device, links_.norm_sum->try_receive(window));
   return message ? message->tensors[0] : at::Tensor();
 }
 
-// An update whose gradient is not finite makes a version like the one before: schedules, delays and the other stages'
-// updates stay what they are. The conductor counts it.
+// An update whose gradient is not finite makes a version equal to the one before: schedules, delays and the updates of
+// other stages stay the same. The conductor counts it.
 void RunningOwner::apply_update(const Action& action, const at::Tensor& norm) {
   worker_.analysis.track(action);
   check_updates_made(action);
-  // Replicas here that change with the owner read the outgoing version no more.
+  // The replicas on this worker that change with the owner release the outgoing version.
   for (Replica* replica : beside_) {
     if (replica != nullptr) replica->weights.reset();
   }
@@ -121,7 +120,7 @@ void RunningOwner::check_updates_made(const Action& action) const {
       fmt::format("action {} found {} updates made before it", to_string(action, schedule().pipelines), made));
 }
 
-// Here, or in the optimizer's pass over the gradient, if it can.
+// Clips now, or lets the optimizer do it in its pass over the gradient if it can.
 void RunningOwner::clip_gradient(const at::Tensor& norm, UpdateContext& context) {
   const RuntimeOptions& options = worker_.options;
   if (options.clip_scope == ClipScope::None) return;
@@ -132,10 +131,10 @@ void RunningOwner::clip_gradient(const at::Tensor& norm, UpdateContext& context)
   }
 }
 
-// The newest version goes to every replica: at once to those here that change with the owner, by message to the others.
+// Gives the newest version to every replica: directly to those that change with the owner, by message to the others.
 void RunningOwner::publish(int64_t number) {
   for (int p = 0; p < schedule().pipelines; ++p) {
-    // Lent to each by itself: it ends where it was read.
+    // Each gets a lease of its own, which ends where it was read.
     const WeightReader version = read();
     if (beside_[p] != nullptr) {
       beside_[p]->weights = version;

@@ -15,14 +15,16 @@ namespace gyre {
 
 class RunningOwner {
  public:
-  // Publishes the first version of the segment. beside: [pipeline] the stage's replica whose weights change at once
-  // with the owner's, which is on the same worker; null: its weights come by message. All outlive it.
+  // Publishes the first version of the segment. beside: [pipeline] the stage's replica on this worker whose weights
+  // change at once with the owner's; null: its weights come by message. All arguments must outlive it.
   RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
                WorkerContext& worker);
 
-  // False while the gradient of the window is not complete, or norms of other owners are missing.
+  // Returns false while the window's gradient is not complete, norms of other owners are missing, or there is no room
+  // to report the update.
   bool update(const Action& action);
-  // Where others wait for the owner's norms it gives them as soon as it can, whatever the worker's program waits for.
+  // Where other owners wait for this one's norms, sends them as soon as possible, even while the worker's own program
+  // waits for something else.
   void gather_early();
 
   const FinalReport::Owner& seen() const { return seen_; }
@@ -30,7 +32,7 @@ class RunningOwner {
  private:
   // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
   struct ReducedGradient {
-    std::vector<at::Tensor> sum;  // a flat tensor, or by parameter where the schedule's gradients stay whole
+    std::vector<at::Tensor> sum;  // one flat tensor, or one per parameter where the schedule's gradients stay whole
     int64_t delay = 0;            // of the first microbatch
     Lease lease;
   };
@@ -51,9 +53,9 @@ class RunningOwner {
   const OwnerLinks& links_;
   std::vector<Replica*> beside_;  // [pipeline]
   WorkerContext& worker_;
-  int64_t window_ = 0;                                    // that it updates next
-  std::vector<std::optional<ReducedGradient>> gathered_;  // [pipeline] that sends
-  // Once all of them are there: their sum, its tensors by parameter, and the squares of these tensors' norms.
+  int64_t window_ = 0;                                    // the window that it updates next
+  std::vector<std::optional<ReducedGradient>> gathered_;  // [pipeline]; of those that send
+  // Set once all of them are there: their sum, its tensors by parameter, and the squared norms of these tensors.
   std::optional<ReducedGradient> sum_;
   std::vector<at::Tensor> gradient_;
   at::Tensor squared_norms_;  // undefined: the gradient is not complete

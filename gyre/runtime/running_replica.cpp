@@ -33,7 +33,7 @@ RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& 
       shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
       chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
       arriving_(links.versions.size()),
-      // A version has one lease, and the pool waits for one stream: that of the holder which ends it.
+      // A version has one lease, and the pool waits only for the stream of the holder that ends it: with streams, copy.
       lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush() &&
                   !has_streams(worker.device)) {
   replica_.weights.reset();
@@ -62,7 +62,7 @@ bool RunningReplica::forward(const Action& action) {
   return true;
 }
 
-// What the forward reads, and the context of its layers. Nothing while it has not come, or may not be taken in.
+// The forward's input and the context of its layers. Empty while the input has not come or may not be taken in.
 std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action& action) {
   Input input;
   if (is_first()) {
@@ -86,7 +86,7 @@ std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action&
   if (is_first() || is_last()) {
     Batch batch = worker_.segment.batches->batch(input.context.microbatch);
     if (is_first()) input.tensor = on_device(batch.inputs, worker_.device);
-    if (is_last()) input.context.targets = batch.targets;  // on the host: the head takes what it needs
+    if (is_last()) input.context.targets = batch.targets;  // on the host: the head copies what it needs
   }
   return input;
 }
@@ -180,7 +180,8 @@ void RunningReplica::backward_weights(const Action& action) {
   in_flight_.erase(entry);
 }
 
-// By the last stage's backward, or by its forward where there is none.
+// Whether the loss can be reported if this action does so: the last stage's backward, or its forward where there is no
+// backward.
 bool RunningReplica::can_report_loss(const Action& action) const {
   const bool reports = is_last() && (action.kind != ActionKind::Forward || schedule().forward_only);
   return !reports || worker_.reports.has_room();
@@ -230,12 +231,12 @@ bool RunningReplica::adopt(const Action& action) {
   return true;
 }
 
-// A segment's first version arrives like any other. Whether it has, now or before.
+// Whether the segment's first version has come, now or before. It arrives like any other.
 bool RunningReplica::take_first_version() {
   return has_weights() || take_version(kFirstVersion);
 }
 
-// The version of that number becomes the replica's, if all shards of it have come.
+// Makes the version with that number the replica's, if all its shards have come. Returns whether they have.
 bool RunningReplica::take_version(int64_t number) {
   bool complete = true;
   for (size_t shard = 0; shard < arriving_.size(); ++shard) {
@@ -254,7 +255,7 @@ bool RunningReplica::take_version(int64_t number) {
   return true;
 }
 
-// The tied weight of the version that the first stage is about to read, unless the last stage has it.
+// Sends the tied weight of the version that the first stage is about to read, unless it has been sent.
 void RunningReplica::send_tied_weight() {
   const WeightVersion& version = *replica_.weights;
   if (tied_sent_ == version.number) return;
@@ -270,8 +271,8 @@ void RunningReplica::send_tied_weight() {
   send_from(worker_.device, *links_.tied_weights, std::move(message));
 }
 
-// The tied weight's gradient is the first stage's and the last one's, each summed over the window by itself, so that
-// the sum is the same whatever the partition. Returns whether there was anything to add.
+// The tied weight's gradient is the sum of the first stage's and the last stage's, each summed over the window by
+// itself, so that the bits do not depend on the partition. Returns whether anything was added.
 bool RunningReplica::add_tied_gradients() {
   bool any = false;
   for (; !untied_.empty(); any = true) {
@@ -285,7 +286,7 @@ bool RunningReplica::add_tied_gradients() {
   return any;
 }
 
-// Whether `tied_` is of that version of the first stage.
+// Whether `tied_` is version `number` of the first stage; takes it if it has come.
 bool RunningReplica::take_tied_weight(int64_t number) {
   if (tied_ && tied_->number == number) return true;
   auto message = arrived_on(worker_.device, links_.tied_reads->try_receive(number));

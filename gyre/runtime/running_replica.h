@@ -1,6 +1,6 @@
 // A replica of a stage while a segment runs: the forwards and backwards of its microbatches, the versions they read,
-// and the gradients of its windows on their way to the owners. Nothing here waits: a function returns false if
-// something that the action needs has not come, and is called again.
+// and the gradients of its windows on their way to the owners. Nothing here blocks: a function returns false if
+// something that the action needs has not come, and is called again later.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@ namespace gyre {
 
 class RunningReplica {
  public:
-  // All outlive it.
+  // All arguments must outlive it.
   RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, WorkerContext& worker);
 
   bool forward(const Action& action);
   // B, or its input half I.
   bool backward(const Action& action);
   void backward_weights(const Action& action);
-  // The replica's weights become those of the window's update.
+  // The replica's weights become the version that the window's update makes.
   bool adopt(const Action& action);
 
-  // Adds what has come to sums that are complete here: the replicas behind this one wait for it.
+  // Adds sums that are complete here to those that have come, and passes them on: later replicas of the chain wait for
+  // them.
   void pass_on_gradients();
   bool has_passed_on_all() const { return untied_.empty() && chain_.idle(); }
 
@@ -38,7 +39,7 @@ class RunningReplica {
   const FinalReport::Replica& seen() const { return seen_; }
 
  private:
-  // Of the first stage's weight that the last stage is tied to.
+  // A version of the first stage's weight that the last stage is tied to.
   struct TiedVersion {
     int64_t number = 0;
     at::Tensor weight;
@@ -49,7 +50,7 @@ class RunningReplica {
   struct Input {
     at::Tensor tensor;
     LayerContext context;
-    int64_t first_version = 0;  // that the pipeline's first stage read for the microbatch
+    int64_t first_version = 0;  // version that the pipeline's first stage read for the microbatch
   };
   // A microbatch between its forward and its backward.
   struct InFlight {
@@ -57,11 +58,11 @@ class RunningReplica {
     WeightReader stashed;  // with WeightPolicy::Stash
     TiedReader tied;       // at the last stage of a tied model
     StageSaved saved;
-    at::Tensor loss;   // at the last stage; its value may come with the backward
-    at::Tensor input;  // with recompute; then `saved` is empty until the backward
+    at::Tensor loss;   // at the last stage; its value may come only with the backward
+    at::Tensor input;  // with recompute; `saved` is then empty until the backward
     LayerContext context;
   };
-  // The replica's own gradient of a window, to which that of the tied weight is to be added.
+  // The replica's own gradient of a window, before that of the tied weight is added.
   struct UntiedGradient {
     WindowGradient sum;
     double delay = 0;  // of the first microbatch
@@ -83,16 +84,16 @@ class RunningReplica {
   bool take_first_version();
   bool take_version(int64_t number);
 
-  // A tied weight: at the pipeline's first stage, which has it,
+  // A tied weight at the pipeline's first stage, which has it.
   void send_tied_weight();
   bool add_tied_gradients();
-  // and at its last, which reads it.
+  // A tied weight at the pipeline's last stage, which reads it.
   bool take_tied_weight(int64_t number);
 
   bool is_first() const { return stage_ == 0; }
   bool is_last() const { return stage_ + 1 == schedule().stages; }
   const Schedule& schedule() const { return worker_.schedule(); }
-  // Of the weights that it has, counted from the segment's start.
+  // The version of the current weights, counted from the segment's start.
   int64_t version() const { return replica_.weights->number - worker_.segment.first_update; }
 
   int stage_;
@@ -102,15 +103,16 @@ class RunningReplica {
   std::vector<Shard> shards_;  // of its stage
   GradientChain chain_;
   std::map<int64_t, InFlight> in_flight_;         // by microbatch
-  std::map<int64_t, int64_t> first_delay_;        // of open windows: the delay of the first gradient in
-  std::optional<Message> input_;                  // that has come, and waits for the tied weight
-  std::vector<std::optional<Message>> arriving_;  // [shard]: of the version that it takes next
+  std::map<int64_t, int64_t> first_delay_;        // by open window: the delay of its first gradient
+  std::optional<Message> input_;                  // has come, and waits for the tied weight
+  std::vector<std::optional<Message>> arriving_;  // [shard]: of the version taken next
   FinalReport::Replica seen_;
 
-  // At a first stage. Where microbatches in flight hold its old versions anyway, the last stage reads the tied weight
-  // in them; else it has a copy of that weight alone, so that they need not be held for it.
+  // At a first stage: whether it lends the tied weight instead of copying it. Where microbatches in flight hold its old
+  // versions anyway, the last stage reads the weight in those; otherwise it gets a copy of that weight alone, so that
+  // no whole version need be held for it.
   bool lends_tied_;
-  int64_t tied_sent_ = -1;                    // the newest version of which it was sent
+  int64_t tied_sent_ = -1;                    // the newest version whose tied weight was sent
   std::map<int64_t, UntiedGradient> untied_;  // by window
   TiedReader tied_;                           // at a last stage: what the newest forward read
 };

@@ -13,7 +13,7 @@ const Segment& checked(const Pipeline& pipeline, const Segment& segment) {
   const Schedule& schedule = *segment.schedule;
   const auto& placement = pipeline.schedule().placement;
   const auto& own = schedule.placement;
-  // A forward-only schedule has the first of the pipelines.
+  // A forward-only schedule has only the first of the pipelines.
   const bool fits = schedule.forward_only
                         ? own.size() <= placement.size() && std::equal(own.begin(), own.end(), placement.begin())
                         : own == placement;

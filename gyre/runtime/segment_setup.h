@@ -1,4 +1,4 @@
-// One segment as one process runs it: its links, the workers that are here, and the conductor.
+// One segment as run by one process: its links, this process's workers, and the conductor.
 #pragma once
 
 #include <memory>
@@ -13,16 +13,16 @@
 namespace gyre {
 
 struct SegmentSetup {
-  // Throws InputError when the schedule does not fit the pipeline. All arguments outlive it. Without an observer the
-  // conductor is another process's.
+  // Throws InputError if the schedule does not fit the pipeline. All arguments must outlive it. Without an observer,
+  // the conductor is in another process.
   SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap);
 
   Doorbells bells;
   MemoryTransport memory;
-  std::unique_ptr<Transport> wrapped;  // null: none
+  std::unique_ptr<Transport> wrapped;  // null: `memory` is used
   ReplicaNumbers numbers;
   std::unique_ptr<Conductor> conductor;
-  std::vector<std::unique_ptr<Worker>> workers;  // those that are here, by number
+  std::vector<std::unique_ptr<Worker>> workers;  // those of this process, by number
 
  private:
   Transport& transport() { return wrapped ? *wrapped : memory; }

@@ -7,7 +7,7 @@
 namespace gyre {
 namespace {
 
-// Shards filled up to `most` elements, in turn.
+// Fills shards in turn, each up to `most` elements.
 std::vector<Shard> fill(std::span<const int64_t> sizes, int64_t most) {
   std::vector<Shard> shards(1);
   for (const int64_t size : sizes) {
@@ -31,7 +31,7 @@ std::vector<Shard> cut_into_shards(std::span<const ParameterSpec> stage, int cou
     total += size;
     least = std::max(least, size);
   }
-  // The smallest bound that so many shards can keep: by halving, since the number of shards falls as it grows.
+  // The smallest bound that `count` shards can keep, by bisection: the number of shards falls as the bound grows.
   for (int64_t most = total; least < most;) {
     const int64_t middle = least + (most - least) / 2;
     if (std::ssize(fill(sizes, middle)) <= count) {

@@ -1,5 +1,5 @@
-// Shards of a stage: its parameters cut into runs of whole matrices, one for each of its owners (ZeRO stage 1). What is
-// sent of a shard is that part of the stage's flat buffers.
+// Shards of a stage (ZeRO stage 1): its parameters, in order, cut into runs of whole matrices, one for each owner. A
+// message about a shard holds its part of the stage's flat buffers.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 namespace gyre {
 
 struct Shard {
-  size_t begin = 0, end = 0;  // parameters of the stage
-  int64_t offset = 0;         // elements of its flat buffer before this
+  size_t begin = 0, end = 0;  // range of the stage's parameters
+  int64_t offset = 0;         // elements of the stage's flat buffer before this shard
   int64_t elements = 0;       // padding included
 
   std::span<const ParameterSpec> of(std::span<const ParameterSpec> stage) const {
@@ -21,8 +21,8 @@ struct Shard {
   }
 };
 
-// `count` shards in the order of the parameters, of which the largest is as small as it can be. Some are empty where
-// there are more than parameters.
+// Cuts into `count` shards, in parameter order, so that the largest is as small as possible. Some may be empty, as they
+// must be if there are fewer parameters than shards.
 std::vector<Shard> cut_into_shards(std::span<const ParameterSpec> stage, int count);
 
 }  // namespace gyre

@@ -9,7 +9,7 @@
 namespace gyre {
 namespace {
 
-// What stack, allocator and BLAS reserve of address space for each thread that computes.
+// Address space that the stack, the allocator and BLAS reserve for each computing thread.
 constexpr size_t kThreadBytes = size_t{200} << 20;
 
 class ThreadsExecutor final : public Executor {

@@ -35,13 +35,13 @@ ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserv
 
 SegmentReport ThreadsRun::run() {
   Conductor* const conductor = setup_.conductor.get();
-  if (conductor != nullptr) conductor->attend();  // a drain that is due already takes nothing in
+  if (conductor != nullptr) conductor->attend();  // if a drain is due already, nothing is taken in
   start_threads();
   const std::stop_callback wake(segment_.interrupt, [this] { bell().ring(); });
   for (;;) {
     const uint64_t ticket = bell().ticket();
     if (conductor != nullptr) conductor->attend();
-    const bool has_finished = finished();  // asked first: a worker that failed leaves its error before it ends
+    const bool has_finished = finished();  // read before the error: a worker that fails stores its error before it ends
     if (const auto error = first_error()) {
       stop_and_join();
       std::rethrow_exception(error);
@@ -81,7 +81,7 @@ void ThreadsRun::start_threads() {
 void ThreadsRun::work(size_t index) {
   const c10::NoGradGuard no_grad;
   Worker& worker = *setup_.workers[index];
-  stay_on(cores_of_worker(cores_, worker.number(), options_.threads_per_worker));  // before it has threads of its own
+  stay_on(cores_of_worker(cores_, worker.number(), options_.threads_per_worker));  // before it starts threads
   use_threads(options_.threads_per_worker);
   Doorbell& own_bell = setup_.bells.of(worker.number());
   Pulse& pulse = pulses_[index];
@@ -115,7 +115,7 @@ std::exception_ptr ThreadsRun::first_error() {
   return error_;
 }
 
-// Whether a worker is inside an action, or about to be: one whose bell has rung is not waiting any more.
+// Whether a worker is inside an action or about to be. One whose bell has rung no longer counts as waiting.
 bool ThreadsRun::is_inside(size_t index) const {
   const Pulse& pulse = pulses_[index];
   const Doorbell& own_bell = setup_.bells.of(setup_.workers[index]->number());
@@ -127,7 +127,8 @@ void ThreadsRun::watch() {
   const double since_look = seconds_between(last_look_, now);
   if (since_look < stall_seconds() / 8) return;
   last_look_ = now;
-  // Time in which this thread did not look says nothing of the others: the process was stopped, or a message blocked.
+  // Time in which this thread did not look says nothing about the others: the process was stopped, or printing a
+  // message blocked.
   const bool was_away = since_look > stall_seconds();
   tell_slow_actions(was_away);
   if (setup_.conductor) find_stall(was_away);
@@ -138,7 +139,7 @@ void ThreadsRun::pass_on_notes() {
   for (const std::string& line : elsewhere_.take_notes()) observer_->on_slow_action(line);
 }
 
-// A worker inside one action for stall_seconds may be slow, or stuck: that is reported, and the run goes on waiting.
+// A worker that is inside one action for stall_seconds may be slow or stuck: this is reported, and the run goes on.
 void ThreadsRun::tell_slow_actions(bool was_away) {
   const auto now = last_look_;
   for (size_t index = 0; index < pulses_.size(); ++index) {
@@ -162,7 +163,7 @@ void ThreadsRun::tell_slow_actions(bool was_away) {
   }
 }
 
-// Nothing computed and no action finished for stall_seconds, anywhere: a stall, which no waiting will end.
+// Nothing computed and no action finished for stall_seconds, in any process: a stall, which waiting cannot end.
 void ThreadsRun::find_stall(bool was_away) {
   const auto now = last_look_;
   uint64_t steps = 0;

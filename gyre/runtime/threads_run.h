@@ -1,6 +1,5 @@
-// One segment under way in this process: a thread for each worker that is here, and what they share with the calling
-// thread. That one is the conductor's, where the conductor is here; it watches for stalls and passes on the first
-// error.
+// One segment while it runs in this process: one thread per worker, and what they share with the calling thread. The
+// calling thread runs the conductor, if this process has it; it watches for stalls and rethrows the first error.
 #pragma once
 
 #include <atomic>
@@ -19,60 +18,61 @@
 
 namespace gyre {
 
-// What there is of the segment in other processes. Null functions: nothing.
+// Access to the segment's part in other processes. Null functions: there is none.
 struct Elsewhere {
-  std::function<std::vector<RankStatus>()> statuses;  // as last heard, by rank
-  std::function<void()> raise_failure;                // an Error if one of them cannot go on
-  // Lines for the observer: those that have come, where it is; elsewhere, to send one there.
+  std::function<std::vector<RankStatus>()> statuses;  // as last reported, by rank
+  std::function<void()> raise_failure;                // throws an Error if one of them cannot go on
+  // Lines for the observer. take_notes: those that have come, in the observer's process; note: sends one to it.
   std::function<std::vector<std::string>()> take_notes;
   std::function<void(const std::string&)> note;
 };
 
-// RunError when the threads of the workers that are here cannot be started.
+// Throws RunError if the threads of this process's workers cannot be started.
 void check_room_for_worker_threads(const Pipeline& pipeline);
 
 class ThreadsRun {
  public:
-  // observer: null where the conductor is in another process. All arguments outlive it.
+  // observer: null if the conductor is in another process. All arguments must outlive it.
   ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap,
              Elsewhere elsewhere = {});
   ~ThreadsRun() { stop_and_join(); }
   ThreadsRun(const ThreadsRun&) = delete;
   ThreadsRun& operator=(const ThreadsRun&) = delete;
 
-  // Until all workers have ended: those here, or, with the conductor, wherever they are. The report is the conductor's.
+  // Runs until all workers have ended: those of this process or, with the conductor, those of all. The report is empty
+  // without the conductor.
   SegmentReport run();
 
-  // Of this process. Any thread.
+  // The status of this process. Any thread.
   RankStatus status() const;
-  // Rings when run() should look what has happened.
+  // Ringing it makes run() check what has happened.
   Doorbell& bell() { return *setup_.bells.conductor; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // What a worker's thread lets others see of itself.
+  // What a worker's thread publishes about itself.
   struct Pulse {
-    std::atomic<uint64_t> turns = 0;    // calls of try_step that have come back
-    std::atomic<bool> waiting = false;  // sleeps until its bell rings after `ticket`
+    std::atomic<uint64_t> turns = 0;    // calls of try_step that have returned
+    std::atomic<bool> waiting = false;  // it sleeps until its bell rings after `ticket`
     std::atomic<uint64_t> ticket = 0;
     std::atomic<bool> ended = false;
 
     void begin_wait(int worker);
     void end_wait();
-    // Seconds without work so far, by the worker that it waited for.
+    // Seconds without work so far, by the worker it waited for.
     std::map<int, double> waited() const;
 
    private:
     mutable std::mutex mutex_;
     std::map<int, double> waited_;
-    std::optional<Clock::time_point> since_;  // while it waits
+    std::optional<Clock::time_point> since_;  // set while it waits
     int waits_for_ = kNobody;
   };
-  // What the caller has seen of it.
+  // What the calling thread last saw of a worker.
   struct Watched {
     uint64_t turns = 0;
-    Clock::time_point since = Clock::now();  // for how long nothing else has been seen
+    Clock::time_point since = Clock::now();  // since when the worker has been inside this one turn
     bool told = false;
   };
 
@@ -95,19 +95,19 @@ class ThreadsRun {
   SegmentObserver* observer_;
   Elsewhere elsewhere_;
   SegmentSetup setup_;
-  const std::vector<int> cores_;  // that workers are pinned to; none: they are not
+  const std::vector<int> cores_;  // that workers are pinned to; empty: they are not pinned
   std::atomic<bool> stopping_ = false;
-  std::atomic<uint64_t> steps_ = 0;  // actions finished, by all that are here
-  std::vector<Pulse> pulses_;        // as setup_.workers
+  std::atomic<uint64_t> steps_ = 0;  // calls of try_step that did something, by all workers of this process
+  std::vector<Pulse> pulses_;        // parallel to setup_.workers
   std::mutex error_mutex_;
-  std::exception_ptr error_;  // the first of any worker
-  // Of the caller alone.
+  std::exception_ptr error_;  // the first error of any worker
+  // Used by the calling thread only.
   std::vector<Watched> watched_;
   uint64_t last_steps_ = 0;
   const Clock::time_point started_ = Clock::now();
   Clock::time_point last_look_ = started_;
-  Clock::time_point last_step_ = last_look_;      // when an action was last seen to have finished
-  Clock::time_point last_progress_ = last_look_;  // the same, or a worker inside one
+  Clock::time_point last_step_ = last_look_;      // when an action was last seen to finish
+  Clock::time_point last_progress_ = last_look_;  // the same, or when a worker was last seen inside one
   bool told_stuck_ = false;
   std::vector<std::jthread> threads_;
 };

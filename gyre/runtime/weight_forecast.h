@@ -1,5 +1,5 @@
-// Weights at another time than now, guessed from the steps that were taken. It is a property of how a version is
-// published, so layers, links and stashes know nothing of it.
+// Weights at an earlier or later update, extrapolated from the steps taken. Forecasts are part of publishing a version,
+// so layers, links and stashes do not know about them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,17 +10,14 @@
 
 namespace gyre {
 
-// What a stage's forecasts are made of.
+// The settings of one stage's forecasts.
 struct ForecastOptions {
   WeightPolicy policy = WeightPolicy::Stash;  // Predict or Corrected; others forecast nothing
   int64_t steps = 0;       // updates ahead (Predict: the stage's delay) or back (Corrected: its mismatch)
   double discrepancy = 0;  // Corrected: D
 };
 
-// Predict (XPipe, SpecTrain): W + s (W_t - W_{t-1}). The last step of Adam is lr m / (sqrt(v) + eps), which is what the
-// papers move along; taking the step itself serves every optimizer.
-// Corrected (PipeMare, section 3.2): delta <- g delta + (1 - g)(W_t - W_{t-1}), g = D^(1/s); W - s delta.
-// The steps of a filled pipeline mean nothing to an empty one, so a forecast begins anew with every segment.
+// The steps of a filled pipeline mean nothing to an empty one, so every segment starts without a forecast.
 class WeightForecast {
  public:
   WeightForecast() = default;
@@ -31,9 +28,9 @@ class WeightForecast {
   bool any() const { return forward() || backward(); }
 
   void restart() { begun_ = false; }
-  // After each update. masters: fp32, flat.
+  // Call at the start of a segment and after each update. masters: fp32, flat.
   void observe(const at::Tensor& masters);
-  // Writes the forecast, in the type of `out`; `masters` themselves before the second observation.
+  // Writes the forecast to `out`, in its type. Before the second observe() of a segment this is `masters`.
   void write(const at::Tensor& masters, const at::Tensor& out) const;
 
  private:

@@ -101,7 +101,7 @@ WeightReader WeightStore::read_with(const at::Tensor& values) {
   return lent(buffer);
 }
 
-// If anyone reads a version that is the master, the update goes to a copy and they keep the old buffer.
+// If a reader holds a version that is the master, the update goes to a copy and the reader keeps the old buffer.
 std::span<const at::Tensor> WeightStore::own_masters() {
   if (kind_ == Masters::Separate) return masters_.tensors;
   if (newest_.is_lent()) {
@@ -112,7 +112,7 @@ std::span<const at::Tensor> WeightStore::own_masters() {
   return newest_->tensors;
 }
 
-// The outgoing version's buffer is free unless a reader holds it.
+// The previous version's buffer is free unless a reader holds it.
 void WeightStore::publish() {
   newest_ = {};
   newest_ = pool_.take();
@@ -143,7 +143,7 @@ void WeightStore::update(Optimizer& optimizer, std::span<const at::Tensor> gradi
   if (kind_ == Masters::Separate) publish();
 }
 
-// In the newest version's place, unless somebody reads it.
+// In place, unless a reader holds the newest version.
 void WeightStore::update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
                                 const UpdateContext& context) {
   PooledBuffer elsewhere;

@@ -5,7 +5,7 @@
 namespace gyre {
 namespace {
 
-// In how many parts gradients of the stages hosted by a worker travel.
+// Number of parts in which gradients travel, for each stage hosted by the worker.
 std::map<int, int64_t> gradient_parts(const WorkerState& state, int64_t part) {
   std::map<int, int64_t> parts;
   for (const auto& [place, replica] : state.replicas) {
@@ -40,7 +40,7 @@ void Worker::add_replicas() {
 
 void Worker::add_owners() {
   for (const auto& [stage, links] : links_.owners) {
-    std::vector<Replica*> beside;  // those whose weights no link brings
+    std::vector<Replica*> beside;  // the replicas whose weights come by no link
     for (int p = 0; p < schedule().pipelines; ++p) {
       beside.push_back(links.versions[p] ? nullptr : &state_.replicas.at({p, stage}));
     }
@@ -64,7 +64,7 @@ Worker::Step Worker::try_step() {
   return Step::Done;
 }
 
-// What others wait for, whatever this worker's own program waits for.
+// Does what other workers wait for, whatever this worker's own program waits for.
 void Worker::serve_others() {
   for (auto& [place, replica] : replicas_) replica.pass_on_gradients();
   for (auto& [stage, owner] : owners_) owner.gather_early();
@@ -107,10 +107,10 @@ void Worker::account(const Action& action, std::chrono::steady_clock::time_point
   seen_.worker.trace.push_back(timed);
 }
 
-// A drain: hold, and say what has been taken in here; then leave out everything at or past the limit.
+// A drain: holds and reports what has been taken in here; then leaves out everything at or past the limit.
 void Worker::heed_control() {
   Admission& admission = context_.admission;
-  while (links_.reports->has_room()) {  // for an answer
+  while (links_.reports->has_room()) {  // for an answer to each
     const auto message = links_.control->try_receive();
     if (!message) return;
     context_.served = true;
@@ -124,13 +124,13 @@ void Worker::heed_control() {
   }
 }
 
-// Says once that the program has ended, and what was seen meanwhile. Returns whether it is said.
+// Reports once that the program has ended, with what was observed. Returns whether the report has been sent.
 bool Worker::report_end() {
   if (ended_) return true;
   const bool idle =
       std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r.second.has_passed_on_all(); });
   if (!idle || !links_.reports->has_room()) return false;
-  DeviceEvent::record(state_.device).wait();  // from here on any thread may read and end leases
+  DeviceEvent::record(state_.device).wait();  // from here on any thread may read tensors and end leases
   seen_.worker.memory = ProcessMemory::now();
   for (const auto& [place, replica] : replicas_) seen_.replicas.push_back(replica.seen());
   for (const auto& [stage, owner] : owners_) seen_.owners.push_back(owner.seen());
@@ -166,7 +166,7 @@ int Worker::waits_for() const {
   }
 }
 
-// The only one of `workers` that is another one, or kNobody.
+// The one worker besides this one that is in `workers`; kNobody if there is none or more than one.
 int Worker::only_other(std::vector<int> workers) const {
   std::erase(workers, number());
   const bool one = !workers.empty() &&

@@ -1,6 +1,6 @@
-// A worker runs its program action by action. It never blocks: try_step either performs the next action or says that
-// something it needs has not arrived. Executors decide what to do then, and so share this one loop body. It touches its
-// own state and its links, and nothing of any other worker.
+// A worker runs its program action by action. It never blocks: try_step either performs the next action or returns that
+// something it needs has not arrived. Executors decide what to do then, so all share this loop body. A worker accesses
+// its own state and its links only.
 #pragma once
 
 #include <chrono>
@@ -22,20 +22,21 @@ namespace gyre {
 
 class Worker {
  public:
-  // Publishes the first version of the segment to the replicas of the stages owned here. All arguments outlive it;
-  // `numbers` are those of segment.schedule.
+  // Publishes the first version of the segment to the replicas of the stages owned here. All arguments must outlive it;
+  // `numbers` must be made from segment.schedule.
   Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
          Transport& transport);
 
-  // Performs the next action if everything it needs is there; MustWait only if nothing at all was done. On a device
-  // that has streams, Done means handed to the worker's stream. RunError: a version differs from the schedule's
-  // analysis.
+  // Performs the next action if everything it needs is there. Returns MustWait only if nothing at all was done. On a
+  // device with streams, Done means handed to the worker's stream. Throws RunError if a version differs from the
+  // schedule's analysis.
   enum class Step { Done, MustWait, Finished };
   Step try_step();
 
-  // What it is at, what that needs, and what has come; not whether it waits, nor how long. Any thread.
+  // The current action, what it needs, and the messages that have come. Times of waiting are left to the caller. Any
+  // thread.
   WorkerStatus status() const;
-  // On its own thread, when it must wait: for which other worker, or kNobody.
+  // The one other worker that it waits for, or kNobody. On the worker's own thread, after MustWait.
   int waits_for() const;
 
   int number() const { return state_.number; }

@@ -1,5 +1,5 @@
-// What the replicas and the owners of one worker share while it runs a segment. Only the worker's own thread is in
-// here, but for `status`.
+// What the replicas and owners of one worker share while it runs a segment. Only the worker's own thread uses it,
+// except for `status`.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@
 
 namespace gyre {
 
-// The number of the message with a segment's first version; the others have their window's.
+// The number of the message with a segment's first version; messages with later versions have their window's number.
 inline constexpr int64_t kFirstVersion = -1;
 
-// Which microbatches first stages take in.
+// Which microbatches the worker's first stages take in.
 struct Admission {
   int64_t admitted = 0;  // microbatches below this may have been taken in here
-  bool holding = false;  // takes in nothing until the limit has come
+  bool holding = false;  // nothing is taken in until the limit has come
 };
 
 struct WorkerContext {
-  // `numbers` are those of segment.schedule. All but the device outlive it.
+  // `numbers` must be made from segment.schedule. All arguments but the device must outlive it.
   WorkerContext(int worker, at::Device its_device, const RuntimeOptions& its_options, const Segment& its_segment,
                 const ReplicaNumbers& numbers, Sender& to_conductor)
       : options(its_options),
@@ -40,8 +40,9 @@ struct WorkerContext {
   const Schedule& schedule() const { return *segment.schedule; }
   int64_t window_of(const Action& action) const { return action.microbatch / schedule().window; }
 
-  // The version that the weights have must be the one that the schedule's analysis says, or the run is not the one that
-  // was simulated: RunError. Both count from the segment's start. Call it once for each action, when it is performed.
+  // Throws RunError if the version found is not the one that the schedule's analysis says: the run is then not the one
+  // that was simulated. Otherwise returns it. Both count from the segment's start. Call it once for each action, when
+  // it is performed.
   int64_t checked_version(const Action& action, int64_t found);
 
   const RuntimeOptions& options;
@@ -52,9 +53,9 @@ struct WorkerContext {
   VersionTracker analysis;
   Admission admission;
   PublishedStatus status;
-  // When the input of the action came, if another process sent it.
+  // When the action's input came, if another process sent it.
   std::optional<std::chrono::steady_clock::time_point> input_came;
-  bool served = false;  // this step did something that others may wait for, besides the action
+  bool served = false;  // this step did something, besides the action, that others may wait for
 };
 
 }  // namespace gyre

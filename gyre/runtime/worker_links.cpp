@@ -7,20 +7,20 @@
 namespace gyre {
 namespace {
 
-// A forward-only program holds nothing in flight; two waiting messages hide the hand-over.
+// A forward-only program holds nothing in flight; two waiting messages are enough to hide the hand-over.
 constexpr int64_t kForwardOnlyCapacity = 2;
-// The conductor answers at its own pace; a worker whose reports find no room waits for it.
+// The conductor answers at its own pace; a worker waits while there is no room for its report.
 constexpr int64_t kReports = 1024;
 constexpr int64_t kControls = 2;  // hold, limit
 
-// Both ends of a link say the same of it.
+// The ends of every link, so that both ends describe it alike.
 class Ends {
  public:
   Ends(const Schedule& schedule, const ReductionChains& chains)
       : schedule_(schedule),
         chains_(chains),
-        // An owner with its versions, or a replica with its sums, gets as far ahead of the other as a repetition has
-        // windows, and no further.
+        // An owner's versions and a replica's sums get ahead of the other side by at most the windows of one
+        // repetition.
         windows_(schedule.shift / schedule.window + 2) {}
 
   LinkEnds activation(int pipeline, int stage) const {
@@ -37,7 +37,7 @@ class Ends {
     return {schedule_.worker_of(pipeline, stage), schedule_.owner[shard][stage], windows_};
   }
   LinkEnds version(int pipeline, int stage, int shard) const {
-    return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // and the first
+    return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // + 1: the first version
   }
   // What is sent belongs to a microbatch that is in flight at the first stage.
   LinkEnds tied_weight(int pipeline) const {
@@ -72,7 +72,7 @@ LinkEnds report_ends(int worker) {
   return {worker, kConductor, kReports};
 }
 
-// The links of the replicas and owners of one worker, one place after the other.
+// Makes the links of one worker's replicas and owners, one place at a time.
 class Maker {
  public:
   Maker(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
@@ -133,10 +133,10 @@ class Maker {
     return links;
   }
 
-  // Whether an owner has to ask others for the norm that it clips by.
+  // Whether an owner needs other owners' norms to clip.
   bool sums_norms() const { return !schedule_.forward_only && (global_norm_ || schedule_.shards() > 1); }
 
-  // Of the norms that the first owner of `summed_at` sums.
+  // The links for the norms that the first owner of stage `summed_at` sums.
   NormSumLinks norm_sum(int summed_at) {
     NormSumLinks links;
     for (int stage = 0; stage < schedule_.stages; ++stage) {
@@ -181,7 +181,7 @@ class Maker {
   std::set<std::pair<int, int>> adopting_;
 };
 
-// Makes no links, and notes between whom they would be.
+// Makes no links, but records whom they would connect.
 class NotedEnds final : public Transport {
  public:
   std::unique_ptr<Sender> sender(const LinkId&, const LinkEnds& ends) override {
@@ -215,7 +215,7 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<in
 }
 
 std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm) {
-  std::map<int, int64_t> parts;  // how many a link holds makes no difference here
+  std::map<int, int64_t> parts;  // capacities make no difference here
   for (int stage = 0; stage < schedule.stages; ++stage) parts[stage] = 1;
   NotedEnds noted;
   for (int worker = 0; worker < schedule.workers; ++worker) {

@@ -1,4 +1,4 @@
-// The links of one worker during one segment, by what they are for.
+// The links of one worker during one segment, grouped by purpose.
 #pragma once
 
 #include <map>
@@ -13,58 +13,58 @@
 
 namespace gyre {
 
-// Links that a schedule has no use for are null.
+// Links that the schedule does not use are null.
 struct ReplicaLinks {
   std::unique_ptr<Receiver> inputs;  // activations, from the stage below
   std::unique_ptr<Sender> outputs;   // to the stage above
   std::unique_ptr<Receiver> grad_outputs;
   std::unique_ptr<Sender> grad_inputs;
-  std::unique_ptr<Receiver> earlier_sums;           // parts, from the replica before it in its chain
-  std::unique_ptr<Sender> reductions;               // parts, to the next one
-  std::vector<std::unique_ptr<Sender>> sums;        // [shard], of the last of a chain: to the owners
-  std::vector<std::unique_ptr<Receiver>> versions;  // [shard]: from the owners; empty where it changes with the owner
-  // Of a tied weight, between the pipeline's first stage, which has it, and its last; they may be one.
-  std::unique_ptr<Sender> tied_weights;  // first
+  std::unique_ptr<Receiver> earlier_sums;           // parts, from the previous replica of its chain
+  std::unique_ptr<Sender> reductions;               // parts, to the next replica
+  std::vector<std::unique_ptr<Sender>> sums;        // [shard]: to the owners; only at the end of a chain
+  std::vector<std::unique_ptr<Receiver>> versions;  // [shard]: from the owners; empty if it changes with the owner
+  // Links of a tied weight, between the pipeline's first stage, which has it, and its last; both may be the same stage.
+  std::unique_ptr<Sender> tied_weights;  // at the first stage
   std::unique_ptr<Receiver> tied_sums;
-  std::unique_ptr<Receiver> tied_reads;  // last
+  std::unique_ptr<Receiver> tied_reads;  // at the last stage
   std::unique_ptr<Sender> tied_gradients;
 };
 
 struct OwnerLinks {
   int shard = 0;
-  std::vector<std::unique_ptr<Receiver>> sums;    // [pipeline]; null where it is not the last of its chain
-  std::vector<std::unique_ptr<Sender>> versions;  // [pipeline]; null where the replica changes with the owner
-  std::unique_ptr<Sender> norms;                  // to whoever sums them; null: this owner's are all there are
+  std::vector<std::unique_ptr<Receiver>> sums;    // [pipeline]; null if it is not the end of its chain
+  std::vector<std::unique_ptr<Sender>> versions;  // [pipeline]; null if the replica's weights change with the owner's
+  std::unique_ptr<Sender> norms;  // to the owner that sums them; null: this owner clips by its own norms alone
   std::unique_ptr<Receiver> norm_sum;
 };
 
-// Of whoever sums the norms that gradients are clipped by: one owner for the whole model, or one of each stage that has
-// several.
+// Links of an owner that sums the norms by which gradients are clipped: one for the whole model, or one for each stage
+// with several owners.
 struct NormSumLinks {
-  std::vector<std::unique_ptr<Receiver>> norms;  // of each owner, in the model's order
+  std::vector<std::unique_ptr<Receiver>> norms;  // one per owner, in the model's order
   std::vector<std::unique_ptr<Sender>> sums;
 };
 
 struct WorkerLinks {
-  // schedule: of the segment. parts [stage]: in how many a gradient of it travels; of the stages hosted here.
-  // global_norm: norms are summed over the model.
+  // schedule: the segment's. parts: [stage] number of parts in which a gradient travels, for the stages hosted here.
+  // global_norm: norms are summed over the whole model.
   WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
               Transport& transport);
 
-  // Messages that have come for the worker. Any thread.
+  // Adds the number of messages that have come for the worker. Any thread.
   void count_waiting(WorkerStatus& status) const;
 
   std::map<std::pair<int, int>, ReplicaLinks> replicas;  // by (pipeline, stage) hosted here
   std::map<int, OwnerLinks> owners;                      // by stage owned here
-  std::vector<NormSumLinks> norm_sums;                   // that are made here
+  std::vector<NormSumLinks> norm_sums;                   // those summed here
   std::unique_ptr<Receiver> control;
   std::unique_ptr<Sender> reports;
 };
 
-// The two ends, workers or kConductor, of every link that there is under the schedule.
+// The pair of ends, workers or kConductor, of every link under the schedule.
 std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm);
 
-// The other ends, which the conductor holds.
+// The conductor's ends of the control and report links.
 struct ConductorLinks {
   ConductorLinks(const Schedule& schedule, Transport& transport);
 

@@ -13,7 +13,7 @@
 namespace gyre {
 namespace {
 
-// How far each stage's forecasts go: its longest delay or mismatch once the pipeline is full.
+// How far each stage's forecasts reach: its longest delay or mismatch once the pipeline is full.
 std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const RuntimeOptions& options) {
   std::vector<ForecastOptions> result(schedule.stages, {options.weights, 0, options.discrepancy});
   const bool ahead = options.weights == WeightPolicy::Predict;
@@ -25,7 +25,7 @@ std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const 
   return result;
 }
 
-// With its number: "cuda" alone is the current one. InputError where there is no such device.
+// The device with its number: "cuda" alone means the current one. Throws InputError if there is no such device.
 at::Device found(at::Device device) {
   if (!has_streams(device)) return device;
   if (!c10::impl::hasDeviceGuardImpl(device.type())) {
@@ -40,7 +40,7 @@ at::Device found(at::Device device) {
   return device.has_index() ? device : guard.getDevice();
 }
 
-// Among the stage's parameters.
+// The parameter's index among the stage's. Throws InputError if the stage does not have it.
 size_t place_of(const std::string& name, const Stage& stage) {
   const auto& specs = stage.parameters();
   const auto found = std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.name == name; });

@@ -1,5 +1,5 @@
 // What a worker keeps between segments: the owners and replicas of the stages placed on it, and nothing of any other
-// worker. All that it needs of others comes through links.
+// worker. Everything that it needs from others comes through links.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@
 
 namespace gyre {
 
-// An owner: the one place of masters, versions and optimizer of a stage, or of one shard of it.
+// An owner: the only place of a stage's masters, versions and optimizer, or those of one shard of it.
 struct StageOwner {
   StageOwner(Stage stage, const Shard& its, const RuntimeOptions& options, at::Device device,
              const ForecastOptions& forecast)
@@ -31,7 +31,7 @@ struct StageOwner {
     if (options.ema_decay > 0) average.emplace(parameters(), options.ema_decay, device);
   }
 
-  // Those of the shard.
+  // The parameters of the shard.
   std::vector<ParameterSpec> parameters() const {
     const auto its = shard.of(layers.parameters());
     return {its.begin(), its.end()};
@@ -40,12 +40,12 @@ struct StageOwner {
   Stage layers;
   Shard shard;
   WeightStore weights;
-  std::optional<WeightAverage> average;  // none unless it is asked for
+  std::optional<WeightAverage> average;  // only if ema_decay is set
   std::unique_ptr<Optimizer> optimizer;
   MeanDelays mean_delay;
 };
 
-// A stage as one pipeline runs it.
+// A stage as run by one pipeline.
 struct Replica {
   Replica(Stage layers, at::Device device, GradientWindows::Layout layout, std::optional<size_t> its_shared)
       : layers(std::move(layers)),
@@ -53,17 +53,17 @@ struct Replica {
         shared(its_shared) {}
 
   Stage layers;
-  WeightReader weights;  // the version it has now; none before a segment's first has come
+  WeightReader weights;  // the current version; null until the segment's first has come
   GradientWindows gradients;
-  std::optional<size_t> shared;  // its parameter that the last stage is tied to
+  std::optional<size_t> shared;  // index of its parameter that the last stage is tied to
 };
 
-// [stage]: what the schedule's analysis says of a full pipeline.
+// [stage]: mean delays of a full pipeline, by the schedule's analysis.
 std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule);
 
-// What all workers' states are made of. Nothing here changes after it is made.
+// What all workers' states are made from. It is never changed.
 struct PipelinePlan {
-  // `layers` are the model's, `ranges` [stage] says which are whose.
+  // `layers`: the model's; `ranges`: [stage] which of them the stage has.
   PipelinePlan(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
                OptimizerConfig optimizer);
 
@@ -74,18 +74,18 @@ struct PipelinePlan {
   std::vector<std::vector<Shard>> shards;  // [stage][shard]
   std::vector<ForecastOptions> forecasts;  // [stage]
   std::vector<MeanDelays> mean_delays;     // [stage]
-  std::optional<size_t> shared;            // parameter of the first stage that the last one is tied to
+  std::optional<size_t> shared;            // index of the first stage's parameter that the last stage is tied to
 };
 
 struct WorkerState {
-  // Initial weights are drawn from the plan's seed. The calling thread's operations must have
-  // options.threads_per_worker threads: bases begin with decompositions, whose bits depend on them.
+  // Initial weights are drawn from the plan's seed. The calling thread's operations must use options.threads_per_worker
+  // threads: bases begin with decompositions, whose bits depend on that number.
   WorkerState(int number, const PipelinePlan& plan);
 
   int number;
   at::Device device;
-  std::optional<c10::Stream> stream;                // that its work goes to; null on the CPU
-  std::map<int, StageOwner> owners;                 // by stage; a worker has one shard of it
+  std::optional<c10::Stream> stream;                // the stream its work goes to; null on the CPU
+  std::map<int, StageOwner> owners;                 // by stage; a worker owns at most one shard of a stage
   std::map<std::pair<int, int>, Replica> replicas;  // by (pipeline, stage)
 
  private:

@@ -1,4 +1,4 @@
-// What a worker is doing, for whoever asks from another thread, and what an action waits for, in words.
+// What a worker is doing, readable from any thread, and what an action waits for, as text.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,24 @@
 
 namespace gyre {
 
-// "the activation of 1F17 from worker 1".
+// What the action needs, as text: "the activation of 1F17 from worker 1".
 std::string describe_needs(const Schedule& schedule, const Action& action);
 
 // [shard]: the workers that own the stage.
 std::vector<int> owners_of(const Schedule& schedule, int stage);
 
-// Written by the worker, read by any thread.
+// Written by the worker's thread; any thread may read it.
 class PublishedStatus {
  public:
   explicit PublishedStatus(const Schedule& schedule) : schedule_(schedule) {}
 
-  // The action that is next, or none: the program has ended.
+  // The next action; none once the program has ended.
   void set_action(const std::optional<Action>& action);
-  // A stage here has made a gradient that is late by `delay` updates.
+  // This worker computed a gradient of the stage that is late by `delay` updates.
   void add_delay(int stage, int64_t delay);
 
-  // What it is at, what that needs, and the delays; not what is in its links, nor whether and how long it waits.
+  // Fills in the current action, its needs, and the delays. Counts of waiting messages and times of waiting are left to
+  // the caller.
   WorkerStatus read() const;
 
  private:

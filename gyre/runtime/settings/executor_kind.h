@@ -1,5 +1,5 @@
-// What others need to know of an executor before it is made. Free of torch. What makes one is in runtime/executor.cpp,
-// under the same name.
+// What others need to know of an executor before it is made. Free of torch. runtime/executor.cpp makes the executor of
+// the same name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// A doorbell: how a worker sleeps until something it may need has arrived. Whoever delivers rings; the worker takes a
-// ticket, looks whether it can go on, and waits on the ticket if not. A ring between ticket and wait is never missed.
+// A doorbell: lets a worker sleep until something that it may need has arrived. Whoever delivers rings it. The worker
+// takes a ticket, checks whether it can go on, and otherwise waits on the ticket. A ring between ticket and wait is
+// never missed.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Links: all that passes between workers, and between them and whoever runs them. A link has one sender and one
-// receiver, and is bounded. Nothing here waits: a link says whether there is room, and whether a message has come. A
-// worker that cannot go on sleeps on its doorbell, which rings at every message and whenever room is made.
+// Links carry everything that passes between workers, and between them and whoever runs them. A link has one sender and
+// one receiver, and is bounded. No call blocks: a link says whether there is room, and whether a message has come. A
+// worker that cannot go on sleeps on its doorbell, which rings for every message and whenever room is made.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,54 +18,54 @@
 
 namespace gyre {
 
-// A message owns what it says, or has it lent: it never points into a state that somebody goes on changing.
+// A message owns its contents or has them lent: it never refers to state that somebody still changes.
 struct Message {
-  // Of a microbatch or window, counted from the segment's start; -1 is the version that a segment starts with. Reports
-  // have their kind here.
+  // Microbatch or window, counted from the segment's start; -1 for the version that a segment starts with. In reports,
+  // the kind of report.
   int64_t number = 0;
   std::vector<at::Tensor> tensors;
   std::vector<double> values;
-  Lease lease;             // of the tensors' memory, when it is to go back to the sender
-  DeviceEvent ready = {};  // when the tensors' values are there
-  // When it was here, of one that another process sent.
+  Lease lease;             // on the tensors' memory, if it is to go back to the sender
+  DeviceEvent ready = {};  // after which the tensors' values are there
+  // When it arrived, if another process sent it.
   std::optional<std::chrono::steady_clock::time_point> came = {};
 };
 
 class Sender {
  public:
   virtual ~Sender() = default;
-  // Whether send may be called. Always, where the schedule bounds how many messages are under way: the link has room
-  // for them all.
+  // Whether send() may be called. Always true where the schedule bounds the messages under way: the link has room for
+  // all of them.
   virtual bool has_room() const = 0;
-  // RunError when there is no room.
+  // Throws RunError if there is no room.
   virtual void send(Message message) = 0;
 };
 
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // The message of that number, if it has come. Messages may be taken in another order than they were sent.
+  // The message with that number, if it has come. Messages may be taken in another order than they were sent.
   virtual std::optional<Message> try_receive(int64_t number) = 0;
-  // The message that was sent first of those that have come.
+  // Of the messages that have come, the one sent first.
   virtual std::optional<Message> try_receive() = 0;
-  // Messages that have come and were not taken. Any thread.
+  // Number of messages that have come and were not taken. Any thread.
   virtual int64_t waiting() const = 0;
 };
 
-// Sends what this thread's stream on `device` may still be computing.
+// Sends a message whose tensors this thread's stream on `device` may still be computing.
 void send_from(at::Device device, Sender& link, Message message);
-// A message that has come, with its tensors on `device`, for this thread's work there.
+// A message that has come, with its tensors on `device`, ready for this thread's work there.
 std::optional<Message> arrived_on(at::Device device, std::optional<Message> message);
 
 enum class LinkKind {
   Activation,  // into (pipeline, stage) from the stage below
-  Gradient,    // into (pipeline, stage) from the stage above: by its output
+  Gradient,    // into (pipeline, stage) from the stage above: with respect to the output
   Reduction,   // from (pipeline, stage) to the next in its chain: the gradient of a window
   Sum,         // from (pipeline, stage) to an owner: its shard of the chain's gradient
   Version,     // from an owner to (pipeline, stage): its shard of the stage
   TiedWeight,  // from a pipeline's first stage to its last: the tied weight of a version
   TiedSum,     // back: its gradient of a window
-  Norm,        // from an owner to whoever sums them: squared norms of a window's gradients
+  Norm,        // from an owner to the one that sums them: squared norms of a window's gradients
   NormSum,     // back: the norm that gradients are clipped by
   Control,     // to a worker (`stage`) from the conductor
   Report,      // from a worker (`stage`) to the conductor
@@ -77,21 +77,21 @@ struct LinkId {
   LinkKind kind = LinkKind::Activation;
   int pipeline = 0;
   int stage = 0;
-  int shard = 0;  // where owners are an end
+  int shard = 0;  // if an owner is at one end
   auto operator<=>(const LinkId&) const = default;
 };
 // "the activation link of 1:2".
 std::string to_string(const LinkId& id);
 
-// Where the conductor stands for a worker's number.
+// The conductor, where a worker's number is expected.
 inline constexpr int kConductor = -1;
 
 struct LinkEnds {
   int from = 0, to = 0;  // workers, or kConductor
-  int64_t capacity = 1;  // the most messages that may wait
+  int64_t capacity = 1;  // most messages that may wait
 };
 
-// Makes links. Whoever holds one end asks for that end; both describe the link alike.
+// Makes links. Each side asks for its own end; both must describe the link alike.
 class Transport {
  public:
   virtual ~Transport() = default;

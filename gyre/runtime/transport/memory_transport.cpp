@@ -15,7 +15,7 @@ Doorbells::Doorbells(int count) {
   for (int worker = 0; worker < count; ++worker) workers.push_back(std::make_unique<Doorbell>());
 }
 
-// What both ends of a link share, under a mutex: the messages under way.
+// The messages under way on one link, shared by its two ends under a mutex.
 class MemoryTransport::Queue final {
  public:
   Queue(const LinkId& id, size_t capacity, Doorbell& sender, Doorbell& receiver)

@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-// The bells that links ring. Whoever is at an end of a link sleeps on its own.
+// The bells that links ring. Each worker sleeps on its own, and so does the conductor.
 struct Doorbells {
   explicit Doorbells(int workers);
   Doorbell& of(int worker) const { return worker == kConductor ? *conductor : *workers[static_cast<size_t>(worker)]; }
@@ -20,7 +20,7 @@ struct Doorbells {
 
 class MemoryTransport final : public Transport {
  public:
-  // `bells` outlives the links.
+  // `bells` must outlive the links.
   explicit MemoryTransport(const Doorbells& bells) : bells_(bells) {}
   std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override;
   std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override;
