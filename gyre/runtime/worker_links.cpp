@@ -37,7 +37,7 @@ class Ends {
     return {schedule_.worker_of(pipeline, stage), schedule_.owner[shard][stage], windows_};
   }
   LinkEnds version(int pipeline, int stage, int shard) const {
-    return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // + 1: the first version
+    return {schedule_.owner[shard][stage], schedule_.worker_of(pipeline, stage), windows_ + 1};  // + the first
   }
   // What is sent belongs to a microbatch that is in flight at the first stage.
   LinkEnds tied_weight(int pipeline) const {

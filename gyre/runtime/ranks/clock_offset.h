@@ -1,6 +1,6 @@
-// How far the clock of another process is from this one's, from questions and answers (Cristian, 1989): an answer was
-// given between its question and its arrival here, so half of that round trip is the most by which it can mislead.
-// Clocks drift, so the quickest of the last answers counts.
+// How far another process's clock is from this one's, from questions and answers (Cristian, 1989). The answer was given
+// between the question and its arrival here, so the error is at most half of that round trip. Clocks drift, so the
+// fastest of the latest answers counts.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace gyre {
 
 class ClockOffset {
  public:
-  // All in seconds: when the question left and the answer came by this clock, and what the other said in between.
+  // All in seconds: this clock's time when the question left and when the answer came, and the other's time in between.
   void add(double asked, double other, double answered) {
     if (answers_.size() == kKept) answers_.pop_front();
     answers_.push_back({answered - asked, other - (asked + answered) / 2});
   }
-  // What to add to this clock's time to have the other's; once there is an answer.
+  // What to add to this clock's time to get the other's. Needs at least one answer.
   double offset() const {
     return std::min_element(answers_.begin(), answers_.end(),
                             [](const Answer& a, const Answer& b) { return a.round_trip < b.round_trip; })

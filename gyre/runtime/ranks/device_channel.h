@@ -1,5 +1,5 @@
-// Tensors from a device of one process to a device of another, without the host in between. NCCL is behind it
-// (nccl/nccl.cpp); in builds without CUDA there is none (nccl/no_nccl.cpp), and tensors go through the host, in frames.
+// Sends tensors from a device of one process to a device of another, without going through the host. It is implemented
+// with NCCL (nccl/nccl.cpp). Builds without CUDA have none (nccl/no_nccl.cpp): tensors go through the host, in frames.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,26 +18,27 @@ namespace gyre {
 class DeviceChannel {
  public:
   virtual ~DeviceChannel() = default;
-  // The message's tensors, which are on this channel's device. Its lease ends behind their sending.
+  // Sends the message's tensors, which are on this channel's device. Its lease ends once they are sent, in the order of
+  // the channel's stream.
   virtual void send(Message message) = 0;
-  // Tensors with the sizes and types of `like`, and the event behind which their values are there.
+  // Tensors with the sizes and types of `like`, and the event after which their values are there.
   virtual Message receive(const std::vector<at::Tensor>& like) = 0;
-  // What is under way ends without the other process, which has gone. Any thread.
+  // Ends what is under way without the other process, which has gone. Any thread.
   virtual void abort() = 0;
 };
 
-// Makes the channels of one process, between its device and others'.
+// Makes the channels between this process's device and those of others.
 class DeviceChannels {
  public:
   virtual ~DeviceChannels() = default;
   virtual at::Device device() const = 0;
-  // By which the two ends of a channel know each other: one makes it, and tells the other.
+  // The id by which the two ends of a channel find each other: one end makes it, and sends it to the other.
   virtual std::string new_id() = 0;
-  // Called by both ends with the same id; returns when both have.
+  // Called by both ends with the same id; returns when both have called it.
   virtual std::unique_ptr<DeviceChannel> open(const std::string& id, bool sends) = 0;
 };
 
-// Null where tensors of this device go through the host.
+// Null if tensors of this device go through the host.
 std::unique_ptr<DeviceChannels> make_device_channels(at::Device device);
 
 }  // namespace gyre

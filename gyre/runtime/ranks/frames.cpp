@@ -14,7 +14,7 @@
 namespace gyre {
 namespace {
 
-// Numbers are sent as they lie in memory.
+// Numbers are sent as they are in memory.
 static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
 constexpr uint32_t kMagic = 0x67797265;  // "gyre"

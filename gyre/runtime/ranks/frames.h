@@ -1,10 +1,10 @@
-// What processes send each other, cut into frames: of a bounded size, so that whoever receives can have memory ready
-// before anything comes. Little-endian. A frame is 4 bytes, how many follow, and those; an envelope begins with a frame
-// of its own:
-//   header, values (double), of each tensor its type, number of dimensions and sizes; then the tensors' contents, over
-//   as many frames as that takes.
-// A tensor on libtorch's meta device has sizes and no contents: so are those announced that come from device to device
-// (device_channel.h). Whoever reads it gets such a tensor.
+// What processes send each other, cut into frames of bounded size, so that the receiver can provide memory before
+// anything comes. Little-endian. A frame is 4 bytes with the number of bytes that follow, and those bytes. An envelope
+// begins with a new frame:
+//  header, values (double), type, number of dimensions and sizes of each tensor; then the tensors' contents, over as
+//  many frames as they take.
+// A tensor on libtorch's meta device has sizes and no contents, and arrives as such a tensor. It announces a tensor
+// that goes from device to device (device_channel.h).
 #pragma once
 
 #include <cstddef>
@@ -17,47 +17,49 @@
 
 namespace gyre {
 
-// What stands on it says where a message goes.
+// A message with its address.
 struct Envelope {
   enum class Kind : uint32_t {
     Message,  // for a link's receiver
-    Credit,   // to a link's sender: so many messages (`message.number`) were taken
-    Beat,     // the process lives, and how far it has got
-    Clock,    // to rank 0: what the sender's clock says (`values[0]`); back: that, and what rank 0's says
+    Credit,   // to a link's sender: this many messages (`message.number`) were taken
+    Beat,     // the process is alive, and how far its workers have got
+    Clock,    // to rank 0: the sender's clock (`values[0]`); back: the same, and rank 0's clock
     Note,     // to rank 0: a line for the user
-    Failure,  // it cannot go on: because of which process (`values[0]`), and a line that says why
-    Goodbye,  // it sends nothing more
+    Failure,  // the sender cannot go on: because of which process (`values[0]`), and why, as a line
+    Goodbye,  // the sender sends nothing more
   };
   Kind kind = Kind::Message;
-  int64_t segment = 0;  // which the link belongs to, counted over the run; 0: to no segment
+  int64_t segment = 0;  // the segment of the link, counted over the run; 0: outside segments
   LinkId link;
   Message message;
 };
 
-// The largest frame. Activations of usual sizes are one frame; what is larger streams.
+// Size of the largest frame. Usual activations fit one frame; larger ones take several.
 inline constexpr size_t kFrameBytes = size_t{1} << 20;
 
-// An envelope on its way out.
+// An envelope being sent.
 class FrameWriter {
  public:
   explicit FrameWriter(Envelope envelope);
-  // Writes the next frame into `frame`, which has kFrameBytes; returns its size. Not once done() is true.
+  // Writes the next frame into `frame`, which has kFrameBytes; returns its size. Must not be called once done() is
+  // true.
   size_t next(std::byte* frame);
   bool done() const { return tensor_ == contents_.size(); }
 
  private:
   void skip_empty();
 
-  Message message_;                   // what it holds is lent until the envelope is done
+  Message message_;                   // its lease is held until the envelope is done
   std::vector<std::byte> head_;       // empty once it is written
-  std::vector<at::Tensor> contents_;  // of those that have any: on the host, contiguous
-  size_t tensor_ = 0, offset_ = 0;    // what is written next
+  std::vector<at::Tensor> contents_;  // the nonempty ones: on the host, contiguous
+  size_t tensor_ = 0, offset_ = 0;    // where writing continues
 };
 
-// Envelopes that come in.
+// Puts the frames that come together into envelopes.
 class FrameReader {
  public:
-  // Takes the next frame. The envelope that it completes, if it does. RunError for what no FrameWriter wrote.
+  // Takes the next frame. Returns the envelope that it completes, if any. Throws RunError for bytes that no FrameWriter
+  // wrote.
   std::optional<Envelope> next(const std::byte* frame);
 
  private:

@@ -1,14 +1,14 @@
-// The address that connections between processes are made over.
+// The address over which processes connect.
 #pragma once
 
 #include <string>
 
 namespace gyre {
 
-// Of an interface of this host that is given by its name, the address; what names none is an address already. Empty:
-// loopback. InputError for an interface without an IPv4 address.
+// The address of the interface of this host with that name; any other text is taken as an address itself. Empty:
+// loopback. Throws InputError for an interface without an IPv4 address.
 std::string address_of(const std::string& interface);
-// Whether no other host can reach it.
+// Whether no other host can reach the address.
 bool is_loopback(const std::string& address);
 
 }  // namespace gyre

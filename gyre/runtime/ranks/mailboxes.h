@@ -1,5 +1,5 @@
-// The two ends of a link between processes. The sender knows how many messages have been taken, from credits that the
-// receiver sends back; so it knows whether there is room without asking, and what comes always finds room.
+// The two ends of a link between processes. The receiver returns credits for messages it has taken, so the sender knows
+// whether there is room without asking, and whatever arrives always finds room.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 namespace gyre {
 
-// Of a link with room for many, credits are sent for several messages at once; the sender has so much more room.
+// On a link with room for many messages, one credit covers several; the sender has that much more room.
 inline int64_t messages_per_credit(int64_t capacity) {
   return capacity < 64 ? 1 : capacity / 16;
 }
 
-// Rings for whoever is at this end of the link, once there is somebody.
+// Rings the bell of whoever is at this end of the link, if anybody is yet.
 class Mailbox {
  public:
   void attach(Doorbell* bell) {
@@ -29,7 +29,7 @@ class Mailbox {
   }
 
  protected:
-  // With the mutex held.
+  // Call with the mutex held.
   void ring() {
     if (bell_ != nullptr) bell_->ring();
   }
@@ -66,7 +66,7 @@ class Ranks::Inbox : public Mailbox {
   std::deque<Message> messages_;
 };
 
-// How many messages have been taken at the other end.
+// Counts the messages taken at the other end.
 class Ranks::Outbox : public Mailbox {
  public:
   void add_room(int64_t messages) {

@@ -1,5 +1,5 @@
-// How the processes of a run find each other: each leaves a hello, rank 0 compares them and tells how it goes on, and
-// those that have links connect.
+// How the processes of a run find each other: each leaves a hello, rank 0 compares them and leaves a verdict, and those
+// that have links connect.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,21 +14,21 @@
 namespace gyre {
 namespace {
 
-constexpr std::chrono::seconds kHearing{5};  // a verdict that is there
-// Under which rank 0 says how it goes on: the facts of all, or the exit code of a run that does not begin.
+constexpr std::chrono::seconds kHearing{5};  // for a process that must only read a verdict
+// The key of rank 0's verdict: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
 
-// Under which a rank says who it is.
+// The key under which a rank says who it is.
 std::string hello_of(int rank) {
   return fmt::format("rank {}", rank);
 }
 
-// That it knows the verdict, and needs nothing more of rank 0.
+// The key that says that a rank has read the verdict, and needs nothing more from rank 0.
 std::string has_heard(int rank) {
   return fmt::format("rank {} has heard", rank);
 }
 
-// By what it says of itself.
+// A rank's name, from its hello.
 std::string told_name(int rank, const nlohmann::json& hello) {
   return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
 }
@@ -43,7 +43,7 @@ nlohmann::json to_json(const RankFacts& facts) {
   return json;
 }
 
-// The first of the facts that a rank has otherwise than rank 0; nothing where all are alike.
+// The first fact in which a rank differs from rank 0, as text; nullopt if all are equal.
 std::optional<std::string> difference(const RankFacts& facts, const nlohmann::json& theirs,
                                       const nlohmann::json& rank_0s) {
   const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
@@ -56,7 +56,8 @@ std::optional<std::string> difference(const RankFacts& facts, const nlohmann::js
 
 }  // namespace
 
-// A process that comes as a rank that is there already, as those of another run at the same port do, changes nothing.
+// If another process has already come as this rank, as happens with another run at the same port, this one changes
+// nothing.
 void Ranks::leave_hello(nlohmann::json hello) {
   if (std::exchange(said_hello_, true)) return;
   is_double_ = !rendezvous_->leave_first(hello_of(rank_), hello.dump());
@@ -77,11 +78,11 @@ void Ranks::refuse(const std::string& why, int exit_code) {
     return;
   }
   rendezvous_->leave(kVerdict, nlohmann::json{{"exit", exit_code}}.dump());
-  // The place where notes are may go with this process: those who are there hear of it first.
+  // The store may end with this process, so those that are there must read the verdict first.
   for (int other = 1; other < world(); ++other) {
     try {
       if (rendezvous_->has(hello_of(other))) rendezvous_->find(has_heard(other), kHearing);
-    } catch (const InputError&) {  // it has gone
+    } catch (const InputError&) {  // it is gone
     }
   }
 }
@@ -115,7 +116,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   if (rank_ != 0) learn_clock();
 }
 
-// On rank 0: everybody is there, and is about to run the same.
+// On rank 0: waits until everybody is there, and checks that all are about to run the same.
 void Ranks::compare(const RankFacts& facts) {
   const auto until = Clock::now() + meet_within_;
   std::string connections = fmt::format("rank 0 at {}", rendezvous_->address());
@@ -144,7 +145,7 @@ void Ranks::compare(const RankFacts& facts) {
   if (is_open) network_ += fmt::format("{}connections: {}", store.empty() ? "" : "; ", connections);
 }
 
-// What rank 0 has told may have been for others: those of another run that met here earlier.
+// The verdict read may be another run's that met here earlier, so the facts are compared here too.
 void Ranks::compare_with_rank_0(const RankFacts& facts) {
   const auto verdict = nlohmann::json::parse(rendezvous_->find(kVerdict, 2 * meet_within_));
   if (!verdict.contains("facts")) {
@@ -157,7 +158,7 @@ void Ranks::compare_with_rank_0(const RankFacts& facts) {
   }
 }
 
-// Everybody goes through the pairs in the same order, so that nobody waits in a circle.
+// All processes go through the pairs in the same order, so that no cycle of them waits.
 void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
   for (const auto& [first, second] : pairs) {
     if (first != rank_ && second != rank_) continue;
@@ -166,7 +167,7 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
     const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), meet_within_));
     auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
     {
-      const std::lock_guard lock(mutex_);  // who is connected already may speak of this one
+      const std::lock_guard lock(mutex_);  // peers connected already may report about this one
       other.name = told_name(number, hello);
       other.heard = Clock::now();
     }
@@ -179,7 +180,7 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
   }
 }
 
-// That this process cannot connect to somebody. Those who are connected would wait for it in vain.
+// Reports that this process cannot connect to somebody. Those already connected would wait for it in vain.
 void Ranks::tell_connected(const Error& error) {
   for (int other = 0; other < world(); ++other) {
     if (!others_[static_cast<size_t>(other)].peer) continue;
@@ -188,7 +189,7 @@ void Ranks::tell_connected(const Error& error) {
   }
 }
 
-// One for each direction; both processes open that of the lower rank first.
+// One channel for each direction; both processes first open the one from the lower rank.
 void Ranks::open_channels(int number) {
   Other& other = others_[static_cast<size_t>(number)];
   const auto [low, high] = std::minmax(rank_, number);

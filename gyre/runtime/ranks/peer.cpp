@@ -9,8 +9,8 @@
 namespace gyre {
 namespace {
 
-constexpr int kSends = 3;     // frames under way: one travels while the next is made
-constexpr int kReceives = 3;  // and as many find memory at the other side
+constexpr int kSends = 3;     // frames under way: one travels while the next is filled
+constexpr int kReceives = 3;  // as many are posted, so that those find memory at the other side
 
 at::Tensor make_frame() {
   return at::empty({static_cast<int64_t>(kFrameBytes)}, at::kByte);
@@ -43,8 +43,8 @@ void Peer::send(Envelope envelope) {
   post_sends();
 }
 
-// One goodbye for each frame that the other side has memory posted for: the first ends its posting, the others take
-// what is posted still, so that nothing is left behind.
+// Sends one goodbye for each frame that the other side has posted memory for. The first stops it from posting more; the
+// others use up what is still posted, so that nothing is left over.
 void Peer::close() {
   const std::lock_guard lock(mutex_);
   if (gone_ || closed_) return;
@@ -71,7 +71,7 @@ void Peer::give_up() {
   changed_.notify_all();
 }
 
-// With the mutex held.
+// Call with the mutex held.
 void Peer::post_sends() {
   while (!outgoing_.empty() && !free_.empty() && !gone_) {
     at::Tensor frame = std::move(free_.back());
@@ -81,7 +81,7 @@ void Peer::post_sends() {
     try {
       auto transfer = wire_->send(frame.narrow(0, 0, static_cast<int64_t>(used)));
       sends_.push_back({std::move(frame), std::move(transfer)});
-    } catch (const Error&) {  // whoever waits for what comes hears of it too, and tells
+    } catch (const Error&) {  // the receiving thread notices it too, and reports it
       return;
     }
   }
@@ -95,7 +95,7 @@ void Peer::post_receive(at::Tensor frame) {
   receives_.push_back({std::move(frame), std::move(transfer)});
 }
 
-// The thread that waits for frames to have gone, and sends what had to wait for that.
+// The thread that waits until frames have been sent, and then sends what was waiting for a free frame.
 void Peer::send_on() {
   try {
     for (;;) {
@@ -115,7 +115,7 @@ void Peer::send_on() {
   }
 }
 
-// The thread that takes what comes.
+// The thread that receives frames and delivers envelopes.
 void Peer::receive_on() {
   FrameReader reader;
   bool open = true;

@@ -1,6 +1,6 @@
-// One other process, as this one sees it: envelopes go to it and come from it over a wire, in order. Sending never
-// waits. Memory for the next frames is posted ahead, and what comes is handed on at once: how many messages may be
-// under way is the links' to say.
+// One other process, as this one sees it: exchanges envelopes with it over a wire, in order. Sending never waits.
+// Memory for the next frames is posted ahead, and what comes is delivered at once: the links limit how many messages
+// may be under way.
 #pragma once
 
 #include <condition_variable>
@@ -19,26 +19,27 @@ namespace gyre {
 
 class Peer {
  public:
-  // Both are called on a thread of the peer's, and outlive it. `lost`: the connection is gone; at most once.
+  // Both are called on a thread of the peer's, and must outlive it. `lost`: the connection is gone; called at most
+  // once.
   struct Callbacks {
     std::function<void(Envelope)> deliver;
     std::function<void(const std::string& why)> lost;
   };
   Peer(std::unique_ptr<Wire> wire, Callbacks callbacks);
-  // Gives the connection up unless both sides have closed it.
+  // Aborts the connection unless both sides have closed it.
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // From here on the callbacks may be called, which so find the peer where its owner has put it. Once.
+  // From here on the callbacks may be called. Call it once, when the peer is where the callbacks look for it.
   void start();
-  // Any thread, after start(). What is sent after the connection was lost or closed goes nowhere.
+  // Any thread, after start(). After the connection is lost or closed, envelopes are dropped.
   void send(Envelope envelope);
   // Sends nothing more after what has been given so far.
   void close();
-  // Once both sides have closed, or the connection is gone.
+  // Waits until both sides have closed, or the connection is gone.
   void join();
-  // Nothing waits for the other side any more; `lost` is not called.
+  // Stops waiting for the other side; `lost` is not called.
   void give_up();
 
  private:
@@ -57,9 +58,9 @@ class Peer {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<FrameWriter> outgoing_;
-  std::vector<at::Tensor> free_;  // frames to send with
+  std::vector<at::Tensor> free_;  // free frames to send with
   std::deque<Posted> sends_, receives_;
-  bool closed_ = false;  // here
+  bool closed_ = false;  // by this side
   bool gone_ = false;
   std::jthread sender_, receiver_;
 };

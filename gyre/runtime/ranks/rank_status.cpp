@@ -21,7 +21,7 @@ std::string to_string(const std::vector<WorkerStatus>& workers) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-// Lists in the order of the fields.
+// Lists of the fields' values, in a fixed order.
 std::string to_json(const RankStatus& status) {
   const ProcessMemory& memory = status.memory;
   Json json = {status.steps,

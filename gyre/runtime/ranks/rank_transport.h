@@ -1,5 +1,5 @@
-// Links of one segment among the workers of several processes: in memory where both ends are here, else to another
-// process.
+// Links of one segment among the workers of several processes: in memory if both ends are in this process, otherwise to
+// another process.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,8 @@ namespace gyre {
 
 class RankTransport final : public Transport {
  public:
-  // segment: its number over the run, from 1; rank_of: a worker's, and kConductor's is 0. All outlive it.
+  // segment: its number in the run, from 1. rank_of: a worker's process; for kConductor, 0. All arguments must outlive
+  // it.
   RankTransport(Ranks& ranks, int64_t segment, std::function<int(int)> rank_of, Transport& memory,
                 const Doorbells& bells)
       : ranks_(ranks), segment_(segment), rank_of_(std::move(rank_of)), memory_(memory), bells_(bells) {}

@@ -57,15 +57,15 @@ Ranks::~Ranks() {
     if (other.peer) other.peer->join();
   }
   if (!failure()) return;
-  for (Other& other : others_) {  // what is under way there may wait for a process that has ended
+  for (Other& other : others_) {  // transfers under way may wait for a process that has ended
     for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
       if (channel != nullptr) channel->abort();
     }
   }
 }
 
-// Whether a goodbye to that process will be answered. After a failure others than rank 0, which decides, may wait for
-// each other for ever.
+// Whether that process will answer a goodbye. After a failure only rank 0, which decides, can be relied on: other
+// processes may wait for each other forever.
 bool Ranks::answers(int number) const {
   const std::lock_guard lock(mutex_);
   return !others_[static_cast<size_t>(number)].lost && (!failure_ || rank_ == 0 || number == 0);
@@ -96,7 +96,8 @@ void Ranks::send(int to, Envelope envelope) {
   other.out->send(std::move(envelope.message));
 }
 
-// Of a message that was announced: in the order of announcements, whether anybody wants it still or not.
+// Receives the tensors of an announced message. It must be done in the order of announcements, even if nobody wants the
+// message any more.
 void Ranks::take_contents(Other& from, Message& message) {
   if (!from.in) throw RunError("tensors were announced that no channel brings; is every process of the same build?");
   Message contents = from.in->receive(message.tensors);
@@ -156,7 +157,7 @@ void Ranks::deliver(int from, Envelope envelope) {
   }
 }
 
-// The box of a link, whoever asks first: its end here, or what comes for it. None once the segment has ended.
+// The box of a link, made by whoever asks first: the local end, or a message for it. Null once the segment has ended.
 template <typename Box>
 std::shared_ptr<Box> Ranks::box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key) {
   const std::lock_guard lock(mutex_);

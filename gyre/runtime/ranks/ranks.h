@@ -1,6 +1,6 @@
-// The processes of a run, as one of them sees them. They meet, compare what they are to run, connect in pairs and watch
-// over each other; rank 0 decides what has gone wrong and tells it. Ends of links that lie in different processes keep
-// their messages here.
+// The processes of a run, as one of them sees them. They meet, compare what they are to run, connect in pairs, and
+// watch over each other; rank 0 decides what went wrong and reports it. Messages between processes wait here until they
+// are taken.
 #pragma once
 
 #include <chrono>
@@ -26,15 +26,15 @@
 
 namespace gyre {
 
-// What all processes must have alike: "configuration" -> its checksum. In the order in which differences are told.
+// What must be equal in all processes: "configuration" -> its checksum. Differences are reported in this order.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 
-// Seconds by a clock that never goes back.
+// Seconds by a monotonic clock.
 double steady_seconds();
 
 class Ranks {
  public:
-  // job: what all processes of this run were given alike, and no other run. clock: this process's.
+  // job: a text given to all processes of this run, and to no other run. clock: this process's.
   Ranks(int rank, int world, std::string job, std::unique_ptr<Rendezvous> rendezvous,
         std::chrono::seconds meet_within = std::chrono::seconds(120), double (*clock)() = steady_seconds);
   // Says goodbye. Waits for those that still answer.
@@ -44,43 +44,44 @@ class Ranks {
 
   int rank() const { return rank_; }
   int world() const { return static_cast<int>(others_.size()); }
-  // Of another process that this one has met: "rank 1 (process 4711 on host-b)".
+  // The name of another process that this one has met: "rank 1 (process 4711 on host-b)".
   std::string name_of(int rank) const;
 
-  // All processes call it, with the pairs that need connections besides those to rank 0. Silence of so many seconds
-  // ends the run from then on. On rank 0 InputError when somebody's facts differ from its own, or he could not begin,
-  // by name; elsewhere ToldElsewhere then. `channels`: what tensors on this process's device go through; null: the
-  // host.
+  // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
+  // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own or it could
+  // not begin, and names it; the others then throw ToldElsewhere. `channels`: for tensors on this process's device;
+  // null: through the host.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
-  // On rank 0, once all have met: what of them other hosts can reach, in words. Empty where there is no such thing.
+  // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.
   const std::string& network() const { return network_; }
-  // Instead of meet(): this process does not begin. Of rank 0 the others take the exit code.
+  // Instead of meet(): this process does not begin. If it is rank 0, the others end with its exit code.
   void refuse(const std::string& why, int exit_code);
 
-  // From here on for processes that have met. Sending never waits.
+  // From here on only for processes that have met. Sending never waits.
   void send(int to, Envelope envelope);
-  // The receiving end of a link from another process; `bell` rings when a message comes. Once for each.
+  // The ends of a link with another process. `bell` rings when a message comes, or when room is made. Call once per
+  // end.
   class Inbox;
   std::unique_ptr<Receiver> receiver(int from, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell);
   std::unique_ptr<Sender> sender(int to, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell);
-  // Links of this segment and those before are gone; what still comes for them is dropped.
+  // Drops the links of this segment and of those before, and whatever still comes for them.
   void end_segment(int64_t segment);
 
-  // What went wrong, if anything did: with the name of the process that it began with. Those who wait for messages look
-  // when their bell rings.
+  // What went wrong, if anything did, with the name of the process in which it began. Those waiting for messages check
+  // this when their bell rings.
   std::optional<std::string> failure() const;
-  // Whether it began with rank 0, which so cannot tell it.
+  // Whether the failure began with rank 0, which therefore cannot report it.
   bool nobody_tells() const;
   // Tells rank 0 that this process cannot go on.
   void report_failure(const std::string& why);
-  // From rank 0: it cannot go on, and tells why. The others take the exit code.
+  // On rank 0: tells the others that it has ended the run. They end with this exit code.
   void fail_all(int exit_code);
-  // What this process ends with after a failure.
+  // This process's exit code after a failure.
   int exit_code() const;
 
-  // While it lives, `bell` rings at failures too, and `status`, if it is given, is what others are told; any thread
-  // calls it.
+  // While it exists, `bell` also rings at failures, and `status`, if given, is what this process reports about itself;
+  // any thread may call it.
   class Watch {
    public:
     Watch(Ranks& ranks, Doorbell& bell, std::function<RankStatus()> status);
@@ -91,17 +92,17 @@ class Ranks {
    private:
     Ranks& ranks_;
     Doorbell& bell_;
-    bool tells_ = false;  // the status
+    bool tells_ = false;  // `status` was given
   };
-  // On rank 0: what the others last said.
+  // On rank 0: the latest reports of the others.
   std::vector<RankStatus> others() const;
-  // Elsewhere, once they have met: how far rank 0's clock is from this process's.
+  // On other ranks, once they have met: how far rank 0's clock is from this process's.
   ClockOffset clock_of_rank_0() const;
-  // Elsewhere: a line that rank 0 is to pass on to the user. On rank 0: those that have come since the last call, with
-  // the names of their ranks.
+  // note: on other ranks, sends a line that rank 0 passes on to the user. take_notes: on rank 0, the lines that have
+  // come since the last call, with the names of their ranks.
   void note(const std::string& line);
   std::vector<std::string> take_notes();
-  // Whether one of them was ever asked to stop. Between segments its beats do not say so.
+  // Whether one of the others was ever asked to stop. Their beats between segments do not say so.
   bool others_asked_to_stop() const;
 
  private:
@@ -110,12 +111,12 @@ class Ranks {
   class Outbox;
   class RemoteReceiver;
   class RemoteSender;
-  // Of one other process.
+  // State about one other process.
   struct Other {
     std::string name;  // "rank 1 (process 4711 on host-b)"
     std::unique_ptr<Peer> peer;
-    std::unique_ptr<DeviceChannel> out, in;  // none where tensors go through the host
-    std::mutex order;                        // what goes out is announced in the order in which it is sent
+    std::unique_ptr<DeviceChannel> out, in;  // null if tensors go through the host
+    std::mutex order;                        // sends are announced in the order in which they are made
     Clock::time_point heard = Clock::now();
     RankStatus status;
     bool lost = false;
@@ -151,19 +152,19 @@ class Ranks {
   double (*clock_)();
   std::chrono::seconds meet_within_;
   bool said_hello_ = false;
-  bool is_double_ = false;  // another process has come as this rank
+  bool is_double_ = false;  // another process came first as this rank
   std::string network_;
   double silence_seconds_ = 0;
   mutable std::mutex mutex_;
-  std::vector<Other> others_;  // [rank]; its own is empty
+  std::vector<Other> others_;  // [rank]; this process's own is empty
   std::map<Key, std::shared_ptr<Inbox>> inboxes_;
   std::map<Key, std::shared_ptr<Outbox>> outboxes_;
   int64_t ended_segment_ = 0;
-  std::optional<std::pair<int, std::string>> failure_;  // where it began, and the line that tells it
+  std::optional<std::pair<int, std::string>> failure_;  // the rank where it began, and the line that reports it
   bool rank_0_tells_ = true;
-  int exit_code_ = 1;  // of rank 0's telling
+  int exit_code_ = 1;  // replaced by the one that rank 0 sends
   bool met_ = false;
-  bool asked_to_stop_ = false;  // one of the others
+  bool asked_to_stop_ = false;  // one of the others was
   ClockOffset clock_of_rank_0_;
   std::vector<std::string> notes_;
   std::set<Doorbell*> bells_;
@@ -173,10 +174,10 @@ class Ranks {
   std::jthread watcher_;
 };
 
-// Waits for the link's next message. RunError when the run cannot go on, or when a stop is requested.
+// Waits for the link's next message. Throws RunError if the run cannot go on, or when a stop is requested.
 Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop = {});
 
-// Text as a tensor of bytes, to be sent.
+// Text as a tensor of bytes, and back.
 at::Tensor to_tensor(const std::string& text);
 std::string to_text(const at::Tensor& bytes);
 

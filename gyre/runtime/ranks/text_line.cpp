@@ -5,7 +5,7 @@
 namespace gyre {
 namespace {
 
-constexpr int64_t kCapacity = 4;  // a text and its answer
+constexpr int64_t kCapacity = 4;  // enough for a text and its answer
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A line on which rank 0 and one other process say texts to each other, beside what workers send. Few are under way.
+// A connection for texts between rank 0 and one other process, apart from workers' messages. Few may be under way.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@ namespace gyre {
 
 class TextLine {
  public:
-  // number: which of the lines between the two; each is made once at either end. `ranks` outlives it.
+  // number: which of the lines between the two processes; each end makes each line once. `ranks` must outlive it.
   TextLine(Ranks& ranks, int other, int number);
   void say(const std::string& text);
-  // The next that the other says. RunError when the run cannot go on, or when a stop is requested.
+  // The next text from the other side. Throws RunError if the run cannot go on, or when a stop is requested.
   std::string hear(const std::stop_token& stop = {});
 
  private:

@@ -1,5 +1,4 @@
-// How the processes of a run watch over each other: who lives, how far it has got, what time it has there, and what is
-// told where one cannot go on.
+// How the processes of a run watch over each other: beats, silence, clocks, and what is reported when one cannot go on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@ constexpr int kFirstQuestions = 8;  // for rank 0's time, before anything runs
 
 }  // namespace
 
-// `rank` cannot go on, or cannot be reached.
+// Records that `rank` cannot go on or cannot be reached.
 void Ranks::fail(int rank, const std::string& why) {
   bool is_first = false;
   {
@@ -28,7 +27,7 @@ void Ranks::fail(int rank, const std::string& why) {
     }
     for (Doorbell* bell : bells_) bell->ring();
   }
-  // Rank 0 may see this process end before it sees that one.
+  // Rank 0 may see this process end before it sees the other.
   if (is_first && rank_ != 0 && rank != 0) report(0, rank, why);
 }
 
@@ -39,7 +38,7 @@ void Ranks::lose(int rank, const std::string& why) {
     other.lost = true;
     if (rank == 0 && !failure_) rank_0_tells_ = false;
   }
-  fail(rank, why);  // before anything that an aborted channel leaves unset is looked at
+  fail(rank, why);  // before anyone uses tensors that an aborted channel leaves unset
   for (DeviceChannel* channel : {other.out.get(), other.in.get()}) {
     if (channel != nullptr) channel->abort();
   }
@@ -99,7 +98,7 @@ ClockOffset Ranks::clock_of_rank_0() const {
   return clock_of_rank_0_;
 }
 
-// One question after the other, so that none waits behind another.
+// Asks one question at a time, so that none waits behind another.
 void Ranks::learn_clock() {
   Doorbell bell;
   const Watch watch(*this, bell, {});
@@ -121,7 +120,7 @@ void Ranks::ask_for_time() {
   send(0, std::move(question));
 }
 
-// On rank 0 a question, elsewhere what was answered.
+// On rank 0, answers a question; elsewhere, takes in the answer.
 void Ranks::answer_time(int from, Message message) {
   const double now = clock_();
   if (rank_ == 0) {
@@ -158,7 +157,7 @@ Ranks::Watch::~Watch() {
   if (tells_) ranks_.status_ = nullptr;
 }
 
-// The thread that tells the others that this process lives, and looks whether they do.
+// The thread that sends beats and checks that the others send theirs.
 void Ranks::watch(const std::stop_token& stop) {
   const auto interval = std::chrono::duration<double>(std::clamp(silence_seconds_ / 8, 0.02, 1.0));
   auto last = Clock::now();
@@ -166,7 +165,7 @@ void Ranks::watch(const std::stop_token& stop) {
     const auto now = Clock::now();
     const std::chrono::duration<double> away = now - last;
     last = now;
-    // Time in which this process did not look says nothing of the others: it was stopped itself.
+    // Time in which this process did not look says nothing about the others: it was stopped itself.
     if (away.count() > silence_seconds_ / 2) {
       const std::lock_guard lock(mutex_);
       for (Other& other : others_) other.heard = now;

@@ -1,4 +1,5 @@
-// Connections over c10d: a group of two processes for each, on Gloo. What differs between versions of libtorch is here.
+// Connections over c10d: a Gloo group of two processes for each. What differs between versions of libtorch is handled
+// here.
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
@@ -22,19 +23,19 @@
 namespace gyre {
 namespace {
 
-constexpr std::chrono::hours kForEver{24 * 365};  // deadlines are the monitor's
+constexpr std::chrono::hours kForEver{24 * 365};  // Ranks' watching thread enforces deadlines
 constexpr int kTag = 1;
 
 class GlooTransfer final : public Transfer {
  public:
-  // `memory` is Gloo's until the transfer has ended.
+  // Gloo uses `memory` until the transfer has ended.
   GlooTransfer(c10::intrusive_ptr<c10d::Work> work, at::Tensor memory)
       : memory_(std::move(memory)), work_(std::move(work)) {}
   void wait() override {
     bool arrived = false;
     try {
       arrived = work_->wait(kForEver);
-    } catch (const std::exception&) {  // says an address and no process
+    } catch (const std::exception&) {  // its text names an address, not a process
     }
     if (!arrived) throw RunError("the connection is closed");
   }
@@ -62,7 +63,7 @@ class GlooWire final : public Wire {
   static c10::intrusive_ptr<c10d::Work> posted(Post post) {
     try {
       return post();
-    } catch (const std::exception&) {  // says an address and no process
+    } catch (const std::exception&) {  // its text names an address, not a process
       throw RunError("the connection is closed");
     }
   }
@@ -70,7 +71,7 @@ class GlooWire final : public Wire {
   int other_;
 };
 
-// What waits for others inside c10d for longer than it may is abandoned.
+// Abandons what waits for others inside c10d longer than its deadline.
 class Deadline {
  public:
   Deadline(const MeetingPlace& place, const std::string& what, std::chrono::seconds deadline) {
@@ -97,26 +98,27 @@ class Deadline {
   std::jthread watcher_;
 };
 
-// c10d writes what has gone wrong to stderr, beside the exception that says it. Who wants its lines asks for them.
+// c10d also writes errors to stderr that its exceptions already report. Users who want these lines can set
+// TORCH_CPP_LOG_LEVEL.
 void quiet_c10d() {
-  static std::once_flag once;  // a process has one such level
+  static std::once_flag once;  // the level is global to the process
   std::call_once(once, [] {
     constexpr int kFatal = 3;
     if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
   });
 }
 
-// Later versions would use libuv, which not every build of theirs has.
+// Later versions use libuv by default, which not all of their builds have.
 template <typename Options>
 void use_plain_sockets(Options& options) {
   if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
 }
 
-// The end of a FileStore writes to its file, and where the disk is full that ends the process. So it has none: whoever
-// has made the directory removes it.
+// The destructor of FileStore writes to its file, and on a full disk that ends the process. So it is never destroyed;
+// whoever made the directory removes it.
 c10::intrusive_ptr<c10d::Store> make_file_store(const MeetingPlace& place) {
   static auto& without_end = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
-  static std::mutex mutex;  // the tests have ranks in threads
+  static std::mutex mutex;  // tests run ranks in threads
   const std::lock_guard lock(mutex);
   return without_end.emplace_back(c10::make_intrusive<c10d::FileStore>(place.directory + "/store", place.world));
 }

@@ -1,4 +1,4 @@
-// Without c10d and Gloo a run is one process.
+// For builds without c10d and Gloo: a run is one process.
 #include "gyre/core/error.h"
 #include "gyre/runtime/ranks/wire.h"
 

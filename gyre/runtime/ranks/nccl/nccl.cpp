@@ -1,5 +1,6 @@
-// Channels between CUDA devices, over NCCL: a communicator of two for each direction, with a stream of its own, so that
-// a direction waits for nothing but itself. NCCL knows no tags: what is sent is received in the order of the program.
+// Channels between CUDA devices, over NCCL: a communicator of two processes for each direction, with a stream of its
+// own, so that a direction waits only for itself. NCCL has no tags: tensors are received in the order in which they are
+// sent.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -19,16 +20,17 @@
 namespace gyre {
 namespace {
 
-constexpr int kSender = 0, kReceiver = 1;  // their numbers in a communicator
+constexpr int kSender = 0, kReceiver = 1;  // ranks in a communicator
 
 void check(ncclResult_t result, const char* what) {
-  // A communicator that does not block says so while it is busy.
+  // A nonblocking communicator returns this while it is busy.
   if (result == ncclSuccess || result == ncclInProgress) return;
   throw RunError(fmt::format("NCCL cannot {}: {}", what, ncclGetErrorString(result)));
 }
 
-// One of a channel's own: those of libtorch's pool are given out in turn, and whoever shares one with a receiver waits
-// for what another process has not sent yet. It never ends, since memory that it has used may outlive the channel.
+// A stream of the channel's own. Those of libtorch's pool are handed out in turn, and whoever shares one with a
+// receiver waits for what another process has not sent yet. It is never destroyed, since memory that it has used may
+// outlive the channel.
 c10::Stream own_stream(at::Device device) {
   const c10::DeviceGuard guard(device);
   cudaStream_t stream = nullptr;
@@ -48,8 +50,8 @@ class NcclChannel final : public DeviceChannel {
     const StreamScope scope(stream_);
     check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver),
           "connect two devices (has each process one of its own? see CUDA_VISIBLE_DEVICES)");
-    // NCCL makes what carries messages with the first of them, and its ends wait for each other then, and for their
-    // devices: here, where nothing else is under way.
+    // NCCL sets up its connection with the first message, and both ends, with their devices, then wait for each other.
+    // That is done here, while nothing else is under way.
     const at::Tensor first = at::zeros({1}, at::TensorOptions(at::kByte).device(device_));
     in_one_group([&] { sends ? give(first) : take(first); });
     stream_.synchronize();
@@ -67,12 +69,12 @@ class NcclChannel final : public DeviceChannel {
     message.ready.block(device_);
     in_one_group([&] {
       for (at::Tensor& tensor : message.tensors) {
-        tensor.record_stream(stream_);  // before a copy takes its place, which is this stream's own
+        tensor.record_stream(stream_);  // before contiguous() may replace it with a copy that belongs to this stream
         tensor = tensor.contiguous();
         give(tensor);
       }
     });
-    message.lease.reset();  // within the scope: whoever has the memory next waits for this stream
+    message.lease.reset();  // within the scope: the next holder of the memory waits for this stream
   }
 
   Message receive(const std::vector<at::Tensor>& like) override {
@@ -90,8 +92,8 @@ class NcclChannel final : public DeviceChannel {
     return message;
   }
 
-  // The communicator is gone behind it, so nobody may be using it. Whoever does will be through at once, but where the
-  // device takes nothing more in before it is aborted.
+  // Destroys the communicator, so nobody may be using it. A user finishes at once, unless the device accepts nothing
+  // more; then it is aborted after a short wait.
   void abort() override {
     constexpr std::chrono::seconds kPatience{2};
     const std::unique_lock lock(use_, kPatience);
@@ -113,7 +115,7 @@ class NcclChannel final : public DeviceChannel {
     try {
       operations();
     } catch (...) {
-      ncclGroupEnd();  // else the thread's next operations would wait in this one
+      ncclGroupEnd();  // otherwise the thread's next operations would wait in this group
       throw;
     }
     check(ncclGroupEnd(), "end a group");
@@ -122,7 +124,7 @@ class NcclChannel final : public DeviceChannel {
 
   at::Device device_;
   c10::Stream stream_;
-  std::timed_mutex use_;  // of the communicator
+  std::timed_mutex use_;  // guards the communicator
   ncclComm_t communicator_ = nullptr;
   std::atomic<bool> aborted_ = false;
 };

@@ -1,4 +1,4 @@
-// Without CUDA and NCCL what processes send each other goes through the host.
+// For builds without CUDA and NCCL: tensors between processes go through the host.
 #include "gyre/runtime/ranks/device_channel.h"
 
 namespace gyre {
