@@ -1,8 +1,8 @@
 // What processes send each other, cut into frames of bounded size, so that the receiver can provide memory before
 // anything comes. Little-endian. A frame is 4 bytes with the number of bytes that follow, and those bytes. An envelope
 // begins with a new frame:
-//  header, values (double), type, number of dimensions and sizes of each tensor; then the tensors' contents, over as
-//  many frames as they take.
+//   header, values (double), type, number of dimensions and sizes of each tensor; then the tensors' contents, over as
+//   many frames as they take.
 // A tensor on libtorch's meta device has sizes and no contents, and arrives as such a tensor. It announces a tensor
 // that goes from device to device (device_channel.h).
 #pragma once

@@ -35,7 +35,7 @@ class Peer {
   void start();
   // Any thread, after start(). After the connection is lost or closed, envelopes are dropped.
   void send(Envelope envelope);
-  // Sends nothing more after what has been given so far.
+  // Closes this side: sends nothing after what has been given so far.
   void close();
   // Waits until both sides have closed, or the connection is gone.
   void join();
