@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "gyre-costs 1";
 
-// So that sums of times and sizes stay finite.
+// These limits keep sums of times and sizes finite.
 constexpr double kMostTime = 1e15;
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 constexpr int64_t kMostBytesHeld = int64_t{1} << 60;
@@ -105,7 +105,7 @@ std::string to_json(const CostModel& costs) {
 
 namespace {
 
-// Times no longer than kMostTime.
+// Reads a field. A time longer than kMostTime is an error.
 template <typename T>
 void read_bounded(JsonFields<>& fields, const char* key, T& field) {
   fields.read(key, field);
@@ -114,7 +114,7 @@ void read_bounded(JsonFields<>& fields, const char* key, T& field) {
   }
 }
 
-// " at line 3", where what is no JSON goes wrong; nothing where it is nested too deeply.
+// Where the text stops being JSON: " at line 3". Empty if it is nested too deeply or the place is unknown.
 std::string line_of_fault(std::string_view text) {
   if (is_nested_too_deeply(text)) return "";
   try {
@@ -122,7 +122,7 @@ std::string line_of_fault(std::string_view text) {
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view sound = text.substr(0, error.byte > 0 ? error.byte - 1 : 0);
     return fmt::format(" at line {}", 1 + std::count(sound.begin(), sound.end(), '\n'));
-  } catch (const nlohmann::json::exception&) {  // a number too large: it says no place
+  } catch (const nlohmann::json::exception&) {  // a number is too large; the error has no place
   }
   return "";
 }
@@ -183,7 +183,7 @@ void check_costs(const CostModel& costs, const Schedule& schedule) {
     throw InputError(fmt::format("the costs are of {} stages and the schedule has {}; measure them with as many",
                                  costs.stages.size(), schedule.stages));
   }
-  // A worker holds each size once for an action of its program, at most.
+  // A worker holds each size at most once for each action of its program.
   int64_t longest = 1;
   for (const Program& program : schedule.programs) {
     longest = std::max<int64_t>(longest, std::ssize(program.prologue) + 2 * std::ssize(program.period));

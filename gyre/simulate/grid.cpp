@@ -12,7 +12,7 @@
 namespace gyre {
 namespace {
 
-// Columns per forward, so that a backward (and half of one) is a whole number of them where that is possible.
+// Columns per forward, such that a backward, and half of one, take a whole number of columns where possible.
 int columns_per_forward(double tb_over_tf) {
   for (int columns = 1; columns <= 4; ++columns) {
     const double half = tb_over_tf * columns / 2;

@@ -1,4 +1,4 @@
-// What a simulated run needs of a network: of each class of links, what the busiest carries.
+// How a simulated run uses a network: for each class of links, what the busiest link carries.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,19 +11,20 @@
 namespace gyre {
 
 struct ClassUse {
-  std::string name;      // of the class; "process" for the free links within one
-  int64_t links = 0;     // over which messages went, one way each
-  int from = 0, to = 0;  // workers at the ends of the busiest
-  // Of the busiest, for each microbatch that its pipelines do: what follows from microbatches, and what updates add.
+  std::string name;      // of the class; "process" for the free links inside one
+  int64_t links = 0;     // directed links that carried messages
+  int from = 0, to = 0;  // workers at the ends of the busiest link
+  // Of the busiest link, per microbatch of the run: what microbatches send, and what updates add.
   double bytes_per_microbatch = 0, update_bytes_per_microbatch = 0;
-  double busy_share = 0;  // of the time
+  double busy_share = 0;  // share of the time in which it is busy
 };
 
-// In the order of the cluster's classes. The simulation kept its links.
+// "process" first, then the cluster's classes in their order, without those that carried nothing. The simulation must
+// have kept its links.
 std::vector<ClassUse> use_by_class(const Simulation& simulation, const WorkerPlaces& places);
 
 nlohmann::ordered_json to_json(const ClassUse& use);
-// One line.
+// As one line of text.
 std::string describe(const ClassUse& use);
 
 }  // namespace gyre

@@ -13,12 +13,12 @@ namespace {
 // What one replica holds while its worker's program is walked.
 struct ReplicaState {
   int stage = 0;
-  int64_t version = 0;   // that it has now
-  int64_t versions = 0;  // other versions that microbatches in flight hold
-  int64_t windows = 0;   // open ones
+  int64_t version = 0;   // the current version
+  int64_t versions = 0;  // other versions held by microbatches in flight
+  int64_t windows = 0;   // open windows
   int64_t peak_versions = 1;
   int64_t peak_windows = 0;
-  int64_t incoming = 0;  // 1: takes the sums of the replicas before it in its chain
+  int64_t incoming = 0;  // 1 if it receives the sums of earlier replicas of its chain
 };
 
 class WorkerWalk {
@@ -54,7 +54,7 @@ class WorkerWalk {
     memory_.passing = most_in_action_ - memory_.activations;
     const int64_t apart = memory_.activations + memory_.gradients + memory_.passing;
     const int64_t saved = std::clamp<int64_t>(apart - most_together_, 0, replaced);
-    // With recomputation most of the activations pass.
+    // With recomputation most activations are counted in `passing`.
     const int64_t of_activations = std::min(saved, memory_.activations);
     memory_.activations -= of_activations;
     memory_.passing -= saved - of_activations;
@@ -104,7 +104,7 @@ class WorkerWalk {
     replica.peak_versions = std::max(replica.peak_versions, replica.versions + (current_is_held ? 0 : 1));
   }
 
-  // A shard of the stage: its state, and what other workers' chains send it.
+  // Counts the owner's shard of a stage: its state, and what the chains ending on other workers send it.
   void count_owned(int stage) {
     const StageCost& cost = costs_.stage(stage);
     memory_.optimizer += cost.optimizer_bytes / schedule_.shards();
@@ -147,10 +147,10 @@ class WorkerWalk {
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
     --replica.windows;
-    if (schedule_.owner[0][action.stage] != worker_) live_gradients_ -= cost.gradient_bytes;  // they go there
+    if (schedule_.owner[0][action.stage] != worker_) live_gradients_ -= cost.gradient_bytes;  // sent there
   }
-  // During an action: what is in flight and what the action holds besides; and with gradients that no update has
-  // applied, of which `replaced` bytes are in the place of activations.
+  // Memory during an action: activations in flight and what the action holds besides. most_together_ adds the gradients
+  // that no update has applied, of which `replaced` bytes are in the place of activations.
   void count_action(int stage, int64_t replaced = 0) {
     const int64_t held = activations_ + costs_.stage(stage).passing_bytes;
     most_in_action_ = std::max(most_in_action_, held);
@@ -167,14 +167,14 @@ class WorkerWalk {
   VersionTracker tracker_;
   RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
   RingMap<int64_t> held_version_;  // by microbatch
-  RingMap<int64_t> gradients_;     // by window: how many are in
+  RingMap<int64_t> gradients_;     // by window: number of gradients in it
   int64_t activations_ = 0, most_in_action_ = 0;
   int64_t live_gradients_ = 0, most_together_ = 0;  // where gradients stay whole
   WorkerMemory memory_;
 };
 
-// What a tied weight costs beside itself: the versions that the last stage's microbatches read, or are to read, its
-// gradient of the window that is open, and those that wait for the first stage to complete the window.
+// What a tied weight costs besides itself: the versions that microbatches at the last stage read or are to read, the
+// last stage's gradient of the open window, and gradients that wait until the first stage completes the window.
 void count_tied(const Schedule& schedule, const CostModel& costs, WeightPolicy weights,
                 std::vector<WorkerMemory>& memory) {
   const int last = schedule.stages - 1;
@@ -183,10 +183,10 @@ void count_tied(const Schedule& schedule, const CostModel& costs, WeightPolicy w
   for (const auto& workers : schedule.placement) {
     WorkerMemory& worker = memory[static_cast<size_t>(workers[last])];
     if (last == 0) {
-      worker.gradients += gradient;  // here of both
+      worker.gradients += gradient;  // one stage is both
       continue;
     }
-    // Where the first stage keeps old versions for its own sake, only another process has copies.
+    // Where the first stage keeps old versions for its own sake, only a last stage in another process has copies.
     const bool copied = reads_latest(weights) || schedule.has_flush();
     (copied ? worker.weights : worker.received) += (1 + waiting) * version;
     if (schedule.forward_only) continue;

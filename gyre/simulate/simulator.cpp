@@ -17,7 +17,8 @@
 namespace gyre {
 namespace {
 
-// The largest delay and mismatch of any stage. They show in a schedule's first repetitions; a short run may have less.
+// The largest delay and mismatch of any stage. They occur in a schedule's first repetitions; a short run may have
+// smaller ones.
 void find_delays(const Schedule& schedule, Simulation& simulation) {
   if (simulation.microbatches < representative_microbatches(schedule)) {
     const DelayAnalysis delays = analyse_delays(schedule, simulation.microbatches);
@@ -30,7 +31,7 @@ void find_delays(const Schedule& schedule, Simulation& simulation) {
   }
 }
 
-// The time is linear in actions, and a trace keeps each: a run that would take hours is refused at once.
+// Time is linear in actions, and a trace keeps each of them, so a run that would take hours is refused at once.
 void check_length(const Schedule& schedule, const SimulationOptions& options) {
   const int64_t most = options.trace ? kMostTraced : kMostSteps;
   const int64_t actions = count_actions(schedule, options.microbatches);
@@ -41,7 +42,7 @@ void check_length(const Schedule& schedule, const SimulationOptions& options) {
       actions == kUnlimited ? "very many" : fmt::format("{}", actions), most, options.trace ? "traced" : "simulated"));
 }
 
-// Adds so many microbatches, `times` over, each time from an empty pipeline to an empty one.
+// Adds `times` runs of that many microbatches, each from an empty pipeline to an empty one.
 void add_stretch(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options,
                  int64_t microbatches, int64_t times, Simulation& simulation) {
   TimedCosts timed(schedule, costs, options.places, options.links, options.free_messages);
@@ -59,7 +60,7 @@ void add_stretch(const Schedule& schedule, const CostModel& costs, const Simulat
   }
 }
 
-// What both stretches have used of each link.
+// Adds up what both stretches have sent over each link.
 void merge_links(std::vector<LinkUse>& links) {
   std::vector<LinkUse> merged;
   std::stable_sort(links.begin(), links.end(),
@@ -161,7 +162,8 @@ std::string to_json(const Simulation& s, const WorkerPlaces* places) {
     json["links"] = nlohmann::ordered_json::array();
     for (const ClassUse& use : use_by_class(s, *places)) json["links"].push_back(to_json(use));
   }
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // a file's name may be no UTF-8
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);  // names may not be UTF-8
 }
 
 std::string to_text(const Simulation& s, const WorkerPlaces* places) {

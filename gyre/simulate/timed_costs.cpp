@@ -34,8 +34,8 @@ bool TimedCosts::shares_port(int from, int to) const {
   return link != nullptr && link->shared;
 }
 
-// Whose messages leave a host through a port that its workers share. Each of them gets an equal part of it: what they
-// send at the same moment cannot be known, since the timeline computes workers one after the other.
+// Counts the workers of each host that send through its shared port. Each gets an equal part of the bandwidth: which of
+// them send at the same moment cannot be known, since the timeline computes workers one after the other.
 void TimedCosts::count_senders(const Schedule& schedule) {
   std::vector<bool> sends(static_cast<size_t>(schedule.workers));
   struct Notes : ComputeCosts {
@@ -57,8 +57,9 @@ void TimedCosts::count_senders(const Schedule& schedule) {
   }
 }
 
-// Hops of a chain may be of different links; they are counted at their mean. The slowest decides how long a whole sum
-// takes, and counts as such: as the link over which the replica before it sends its own.
+// The hops of a chain may use different links; they are counted at their mean. The slowest link decides how long a
+// whole sum takes; arrival() counts that, when the replica before that link sends its own sum over it. From the end of
+// a chain to the owners, the slowest link counts.
 void TimedCosts::time_chains(const Schedule& schedule) {
   next_in_chain_.resize(static_cast<size_t>(schedule.stages));
   to_owner_.resize(static_cast<size_t>(schedule.stages));

@@ -1,6 +1,6 @@
-// The cost model as the timeline asks for it: what an action takes on its worker, and when a message arrives, with a
-// queue on every directed link, or port that links share. Links are alike, or those between the places that the workers
-// of a cluster have. Shards of a stage are taken to be alike.
+// The cost model in the form that the timeline uses: how long an action takes on its worker, and when a message
+// arrives, with a queue for each directed link, or for each port that links share. Either all links are alike, or they
+// are those between the workers' places on a cluster. All shards of a stage are assumed to be alike.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace gyre {
 
-// Messages that are taken to cost nothing, to see what they cost: those of updates, or all.
+// Messages that are assumed to cost nothing, to find out what they cost: those of updates, or all.
 enum class FreeMessages { None, OfUpdates, All };
 
 // What went over a directed link between two workers.
 struct LinkUse {
   int from = 0, to = 0;
   std::array<int64_t, kMessageKinds> bytes{};  // by MessageKind
-  double busy = 0;                             // time in which something was being sent
+  double busy = 0;                             // time in which it was sending
 
   int64_t of(MessageKind kind) const { return bytes[static_cast<size_t>(kind)]; }
   int64_t total() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
@@ -29,7 +29,8 @@ struct LinkUse {
 
 class TimedCosts {
  public:
-  // places: null where all links are `costs.link` and all workers alike. keeps_use: for uses(). All outlive it.
+  // places: null if all links are `costs.link` and all workers alike. keeps_use: record what uses() returns. All
+  // arguments must outlive it.
   TimedCosts(const Schedule& schedule, const CostModel& costs, const WorkerPlaces* places, bool keeps_use,
              FreeMessages free_messages = FreeMessages::None);
 
@@ -53,7 +54,7 @@ class TimedCosts {
     return (kind == MessageKind::Reduce ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
   }
 
-  // Of every link over which a message went, by sender and receiver.
+  // The use of every link over which a message went, in order of sender and receiver.
   std::vector<LinkUse> uses() const;
 
  private:
@@ -65,7 +66,7 @@ class TimedCosts {
     std::array<int64_t, kMessageKinds> bytes{};
   };
 
-  // Links of one sender are few: a list serves better than a map.
+  // A sender has few links, so a list is faster than a map.
   Link& find(int from, int to) {
     auto& links = links_[static_cast<size_t>(from)];
     const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) { return link.to == to; });
@@ -77,7 +78,8 @@ class TimedCosts {
     return free_messages_ == FreeMessages::All || (kind != MessageKind::Activation && kind != MessageKind::Gradient);
   }
   LinkCost cost_of(int from, int to) const;
-  // Whether it goes through its host's port, whose bandwidth is for all that the sender has for other hosts.
+  // Whether the link goes through its host's port, whose bandwidth is shared by all that the sender sends to other
+  // hosts.
   bool shares_port(int from, int to) const;
   int64_t message_bytes(MessageKind kind, int stage) const {
     const bool is_shard = kind == MessageKind::Sum || kind == MessageKind::Broadcast;
@@ -94,7 +96,7 @@ class TimedCosts {
   FreeMessages free_messages_;
   std::vector<std::vector<Link>> links_;          // [from]
   std::vector<int64_t> senders_;                  // [host]: workers that use its port; empty where no port is shared
-  std::vector<double> port_free_at_;              // [worker]: when its part of the port has sent all so far
+  std::vector<double> port_free_at_;              // [worker]: when its part of the port has sent everything so far
   std::vector<double> next_in_chain_, to_owner_;  // [stage]
 };
 

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kLeft = 76, kTop = 34, kRight = 12;
 constexpr double kRow = 24, kGap = 4, kLegend = 34;
-constexpr double kForward = 20, kWidest = 1600;  // pixels of a forward; of all of them
+constexpr double kForward = 20, kWidest = 1600;  // width of a forward; largest width of all, in pixels
 constexpr SvgFont kInBox{11, false};
 
 struct Look {
   ActionKind kind;
   const char* name;
-  std::array<const char*, 2> colours;  // of pipelines by turns
+  std::array<const char*, 2> colours;  // of even and odd pipelines
 };
 // Colours that people with colour blindness can tell apart (Okabe and Ito).
 constexpr Look kLooks[] = {{ActionKind::Forward, "forward", {"#56B4E9", "#0072B2"}},
@@ -76,7 +76,7 @@ class Picture {
     }
   }
 
-  // The kinds that are there. Returns where it ends.
+  // Draws the kinds of actions that occur. Returns where the legend ends.
   double draw_legend() {
     double x = kLeft;
     const auto entry = [&](const char* colour, const std::string& name) {

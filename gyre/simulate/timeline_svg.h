@@ -8,9 +8,9 @@
 
 namespace gyre {
 
-// SVG of the restriction to `microbatches`, a backward taking `tb_over_tf` forwards. A box has its microbatch's number;
-// what stays empty is a worker that waits. A forward is as wide in every picture that is not too long for it, so that
-// pictures compare.
+// SVG of the restriction to `microbatches`; a backward takes `tb_over_tf` forwards. A box shows its microbatch's
+// number; empty space is a worker that waits. A forward has the same width in every picture, unless the picture would
+// be too wide, so that pictures can be compared.
 std::string to_svg(const Schedule& schedule, int64_t microbatches, double tb_over_tf);
 
 }  // namespace gyre
