@@ -162,8 +162,8 @@ std::string to_json(const Simulation& s, const WorkerPlaces* places) {
     json["links"] = nlohmann::ordered_json::array();
     for (const ClassUse& use : use_by_class(s, *places)) json["links"].push_back(to_json(use));
   }
-  return json.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace);  // names may not be UTF-8
+  // A schedule's name may come from a file and not be UTF-8.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 std::string to_text(const Simulation& s, const WorkerPlaces* places) {

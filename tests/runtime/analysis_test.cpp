@@ -1,4 +1,4 @@
-// A segment whose delays or mismatches are not those of the schedule's analysis is an error, whoever runs it.
+// A segment whose delays or mismatches differ from the schedule's analysis is an error under every executor.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using namespace testing_support;
 
 using Change = std::function<void(FinalReport::Replica&)>;
 
-// Changes what workers report of the replicas of stage 1: as if they had run something else than they say.
+// Changes what workers report about the replicas of stage 1, as if they had run something else.
 class ChangedReports final : public Transport {
  public:
   ChangedReports(Transport& below, Change change) : below_(below), change_(std::move(change)) {}
@@ -54,7 +54,7 @@ class ChangedReports final : public Transport {
   Change change_;
 };
 
-// What the run says of itself, or "ran".
+// The error that ends the run, or "ran".
 std::string complaint(const Experiment& e, const Change& change) {
   try {
     run_experiment(e, 6,
@@ -65,7 +65,7 @@ std::string complaint(const Experiment& e, const Change& change) {
   return "ran";
 }
 
-// One microbatch more of the first value, one fewer of the last.
+// Moves one microbatch from the largest value to one below the smallest.
 void shift(std::map<int64_t, int64_t>& histogram) {
   ++histogram[histogram.begin()->first - 1];
   if (--histogram.rbegin()->second == 0) histogram.erase(std::prev(histogram.end()));
@@ -91,7 +91,7 @@ TEST(Analysis, OtherDelaysOrMismatchesEndTheSegment) {
   }
 }
 
-// Replicas are compared together: one that saw too little is found.
+// The replicas of a stage are compared together, so one that saw too little is found.
 TEST(Analysis, CountsTheMicrobatchesOfEveryReplica) {
   const Experiment e = experiment("amdp", 4, 4);
   int replicas = 0;

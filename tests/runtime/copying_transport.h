@@ -1,4 +1,4 @@
-// A transport that copies every message through bytes and gives each lease back at once, as one across processes would.
+// A transport that copies every message through bytes and returns each lease at once, as one across processes would.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -35,7 +35,7 @@ inline std::string to_bytes(const Message& message) {
 
 inline Message from_bytes(int64_t number, const char* bytes) {
   Message message{number, {}, {}, {}};
-  const auto take = [&](void* data, size_t size) {  // of nothing too, where memcpy wants an address
+  const auto take = [&](void* data, size_t size) {  // also of size 0, where memcpy would need valid addresses
     std::copy_n(std::exchange(bytes, bytes + size), size, static_cast<char*>(data));
   };
   const auto next = [&] {
@@ -68,7 +68,7 @@ class CopyingTransport final : public Transport {
         const std::string bytes = to_bytes(message);
         const at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
         std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
-        // The sender's memory is its own again, and whoever still read it would read something else.
+        // The sender may reuse the memory of a returned lease; NaN shows whoever still reads it.
         const auto& tensors = message.tensors;
         if (message.lease && message.lease.use_count() == 1) {
           for (const at::Tensor& tensor : tensors) tensor.fill_(std::numeric_limits<float>::quiet_NaN());

@@ -1,5 +1,5 @@
-// Averages of weights in a pipeline: those of every owner's versions, evaluated in the weights' place, and training is
-// what it is without them.
+// Averages of weights in a pipeline: each owner's mean over its versions, evaluated in place of the weights. Training
+// is the same without them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,7 +74,7 @@ TEST(Ema, ChangesNothingOfTheTraining) {
   }
 }
 
-// To the bit the loss of a pipeline that has the averages for weights; and the run goes on with its own.
+// The loss equals, to the bit, that of a pipeline whose weights are the averages; the run goes on with its own weights.
 TEST(Ema, IsEvaluatedInTheWeightsPlace) {
   for (Experiment e : all_kinds()) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {

@@ -1,5 +1,5 @@
-// Delay that is executed equals delay that is emulated: a pipeline against one loop over microbatches with a ring of
-// old weights per stage, to the bit, for every optimizer and every policy of what is read.
+// Executed delay equals emulated delay to the bit, for every optimizer and weight policy: a pipeline is compared with
+// one loop over microbatches that keeps old weights of each stage.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Tensors copies(std::span<const at::Tensor> tensors) {
   return result;
 }
 
-// One stage with all its past: versions[v] are the weights after v updates.
+// One stage with all its past weights: versions_[v] are those after v updates.
 class EmulatedStage {
  public:
   EmulatedStage(StageOwner& owner, WeightPolicy policy, int64_t delay, double discrepancy)
@@ -44,7 +44,7 @@ class EmulatedStage {
     }
     return weights;
   }
-  // And its backward, after t updates.
+  // What its backward reads, after t updates.
   Tensors read_backward(int64_t t) const {
     if (!reads_latest(policy_)) return read_forward(t);
     Tensors weights = copies(versions_[t]);
@@ -53,7 +53,7 @@ class EmulatedStage {
     return weights;
   }
 
-  // mean_delay: of all stages.
+  // mean_delay: over all stages.
   void update(std::span<at::Tensor> gradients, double mean_delay, int64_t t, const RuntimeOptions& options) {
     const at::Tensor norms = squared_norms(gradients);
     clip(gradients, whole_norm({&norms, 1}), options.clip);
@@ -81,7 +81,7 @@ class EmulatedStage {
   Tensors mean_step_;
 };
 
-// PipeDream's.
+// The delays of PipeDream, by stage.
 std::vector<int64_t> delays_of(const Experiment& e) {
   std::vector<int64_t> delays;
   for (int k = 0; k < e.stages; ++k) delays.push_back(e.stages - 1 - k);
@@ -104,7 +104,7 @@ std::map<int64_t, double> emulate(const Experiment& e, int64_t microbatches, con
     context.microbatch = t;
     context.targets = batch.targets;
     std::vector<StageSaved> saved(stages.size());
-    // A tied weight is the first stage's, as its forward reads it.
+    // A tied weight is the first stage's, in the version that its forward reads.
     const at::Tensor table = stages[0].read_forward(t)[0];
     at::Tensor table_gradient = at::zeros_like(table);
     at::Tensor x = batch.inputs;
@@ -167,7 +167,7 @@ TEST(Emulation, StageAwareRefreshTakesTheSchedulesDelays) {
   }
 }
 
-// What stage-aware refresh goes by is what the schedule's analysis says, of every schedule.
+// Stage-aware refresh uses the delays of the schedule's analysis, under every schedule.
 TEST(MeanDelays, OfEveryStageAreTheSchedules) {
   for (const char* schedule : {"pipedream", "pipedream-2bw", "paci", "amdp", "1f1b"}) {
     Experiment e;
@@ -240,8 +240,8 @@ TEST(Emulation, EqualsExecutionOfATiedModelWhoseLastStageRunsAhead) {
   }
 }
 
-// What a forecast has learnt belongs to a filled pipeline: an evaluation, a checkpoint or a resumed run begins anew,
-// and masters are never forecasts.
+// A forecast holds only for a filled pipeline: an evaluation, a checkpoint or a resumed run starts anew, and masters
+// are never forecasts.
 TEST(Forecast, SegmentsBeginWithTheWeightsAsTheyAre) {
   for (const WeightPolicy policy : {WeightPolicy::Predict, WeightPolicy::Corrected}) {
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {

@@ -1,5 +1,5 @@
-// Executors: threads equal replay to the bit, one stage equals plain training, delays seen are those of the schedule,
-// and a drained, restored pipeline continues as if nothing had happened.
+// Executors: threads equals replay to the bit, one stage equals plain training, observed delays are the schedule's, and
+// a drained, restored pipeline continues as if nothing had happened.
 #include "gyre/runtime/executor.h"
 
 #include <ATen/ATen.h>
@@ -36,7 +36,7 @@ TEST_P(BitEquality, ThreadsEqualReplayTwiceOver) {
   EXPECT_EQ(replay.recorder.norms, first.recorder.norms);
   EXPECT_TRUE(same_bits(replay.weights, first.weights));
   EXPECT_TRUE(same_bits(first.weights, second.weights));
-  double least = replay.recorder.losses.at(59);  // of the last; with late gradients single ones jump
+  double least = replay.recorder.losses.at(59);  // of the last ten; with late gradients single losses jump
   for (int64_t i = 50; i < 59; ++i) least = std::min(least, replay.recorder.losses.at(i));
   EXPECT_LT(least, replay.recorder.losses.at(0) - 0.3);  // and it learns
 }
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(All, BitEquality,
                                             ::testing::Values(WeightPolicy::Stash, WeightPolicy::Latest),
                                             ::testing::Values("adamw", "basis-rotation")));
 
-// Notes what the thread that asks for a batch may run on: that of the first and of the last stage's worker.
+// Records the cores that a thread asking for a batch may run on: those of the first and the last stage's workers.
 class NotesCores final : public BatchSource {
  public:
   Batch batch(int64_t index) const override {
@@ -136,7 +136,7 @@ TEST(OneStage, EverySchedulesIsPlainTraining) {
 }
 
 TEST(Flush, AnyNumberOfStagesGivesTheSameBits) {
-  // Also across clipping: the norm is global and summed in model order.
+  // Also with clipping: the norm is global and summed in the model's order.
   Experiment e;
   e.schedule = "1f1b";
   e.window = 4;
@@ -208,7 +208,7 @@ TEST(Drain, RestoredPipelineContinuesToTheBit) {
     for (const auto& [name, tensor] : whole.optimizer_state()) state[name] = tensor.clone();
     run_segment(whole, e, 13, 9, losses);
 
-    // Restored under another number of stages' pipeline object, same stages, other executor.
+    // Restored into a new pipeline with another executor.
     e.executor = "threads";
     Pipeline resumed = make_pipeline(e);
     resumed.restore(weights, state, 13);
@@ -278,7 +278,7 @@ TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
   }
 }
 
-// A schedule that never could be executed: stage 1 wants microbatch 1 first, stage 0 sends 0 and then waits for 0's
+// A schedule that can never be executed: stage 1 needs microbatch 1 first, stage 0 sends 0 and then waits for its
 // gradient.
 Schedule stalling_schedule() {
   Schedule schedule = make_schedule({"gpipe", 2, 2});
@@ -324,7 +324,7 @@ TEST(Delay, AVersionThatDiffersFromTheAnalysisIsAnError) {
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
   segment.microbatches = 5;
-  segment.first_update = 1;  // a lie: the weights are version 0
+  segment.first_update = 1;  // wrong: the weights are version 0
   Recorder recorder;
   EXPECT_THROW(make_executor("replay")->run(pipeline, segment, recorder), RunError);
 }

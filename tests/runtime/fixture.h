@@ -132,7 +132,7 @@ inline Experiment experiment(const std::string& schedule, int stages, int64_t wi
   return e;
 }
 
-// Every kind of schedule, at depths and windows that are no multiples of each other too.
+// Every kind of schedule, also at depths and windows that are not multiples of each other.
 inline std::vector<Experiment> every_kind() {
   return {experiment("interleaved-1f1b", 4, 4),
           experiment("interleaved-1f1b", 6, 3),
@@ -155,7 +155,7 @@ inline std::vector<Experiment> every_kind() {
           experiment("amdp", 6, 12)};
 }
 
-// Every kind and the plain ones, as replicas.
+// Every kind of schedule, and the plain ones, with replicas.
 inline std::vector<Experiment> every_kind_replicated(int replicas) {
   std::vector<Experiment> all = every_kind();
   for (const char* plain : {"gpipe", "1f1b", "pipedream"}) all.push_back(experiment(plain, 4, 3));
@@ -169,7 +169,7 @@ inline std::string name_of(const Experiment& e) {
          std::to_string(e.replicas) + " replicas";
 }
 
-// Keeps what a run reported.
+// Records what a run reported.
 struct Recorder final : SegmentObserver {
   void on_loss(int64_t microbatch, double loss) override { losses[microbatch] = loss; }
   void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
@@ -179,7 +179,7 @@ struct Recorder final : SegmentObserver {
   std::map<std::pair<int64_t, int>, std::vector<double>> norms;
 };
 
-// Asks for a drain once `after` losses have been heard.
+// Asks for a drain once `after` losses have come.
 struct StopAfter final : SegmentObserver {
   StopAfter(int64_t after, std::atomic<bool>& stop) : after(after), stop(stop) {}
   void on_loss(int64_t microbatch, double loss) override {

@@ -1,4 +1,4 @@
-// Envelopes as frames: what comes out is what went in, whatever its size; what no writer wrote is an error.
+// Envelopes as frames: what comes out is what went in, whatever its size; bytes that no writer wrote are an error.
 #include "gyre/runtime/ranks/frames.h"
 
 #include <ATen/ATen.h>
@@ -56,7 +56,7 @@ TEST(Frames, BringBackEveryEnvelope) {
       {at::ones({5}, at::kBFloat16), at::empty({0}), at::ones({2, 2}, at::kLong), at::zeros({1}, at::kBool)},
       {large},
       {at::ones({3}), large, at::empty({0}), large.to(at::kBFloat16), at::empty({0})}};
-  FrameReader reader;  // one for all that comes
+  FrameReader reader;  // one reader for everything
   for (const auto& tensors : all) {
     const auto frames = frames_of(example(tensors));
     for (size_t i = 0; i < frames.size(); ++i) {

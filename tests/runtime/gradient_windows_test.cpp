@@ -1,4 +1,4 @@
-// Windows of gradients: memory is used again as it was left, and no window gets anything of another.
+// Windows of gradients: memory is reused without being cleared, and no window gets gradients of another.
 #include "gyre/runtime/gradient_windows.h"
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// Channels as between devices of several processes, for ranks that are threads: tensors are handed from one to the
-// other, copied, and leases end at once.
+// Channels as between devices of several processes, for ranks that are threads: tensors are copied and handed over, and
+// leases end at once.
 #pragma once
 
 #include <condition_variable>

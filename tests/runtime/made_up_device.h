@@ -1,10 +1,10 @@
-// A device that the tests make up, behind libtorch's PrivateUse1: it computes on the CPU, at once, and keeps account of
-// what a device with streams would not have done yet. Each stream has a vector clock, which events carry from one to
-// another. Two uses of the same bytes, one of which writes, must be in an order that streams and events make; memory
-// must not be freed while a stream may use it that its allocator does not know of (record_stream). What is not so is a
-// fault, with the operation's name. Addresses of its tensors cannot be read: a function of the CPU that takes them for
-// its own ends the process. Tensors of two devices meet in copies alone, and numbers of the host only as scalars.
-// Included by one source of a program.
+// A device made up for the tests, behind libtorch's PrivateUse1. It computes on the CPU, at once, and tracks what a
+// device with streams might not have done yet. Each stream has a vector clock, which events carry from one to another.
+// Two uses of the same bytes, one of which writes, must be ordered by streams and events; memory must not be freed
+// while a stream that its allocator does not know of (record_stream) may still use it. A violation is a fault, with the
+// operation's name. Addresses of its tensors cannot be read: a function of the CPU that reads them ends the process.
+// Tensors of two devices may meet only in copies, and tensors of the host only as scalars. Include it in one source of
+// a program.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ namespace gyre::testing_support::made_up {
 
 constexpr auto kType = c10::DeviceType::PrivateUse1;
 constexpr c10::DeviceIndex kDevices = 8;
-constexpr c10::StreamId kPool = 32;  // streams of either priority, given out in turn
+constexpr c10::StreamId kPool = 32;  // streams of each priority, handed out in turn
 
 using StreamKey = std::pair<c10::DeviceIndex, c10::StreamId>;
 using VectorClock = std::map<StreamKey, int64_t>;
@@ -46,7 +46,7 @@ inline void join(VectorClock& into, const VectorClock& other) {
   for (const auto& [stream, time] : other) into[stream] = std::max(into[stream], time);
 }
 
-// A use of bytes of a block.
+// A use of some bytes of a block.
 struct Use {
   size_t begin = 0, end = 0;
   bool writes = false;
@@ -56,8 +56,8 @@ struct Use {
 };
 
 struct Block {
-  size_t offset = 0, bytes = 0;  // in the memory
-  StreamKey stream;              // that it was allocated for
+  size_t offset = 0, bytes = 0;  // in the device's memory
+  StreamKey stream;              // the stream it was allocated for
   std::set<StreamKey> recorded;
   std::vector<Use> uses;
 };
@@ -105,9 +105,9 @@ class World {
             c10::Device(kType, device)};
   }
 
-  // Where the bytes that a device's address stands for can be read.
+  // The readable address of the bytes at a device's address.
   std::byte* seen(const void* hidden) const { return seen_ + (static_cast<const std::byte*>(hidden) - hidden_); }
-  // Its place among the device's bytes; none of an address that is not such a place.
+  // The device's address of readable bytes; null if they are not the device's.
   const std::byte* hidden(const void* seen) const {
     const auto* address = static_cast<const std::byte*>(seen);
     return address >= seen_ && address < seen_ + kBytes ? hidden_ + (address - seen_) : nullptr;
@@ -151,7 +151,7 @@ class World {
     const std::lock_guard lock(mutex_);
     join(clocks_[stream], event);
   }
-  // The host has waited: what it gives to any stream from now on comes after it.
+  // The host has waited: what it gives to any stream from now on comes after this.
   void finish(const VectorClock& done) {
     const std::lock_guard lock(mutex_);
     join(done_, done);
@@ -167,7 +167,7 @@ class World {
   }
 
  private:
-  static constexpr size_t kBytes = size_t{8} << 30;  // of addresses
+  static constexpr size_t kBytes = size_t{8} << 30;  // size of the address range
 
   static std::string name(StreamKey stream) { return fmt::format("stream {} of {}", stream.second, stream.first); }
 
@@ -194,16 +194,16 @@ class World {
   }
 
   std::mutex mutex_;
-  std::byte *hidden_ = nullptr, *seen_ = nullptr;  // the same bytes
+  std::byte *hidden_ = nullptr, *seen_ = nullptr;  // two mappings of the same bytes
   size_t next_ = 0;
-  std::map<size_t, std::vector<size_t>> free_;  // by size: where
+  std::map<size_t, std::vector<size_t>> free_;  // by size: offsets of free memory
   std::map<StreamKey, VectorClock> clocks_;
   VectorClock done_;
   std::map<std::pair<c10::DeviceIndex, bool>, int64_t> given_;
   std::vector<std::string> faults_;
 };
 
-// What a thread's next operations go to.
+// The device and streams that a thread's next operations go to.
 struct Current {
   c10::DeviceIndex device = 0;
   std::array<c10::StreamId, kDevices> streams{};
@@ -288,7 +288,7 @@ inline at::Tensor make_like(const at::Tensor& on_host, c10::Device device) {
   return make(on_host.sizes(), on_host.strides(), on_host.scalar_type(), device);
 }
 
-// The same bytes as a tensor of the CPU, whose storage is as large.
+// The same bytes as a tensor of the CPU, with storage of the same size.
 inline at::Tensor as_host(const at::Tensor& tensor) {
   const auto options = at::TensorOptions().dtype(tensor.scalar_type()).device(at::kCPU);
   auto* const first = World::only().seen(tensor.storage().data_ptr().get());
@@ -297,7 +297,7 @@ inline at::Tensor as_host(const at::Tensor& tensor) {
       .as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 
-// Any operation that has no kernel here: the CPU's, on the same bytes.
+// An operation that has no kernel here: runs the CPU's on the same bytes.
 class Operation {
  public:
   Operation(const c10::OperatorHandle& op, torch::jit::Stack* stack)
@@ -346,7 +346,7 @@ class Operation {
       device_ = c10::Device(kType, current_stream(value.toDevice()).first);
     }
   }
-  // views: what comes back is a view of it, and nothing of it is read.
+  // views: the result is a view of the tensor, whose values are not read.
   at::Tensor taken(const at::Tensor& tensor, bool writes, bool views) {
     if (!tensor.defined()) return tensor;
     if (!is_ours(tensor)) {
@@ -391,7 +391,7 @@ class Operation {
     if (value.isScalar() && device_) World::only().finish(World::only().clock(current_stream(*device_)));
     return value;
   }
-  // What was given, a view of it, or something new.
+  // The result on the device: a tensor that was given, a view of one, or a new one.
   at::Tensor returned(const at::Tensor& tensor, const c10::Argument& as) {
     if (!tensor.defined() || !device_) return tensor;
     if (as.alias_info() != nullptr && as.alias_info()->isWrite()) {
@@ -445,8 +445,8 @@ inline at::Tensor empty(at::IntArrayRef sizes, c10::optional<at::ScalarType> typ
   return empty_strided(sizes, strides, type, layout, device, pinned);
 }
 
-// As CUDA's: one between devices is the source's current stream's, and the target's goes on behind it; one from or to
-// the host, whose memory is not pinned, is waited for.
+// Copies as CUDA does. Between devices, the source's current stream copies, after what the target's has been given, and
+// the target's continues after it. From or to the host, whose memory is not pinned, the host waits.
 inline at::Tensor& copy(at::Tensor& to, const at::Tensor& from, bool) {
   World& world = World::only();
   const StreamKey stream = current_stream((is_ours(from) ? from : to).device());
@@ -473,7 +473,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", &empty_strided);
   m.impl("copy_", &copy);
   m.impl("record_stream", &record_stream);
-  // Of functions that would be made of their variants with outputs.
+  // Functions that would otherwise be composed of their variants with outputs.
   for (const char* whole : {"_linalg_eigh", "linalg_qr", "sort.stable"}) {
     m.impl(whole, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
   }

@@ -1,5 +1,5 @@
-// Workers on libtorch's `meta` device, which has shapes and no data: whatever a worker makes elsewhere, or reads of a
-// tensor, throws there. Nobody attends to the workers' reports, since reading them is the conductor's part.
+// Workers on libtorch's `meta` device, which has shapes and no data: a worker that makes a tensor elsewhere, or reads a
+// tensor's values, throws there. Nobody reads the workers' reports, since that is the conductor's part.
 #include <gtest/gtest.h>
 
 #include <algorithm>

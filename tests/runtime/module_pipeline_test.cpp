@@ -69,7 +69,7 @@ TEST(ModulePipeline, LearnsAndIsTheSameUnderEveryExecutor) {
   }
 }
 
-// A version's memory goes to a later one as soon as nobody holds it, or is written in place: the forward must be
+// As soon as nobody holds a version, its memory may go to a later one or be written in place: the forward must be
 // repeated all the same.
 TEST(ModulePipeline, ABackwardWithAnotherVersionRepeatsTheForward) {
   const c10::NoGradGuard no_grad;

@@ -1,5 +1,5 @@
-// Gradients that are not finite: the update is left out and counted, the rest of the run is as if weights had stood
-// still for one version, and too many in a row end it with one line.
+// Gradients that are not finite: the update is skipped and counted, the run goes on as if the weights had stood still
+// for one version, and too many in a row end it with one line.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,8 @@ TEST(NonFinite, UpdatesAreLeftOutAndCounted) {
       const SegmentReport report = run_segment(pipeline, e, 0, 30, recorder);
       int64_t skipped = 0;
       for (const int64_t count : report.skipped) skipped += count;
-      // With a global norm no stage can know its own gradient's scale; else only the poisoned stage stands still.
+      // With a global norm no stage knows by what to scale its gradient; otherwise only the poisoned stage stands
+      // still.
       EXPECT_EQ(skipped, schedule == "1f1b" ? 2 * 3 : 2) << schedule << " " << executor;
       for (const auto& [name, tensor] : pipeline.weights()) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
       for (const auto& [name, tensor] : pipeline.optimizer_state()) {
@@ -95,12 +96,12 @@ TEST(NonFinite, UpdatesAreLeftOutAndCounted) {
   }
 }
 
-// A shard's own gradients may be finite, and those of the stage not.
+// A shard's own gradients may be finite although those of its stage are not.
 TEST(NonFinite, NoShardOfAStageIsUpdatedWithoutTheOthers) {
   Experiment e = experiment("pipedream", 3, 1);
   e.replicas = 2;
   e.executor = "threads";
-  Pipeline pipeline = poisoned_pipeline(e, {6}, 2);  // of the update after the third
+  Pipeline pipeline = poisoned_pipeline(e, {6}, 2);  // in the fourth update
   Recorder recorder;
   run_segment(pipeline, e, 0, 3, recorder);
   NamedTensors before;
@@ -134,8 +135,7 @@ TEST(NonFinite, TooManyInARowEndTheRun) {
   }
 }
 
-// The conductor hears workers one after another; the loss is told, and not a gradient that it spoiled, whoever is heard
-// first.
+// Whichever worker the conductor hears first, it reports the loss, and not a gradient that the loss spoiled.
 TEST(NonFinite, ALossEndsTheRunByItsOwnName) {
   for (const char* executor : {"replay", "threads"}) {
     Experiment e;

@@ -1,5 +1,5 @@
-// The executor `processes`: its ranks here are threads of one process, each with a pipeline of its own, connected as
-// processes are. Same bits as replay; what goes wrong in one is told by rank 0.
+// The executor `processes`. The ranks here are threads of one process, each with a pipeline of its own, connected as
+// processes are. The bits are those of replay; rank 0 reports what goes wrong in any of them.
 #include "gyre/runtime/processes_executor.h"
 
 #include <gtest/gtest.h>
@@ -19,13 +19,13 @@ namespace {
 
 using namespace testing_support;
 
-// One rank of a run: what it meets the others with, and its part of the pipeline.
+// One rank of a run: its connections to the others, and its part of the pipeline.
 struct Member {
   Member(const Experiment& e, int rank, int world, const std::string& place)
       : ranks(rank, world, "job", make_rendezvous({.directory = place, .world = world})),
         map(make_schedule({e.schedule, e.stages, e.window, e.replicas}).workers, world),
         pipeline(make_pipeline(e, map.workers_of(rank))) {}
-  // handover: tensors go by it, and not in frames.
+  // handover: tensors go through it instead of in frames.
   void meet(const RankFacts& facts, const std::shared_ptr<Handover>& handover = nullptr) {
     ranks.meet(facts, linked_ranks(pipeline, map), 60, handover ? std::make_unique<HandedChannels>(handover) : nullptr);
   }
@@ -34,7 +34,7 @@ struct Member {
   Pipeline pipeline;
 };
 
-// What is in this process of weights and optimizers' states.
+// The weights and optimizer states of this process.
 NamedTensors state_of(const Pipeline& pipeline) {
   NamedTensors state;
   for (const auto& [name, tensor] : pipeline.weights()) state[name] = tensor.clone();
@@ -176,8 +176,8 @@ TEST(Processes, GiveTheBitsOfReplayWithReplicas) {
   }
 }
 
-// The tied weight goes between the first and the last stage of each pipeline, which may be in processes that have
-// nothing else to tell each other.
+// The tied weight goes between the first and the last stage of each pipeline, whose processes may have nothing else to
+// send each other.
 TEST(Processes, GiveTheBitsOfReplayWithATiedWeight) {
   for (Experiment e : {experiment("pipedream", 3, 2), experiment("1f1b", 3, 2), experiment("amdp", 3, 4)}) {
     e.tie = true;
@@ -188,7 +188,7 @@ TEST(Processes, GiveTheBitsOfReplayWithATiedWeight) {
   }
 }
 
-// As between CUDA devices: what is computed with goes by channels, frames announce it.
+// As between CUDA devices: tensors go through channels, and frames announce them.
 TEST(Processes, GiveTheBitsOfReplayWhereTensorsGoBesideTheFrames) {
   Experiment replicas = experiment("1f1b", 2, 2);
   replicas.replicas = 2;
@@ -243,7 +243,7 @@ TEST(Processes, AnswerWhatRank0Asks) {
   executor.ended(RunEnd::Finished);
 }
 
-// What rank 0 says when `action` makes it fail.
+// The text of the error that `action` throws.
 template <typename Action>
 std::string error_of(Action action) {
   try {
@@ -264,7 +264,7 @@ struct FailingBatches final : BatchSource {
   SyntheticBatches good = tiny_batches();
 };
 
-// Of four ranks, each with one stage of PipeDream: what 20 microbatches left in the trace.
+// The trace of 20 microbatches on four ranks, each with one stage of PipeDream.
 struct Traced {
   std::vector<WorkerReport> workers;
   std::map<std::pair<int, int64_t>, TimedAction> forwards, backwards;  // by stage and microbatch
@@ -298,10 +298,10 @@ Traced traced_segment() {
   return traced;
 }
 
-// What a microbatch reads was sent before it, so on one clock it also ends after that began. A process's own clock
-// would begin when it hears of the segment.
+// On one clock, an action ends after the action that sent its input has begun. A process's own clock would start only
+// when it hears of the segment.
 TEST(Processes, TracesAreOnOneClock) {
-  constexpr double error = 0.1;  // by far more than half a round trip between two threads
+  constexpr double error = 0.1;  // much more than half a round trip between two threads
   Traced traced = traced_segment();
   ASSERT_EQ(traced.forwards.size(), 80u);
   ASSERT_EQ(traced.backwards.size(), 80u);
@@ -321,7 +321,7 @@ TEST(Processes, TracesAreOnOneClock) {
   }
 }
 
-// Of the messages that the first stage sends some are still under way when it is at its next action.
+// Some of the messages that the first stage sends are still under way when its next action begins.
 TEST(Processes, SendsOverlapComputing) {
   Traced traced = traced_segment();
   const auto& first = traced.workers[0].trace;
@@ -387,7 +387,7 @@ TEST(Ranks, DoNotForgetThatOneWasAskedToStop) {
   looked.set_value();
 }
 
-// Finds everybody, and cannot connect to one of them.
+// Meets everybody, but cannot connect to one of them.
 class BlockedPort final : public Rendezvous {
  public:
   BlockedPort(std::unique_ptr<Rendezvous> open, std::string blocked)
@@ -408,7 +408,8 @@ class BlockedPort final : public Rendezvous {
   std::string blocked_;
 };
 
-// Rank 2 cannot connect to rank 1, and rank 0, which both are connected to, does not wait until its silence is long.
+// Rank 2 cannot connect to rank 1. Rank 0, which both are connected to, is told, and does not wait for them to be
+// silent for too long.
 TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
   const TemporaryDirectory place;
   const auto rendezvous = [&] {
@@ -436,7 +437,7 @@ TEST(Ranks, MayLeaveAtOnce) {
   const TemporaryDirectory place;
   const auto meet = [&](int rank) {
     Ranks ranks(rank, 2, "job", make_rendezvous({.directory = place.path().string(), .world = 2}));
-    ranks.meet({}, {}, 1e6);  // nobody's silence is noticed
+    ranks.meet({}, {}, 1e6);  // silence is never noticed
   };
   std::jthread rank_0([&] { meet(0); });
   meet(1);
@@ -444,9 +445,9 @@ TEST(Ranks, MayLeaveAtOnce) {
 
 TEST(Ranks, TheQuickestOfTheLastAnswersTellsTheTime) {
   ClockOffset clock;
-  clock.add(10, 110.5, 12);  // 99.5, by at most 1
+  clock.add(10, 110.5, 12);  // 99.5, wrong by at most 1
   EXPECT_DOUBLE_EQ(clock.offset(), 99.5);
-  clock.add(20, 120.125, 20.25);  // 100, by at most 1/8
+  clock.add(20, 120.125, 20.25);  // 100, wrong by at most 1/8
   EXPECT_DOUBLE_EQ(clock.offset(), 100);
   for (int i = 0; i < 16; ++i) clock.add(30, 140, 31);  // the clocks have drifted since
   EXPECT_DOUBLE_EQ(clock.offset(), 109.5);
@@ -493,7 +494,7 @@ TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {
 TEST(Processes, AnErrorInOneIsToldByRank0) {
   const Experiment e = experiment("pipedream", 4, 2);
   const TemporaryDirectory place;
-  const FailingBatches failing;  // the last stage's worker reads targets
+  const FailingBatches failing;  // the last stage's worker asks for its targets
   const SyntheticBatches batches = tiny_batches();
   Follower middle(e, 1, 3, place.path().string(), batches);
   Follower last(e, 2, 3, place.path().string(), failing);

@@ -1,4 +1,4 @@
-// What a process says of its workers reaches another one as it was said.
+// What a process reports about its workers arrives unchanged.
 #include "gyre/runtime/ranks/rank_status.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Data parallelism executed: replicas of whole pipelines under every schedule, by every executor, through every
-// transport, to the same bits, and to what one pipeline computes that takes all their microbatches.
+// Data parallelism executed: replicas of whole pipelines give the same bits under every schedule, executor and
+// transport, and compute what one pipeline does that takes all their microbatches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
     const Outcome replay = run_experiment(e, kUpdates);
     EXPECT_EQ(replay.recorder.losses.size(), static_cast<size_t>(kUpdates * e.window * e.replicas)) << name_of(e);
     e.executor = "threads";
-    e.reduction_part = 1000;  // no divisor of a stage's gradient
+    e.reduction_part = 1000;  // does not divide a stage's gradient
     expect_same(replay, run_experiment(e, kUpdates), name_of(e));
     expect_same(replay, run_experiment(e, kUpdates, copying), name_of(e) + ", copied");
     e.shard_optimizer = false;
@@ -38,7 +38,8 @@ TEST(Replicas, EveryExecutorAndTransportGivesTheSameBits) {
   }
 }
 
-// Microbatch n is the same whoever takes it, and a window's are the same in whatever order gradients are added.
+// Microbatch n is the same whoever takes it, and a window has the same microbatches; only the order of additions
+// differs.
 TEST(Replicas, AreOnePipelineWithLongerWindowsButForRounding) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-v", "chimera"}) {
     Experiment one = experiment(schedule, 4, 8);
@@ -58,7 +59,7 @@ TEST(Replicas, AreOnePipelineWithLongerWindowsButForRounding) {
   }
 }
 
-// Without a flush too, as long as nothing is learned: every gradient is in its window, and none is there twice.
+// Also without a flush, as long as nothing is learned: every gradient is in its window exactly once.
 TEST(Replicas, TheGradientOfAWindowIsWhole) {
   for (Experiment e : every_kind_replicated(3)) {
     e.learning_rate = 0;
@@ -110,7 +111,7 @@ TEST(Replicas, AllTakePartInAnEvaluation) {
       Segment segment;
       segment.schedule = &forward_only;
       segment.batches = &batches;
-      segment.microbatches = 14;  // no multiple of the replicas
+      segment.microbatches = 14;  // not a multiple of the number of replicas
       Recorder recorder;
       const SegmentReport report = make_executor(e.executor)->run(pipeline, segment, recorder);
       EXPECT_EQ(recorder.losses.size(), 14u);
@@ -121,7 +122,7 @@ TEST(Replicas, AllTakePartInAnEvaluation) {
   }
 }
 
-// A transport as across processes, which counts what a worker holds of others' gradients.
+// A transport like those across processes, which counts how much of others' gradients each worker holds.
 class CountingTransport final : public Transport {
  public:
   struct Held {
@@ -170,7 +171,7 @@ class CountingTransport final : public Transport {
   std::shared_ptr<Held> held_;
 };
 
-// Beside its own sum, and however many replicas there are.
+// Besides its own sum, and however many replicas there are.
 TEST(Replicas, NobodyHoldsMoreThanOneGradientOfOthers) {
   for (const char* schedule : {"gpipe", "1f1b", "pipedream", "zb-h1"}) {
     for (const int replicas : {2, 3, 8}) {
@@ -198,7 +199,7 @@ TEST(Replicas, NobodyHoldsMoreThanOneGradientOfOthers) {
   }
 }
 
-// A replica elsewhere may read the version before the newest while the owner goes on: no more than one buffer more.
+// A replica elsewhere may read the previous version while the owner goes on: this costs at most one buffer.
 TEST(Replicas, CostOneVersionMore) {
   for (const char* schedule : {"1f1b", "pipedream"}) {
     Experiment e = experiment(schedule, 4, 2);

@@ -57,7 +57,7 @@ TEST(EverySchedule, Learns) {
   }
 }
 
-// Where the order of additions is the same, so are the bits.
+// If gradients are added in the same order, the bits are the same.
 TEST(Flush, SplitAndInterleavedBackwardsEqual1F1B) {
   for (const bool split : {true, false}) {
     Experiment plain = experiment("1f1b", 4, 4);
@@ -72,7 +72,7 @@ TEST(Flush, SplitAndInterleavedBackwardsEqual1F1B) {
   }
 }
 
-// The order of additions is that of microbatches, whoever adds them.
+// Gradients are added in the order of microbatches, whoever adds them.
 TEST(Flush, VShapedSchedulesEqualOneStage) {
   for (const Experiment& v : {experiment("zb-v", 4, 5), experiment("zb-v", 6, 3), experiment("dualpipe-v", 4, 5),
                               experiment("dualpipe-v", 6, 6)}) {
@@ -93,7 +93,7 @@ TEST(Flush, VShapedSchedulesEqualOneStage) {
   }
 }
 
-// Two pipelines add the same gradients in another order.
+// Two pipelines add the same gradients in another order, so only rounding differs.
 TEST(Flush, ChimeraIs1F1BButForRounding) {
   Experiment plain = experiment("1f1b", 4, 8);
   plain.clip_scope = ClipScope::Global;
@@ -140,8 +140,8 @@ TEST(Amdp, WithoutLearningTheLossIsThatOfOneDevice) {
   }
 }
 
-// The first window is computed with the initial weights throughout its forwards; where its backwards have them too (the
-// first update comes later), its gradient is the synchronous one: nothing is lost and nothing counted twice.
+// All forwards of the first window read the initial weights. Where its backwards do too (the first update comes later),
+// its gradient is the synchronous one: nothing is lost and nothing counted twice.
 TEST(Amdp, TheGradientOfAWindowIsWhole) {
   const auto norm = [](const Outcome& run, int64_t update) {
     double squares = 0;
@@ -177,7 +177,7 @@ TEST(Amdp, OneOptimizerPerStageWhateverThePipelines) {
   Pipeline two = make_pipeline(experiment("amdp", 4, 4));
   // Replicated optimizers would be d/2 = 2 times as much.
   EXPECT_EQ(bytes(two), bytes(one));
-  // And at the end every replica has the owner's version.
+  // At the end every replica has the owner's version.
   Recorder recorder;
   run_segment(two, experiment("amdp", 4, 4), 0, 3, recorder);
   for (int stage = 0; stage < 4; ++stage) {
@@ -228,7 +228,7 @@ TEST(Evaluation, ForwardOnlyRunsOnAnyPlacement) {
   }
 }
 
-// Programs shuffled at random either end both in the simulator and in the executor, or in neither.
+// Randomly shuffled programs end in both the simulator and the executor, or in neither.
 TEST(Property, TheSimulatorFinishesExactlyWhenTheExecutorDoes) {
   std::mt19937 random(3);
   const SyntheticBatches batches = tiny_batches();
@@ -247,7 +247,7 @@ TEST(Property, TheSimulatorFinishesExactlyWhenTheExecutorDoes) {
       try {
         validate(shuffled);
       } catch (const InputError& error) {
-        // Orders that a worker could not even try are the validator's business alone.
+        // Orders that a worker could not even try concern the validator alone.
         if (std::string(error.what()).find("which this worker does later or never") != std::string::npos) continue;
         if (std::string(error.what()).find("deadlock") == std::string::npos) continue;
         valid = false;

@@ -1,4 +1,5 @@
-// Optimizers cut over the replicas of a stage (ZeRO stage 1): who keeps what, and that nobody can tell from the bits.
+// Optimizers sharded over the replicas of a stage (ZeRO stage 1): who holds what, and that the bits do not depend on
+// it.
 #include "gyre/runtime/shards.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ int64_t largest(const std::vector<Shard>& shards) {
   return most;
 }
 
-// The smallest largest part of any cut, by trying all.
+// The smallest largest part of any cut, found by trying all cuts.
 int64_t best_cut(const std::vector<int64_t>& sizes, size_t begin, int parts) {
   int64_t sum = 0;
   for (size_t i = begin; i < sizes.size(); ++i) sum += sizes[i];
@@ -99,13 +100,13 @@ TEST(Shards, EachReplicaKeepsItsShareOfTheState) {
     const int workers = all.schedule().workers / e.replicas;
     int64_t sum = 0;
     for (int replica = 0; replica < e.replicas; ++replica) {
-      // What its process would have, if each replica had one.
+      // What its process would hold if each replica had one.
       Pipeline part = make_pipeline(e, {replica * workers, (replica + 1) * workers});
       part.restore(all.weights(), state, 3);
       const NamedTensors share = part.optimizer_state();
       for (const auto& [name, tensor] : share) EXPECT_TRUE(tensor.equal(state.at(name))) << name_of(e) << " " << name;
       sum += bytes_of(share);
-      int64_t largest_matrices = 0;  // one of each stage may be too much
+      int64_t largest_matrices = 0;  // a share may exceed the mean by one matrix of each stage
       for (int stage = 0; stage < e.stages; ++stage) {
         int64_t most = 0;
         for (const ParameterSpec& spec : all.plan().stages[stage].parameters()) {
@@ -145,7 +146,7 @@ TEST(Shards, StateAndNormsAreThoseOfOneOwner) {
   }
 }
 
-// More owners than matrices: some have nothing, and still tell the others so.
+// More owners than matrices: some own nothing, and still send their messages.
 TEST(Shards, SomeMayBeEmpty) {
   using Of = std::pair<const char*, bool>;
   for (const auto& [optimizer, bf16_moments] :
@@ -164,7 +165,7 @@ TEST(Shards, SomeMayBeEmpty) {
   }
 }
 
-// What was saved under one number of replicas goes on under another, sharded or not, to the same bits.
+// State saved under one number of replicas continues under another, sharded or not, to the same bits.
 TEST(Shards, AreNoPartOfWhatIsSaved) {
   Experiment e = experiment("1f1b", 3, 2);
   e.optimizer = "basis-rotation";

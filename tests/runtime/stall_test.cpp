@@ -1,5 +1,5 @@
-// What an executor tells while workers take long, and when it is interrupted. Batches that wait until they are told to
-// go on stand for a slow machine; nothing here depends on how fast the test's is.
+// What an executor reports while workers take long, and when it is interrupted. Batches that block until they are
+// released stand for a slow machine; nothing here depends on the speed of the machine that runs the tests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ using ::testing::Not;
 
 constexpr int64_t kSlowMicrobatch = 3;
 
-// The first stage's forward of one microbatch, which calls `enter` and lasts until go_on().
+// Makes the first stage's forward of one microbatch call `enter` and then last until go_on().
 class SlowBatches final : public BatchSource {
  public:
   explicit SlowBatches(std::function<void()> enter, int64_t slow = kSlowMicrobatch)
@@ -52,7 +52,7 @@ class SlowBatches final : public BatchSource {
   std::shared_future<void> released_ = release_.get_future().share();
 };
 
-// Writes down what it hears besides losses, and does what a test wants it to.
+// Records the events that it gets besides losses, and calls the test's functions.
 struct Listener final : SegmentObserver {
   void on_loss(int64_t, double) override {}
   void on_update(int, int64_t, const std::vector<double>&) override {}
@@ -102,11 +102,12 @@ TEST(SlowAction, IsToldAndTheRunGoesOn) {
 
 TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
   for (const std::string executor : {"threads", "replay"}) {
-    for (const int64_t slow : {int64_t{0}, kSlowMicrobatch}) {  // before the first nothing else wakes the caller up
+    for (const int64_t slow : {int64_t{0}, kSlowMicrobatch}) {  // before microbatch 0 nothing else wakes the caller
       std::stop_source interrupt;
       SlowBatches batches([&] { interrupt.request_stop(); }, slow);
       Listener listener;
-      // Threads: the worker goes on only when the answer has come. Replay has one thread, which answers afterwards.
+      // With threads, the worker goes on only after the answer has come. Replay has one thread, which answers
+      // afterwards.
       if (executor == "threads") listener.at_interrupt = [&] { batches.go_on(); };
       if (executor == "replay") batches.go_on();
       const SegmentReport report = run(executor, 1e6, batches, listener, interrupt);
@@ -117,7 +118,7 @@ TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
   }
 }
 
-// A drain for a checkpoint is under way when the interrupt comes: where it ends is told all the same, once.
+// The interrupt comes while a drain for a checkpoint is under way: where it ends is still reported, once.
 TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
   struct Interrupting final : SegmentObserver {
     void on_loss(int64_t, double) override {
@@ -132,7 +133,7 @@ TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
     std::vector<int64_t> drained_at;
   };
   Experiment e;
-  e.window = 4;  // what is left of it goes on while the segment drains
+  e.window = 4;  // the rest of the window goes on while the segment drains
   Pipeline pipeline = make_pipeline(e);
   const SyntheticBatches batches = tiny_batches();
   Interrupting observer;
@@ -147,7 +148,7 @@ TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
   EXPECT_EQ(observer.drained_at, std::vector<int64_t>{report.microbatches});
 }
 
-// Seconds since it was made, or set back.
+// Seconds since construction or restart().
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - since_).count(); }
@@ -166,14 +167,14 @@ TEST(SlowAction, IsToldOnceHoweverOftenItIsLookedAt) {
   std::stop_source interrupt;
   SlowBatches batches([&] { interrupt.request_stop(); });
   Listener listener;
-  listener.at_stuck = [&] { batches.go_on(); };  // many looks later
+  listener.at_stuck = [&] { batches.go_on(); };  // after many looks
   const Stopwatch watch;
   run("threads", kStall, batches, listener, interrupt);
   const auto told = std::count_if(listener.told.begin(), listener.told.end(), [](const std::string& what) {
     return what.find("worker 0 has been inside 0F3") != std::string::npos;
   });
   EXPECT_GE(told, 1);
-  // Again only after a time in which the caller itself did not run: on a machine that does much else.
+  // Reported again only after a time in which the caller itself did not run, as happens on a busy machine.
   EXPECT_LE(static_cast<double>(told), 1 + watch.seconds() / (2 * kStall));
 }
 
@@ -196,7 +197,7 @@ TEST(Interrupt, TimeInWhichNobodyLookedIsNotTheDrains) {
   Listener listener;
   Stopwatch watch;
   double given_up_after = 0;
-  listener.at_slow = [&, blocked = false]() mutable {  // by a message, once
+  listener.at_slow = [&, blocked = false]() mutable {  // once, as if printing a message blocked
     if (std::exchange(blocked, true)) return;
     Stopwatch().let_pass(2 * drain_deadline(kStall));
     watch.restart();

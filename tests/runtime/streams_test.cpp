@@ -1,5 +1,5 @@
-// Workers on devices with streams, as CUDA's are: on one that the tests make up every use of memory must be in an order
-// that streams and events make.
+// Workers on devices with streams, such as CUDA's. On a made-up device, every use of memory must be ordered by streams
+// and events.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace testing_support;
 
-// Two segments with an evaluation between them; the weights are put on the host.
+// Runs two segments with an evaluation between them; the weights returned are on the host.
 Outcome run_on(Pipeline& pipeline, Executor& executor, int64_t updates) {
   Outcome outcome;
   const SyntheticBatches batches = tiny_batches();
@@ -52,7 +52,7 @@ void expect_near(const Outcome& made, const Outcome& cpu, at::ScalarType compute
   for (const auto& [microbatch, loss] : made.recorder.losses) {
     EXPECT_NEAR(loss, cpu.recorder.losses.at(microbatch), compute == at::kFloat ? 1e-3 : 5e-2) << microbatch;
   }
-  if (compute != at::kFloat) return;  // weights whose gradient is rounding alone go either way
+  if (compute != at::kFloat) return;  // weights whose gradient is only rounding may move either way
   for (const auto& [name, weight] : made.weights) {
     EXPECT_LT((weight - cpu.weights.at(name)).abs().max().item<double>(), 2e-3) << name;
   }
@@ -74,7 +74,7 @@ TEST(Streams, AFaultIsSeen) {
   EXPECT_NE(faults[0].find("may still"), std::string::npos) << faults[0];
 }
 
-// The same numbers as on the CPU, but for rounding, and every use of memory in its order.
+// Expects the CPU's numbers, but for rounding, and every use of memory to be ordered.
 void expect_ordered(Experiment e, const std::string& what) {
   SCOPED_TRACE(name_of(e) + ", " + what);
   constexpr int64_t kUpdates = 3;
@@ -129,7 +129,7 @@ TEST(Streams, UsesAreOrderedUnderEveryOptimizer) {
   }
 }
 
-// Tensors go by it as by NCCL: each end has a stream of its own. Between threads of one process.
+// Carries tensors between threads of one process as NCCL does between processes: each end has a stream of its own.
 struct Belt {
   std::mutex mutex;
   std::condition_variable changed;
@@ -193,7 +193,7 @@ class BeltChannels final : public DeviceChannels {
   at::Device device_;
 };
 
-// One of two processes: a thread, with the workers that are its own on a device of its own.
+// One of two processes: a thread, whose workers run on a device of its own.
 struct Process {
   Process(Experiment e, int rank, const std::string& place, Belt* belt)
       : ranks(rank, 2, "job", make_rendezvous({.directory = place, .world = 2})),
@@ -211,7 +211,7 @@ struct Process {
   Pipeline pipeline;
 };
 
-// Of rank 0's stages.
+// The outcome for rank 0's stages.
 Outcome run_in_two(const Experiment& e, int64_t updates, Belt* belt) {
   const TemporaryDirectory place;
   const SyntheticBatches batches = tiny_batches();
@@ -246,7 +246,7 @@ TEST(Streams, UsesAreOrderedBetweenProcesses) {
   }
 }
 
-// Losses of two windows.
+// The losses of two windows.
 std::map<int64_t, double> losses_of(const std::string& kind, const std::vector<at::Device>& devices) {
   const TinyModel model = tiny_model(kind);
   RuntimeOptions options;

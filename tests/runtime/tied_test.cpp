@@ -14,7 +14,7 @@ using namespace testing_support;
 
 constexpr const char* kTable = "embedding.token.weight";
 
-// The sum of both stages' gradients is made the same way wherever the stages are.
+// Both stages' gradients are summed in the same way wherever the stages are.
 TEST(Tied, FlushingSchedulesEqualOneStage) {
   std::vector<Experiment> all = {
       experiment("1f1b", 4, 4),  experiment("gpipe", 3, 5), experiment("interleaved-1f1b", 4, 4),
@@ -60,7 +60,7 @@ TEST(Tied, ThreadsEqualReplayUnderEverySchedule) {
   }
 }
 
-// Whoever owns which share, and whether messages are lent or copied, the bits stay.
+// The bits depend neither on who owns which shard nor on whether messages are lent or copied.
 TEST(Tied, ShardsAndCopiedMessagesChangeNoBit) {
   Experiment e = experiment("pipedream", 4, 2);
   e.tie = true;
@@ -91,7 +91,7 @@ TEST(Tied, EvaluationReadsTheTable) {
   EXPECT_NE(loss(pipeline), before);
 }
 
-// A window's drain leaves nothing behind.
+// A drain at the end of a window leaves nothing behind.
 TEST(Tied, ContinuesWhereItWasCut) {
   Experiment e = experiment("pipedream", 4, 2);
   e.tie = true;

@@ -36,7 +36,7 @@ TEST(Transport, CopiesOfEveryMessageGiveTheSameBitsUnderEverySchedule) {
   }
 }
 
-// Owners that meet for the norm of the whole model, each by itself and several on a worker.
+// Owners that share the norm of the whole model, one on a worker or several.
 TEST(Transport, CopiesGiveTheSameBitsWhereNormsAreGlobal) {
   std::vector<Experiment> all = every_kind();
   for (const std::string plain : {"gpipe", "1f1b"}) all.push_back(experiment(plain, 4, 4));

@@ -1,4 +1,4 @@
-// Weight versions: what a reader holds never changes, and buffers are no more than the live versions.
+// Weight versions: what a reader holds never changes, and there are no more buffers than live versions.
 #include "gyre/runtime/weight_store.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +19,7 @@ std::vector<ParameterSpec> specs() {
   return {a, b};
 }
 
-// Makes every weight the value that it is given.
+// Sets every weight to one value.
 class Fill final : public Optimizer {
  public:
   explicit Fill(double value) : value_(value) {}
@@ -74,7 +74,7 @@ TEST_P(WeightStoreTest, BuffersAreRecycled) {
   EXPECT_EQ(store.read()->buffer.flat.data_ptr(), before) << "nobody reads: updated in place";
 }
 
-// The version is the same; a reader's stays what it was, and no buffer is left behind.
+// The new version equals the old one; a reader's does not change, and no buffer is left behind.
 TEST_P(WeightStoreTest, AnUpdateOfNoNumberMakesTheSameVersionAgain) {
   for (const WeightPolicy policy : {WeightPolicy::Stash, WeightPolicy::Corrected}) {
     WeightStore store(specs(), GetParam(), at::kCPU, {policy, policy == WeightPolicy::Stash ? 0 : 2, 0.135});
@@ -96,7 +96,7 @@ TEST_P(WeightStoreTest, AnUpdateOfNoNumberMakesTheSameVersionAgain) {
   }
 }
 
-// What is in a master is not lost in its version's bf16.
+// A master keeps the bits that its version's bf16 rounds away.
 TEST_P(WeightStoreTest, MastersAreExact) {
   at::manual_seed(3);
   const std::vector<at::Tensor> weights = {at::randn({3, 5}), at::randn({7})};

@@ -59,7 +59,7 @@ TEST(SimulateCluster, EqualLinksAreThoseOfTheCostModel) {
 }
 
 TEST(SimulateCluster, EachMessagePaysForTheLinkItTakes) {
-  // Workers 0 and 1 share a host, 2 has its own: a forward crosses one link of each class, its gradient too.
+  // Workers 0 and 1 share a host, 2 has its own: a forward crosses one link of each class, and so does its gradient.
   const Cluster cluster = cluster_of(2, 2, {0.25, 1000}, {3, 50});
   const Simulation s = run(cluster, {"gpipe", 3, 1}, 1, costs_with_sizes());
   EXPECT_DOUBLE_EQ(s.makespan, 3 * 3 + 2 * (0.25 + 0.1) + 2 * (3 + 2) + 0.5);
@@ -80,15 +80,15 @@ TEST(SimulateCluster, SpeedsScaleWhatWorkersDo) {
 }
 
 TEST(SimulateCluster, TheWorstHopHoldsUpAWholeReductionOnce) {
-  // Gradients of 1 GB take 0.1 within a host and 1 between; through a chain of parts the slow hop is what counts.
+  // Gradients of 1 GB take 0.1 within a host and 1 between hosts; through a chain of parts only the slow hop counts.
   CostModel costs = uniform_costs(2);
   costs.stages[0].gradient_bytes = 1'000'000'000;
   const Cluster cluster = cluster_of(2, 4, {0, 1e10}, {0, 1e9});
   ScheduleOptions options{"gpipe", 1, 2, 2};
   options.shard_optimizer = false;
-  const double one = run(cluster, options, 4, costs).makespan;  // one host
+  const double one = run(cluster, options, 4, costs).makespan;  // on one host
   options.replicas = 8;
-  const double all = run(cluster, options, 16, costs).makespan;  // both
+  const double all = run(cluster, options, 16, costs).makespan;  // on both
   EXPECT_NEAR(one, 6 + 0.1, 1e-9);
   EXPECT_GT(all, 6 + 1);
   EXPECT_LT(all, 6 + 1.05);
@@ -104,7 +104,7 @@ TEST(SimulateCluster, WorkersOfAHostShareItsPort) {
   cluster.links[1].shared = true;
   EXPECT_NEAR(makespan(), alone + 3 + 1.5, 1e-6)
       << "a quarter of the bandwidth, for a gradient and for half of their sum";
-  // One pipeline over both hosts: a single worker sends across, and keeps all of it.
+  // One pipeline over both hosts: a single worker sends across, and gets the whole bandwidth.
   costs.stages[0].output_bytes = 100;
   const auto pipeline = [&] { return run(cluster, {"gpipe", 8, 4}, 8, costs).makespan; };
   const double shared = pipeline();
@@ -118,7 +118,7 @@ TEST(SimulateCluster, MessagesToSeveralHostsGoThroughAPortOneByOne) {
   Cluster cluster = cluster_of(3, 1, {0, 1e18}, {0, 1000});
   ScheduleOptions options{"gpipe", 1, 2, 3};
   options.shard_optimizer = false;
-  // Each of two windows takes 6, and the new weights 1 to each of two hosts.
+  // Each of two windows takes 6, and sending the new weights takes 1 to each of two hosts.
   EXPECT_NEAR(run(cluster, options, 12, costs).makespan, 2 * (6 + 1), 1e-9);
   cluster.links[1].shared = true;
   EXPECT_NEAR(run(cluster, options, 12, costs).makespan, 2 * (6 + 2), 1e-9);
@@ -156,7 +156,7 @@ TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {
 
 TEST(SimulateCluster, CheckpointsDrainAndCopy) {
   Cluster cluster = cluster_of(2, 2, {1e-6, 1e6}, {1e-3, 1e5});
-  cluster.settings.snapshot_bandwidth = 100;  // 6 for the optimizer's 600 bytes
+  cluster.settings.snapshot_bandwidth = 100;  // copying the optimizer's 600 bytes takes 6
   const ScheduleOptions options{"pipedream", 4, 1};
   const double ten = run(cluster, options, 10, costs_with_sizes()).makespan;
   const double five = run(cluster, options, 5, costs_with_sizes()).makespan;

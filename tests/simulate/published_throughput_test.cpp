@@ -3,8 +3,8 @@
 // Assumed, beyond the published sizes: a backward takes two forwards; a block is the unit of time; the head has 2.62
 // times a block's multiply-adds (80.4M against 30.7M per token) but, being one large product, runs at 1.55 times a
 // block's rate, so that it takes 1.7; it stands on the last stage, as published. Updates take 1e-9 of a block's forward
-// per parameter, links are fast, and XPipe is PipeDream-2BW with a pass over the weights, as dear as an update, for its
-// prediction.
+// per parameter, links are fast, and XPipe is PipeDream-2BW with a pass over the weights, as costly as an update, for
+// its prediction.
 #include <gtest/gtest.h>
 
 #include "gyre/schedule/builders.h"

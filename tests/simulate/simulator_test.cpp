@@ -108,9 +108,9 @@ TEST(Simulate, ReplicasSendGradientsAndTakeWeights) {
     EXPECT_EQ(s.makespan, replicas == 2 ? 13 + 13 : 14.5 + 14.5);
     EXPECT_EQ(s.max_delay, 0);
   }
-  // What is large goes through many of them in parts: not one after the other.
+  // A large gradient goes through many replicas in parts, so the time is not that of one after the other.
   costs.stages[0].gradient_bytes = int64_t{1} << 34;
-  costs.link.bandwidth = 1e9;  // 17.2 for one
+  costs.link.bandwidth = 1e9;  // 17.2 for one gradient
   const double two = run(gpipe(2), 4, costs).makespan;
   const double many = run(gpipe(64), 128, costs).makespan;
   EXPECT_NEAR(many - two, 62 * (0.5 + 4.2e-3), 0.01);
@@ -131,7 +131,7 @@ TEST(Simulate, ShardsOfAnUpdateRunSideBySide) {
     EXPECT_DOUBLE_EQ(s.trace[worker][index].start, start) << action;
     EXPECT_DOUBLE_EQ(s.trace[worker][index].end, end) << action;
   };
-  // Backwards end at 6. Replica 1's gradient goes through replica 2, 2 each, to the first, which sends shards on, 1.
+  // Backwards end at 6. Replica 1's gradient goes through replica 2 to the first, 2 each, which sends shards on, 1.
   found(0, 4, "0:0U0", 10, 11);
   found(1, 4, "1:0U0", 11, 12);
   found(2, 4, "2:0U0", 11, 12);
@@ -187,7 +187,7 @@ TEST(Memory, FollowsThePublishedTable) {
       EXPECT_EQ(chimera[stage].weights, 2000);
       EXPECT_LE(chimera[stage].activations, d);
     }
-    // Fewer pipelines, less memory.
+    // Fewer pipelines need less memory.
     for (int k = 1; k <= d / 2; ++k) {
       const auto fewer = memory({.name = "amdp", .stages = d, .window = 2 * k, .own = AmdpSettings{.pipelines = k}});
       for (const WorkerMemory& worker : fewer) EXPECT_LE(worker.weights, 1000 * k);
@@ -208,10 +208,10 @@ TEST(Memory, OfReplicasIsThatOfOneAndAGradientOnItsWay) {
       EXPECT_EQ(all[worker].activations, same.activations) << name;
       EXPECT_EQ(all[worker].optimizer, same.optimizer / 3) << name;
       EXPECT_EQ(first_updates[worker].optimizer, worker < 4 ? same.optimizer : 0) << name;
-      // The second replica begins; the third and the first, which comes last, take what it sends.
+      // The second replica begins the chain; the third and then the first receive what it sends.
       const int64_t pipelines = std::string(name) == "amdp" ? 2 : 1;
       EXPECT_EQ(all[worker].gradients, same.gradients) << name;
-      // And owners take their shards of what the last of a chain has added up, unless that is here.
+      // Owners also receive their shards of what a chain's last replica has added up, unless that is on their worker.
       const int64_t elsewhere = pipelines - (worker < 4 ? 1 : 0);
       EXPECT_EQ(all[worker].received, (worker / 4 == 1 ? 0 : pipelines * 1000000) + elsewhere * (1000000 / 3)) << name;
     }
@@ -232,7 +232,7 @@ TEST(Memory, EachOfAWorkersStagesHasItsOwnVersionsAndSizes) {
   EXPECT_EQ(peak_memory(schedule, costs, schedule.weights)[0].weights, 2 * 100 + 1);
 }
 
-// Where the gradients of a window begin while the most microbatches are in flight, they take the place of activations.
+// Where a window's gradients begin while the most microbatches are in flight, they take the place of activations.
 TEST(Memory, GradientsThatStayWholeTakeThePlaceOfActivations) {
   CostModel costs = uniform_costs(2);
   costs.stages[0].activation_bytes = 1000;
@@ -254,7 +254,7 @@ TEST(Memory, GradientsThatStayWholeTakeThePlaceOfActivations) {
   EXPECT_EQ(of({"pipedream", 2, 1}, 0).total(), 2000 + 10) << "as much is there at a forward, without gradients";
 }
 
-// An update may be elsewhere than the gradient, or come late: what is saved is between nothing and replaced_bytes.
+// An update may be on another worker than the gradient, or come late: the saving is between 0 and replaced_bytes.
 TEST(Memory, OwnersElsewhereChangeNothingOfWhatGradientsReplace) {
   CostModel costs = uniform_costs(2);
   costs.stages[0].activation_bytes = 1000;
@@ -275,7 +275,7 @@ TEST(Memory, OwnersElsewhereChangeNothingOfWhatGradientsReplace) {
   }
 }
 
-// The last stage's backward holds much, when the first stage has one microbatch in flight and not its two.
+// The last stage's backward holds much at a time when the first stage has only one of its two microbatches in flight.
 TEST(Memory, WhatAnActionHoldsCountsWithWhatIsInFlightThen) {
   const Schedule schedule = parse_schedule(
       "gyre-schedule 1\nname both\nstages 2\npipelines 1\nworkers 1\nwindow 1\nshift 1\nkind training\nweights stash\n"
@@ -295,7 +295,7 @@ TEST(Memory, WhatAnActionHoldsCountsWithWhatIsInFlightThen) {
   EXPECT_EQ(of(150).passing, 100 + 1 + 150 - 200);
 }
 
-// What a worker holds at most, counted one by one through a long run.
+// The most that a worker holds, counted action by action through a long run.
 WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
   struct Replica {
     std::map<int64_t, int64_t> read, gradients;  // by microbatch in flight: version; by open window: how many are in
@@ -392,7 +392,7 @@ TEST(CostModel, JsonComesBackTheSame) {
   costs.stages[1].optimizer_bytes = int64_t{1} << 40;
   costs.link = {1e-5, 2.5e10};
   costs.tokens_per_microbatch = 4096;
-  costs.stages[1].weight_bytes = (int64_t{1} << 60) + 1;  // no double has it
+  costs.stages[1].weight_bytes = (int64_t{1} << 60) + 1;  // not representable as a double
   EXPECT_EQ(parse_costs(to_json(costs), "memory"), costs);
 }
 
@@ -445,7 +445,7 @@ TEST(Property, RandomSizesEndWithAllWorkDone) {
     try {
       schedule = make_schedule(options);
     } catch (const InputError&) {
-      continue;  // sizes it cannot serve, which it says
+      continue;  // the schedule refuses these sizes
     }
     ++served;
     validate(schedule);
@@ -460,7 +460,7 @@ TEST(Property, RandomSizesEndWithAllWorkDone) {
 }
 
 TEST(Simulate, CostGrowsLinearlyInActions) {
-  // Counted, not timed: every action is visited once.
+  // This checks a count, not a time: every action is visited once.
   const Schedule schedule = make_schedule({"amdp", 8, 8});
   for (const int64_t n : {80, 160, 320}) {
     int64_t visits = 0;

@@ -47,7 +47,8 @@ TEST(TimelineSvg, HasABoxForEveryActionAndNothingOutside) {
 }
 
 TEST(TimelineSvg, ThePicturesOfTheReadmeAreInStep) {
-  // Made by: gyre schedule --schedule 1f1b --stages 4 --window 8 --microbatches 16 --format svg, and so pipedream's.
+  // Made by: gyre schedule --schedule 1f1b --stages 4 --window 8 --microbatches 16 --format svg; likewise for
+  // pipedream.
   for (const auto& [name, window] : {std::pair{"1f1b", 8}, std::pair{"pipedream", 1}}) {
     ScheduleOptions options;
     options.name = name;
