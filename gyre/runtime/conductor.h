@@ -28,8 +28,8 @@ class Conductor {
   Conductor(const PipelinePlan& plan, ConductorState& state, const Segment& segment, Transport& transport,
             SegmentObserver& observer);
 
-  // Handles every report that has come, and answers. Throws Divergence if a loss is not finite, or gradients are not in
-  // too many updates in a row.
+  // Handles every report that has come, and answers. Throws Divergence if more than max_skipped updates in a row had
+  // gradients that are not finite or, where max_skipped is 0, if a loss is not finite.
   void attend();
   // Whether every worker's program has ended.
   bool finished() const { return ended_ == links_.reports.size(); }

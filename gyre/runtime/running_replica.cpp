@@ -33,7 +33,8 @@ RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& 
       shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
       chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
       arriving_(links.versions.size()),
-      // A version has one lease, and the pool waits only for the stream of the holder that ends it: with streams, copy.
+      // A version has one lease, and the pool waits only for the stream of the holder that ends it. So on a device with
+      // streams the tied weight is copied.
       lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush() &&
                   !has_streams(worker.device)) {
   replica_.weights.reset();

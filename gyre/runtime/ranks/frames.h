@@ -51,7 +51,7 @@ class FrameWriter {
 
   Message message_;                   // its lease is held until the envelope is done
   std::vector<std::byte> head_;       // empty once it is written
-  std::vector<at::Tensor> contents_;  // the nonempty ones: on the host, contiguous
+  std::vector<at::Tensor> contents_;  // all but meta tensors: on the host, contiguous
   size_t tensor_ = 0, offset_ = 0;    // where writing continues
 };
 
