@@ -64,8 +64,8 @@ Ranks::~Ranks() {
   }
 }
 
-// Whether that process will answer a goodbye. After a failure only rank 0, which decides, can be relied on: other
-// processes may wait for each other forever.
+// Whether that process will answer a goodbye. After a failure only those to and from rank 0, which decides, are relied
+// on: other processes may wait for each other forever.
 bool Ranks::answers(int number) const {
   const std::lock_guard lock(mutex_);
   return !others_[static_cast<size_t>(number)].lost && (!failure_ || rank_ == 0 || number == 0);
