@@ -12,7 +12,8 @@
 namespace gyre {
 namespace {
 
-// Digits without sign or leading zeros at the front of `text`, which is shortened by them.
+// Parses the number at the front of `text` and removes it from there. nullopt if there is none, or if it has a sign or
+// leading zeros or is above `most`.
 std::optional<int64_t> take_number(std::string_view& text, int64_t most) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,5 +1,5 @@
-// The alphabet of schedules: what one worker does at one moment. Everything else (messages, reductions) follows from
-// it.
+// An action: one thing that a worker does. Schedules consist of actions; everything else (messages, reductions) follows
+// from them.
 #pragma once
 
 #include <compare>
@@ -13,13 +13,13 @@ namespace gyre {
 enum class ActionKind : char {
   Forward = 'F',
   Backward = 'B',         // both halves
-  BackwardInput = 'I',    // gradient by the stage's input
-  BackwardWeights = 'W',  // gradients by its weights
+  BackwardInput = 'I',    // gradient with respect to the stage's input
+  BackwardWeights = 'W',  // gradients with respect to its weights
   Update = 'U',           // an owner applies a window; `microbatch` is the window's number, `pipeline` the shard's
   Adopt = 'A',            // a replica takes the version that update made; `microbatch` is the window's number
 };
 
-// 16 bytes: programs of deep pipelines have a hundred million of them, and reading them is what takes the time.
+// Only 16 bytes: programs of deep pipelines have a hundred million actions, and reading them takes most of the time.
 struct Action {
   ActionKind kind : 8 = ActionKind::Forward;
   int pipeline : 24 = 0;
@@ -33,7 +33,8 @@ static_assert(sizeof(Action) == 16);
 
 // "2F17", or "1:2F17" when `pipelines` > 1.
 std::string to_string(const Action& action, int pipelines);
-// The inverse, strict: no spaces, signs or leading zeros. InputError quotes the text and says what is expected.
+// The inverse of to_string. Strict: no spaces, signs or leading zeros. Throws InputError that quotes the text and says
+// what is expected.
 Action parse_action(std::string_view text, int pipelines);
 
 }  // namespace gyre

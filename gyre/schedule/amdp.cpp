@@ -1,12 +1,12 @@
-// AMDP (arXiv 2605.29664): several pipelines in complementary directions share the workers, each takes in no more than
-// two microbatches (`intake`), so weights never change by more than one update between a microbatch's forward and its
-// backward. Gradients of a window are reduced to each stage's owner, which alone has the optimizer; its update and the
-// adoption of the new weights by all replicas fall into the next block.
+// AMDP (arXiv 2605.29664): several pipelines in complementary directions share the workers. Each takes in at most two
+// microbatches at a time (`intake`), so weights never change by more than one update between a microbatch's forward and
+// its backward. Gradients of a window are reduced to each stage's owner, which alone has the optimizer; its update and
+// the adoption of the new weights by all replicas fall into the next block.
 //
 // A block is `intake` microbatches of each pipeline, ordered by the first-ready rule. Workers with a first stage begin
 // the next block's forwards before the last backward of this one (preloading); how many depends on tb / tf and is found
-// by trying. The paper and its code have depths 4 and 8; complementary directions serve multiples of four. Other depths
-// get as many pipelines as fill the workers, all in one direction and evenly spaced round the ring.
+// by trying. The paper and its code cover depths 4 and 8; complementary directions work for multiples of four. Other
+// depths get as many pipelines as fill the workers, all in one direction and evenly spaced round the ring.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Placement complementary_placement(int stages, int pipelines) {
   return placement;
 }
 
-// All upwards, starting at evenly spaced workers.
+// All pipelines go up, starting at evenly spaced workers.
 Placement ring_placement(int stages, int pipelines) {
   Placement placement(pipelines, std::vector<int>(stages));
   for (int j = 0; j < pipelines; ++j) {
@@ -55,7 +55,7 @@ Placement ring_placement(int stages, int pipelines) {
   return placement;
 }
 
-// A placement as its workers see it. Every pipeline visits every worker once.
+// A placement indexed by worker. Every pipeline visits every worker once.
 struct Hosted {
   explicit Hosted(const Placement& placement)
       : stage(placement[0].size(), std::vector<int>(placement.size())), holds_first_stage(stage.size()) {
@@ -68,10 +68,10 @@ struct Hosted {
   std::vector<bool> holds_first_stage;  // [worker]
 };
 
-// Where in a block a worker updates and adopts: before the block's action of that number.
+// Where in a block a worker updates and adopts: before the action of the block with this index.
 struct VersionChanges {
-  std::vector<std::pair<int, size_t>> updates;  // (stage, action) of the stages it owns
-  size_t adopts = 0;                            // of all its replicas at once
+  std::vector<std::pair<int, size_t>> updates;  // (stage, index) for the stages it owns
+  size_t adopts = 0;                            // index; all its replicas adopt at once
 };
 
 // Writes one worker's endless sequence of blocks with its updates and adoptions.
@@ -87,7 +87,7 @@ class WorkerProgram {
         preload_(std::min(preload, block.size() - 1)),
         changes_(changes) {}
 
-  // One repetition of `shift` microbatches as prologue, the next as period: from then on nothing changes.
+  // One repetition of `shift` microbatches as the prologue and the next as the period, which all later ones repeat.
   Program write() {
     Program program;
     const int64_t blocks = schedule_.shift / block_size_;
@@ -116,7 +116,8 @@ class WorkerProgram {
     }
   }
 
-  // For the windows whose last microbatch was in the block before.
+  // Adds the updates and adoptions that come before the action with index `before`, for the windows whose last
+  // microbatch was in the block before.
   void change_versions(int64_t block, size_t before, std::vector<Action>& actions) const {
     if (changes_ == nullptr || block == 0) return;
     const int64_t begin = (block - 1) * block_size_;
@@ -131,7 +132,7 @@ class WorkerProgram {
     }
   }
 
-  // As long as they become: growing by doubling would take twice the memory.
+  // Reserves the final length: growing by doubling would take twice the memory.
   void reserve(int64_t blocks, Program& program) const {
     const auto computations = static_cast<size_t>(blocks) * block_.size();
     const size_t changes = changes_ == nullptr ? 0
@@ -147,7 +148,7 @@ class WorkerProgram {
   int64_t block_size_;
   size_t preload_;
   const VersionChanges* changes_;
-  std::optional<Action> held_;  // the last backward of the block before, put off until the preloads are done
+  std::optional<Action> held_;  // the last backward of the block before, delayed until the preloads are done
 };
 
 using BlockOrder = std::vector<std::vector<Action>>;  // [worker]
@@ -166,8 +167,8 @@ ComputeCosts tick_costs(double tb_over_tf) {
   return {static_cast<double>(kForwardTicks), static_cast<double>(backward_ticks(tb_over_tf)), 0, 0};
 }
 
-// The published point at which a worker takes new weights: when all forwards of the block are done; at depth four,
-// workers with a first stage take them one forward earlier, behind their first backward.
+// The published point at which a worker takes new weights: when all forwards of the block are done. At depth four,
+// workers with a first stage take them one forward earlier, after their first backward.
 size_t published_adoption(const std::vector<Action>& block, bool first_stage, int stages) {
   const auto is = [](ActionKind kind) { return [kind](const Action& action) { return action.kind == kind; }; };
   if (stages == 4 && first_stage) {
@@ -178,15 +179,15 @@ size_t published_adoption(const std::vector<Action>& block, bool first_stage, in
   return static_cast<size_t>(block.rend() - last_forward);
 }
 
-// When things happen in two blocks of the steady state, in a timeline without updates.
+// Times in two consecutive blocks of the steady state, from a timeline without updates.
 struct BlockTimes {
-  std::vector<double> gradients_done;       // [stage], in the first of the two
-  std::vector<std::vector<double>> starts;  // [worker]: of the second's actions
-  bool periodic = false;                    // the second repeats the first: every action starts as much later
+  std::vector<double> gradients_done;       // [stage], in the first block
+  std::vector<std::vector<double>> starts;  // [worker]: of the second block's actions
+  bool periodic = false;                    // all actions start later in the second block by the same time
 };
 
-// The two begin with block `first`. The run ends two blocks behind them, since its last block has no preloads to wait
-// for.
+// The two blocks are `first` and first + 1. The run has one more block, because a run's last block has no preloads to
+// wait for.
 BlockTimes block_times(const Schedule& schedule, int64_t block_size, int64_t first, ComputeCosts costs) {
   BlockTimes times;
   times.gradients_done.resize(schedule.stages);
@@ -212,24 +213,24 @@ BlockTimes block_times(const Schedule& schedule, int64_t block_size, int64_t fir
   return times;
 }
 
-// Adoptions at the published points, unless the gradients of the block before are not there yet in the timeline of the
-// schedule without updates; then as soon as they are. An update stands as early as that timeline allows without
-// waiting. Since everything follows one timeline, nothing can wait in a circle.
+// Adoptions are at the published points, unless the gradients of the block before have not arrived by then in the
+// timeline of the schedule without updates; then they are as soon as the gradients are there. An update is as early as
+// that timeline allows without waiting. Since everything follows one timeline, there can be no cyclic wait.
 std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hosted, const BlockOrder& order,
                                             int64_t block_size, int preload, double tb_over_tf) {
-  constexpr int64_t kSteady = 6;  // the block by which all is steady
+  constexpr int64_t kSteady = 6;  // the block by which the steady state is reached
   schedule.window = schedule.shift = block_size;
   write_programs(schedule, hosted, order, block_size, preload, {});
   const ComputeCosts costs = tick_costs(tb_over_tf);
-  // Most orders are steady at once, and blocks of deep pipelines take long. Preloads no more than a pipeline's intake
-  // are first stages' forwards, which wait for no message; so a block's times follow from those of the block before,
-  // and where one block repeats another (in whole ticks, so exactly), all later ones do.
+  // Most orders are steady from the start, and simulating blocks of deep pipelines takes long. At most `intake`
+  // preloads are forwards of first stages, which wait for no message. Then a block's times follow from those of the
+  // block before, and once one block repeats another (exactly, since times are whole ticks), all later ones do.
   const bool follows_from_the_block_before = preload * int64_t{schedule.pipelines} <= block_size;
   BlockTimes times;
   if (follows_from_the_block_before) times = block_times(schedule, block_size, 1, costs);
   if (!times.periodic) times = block_times(schedule, block_size, kSteady, costs);
 
-  // The first action of the block behind `time`, and behind the worker's preloads.
+  // Index of the block's first action that starts at or after `time` and comes after the worker's preloads.
   const auto not_before = [&](int worker, double time) {
     const std::vector<double>& starts = times.starts[worker];
     const auto first =
@@ -254,8 +255,8 @@ int64_t block_size_of(const AmdpOptions& options, int pipelines) {
   return options.intake * pipelines;
 }
 
-// Microbatches of a repetition, after which windows and blocks begin together. Says what to lower where the programs
-// (a prologue and a period of that length) would be too long.
+// Microbatches of a repetition, after which windows and blocks begin together again. Throws InputError that says what
+// to lower if the programs (a prologue and a period of that length) would be too long.
 int64_t checked_shift(const AmdpOptions& options, int64_t block_size) {
   const int64_t longest = most_actions(options) / (4LL * options.stages);
   const int64_t shift = options.window / std::gcd(options.window, block_size) * block_size;
@@ -304,7 +305,8 @@ double block_period(const Schedule& schedule, double tb_over_tf) {
   }
 }
 
-// Few enough pipelines that a window has a block; says what would do if not.
+// The number of pipelines. Throws InputError, which says what would fit, if there are more than stages, if the window
+// is shorter than a block, or if the preload is out of range.
 int checked_pipelines(const AmdpOptions& options) {
   const OptionNames& names = options.names;
   const int pipelines =
@@ -335,8 +337,8 @@ Placement placement_for(int stages, int pipelines) {
   return complementary ? complementary_placement(stages, pipelines) : ring_placement(stages, pipelines);
 }
 
-// The preload with the shortest block. It depends on tb / tf and on the placement. Very deep pipelines and large
-// intakes take that of a smaller pipeline with the same kind of placement, which is found at once.
+// The preload with the shortest block period, which depends on tb / tf and on the placement. Very deep pipelines and
+// large intakes use the value of a smaller pipeline with the same kind of placement, which is found quickly.
 int best_preload(AmdpOptions options, int pipelines) {
   constexpr int kDeepest = 64;
   constexpr int64_t kMostIntake = 64;
@@ -347,7 +349,7 @@ int best_preload(AmdpOptions options, int pipelines) {
   }
   options.intake = std::min(options.intake, kMostIntake);
   const Placement placement = placement_for(options.stages, pipelines);
-  // The order within a block does not depend on the window: weigh with the shortest.
+  // The order within a block does not depend on the window, so the shortest window is used to compare.
   options.window = block_size_of(options, pipelines);
   int best = 0;
   double best_period = std::numeric_limits<double>::infinity();
@@ -368,7 +370,7 @@ Schedule build(const ScheduleOptions& given) {
   checked_shift(options, block_size_of(options, pipelines));
   const Placement placement = placement_for(options.stages, pipelines);
   if (options.preload < 0) return build_with(options, placement, best_preload(options, pipelines));
-  // Some numbers of preloads make workers wait for each other; those are never chosen.
+  // Some numbers of preloads make workers wait for each other; best_preload() never chooses those.
   try {
     Schedule schedule = build_with(options, placement, static_cast<int>(options.preload));
     makespan(schedule, representative_microbatches(schedule), tick_costs(options.tb_over_tf));
@@ -380,14 +382,14 @@ Schedule build(const ScheduleOptions& given) {
   }
 }
 
-// A block, below which no window goes.
+// One block, which is the shortest window allowed.
 SuitableWindows windows(const ScheduleOptions& options) {
   const auto settings = options.own.get<AmdpSettings>();
   const int64_t pipelines = settings.pipelines > 0 ? settings.pipelines : pipelines_for_depth(options.stages);
   return {.usual = settings.intake * pipelines};
 }
 
-// Fewer pipelines than fill the workers are slower and need less memory.
+// All numbers of pipelines: fewer than fill the workers are slower but need less memory.
 std::vector<OptionTable> variants(int workers, const OptionTable& own) {
   std::vector<OptionTable> tables;
   auto settings = own.get<AmdpSettings>();

@@ -1,4 +1,4 @@
-// When something is at each of several receivers.
+// The times at which something arrives at several receivers.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace gyre {
 
-// There are millions of these in a deep pipeline: receivers have times of their own only where they differ.
+// A deep pipeline has millions of these objects, so times per receiver are stored only if they differ.
 class Arrivals {
  public:
   double at(int receiver) const { return each_.empty() ? all_ : each_[static_cast<size_t>(receiver)]; }

@@ -101,7 +101,7 @@ void check_length(const ScheduleOptions& options, CountActions count, int64_t le
   const int64_t actions = count(options.stages, options.window);
   const int64_t most = most_actions(options);
   if (actions <= most) return;
-  int64_t fitting = 0;  // the longest window that does, by halving, since the count grows with it
+  int64_t fitting = 0;  // the longest window that fits, by bisection, since the count grows with it
   for (int64_t too_long = options.window; too_long - fitting > 1;) {
     const int64_t middle = fitting + (too_long - fitting) / 2;
     (count(options.stages, middle) <= most ? fitting : too_long) = middle;

@@ -1,4 +1,4 @@
-// Builders: one small file each, and a line in builders.cpp.
+// Builders of schedules and their registry. Each builder is one small file and a line in builders.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace gyre {
 
-// What the user calls the options; errors speak of them so. Flags and configurations have their own names.
+// The user's names for the options, which errors use: flags and configuration keys are spelled differently.
 struct OptionNames {
   std::string stages = "stages", window = "the window", replicas = "replicas", tb_over_tf = "tb_over_tf";
   bool are_flags = false;
-  // Of an option of the schedule's own: "chunks" or "--chunks".
+  // The name of one of the schedule's own options: "chunks" or "--chunks".
   std::string of(std::string_view key) const;
 };
 
@@ -25,17 +25,17 @@ struct ScheduleOptions {
   int stages = 1;
   int64_t window = 1;           // microbatches per update, of each replica
   int replicas = 1;             // of the whole pipeline, each on workers of its own
-  bool shard_optimizer = true;  // each replica updates a share of every stage, instead of the first all
-  double tb_over_tf = 2;        // time of a backward in forwards, for which schedules that search for an order make it
-  OptionTable own = {};         // of the schedule's own; empty: its defaults
+  bool shard_optimizer = true;  // each replica updates a share of every stage; else the first updates all
+  double tb_over_tf = 2;        // backward time / forward time, for schedules that search for an order
+  OptionTable own = {};         // the schedule's own options; empty: its defaults
   OptionNames names = {};
   bool tied = false;       // the model's last stage reads a weight of its first
   bool by_stages = false;  // workers are numbered stage by stage, not replica by replica (worker_order.h)
 };
 
-// Which windows suit a schedule of so many stages.
+// Which windows suit a schedule.
 struct SuitableWindows {
-  int64_t usual = 1;        // where nobody asks for another
+  int64_t usual = 1;        // used if nobody asks for another
   int64_t multiple_of = 1;  // windows must be a multiple of this
   bool takes_all = false;   // the longer the better: each ends with a flush
 };
@@ -48,24 +48,24 @@ struct ScheduleKind {
   SuitableWindows (*windows)(const ScheduleOptions&);
   OptionTable own = {};                                            // its own options, at their defaults
   int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1
-  // What a plan tries on so many workers; null: the options as they are.
+  // The settings of its own options that a plan tries on so many workers; null: only the given ones.
   std::vector<OptionTable> (*variants)(int workers, const OptionTable& own) = nullptr;
 };
-// The builtin ones, and what a program has added.
+// The builtin kinds and those that the program has added.
 Registry<ScheduleKind>& schedule_kinds();
-// 1 but for schedules that place several stages on each worker.
+// 1 except for schedules that place several stages on each worker.
 int64_t stages_per_worker(const ScheduleKind& kind, const OptionTable& own);
-// Those that do, for texts that say so: "interleaved-1f1b, ...".
+// The names of the schedules that do, for messages: "interleaved-1f1b, ...".
 std::string schedules_with_stages_sharing_workers();
 
-// What the kind builds, and replicas of it (data_parallel.h). Errors: InputError for an unknown name (suggests the
-// nearest), for options the schedule cannot serve, and for programs longer than kMostActions; all before anything is
-// built.
+// Builds the schedule and its replicas (data_parallel.h). Throws InputError for an unknown name (with the nearest one
+// as a suggestion), for options that the schedule cannot serve, and for programs longer than kMostActions. Sizes are
+// checked before anything is built.
 Schedule make_schedule(const ScheduleOptions& options);
 std::vector<std::string> schedule_names();
 
 Schedule build_forward_only(const Schedule& training);  // forward_only.cpp: evaluation on the same workers
-// one_f_one_b.cpp: a window of so many microbatches with a flush, so without delay.
+// one_f_one_b.cpp: 1F1B with a window of `microbatches` and a flush, so without delay.
 Schedule build_one_window(int stages, int64_t microbatches);
 
 }  // namespace gyre

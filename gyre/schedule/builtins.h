@@ -1,4 +1,4 @@
-// The builtin schedules: each file declares here what builders.cpp lists.
+// The builtin schedules, one per file. builders.cpp registers them.
 #pragma once
 
 #include "gyre/schedule/builders.h"

@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-// Room is made for the kinds that are there.
+// Memory is allocated only for the kinds that occur.
 template <typename Value>
 class ByKind {
  public:
@@ -52,7 +52,7 @@ class ByKind {
   std::array<std::vector<Value>, 6> values_;
 };
 
-// How many actions there are of a kind.
+// The number of actions of each kind and replica.
 class ActionCounts {
  public:
   explicit ActionCounts(const Schedule& schedule) : counts_(schedule) {}

@@ -15,9 +15,9 @@
 namespace gyre {
 namespace {
 
-// The paper's: two 1F1B pipelines laid over one another. With actions of one unit, stage s runs the forward of its m-th
-// microbatch at s + 2m and the backward at 2d - 1 - s + 2m; in the other pipeline the worker has stage d - 1 - s, so
-// for d microbatches in all no two actions meet. Blocks of d follow each other.
+// The paper's order: two 1F1B pipelines overlaid. If every action takes one unit, stage s runs the forward of its m-th
+// microbatch at s + 2m and the backward at 2d - 1 - s + 2m. In the other pipeline the worker has stage d - 1 - s, so
+// with d microbatches in total no two actions collide. Blocks of d microbatches follow each other.
 std::vector<Action> overlaid_order(const Schedule& schedule, int worker) {
   const int64_t stages = schedule.stages;
   std::vector<Action> order;
@@ -63,14 +63,15 @@ Schedule build(const ScheduleOptions& options) {
   schedule.pipelines = 2;
   schedule.placement.push_back(schedule.placement[0]);
   std::reverse(schedule.placement[1].begin(), schedule.placement[1].end());
-  // One order at a time: deep pipelines have gigabytes of them.
+  // Only one order is held at a time: those of deep pipelines take gigabytes.
   const auto take_overlaid = [&] {
     for (int worker = 0; worker < schedule.workers; ++worker) {
       schedule.programs[worker].period = overlaid_order(schedule, worker);
     }
     add_version_changes(schedule);
   };
-  // With several blocks in a window the first-ready order, with 1F1B's bound on activations, fills the seams better.
+  // If a window has several blocks, the first-ready order, with 1F1B's bound on activations, leaves fewer gaps between
+  // them.
   const auto take_first_ready = [&] {
     for (Program& program : schedule.programs) program = {};
     auto order = first_ready_order(schedule.placement, schedule.workers, schedule.window / 2, schedule.stages,

@@ -1,11 +1,11 @@
-// The makespan of a schedule by what it computes alone: what builders weigh orders by.
+// The makespan of a schedule from its computation alone, by which builders compare orders.
 #pragma once
 
 #include "gyre/schedule/timeline.h"
 
 namespace gyre {
 
-// Free messages, no cost of updates.
+// Messages and updates are free.
 struct ComputeCosts {
   double forward = 1, backward = 2, backward_input = 1, backward_weights = 1;
 

@@ -13,7 +13,7 @@
 namespace gyre {
 namespace {
 
-// Takes what stands before the separator off the front of `rest`.
+// Removes the text before the separator from the front of `rest`, with the separator, and returns it.
 std::string_view next_part(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view part = rest.substr(0, end);
@@ -21,8 +21,8 @@ std::string_view next_part(std::string_view& rest, char separator) {
   return part;
 }
 
-// The actions of a cell in their order: 0F7, or several that PyTorch runs as one, (0F7;7B3)OVERLAP_F_B. InputError says
-// what is wrong.
+// The actions of a cell, in order: one (0F7), or several that PyTorch runs as one, (0F7;7B3)OVERLAP_F_B. Throws
+// InputError.
 std::vector<Action> cell_actions(std::string_view cell) {
   std::vector<Action> actions;
   if (cell.front() != '(') {

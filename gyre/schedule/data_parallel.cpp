@@ -16,7 +16,7 @@ void check_sizes(const Schedule& schedule, int replicas, const OptionNames& name
   for (const Program& program : schedule.programs) {
     actions += std::ssize(program.prologue) + std::ssize(program.period);
   }
-  // Of the largest size, so many replicas fit.
+  // Throws if `replicas` times the size of one replica exceeds the limit.
   const auto check = [&](const char* what, int64_t of_one, int64_t most) {
     if (replicas >= 1 && of_one <= most / replicas) return;
     throw InputError(fmt::format(
@@ -29,7 +29,7 @@ void check_sizes(const Schedule& schedule, int replicas, const OptionNames& name
   check("actions in its programs", actions, kMostActions);
 }
 
-// Pipelines that adopt no version: each of their stages changes with its owner, beside it.
+// Pipelines without adoptions: each of their stages is on its owner's worker and changes at the update.
 std::vector<int> pipelines_that_change_at_once(const Schedule& schedule) {
   std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines));
   for (const auto& [pipeline, stage] : adopting_replicas(schedule)) adopts[static_cast<size_t>(pipeline)] = true;
@@ -64,7 +64,7 @@ class Replica {
   }
 
   bool updates() const { return shard_optimizer_ || number_ == 0; }
-  // As the original does, so that nothing has to be adopted.
+  // Whether this replica's weights change at the update, as in the original, so that no adoption is needed.
   bool changes_with_owner() const { return !shard_optimizer_ && number_ == 0; }
 
   Action renumbered(Action action) const {
@@ -75,7 +75,7 @@ class Replica {
 
   int replicas_, number_;
   bool shard_optimizer_;
-  const std::vector<int>& change_at_once_;  // of the original's pipelines
+  const std::vector<int>& change_at_once_;  // pipelines of the original
 };
 
 }  // namespace
@@ -97,7 +97,7 @@ Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const
   const std::vector<int> change_at_once = pipelines_that_change_at_once(schedule);
   for (int number = 0; number < replicas; ++number) {
     const Replica replica(replicas, number, shard_optimizer, change_at_once);
-    // A worker that does nothing but update has nothing to do in the others: they go without it.
+    // A worker that only makes updates has an empty program in replicas without updates, so it is left out there.
     std::vector<int> worker_of(static_cast<size_t>(schedule.workers));
     for (int worker = 0; worker < schedule.workers; ++worker) {
       Program program = replica.program(schedule.programs[worker]);

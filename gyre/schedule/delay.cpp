@@ -22,7 +22,7 @@ int64_t VersionTracker::track(const Action& action) {
   if (action.kind == ActionKind::Update) {
     const bool is_here = replicas_.worker(action.pipeline, action.stage) == worker_;
     const int64_t found = is_here ? versions_[index(action)] : 0;
-    // The update is at once the new version of the replicas beside it, unless they wait for an adopt.
+    // Replicas of the stage on this worker take the new version at once, unless they wait for an Adopt.
     for (size_t i = 0; i < versions_.size(); ++i) {
       if (replicas_.stage(first_ + i) == action.stage && !adopts_[i]) ++versions_[i];
     }
@@ -48,7 +48,7 @@ class DelayTracker {
         versions_(schedule, replicas, worker),
         read_(replicas.count(worker)) {}
 
-  // At a backward: those of its microbatch.
+  // Returns the delays of the action's microbatch at its backward, nullopt at all other actions.
   std::optional<Delays> track(const Action& action) {
     const int64_t version = versions_.track(action);
     if (action.is_per_window() || action.kind == ActionKind::BackwardWeights) return std::nullopt;
@@ -115,7 +115,7 @@ LongestDelays longest_delays(const Schedule& schedule) {
 }
 
 std::vector<double> mean_delays(const Schedule& schedule) {
-  // What one more repetition adds: those before it fill the pipelines.
+  // The mean over one more repetition, after enough of them to fill the pipelines.
   const int64_t filling = representative_microbatches(schedule);
   const DelayAnalysis before = analyse_delays(schedule, filling);
   const DelayAnalysis after = analyse_delays(schedule, filling + schedule.shift);

@@ -1,5 +1,5 @@
-// Delay analysis: which weight version every action reads, which update applies its gradient. The runtime asserts the
-// same numbers while it runs.
+// Delay analysis: which weight version every action reads, and which update applies its gradient. The runtime asserts
+// the same numbers while it runs.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace gyre {
 
-// Follows one worker's program action by action and says the version (number of updates taken before, 0 = initial) that
-// the weights of the action's (pipeline, stage) have. A replica's version advances at its Adopt actions; the owner's at
-// Update. Memory is that of the worker's replicas, which must outlive it; the schedule is a valid one.
+// Follows one worker's program action by action and returns the version (number of updates taken before, 0 = initial)
+// of the weights of the action's (pipeline, stage). A replica's version advances at its Adopt actions or, if it has
+// none, at the owner's Update. Memory is linear in the worker's replicas. `replicas` must outlive it; the schedule must
+// be valid.
 class VersionTracker {
  public:
   VersionTracker(const Schedule& schedule, const ReplicaNumbers& replicas, int worker);
@@ -37,7 +38,7 @@ inline int64_t delay_of(const Schedule& schedule, int64_t microbatch, int64_t ve
 
 struct DelayAnalysis {
   std::vector<std::map<int64_t, int64_t>> delay;     // [stage]: delay -> number of microbatches
-  std::vector<std::map<int64_t, int64_t>> mismatch;  // [stage], when the backward reads the latest version
+  std::vector<std::map<int64_t, int64_t>> mismatch;  // [stage], if backwards read the latest version
   int64_t max_delay = 0;
   int64_t max_mismatch = 0;
 };

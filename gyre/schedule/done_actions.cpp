@@ -41,7 +41,7 @@ std::optional<Action> DoneActions::missing(const Action& action) const {
     case ActionKind::BackwardWeights:
       return unless_done({ActionKind::BackwardInput, pipeline, stage, m});
     case ActionKind::Update:
-      // A first stage that shares a weight with the last one needs that one's gradients too.
+      // A first stage that shares a weight with the last one needs the last one's gradients too.
       if (schedule_.tied && stage == 0 && last > 0) {
         if (const auto backward = missing_backward(last, m)) return backward;
       }
@@ -55,7 +55,7 @@ std::optional<Action> DoneActions::missing(const Action& action) const {
   return std::nullopt;
 }
 
-// The first backward of the window that the stage lacks.
+// The first backward of the window that the stage has not done.
 std::optional<Action> DoneActions::missing_backward(int stage, int64_t window) const {
   for (int64_t m = window * schedule_.window; m < (window + 1) * schedule_.window; ++m) {
     const int pipeline = schedule_.pipeline_of(m);

@@ -1,4 +1,5 @@
-// Which actions of a schedule have been done, and what an action needs before it: the dependencies between actions.
+// Tracks which actions of a schedule are done, and knows what an action needs before it: the dependencies between
+// actions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace gyre {
 
-// Which numbers of an ascending series are done: all below `next`, and those in `early`, which few schedules need.
+// The numbers of an ascending series that are done: all below next_, and those in early_, which few schedules need.
 class DoneSet {
  public:
   bool contains(int64_t number) const { return number < next_ || (early_ && early_->count(number) > 0); }
@@ -42,20 +43,20 @@ class DoneActions {
     const DoneSet* found = done_.find(action.kind, action.pipeline, action.stage);
     return found != nullptr && found->contains(index(action));
   }
-  // A backward with the gradients of weights: whole, or its second half.
+  // Whether the microbatch's weight gradients are done, by a whole backward or by its weight half.
   bool has_backward(int pipeline, int stage, int64_t microbatch) const;
-  // Of the replica's actions of the kind, the first number that is not done: a window's, or the place of the microbatch
-  // among those of the pipeline.
+  // The first number that is not done among the replica's actions of the kind: a window's number, or a microbatch's
+  // index within the pipeline.
   int64_t next(ActionKind kind, int pipeline, int stage) const;
 
   // What the action still waits for, if anything.
   std::optional<Action> missing(const Action& action) const;
 
  private:
-  // Gradients of a window at a stage.
+  // The gradients of a window at a stage.
   struct Gradients {
-    int64_t count = 0;  // that are in
-    int updates = 0;    // shards that have taken them
+    int64_t count = 0;  // computed so far
+    int updates = 0;    // shards whose update has used them
   };
 
   std::optional<Action> missing_backward(int stage, int64_t window) const;

@@ -1,7 +1,7 @@
 // DualPipeV (DeepSeek-V3 technical report, 2024: DualPipe; cut in half, so that weights are held once): on V-shaped
-// stages, in the steady state each worker has a forward of one microbatch beside a backward of another, going opposite
-// ways. A device may run such a pair as one, so that the communication of either hides behind the computation of the
-// other; here they follow one another. The order is that of PyTorch's ScheduleDualPipeV.
+// stages, each worker in the steady state pairs a forward of one microbatch with a backward of another that goes the
+// opposite way. A device may run such a pair as one, so that the communication of either hides behind the computation
+// of the other; here they run one after the other. The order is that of PyTorch's ScheduleDualPipeV.
 #include <deque>
 
 #include "gyre/schedule/v_shaped.h"
@@ -11,7 +11,7 @@ namespace {
 
 void write_program(Schedule& schedule, int worker) {
   const int below = schedule.workers - 1 - worker;
-  const int above = worker + 1;  // with itself
+  const int above = worker + 1;  // including this worker
   VShapedProgram program(schedule, worker);
   std::deque<Way> pending;  // weight halves, in the order of their input halves
   const auto run_backward_input = [&](Way way) {
@@ -33,7 +33,7 @@ void write_program(Schedule& schedule, int worker) {
     program.run_forward(Way::Down);
     program.run_forward(Way::Up);
   }
-  // The first backwards, split so that the gradient goes on early.
+  // The first backwards, split so that the gradient is passed on early.
   for (int i = 0; i < below; ++i) {
     run_backward_input(Way::Up);
     run_oldest_weights();
@@ -44,7 +44,7 @@ void write_program(Schedule& schedule, int worker) {
     forward_beside_backward(Way::Down, Way::Up);
     forward_beside_backward(Way::Up, Way::Down);
   }
-  // No forwards are left on the way down, and then none at all.
+  // First no forwards are left on the way down, then none at all.
   for (int i = 0; i < below; ++i) {
     program.run_backward(Way::Up);
     forward_beside_backward(Way::Up, Way::Down);

@@ -10,7 +10,7 @@
 namespace gyre {
 namespace {
 
-// The first that is ready comes first.
+// A task that is ready. The order of the members is the order of priority: ready earlier first, then the tie rules.
 struct Ready {
   int64_t since;
   bool is_forward;
@@ -27,7 +27,7 @@ struct Running {
 template <typename T>
 using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
-// Lets the pipelines run, from one moment at which something ends to the next.
+// The event simulation, which steps from one end of an action to the next.
 class Run {
  public:
   Run(const std::vector<std::vector<int>>& placement, int workers, int64_t per_pipeline, int64_t forward_ticks,
@@ -50,7 +50,7 @@ class Run {
     start_all();
     while (!forwards_.empty() || !backwards_.empty()) {
       now_ = next_end();
-      // All that ends now is known before anything new starts.
+      // Everything that ends now is processed before anything new starts.
       finish_all(forwards_);
       finish_all(backwards_);
       start_all();
@@ -104,7 +104,7 @@ class Run {
     }
   }
 
-  // What its microbatch does next, or the next microbatch where it is through.
+  // Makes ready what the microbatch does next; if it is through, admits the pipeline's next microbatch.
   void make_next_ready(const Ready& task) {
     const auto& [since, is_forward, index, p, stage] = task;
     if (is_forward && stage + 1 < stages_) {
@@ -125,9 +125,9 @@ class Run {
   std::vector<std::vector<Action>> order_;    // [worker]: what it has started
   std::vector<Earliest<Ready>> waiting_;      // [worker]
   std::vector<bool> busy_;                    // [worker]
-  std::deque<Running> forwards_, backwards_;  // those of one kind all take as long: what began first ends first
+  std::deque<Running> forwards_, backwards_;  // all of one kind take equally long: first started, first finished
   std::vector<int> touched_;                  // workers that became free now, or have something new to do
-  std::vector<int64_t> admitted_;             // [pipeline]: microbatches
+  std::vector<int64_t> admitted_;             // [pipeline]: microbatches admitted so far
 };
 
 }  // namespace

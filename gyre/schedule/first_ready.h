@@ -1,5 +1,5 @@
-// The order that several pipelines take on shared workers when conflicts are decided while they run: what became ready
-// first runs first (AMDP's conflict rule). Freezing the order makes a static schedule.
+// The order in which several pipelines run on shared workers under AMDP's conflict rule: what became ready first runs
+// first. An event simulation finds the order, which then serves as a static schedule.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace gyre {
 
 // Every pipeline takes `per_pipeline` microbatches, at most `intake` of them between their first forward and their last
-// backward; pipeline p's are p, p + pipelines, ... Ties go to backwards, then to the lower index within the pipeline,
-// then to the lower pipeline. Times are whole ticks, so that their sums are equal in whatever order they are added.
+// backward. Pipeline p has the microbatches p, p + pipelines, ... Ties go to backwards, then to the lower index within
+// the pipeline, then to the lower pipeline. Times are whole ticks, so that sums do not depend on the order of addition.
 // placement: [pipeline][stage] -> worker. Returns the forwards and backwards of each worker in order.
 std::vector<std::vector<Action>> first_ready_order(const std::vector<std::vector<int>>& placement, int workers,
                                                    int64_t per_pipeline, int64_t intake, int64_t forward_ticks,

@@ -1,6 +1,6 @@
-// Forward only: evaluation over the workers and replicas of a training schedule. One pipeline keeps all the workers
-// that it crosses busy, since a forward has nothing to wait for but the forward before it. So there is one for each set
-// of workers: the first of every replica under data parallelism, which are the training schedule's first pipelines.
+// Forward only: evaluation on the workers and replicas of a training schedule. One pipeline keeps all of its workers
+// busy, since a forward waits only for the forward at the stage before. So each set of workers gets one pipeline: under
+// data parallelism the first of every replica, which are the training schedule's first pipelines.
 #include <algorithm>
 
 #include "gyre/schedule/builder_parts.h"
@@ -9,8 +9,8 @@
 namespace gyre {
 namespace {
 
-// What the worker does of the pipeline. At one moment a microbatch is at one stage: when the worker's first stage runs
-// the pipeline's n-th microbatch, its stage s runs the one that came s - first earlier.
+// The worker's program for the pipeline. A microbatch advances one stage per moment: when the worker's first stage runs
+// the pipeline's n-th microbatch, its stage s runs the one that is s - first earlier.
 Program write_program(const Schedule& schedule, int pipeline, int worker) {
   std::vector<int> hosted;
   for (int stage = 0; stage < schedule.stages; ++stage) {

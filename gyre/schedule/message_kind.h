@@ -5,9 +5,9 @@
 
 namespace gyre {
 
-// Sum: what a chain sends an owner; Reduce: what it passes on. With several owners a stage Sum and Broadcast are
-// shards. Of a tied weight, TiedWeight takes a version of it from a pipeline's first stage to its last, TiedSum the
-// last's gradient of a window back.
+// Reduce carries a sum of gradients along a reduction chain, Sum carries it from the end of the chain to an owner. If a
+// stage has several owners, each Sum and Broadcast carries one shard. For a tied weight, TiedWeight carries a version
+// from a pipeline's first stage to its last, and TiedSum carries the last stage's gradient of a window back.
 enum class MessageKind { Activation, Gradient, Reduce, Sum, Broadcast, TiedWeight, TiedSum };
 inline constexpr size_t kMessageKinds = 7;
 

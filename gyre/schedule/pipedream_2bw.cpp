@@ -20,7 +20,8 @@ Schedule build(const ScheduleOptions& options) {
     const std::vector<Action> once = std::move(program.period);
     program.period.clear();
     // The first repetition adopts nothing: windows 0 and 1 read the initial weights. Each later one adopts before its
-    // first forward of a window; at the last stage the update that stands just before that forward comes after.
+    // first forward of a window. At the last stage an update comes directly before that forward; the adoption goes
+    // before the update.
     program.prologue.insert(program.prologue.end(), once.begin(), once.end());
     const bool last = stage == schedule.stages - 1;
     for (Action action : once) {

@@ -7,7 +7,8 @@ namespace gyre {
 
 std::vector<int> pipelines_side_by_side(const Schedule& schedule) {
   std::vector<int> first(static_cast<size_t>(schedule.pipelines));
-  std::vector<int> taken(static_cast<size_t>(schedule.workers), -1);  // by the pipelines beside which first one
+  // [worker]: the first pipeline of the latest group that uses it.
+  std::vector<int> taken(static_cast<size_t>(schedule.workers), -1);
   int beside = 0;
   for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
     const std::vector<int>& workers = schedule.placement[pipeline];
@@ -21,7 +22,7 @@ std::vector<int> pipelines_side_by_side(const Schedule& schedule) {
 
 ReductionChains::ReductionChains(const Schedule& schedule) : schedule_(schedule) {
   if (schedule.window < schedule.pipelines) {
-    // Some have nothing to add to a window.
+    // Some pipelines have nothing to add to a window, so each one sends by itself.
     last_.resize(static_cast<size_t>(schedule.pipelines));
     std::iota(last_.begin(), last_.end(), 0);
   } else {

@@ -1,5 +1,5 @@
-// Numbers the replicas, that is the pairs (pipeline, stage), so that those of one worker follow each other. Whatever
-// walks one worker's program keeps what it knows of a replica under its number.
+// Numbers the replicas, that is the pairs (pipeline, stage), so that those of one worker have consecutive numbers. Code
+// that walks one worker's program stores its data on a replica under this number.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace gyre {
 
-// For a valid schedule: every replica's actions stand in the period of its own worker. Within a worker they are
+// Only for valid schedules: every replica's actions are in the period of its own worker. Within a worker, replicas are
 // numbered in the order in which that period first names them.
 class ReplicaNumbers {
  public:
@@ -40,7 +40,7 @@ class ReplicaNumbers {
   int worker(int pipeline, int stage) const { return places_[place(pipeline, stage)].worker; }
   int stage(size_t number) const { return stage_[number]; }
 
-  // Those of `worker`: how many, and the first one's number.
+  // The replicas of `worker`: how many there are, and the number of the first.
   size_t count(int worker) const { return first_[static_cast<size_t>(worker) + 1] - first(worker); }
   size_t first(int worker) const { return first_[static_cast<size_t>(worker)]; }
 

@@ -1,4 +1,4 @@
-// A map for numbers that come and go in nearly ascending order.
+// A map for keys that are added and removed in nearly ascending order.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace gyre {
 
-// Values by (slot, index), where the live indices of a slot lie close together: a small ring for each slot, doubled
-// when two live indices meet. In a schedule somebody made up they may lie anywhere: once the rings are large, what
-// meets goes into a map instead.
+// Values by (slot, index), where the live indices of a slot are close together. Each slot has a small ring; the rings
+// double when two live indices collide. An arbitrary schedule file may have indices anywhere, so once the rings are
+// large, values that collide go into a std::map instead.
 template <typename Value>
 class RingMap {
  public:
@@ -24,7 +24,7 @@ class RingMap {
     const auto found = far_.find({slot, index});
     return found == far_.end() ? nullptr : &found->second;
   }
-  // Finds, or makes one with the default value.
+  // Finds the value, or adds one with the default value.
   Value& at(size_t slot, int64_t index) {
     Cell& cell = cell_of(slot, index);
     if (cell.index == index) return cell.value;

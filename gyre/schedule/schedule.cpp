@@ -34,7 +34,8 @@ std::vector<std::string> weight_choices() {
 
 namespace {
 
-// An action belongs to a restriction when its last microbatch does; a window's actions need the whole window.
+// The last microbatch that the action needs; a window's actions need the whole window. An action belongs to a
+// restriction if this microbatch does.
 int64_t last_microbatch(const Action& action, int64_t window) {
   return action.is_per_window() ? (action.microbatch + 1) * window - 1 : action.microbatch;
 }
@@ -42,14 +43,15 @@ int64_t last_microbatch(const Action& action, int64_t window) {
 }  // namespace
 
 int64_t Schedule::microbatches_in_window(int pipeline, int64_t number) const {
-  if (window % pipelines == 0) return window / pipelines;  // most schedules, and asked for every gradient
-  const auto below = [&](int64_t m) { return (m - pipeline + pipelines - 1) / pipelines; };  // of the pipeline
+  if (window % pipelines == 0) return window / pipelines;  // the usual case; this is called for every gradient
+  // The pipeline's microbatches with numbers below m.
+  const auto below = [&](int64_t m) { return (m - pipeline + pipelines - 1) / pipelines; };
   return below((number + 1) * window) - below(number * window);
 }
 
 bool Schedule::has_flush() const {
   if (forward_only) return false;
-  // A forward finds in every repetition what it finds in the first, relative to its own number.
+  // One repetition is enough: relative to its own number, a forward reads the same version in every repetition.
   const ReplicaNumbers replicas(*this);
   for (int worker = 0; worker < workers; ++worker) {
     VersionTracker tracker(*this, replicas, worker);
@@ -85,10 +87,10 @@ int64_t representative_actions(const Schedule& schedule, int worker) {
       first_backward = std::min(first_backward, action.microbatch);
     }
   }
-  // A replica's period has every remainder by `shift` once in its forwards and once in its backwards, so that each
-  // repetition finds as many microbatches in flight as the one before, each `shift` later. What they read repeats too,
-  // once those that the prologue forwarded are gone: these lie below last_forward - shift + 1, and repetition n (from
-  // 0) has no backward below first_backward + n * shift.
+  // In a replica's period the forwards have every remainder modulo `shift` once, and so do the backwards. So each
+  // repetition starts with as many microbatches in flight as the one before, with numbers `shift` higher. The versions
+  // that they read repeat too, once the microbatches that the prologue forwarded are done: these are below last_forward
+  // - shift + 1, and repetition n (from 0) has no backward below first_backward + n * shift.
   const int64_t draining = std::max<int64_t>(0, last_forward - first_backward) / schedule.shift;
   return std::ssize(program.prologue) + (draining + 1) * std::ssize(program.period);
 }
@@ -146,7 +148,7 @@ void ProgramCursor::settle() {
     }
     microbatch_offset_ = repetition_ * schedule_.shift;
     window_offset_ = repetition_ * (schedule_.shift / schedule_.window);
-    // A repetition whose earliest action is past the limit has nothing to give, nor has any later one.
+    // If even the earliest action of this repetition is past the limit, nothing is left here or in later repetitions.
     if (position_ == begin && period_first_ + microbatch_offset_ >= limit_) return;
     whole_end_ = period_last_ + microbatch_offset_ < limit_ ? end : nullptr;
     take_from_period();

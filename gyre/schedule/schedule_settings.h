@@ -1,5 +1,4 @@
-// The options that single schedules have of their own: the tables [pipeline.amdp] and so on, and flags of the same
-// names.
+// The options that belong to one kind of schedule: the tables [pipeline.amdp] and so on, and flags of the same names.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ std::string actions_text(const std::vector<Action>& actions, int pipelines) {
   return text;
 }
 
-// Reads the lines of a schedule file; every error says where.
+// Reads the lines of a schedule file; every error names the file and the line.
 class Parser {
  public:
   Parser(std::string_view text, const std::string& origin) : rest_(text), origin_(origin) {}
@@ -72,7 +72,7 @@ class Parser {
     return line_;
   }
 
-  // What stands behind `key` on the next line that is not empty.
+  // The text after `key` on the next line that is not empty.
   std::string_view value(std::string_view key) {
     while (next_line().empty()) {
       if (rest_.empty()) fail(fmt::format("expected '{}' before the end of the file", key));
@@ -83,7 +83,7 @@ class Parser {
     return trim(line_.substr(key.size()));
   }
 
-  // Whether value(key) would find it.
+  // Whether the next line that is not empty begins with `key`.
   bool next_is(std::string_view key) {
     Parser ahead(rest_, origin_);
     while (ahead.next_line().empty() && !ahead.rest_.empty()) {

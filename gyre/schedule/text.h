@@ -9,7 +9,7 @@
 namespace gyre {
 
 std::string to_text(const Schedule& schedule);
-// Strict. `origin` (a file's name) and the line number stand in errors.
+// Strict. Throws InputError that names `origin` (a file's name) and the line number.
 Schedule parse_schedule(std::string_view text, const std::string& origin);
 
 }  // namespace gyre

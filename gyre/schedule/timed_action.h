@@ -1,4 +1,4 @@
-// An action with the time it took: what simulations predict and runs measure, in the same form.
+// An action with its start and end, as a simulation predicts them or a run measures them.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace gyre {
 struct TimedAction {
   Action action;
   double start = 0, end = 0;
-  std::optional<double> came = {};  // when the tensor that it needs was there, of one that another process sent
+  std::optional<double> came = {};  // when the tensor that it needs arrived, if another process sent it
 };
 
 }  // namespace gyre

@@ -1,10 +1,10 @@
-// When every action of a restriction starts and ends, given what actions and messages cost. This is the one place that
-// knows how programs, messages, reductions and broadcasts depend on each other in time; the simulator and the builders
-// that search for an order stand on it.
+// Computes when every action of a restriction starts and ends, given the costs of actions and messages. This is the
+// only place that knows how programs, messages, reductions and broadcasts depend on each other in time. The simulator
+// and the builders that search for an order use it.
 //
 // No event queue is needed: a worker's program is a fixed order and a directed link has one sender, so each action's
-// time follows from its predecessors' whatever order they are computed in. Workers are advanced as far as they can go,
-// in turn; the cost is linear in actions and memory is that of the messages under way.
+// time follows from its predecessors' times, in whatever order they are computed. Workers take turns, each going on
+// until it must wait or its turn ends. Time is linear in actions; memory is linear in messages in transit.
 #pragma once
 
 #include <algorithm>
@@ -30,12 +30,13 @@ class Deadlock : public InputError {
 };
 
 // Costs has
-//   double duration(int worker, const Action&)                           what an action takes on its worker
+//   double duration(int worker, const Action&)                           time of an action on its worker
 //   double arrival(MessageKind, int from, int to, int stage, double at)  when a message that `stage` sends at `at`
 //                                                                        arrives; calls come in the sender's order
-//   double passing_on(MessageKind, int stage)                            what a sum of gradients that comes to one
-//                                                                        replica takes to the next, or to an owner
-// Visit is called as visit(worker, action, start, end) in each worker's order, workers interleaved anyhow.
+//   double passing_on(MessageKind, int stage)                            time from the arrival of a gradient sum at one
+//                                                                        replica to its arrival at the next or an owner
+// Visit is called as visit(worker, action, start, end), in program order for each worker; the order across workers is
+// arbitrary.
 template <typename Costs, typename Visit>
 class Timeline {
  public:
@@ -57,7 +58,7 @@ class Timeline {
     for (int worker = 0; worker < schedule.workers; ++worker) cursors_.emplace_back(schedule, worker, microbatches);
   }
 
-  // Returns the makespan. Deadlock for a schedule that does not end: validate() says why.
+  // Returns the makespan. Throws Deadlock if the schedule cannot finish; validate() says why.
   double run() {
     while (!queue_.empty()) run_worker(queue_.take());
     for (const ProgramCursor& cursor : cursors_) {
@@ -67,11 +68,11 @@ class Timeline {
   }
 
  private:
-  // Turns are bounded, and after one a worker goes behind all others, so that a program that waits for nothing (a
-  // forward-only one) does not fill the rings. Short turns keep the rings small enough for the caches.
+  // After this many actions a worker goes behind all others. Otherwise a program that waits for nothing (a forward-only
+  // one) would fill the RingMaps. Short turns keep these small enough for the caches.
   static constexpr int kActionsPerTurn = 16;
 
-  // Fills adopters_; whether there are any.
+  // Fills adopters_. Returns whether there are any.
   bool find_adopters() {
     const auto adopting = adopting_replicas(schedule_);
     for (const auto& [pipeline, stage] : adopting) {
@@ -81,7 +82,7 @@ class Timeline {
   }
 
   size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }
-  // A pipeline's stages lie side by side, since a microbatch is followed from stage to stage.
+  // A pipeline's stages are adjacent, since a microbatch is followed from stage to stage.
   size_t slot(int pipeline, int stage) const {
     return static_cast<size_t>(pipeline) * static_cast<size_t>(schedule_.stages) + static_cast<size_t>(stage);
   }
@@ -105,8 +106,8 @@ class Timeline {
     }
   }
 
-  // Takes the messages the action needs, if all are under way; `ready` becomes the time the last one arrives. Else the
-  // worker waits for what is missing.
+  // If all messages that the action needs have been sent, takes them and raises `ready` to the last arrival. Otherwise
+  // records what the worker waits for and returns false.
   bool take_needs(int worker, const Action& action, double& ready) {
     switch (action.kind) {
       case ActionKind::Forward:
@@ -117,7 +118,7 @@ class Timeline {
       case ActionKind::BackwardInput:
         return action.stage + 1 == schedule_.stages || take_message(worker, MessageKind::Gradient, action, ready);
       case ActionKind::BackwardWeights:
-        return true;  // its input half stands before it in the same program
+        return true;  // its input half comes earlier in the same program
       case ActionKind::Update:
         return !has_sums(action.stage) || take_reductions(worker, action, ready);
       case ActionKind::Adopt:
@@ -137,7 +138,8 @@ class Timeline {
     return true;
   }
 
-  // An update waits for every replica that has a microbatch in the window: all, unless the window is shorter.
+  // An update waits for every replica that has a microbatch in the window. That is all of them, unless the window has
+  // fewer microbatches than there are pipelines.
   bool take_reductions(int worker, const Action& update, double& ready) {
     const auto stage = static_cast<size_t>(update.stage);
     Reduction* reduction = reductions_.find(stage, update.microbatch);
@@ -150,7 +152,7 @@ class Timeline {
     return true;
   }
 
-  // A version is there when all its shards are.
+  // A version is complete when all its shards are made.
   bool take_version(int worker, const Action& adopt, double& ready) {
     const auto stage = static_cast<size_t>(adopt.stage);
     Version* version = versions_.find(stage, adopt.microbatch);
@@ -212,8 +214,9 @@ class Timeline {
     if (to != worker) queue_.wake(to, {kind, action.microbatch});
   }
 
-  // The replica's last gradient of a window sends their sum on its way to the owners. They have all when the slowest
-  // is there; since parts of sums pass through a chain behind each other, each by itself says when that would be.
+  // The replica's last gradient of a window starts its sum on the way to the owners. An owner has everything when the
+  // slowest replica's contribution has arrived. Parts of sums follow each other through a chain, so each contribution's
+  // arrival is computed on its own, and the latest counts.
   void count_gradient(int worker, const Action& action, double end) {
     const bool is_last_of_tied = is_tied_ && action.stage + 1 == schedule_.stages;
     if (!has_sums(action.stage) && !is_last_of_tied) return;
@@ -232,7 +235,7 @@ class Timeline {
   // Whether the stage's updates wait for messages with gradients.
   bool has_sums(int stage) const { return schedule_.pipelines > 1 || (is_tied_ && stage == 0); }
 
-  // A replica's gradient of the window goes to the owners of its stage.
+  // Sends a replica's gradient of the window to the owners of its stage.
   void send_sum(int worker, const Action& action, int64_t window, double end) {
     Reduction& reduction = reductions_.at(static_cast<size_t>(action.stage), window);
     ++reduction.replicas;
@@ -261,8 +264,8 @@ class Timeline {
     }
   }
 
-  // A first stage's forward sends the tied weight if it has changed, and that of the last stage, which follows in the
-  // same order, waits for it.
+  // The first stage's forward sends the tied weight if it has changed. The last stage's forward of the same microbatch
+  // waits for it; the last stage takes microbatches in the first stage's order.
   void move_tied_weight(int worker, const Action& forward, double& ready) {
     Tied& tied = tied_[static_cast<size_t>(forward.pipeline)];
     const int last = schedule_.stages - 1;
@@ -277,7 +280,7 @@ class Timeline {
       tied.weights.pop_front();
     }
   }
-  // Pipelines that do not adopt change with their owner.
+  // Marks the pipelines that do not adopt: their version changes at the owner's update.
   void renew_tied_weights() {
     for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
       const auto& adopters = adopters_[0];
@@ -290,8 +293,8 @@ class Timeline {
     const int to = schedule_.worker_of(action.pipeline, 0);
     return to == worker ? end : costs_.arrival(MessageKind::TiedSum, worker, to, action.stage, end);
   }
-  // The gradients that the first and the last stage have of a tied weight: the first stage's goes on when both are
-  // there.
+  // Joins the gradients that the first and the last stage have of a tied weight. When both are there, the first stage's
+  // sum is sent on.
   void join_tied(int worker, int pipeline, int64_t window, double at) {
     TiedSum& sum = tied_sums_.at(static_cast<size_t>(pipeline), window);
     sum.complete = std::max(sum.complete, at);
@@ -309,30 +312,30 @@ class Timeline {
   Costs& costs_;
   Visit& visit_;
   ReductionChains chains_;
-  bool is_tied_;  // between two stages
-  // On its way to the stage that does the microbatch's next forward or backward. It is one at a time, so there are as
-  // many as microbatches in flight, however many replicas they pass.
+  bool is_tied_;  // a weight is shared by two different stages
+  // A message to the stage that does the microbatch's next forward or backward. A microbatch has at most one at a time,
+  // so there are no more than microbatches in flight, however many replicas they pass.
   struct Message {
     MessageKind kind = MessageKind::Activation;
-    int stage = 0;  // that takes it
+    int stage = 0;  // the receiver
     double arrival = 0;
   };
   static constexpr size_t kOneSlot = 0;
   RingMap<Message> messages_;         // by microbatch
   RingMap<int64_t> gradient_counts_;  // by replica and window
   struct Reduction {
-    int64_t replicas = 0;  // whose gradients are under way to the owners, or there
-    int taken = 0;         // by so many owners
+    int64_t replicas = 0;  // that have sent their gradients to the owners
+    int taken = 0;         // number of owners that have taken it
     Arrivals arrivals;     // [shard]
   };
   RingMap<Reduction> reductions_;  // by stage and window
   struct TiedWeight {
-    int64_t microbatch = 0;  // the first that is to read it
+    int64_t microbatch = 0;  // the first one that reads it
     double arrival = 0;
   };
   struct Tied {
-    bool renewed = true;             // since the first stage's last forward
-    std::deque<TiedWeight> weights;  // on their way, or waiting
+    bool renewed = true;             // whether the version changed since the first stage's last forward
+    std::deque<TiedWeight> weights;  // sent, and not yet read
   };
   struct TiedSum {
     int parts = 0;
@@ -341,10 +344,10 @@ class Timeline {
   std::vector<Tied> tied_;                      // [pipeline]
   RingMap<TiedSum> tied_sums_;                  // by pipeline and window
   std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
-  // On its way to all adopters.
+  // A version on its way to all adopters.
   struct Version {
-    int64_t awaited = 0;  // by so many adopters
-    int shards = 0;       // that are made
+    int64_t awaited = 0;  // number of adopters that have not taken it yet
+    int shards = 0;       // number of shards made so far
     Arrivals arrivals;    // [pipeline]
   };
   RingMap<Version> versions_;  // by stage and window

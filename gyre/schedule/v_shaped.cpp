@@ -9,7 +9,7 @@
 namespace gyre {
 namespace {
 
-// With every backward in two halves. Some are whole, so this is the most.
+// The number of actions if every backward is split. Some are whole, so this is an upper bound.
 int64_t split_actions(int64_t stages, int64_t window) {
   return stages * (3 * window + 1);
 }

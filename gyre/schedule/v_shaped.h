@@ -13,8 +13,8 @@ namespace gyre {
 // ScheduleKind::stages_per_worker of these schedules.
 int64_t two_stages(const OptionTable& own);
 
-// One pipeline on half as many workers as stages; programs empty. InputError for an odd number of stages, and for
-// programs that would be too long.
+// One pipeline on half as many workers as stages; programs empty. Throws InputError for an odd number of stages, for a
+// window shorter than `least_window`, and for programs that would be too long.
 Schedule v_shaped_pipeline(const ScheduleOptions& options, int64_t least_window = 1);
 
 enum class Way { Down, Up };

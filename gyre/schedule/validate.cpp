@@ -9,7 +9,7 @@
 namespace gyre {
 namespace {
 
-// What must be walked to say that the schedule is valid.
+// Throws if too many actions would have to be walked to validate the schedule.
 void check_length(const Schedule& schedule, int64_t microbatches) {
   if (count_actions(schedule, microbatches) <= kMostSteps) return;
   fail_validation(schedule,

@@ -1,4 +1,4 @@
-// The proof that a schedule can be executed.
+// Proves that a schedule can be executed.
 #pragma once
 
 #include <cstdint>

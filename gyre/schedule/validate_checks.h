@@ -1,4 +1,4 @@
-// The checks that validate() consists of, in their order. Each throws InputError, and relies on those before it.
+// The checks that validate() makes, in this order. Each throws InputError and relies on those before it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,18 @@
 
 namespace gyre {
 
-// Sizes fit each other, and every worker that is named is there.
+// Checks that sizes are consistent, that every worker named exists, and that no worker owns two shards of a stage.
 void check_placement(const Schedule& schedule);
 
-// Every repetition of the periods does for each stage what its microbatches need, and no number is left out.
+// Checks that every repetition of the periods does for each stage what its microbatches need, and that no number is
+// left out.
 void check_programs(const Schedule& schedule);
 
-// Every action of the restriction to `microbatches` is on its worker and can be performed once, and none is missing.
+// Checks that every action of the restriction to `microbatches` is on its worker and can be performed once, and that
+// none is missing.
 void check_execution(const Schedule& schedule, int64_t microbatches);
 
-// [pipeline]: its versions change at adoptions, not with the owners.
+// [pipeline]: whether its versions change at adoptions rather than at the owners' updates.
 std::vector<bool> adopting_pipelines(const Schedule& schedule);
 
 [[noreturn]] void fail_validation(const Schedule& schedule, const std::string& what);

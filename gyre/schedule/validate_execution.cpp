@@ -1,5 +1,5 @@
-// Whether the programs can be executed: a dry run of a restriction, each worker as far as it can go, that checks every
-// action.
+// Checks that the programs can be executed: a dry run of a restriction advances each worker as far as it can go and
+// checks every action.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class DryRun {
     return true;
   }
 
-  // Lets those go on that may have waited for the action.
+  // Wakes the workers that may have waited for the action.
   void wake_dependents(const Action& action) {
     switch (action.kind) {
       case ActionKind::Forward:
@@ -86,7 +86,7 @@ class DryRun {
     runnable_.push_back(worker);
   }
 
-  // What is wrong with an action wherever it stands.
+  // Checks that do not depend on what has been done before the action.
   void check_belongs(int worker, const Action& action) const {
     const int place = schedule_.worker_of(action);
     if (place != worker) fail(worker, action, fmt::format("the placement says worker {}", place));
@@ -111,8 +111,8 @@ class DryRun {
     }
   }
 
-  // The last stage has the newest version of the tied weight that it was sent, so it must forward microbatches in the
-  // order in which the first stage did.
+  // The last stage reads the newest version of the tied weight that it has received, so it must forward microbatches in
+  // the order in which the first stage did.
   void check_tied_order(int worker, const Action& action) {
     if (!schedule_.tied || action.kind != ActionKind::Forward || schedule_.stages == 1) return;
     auto& waiting = tied_order_[static_cast<size_t>(action.pipeline)];
@@ -126,8 +126,8 @@ class DryRun {
     waiting.pop_front();
   }
 
-  // Nobody can go on. The worker to name is one whose own program is at fault, if there is one: it waits for something
-  // that it does itself later, or that nobody does.
+  // No worker can go on. Names a worker whose own program is at fault, if there is one: it waits for something that it
+  // does itself later, or that no worker does.
   [[noreturn]] void fail_blocked() const {
     std::optional<int> culprit;
     bool own_fault = false;
@@ -164,7 +164,7 @@ class DryRun {
     }
   }
 
-  // None of the pipeline's microbatches before it lacks its forward or backward.
+  // The first index whose forward or backward may be missing: all microbatches of the pipeline before it have both.
   int64_t first_missing(int pipeline, int stage) const {
     const auto next = [&](ActionKind kind) { return done_.next(kind, pipeline, stage); };
     const int64_t forwards = next(ActionKind::Forward);
@@ -205,7 +205,7 @@ class DryRun {
   }
   std::string text(const Action& action) const { return to_string(action, schedule_.pipelines); }
 
-  // The next few actions of each worker; the first column is where it stands.
+  // The next few actions of each worker; the first column is the one that it is at.
   std::string grid() const {
     std::string text;
     for (size_t worker = 0; worker < cursors_.size() && worker < 16; ++worker) {
@@ -223,7 +223,7 @@ class DryRun {
   int64_t microbatches_;
   std::vector<ProgramCursor> cursors_;  // [worker]
   DoneActions done_;
-  std::vector<std::deque<int64_t>> tied_order_;  // [pipeline]: forwarded by the first stage and not by the last
+  std::vector<std::deque<int64_t>> tied_order_;  // [pipeline]: forwarded by the first stage, not yet by the last
   std::deque<int> runnable_;
   std::vector<bool> queued_;  // [worker]: it is in runnable_
 };

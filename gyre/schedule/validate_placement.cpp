@@ -1,4 +1,5 @@
-// Whether the sizes of a schedule fit each other, and every worker that it names is there.
+// Checks that the sizes of a schedule are consistent, that every worker it names exists, and that the shards of a stage
+// have different owners.
 #include <fmt/format.h>
 
 #include <set>

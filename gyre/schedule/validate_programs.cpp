@@ -1,5 +1,5 @@
-// Whether the programs, as they are written, can go on for ever: what one repetition of the periods does for each
-// stage, and the numbers of its actions.
+// Checks that the programs, as written, can go on forever: what one repetition of the periods does for each stage, and
+// the numbers of its actions.
 #include <fmt/format.h>
 
 #include <string>
@@ -83,8 +83,9 @@ class ProgramChecks {
     }
   }
 
-  // A pipeline's versions change either at the updates or at adoptions. One with adoptions must adopt every update of
-  // every stage; one without changes with the owners, so each of its stages must stand beside its only owner.
+  // A pipeline's versions change either at the updates or at adoptions. A pipeline with adoptions must adopt every
+  // update of every stage. One without changes with the owners, so each of its stages must be on the worker of its only
+  // owner.
   void check_adopts() const {
     if (schedule_.forward_only) return;
     const std::vector<bool> adopts = adopting_pipelines(schedule_);
@@ -119,8 +120,9 @@ class ProgramChecks {
                     pipeline, stage, worker, owner));
   }
 
-  // Each number once: the period has every remainder by `shift` once, so its numbers can only begin as many repetitions
-  // late as there are actions of the kind before it. Higher ones would be waited for without end.
+  // Each number must occur once. The period has every remainder modulo `step` once, so its numbers can begin at most as
+  // many repetitions late as the prologues have actions of the kind. With a higher number, a worker would wait forever
+  // for those left out.
   void check_numbers() const {
     ActionCounts before(schedule_);
     for (const Program& program : schedule_.programs) {
@@ -142,7 +144,7 @@ class ProgramChecks {
     }
   }
 
-  // Backwards of all kinds are counted as one.
+  // Counts all kinds of backward as one.
   static ActionKind common(const Action& action) {
     const bool half = action.kind == ActionKind::BackwardInput || action.kind == ActionKind::BackwardWeights;
     return half ? ActionKind::Backward : static_cast<ActionKind>(action.kind);

@@ -8,8 +8,8 @@
 namespace gyre {
 namespace {
 
-// [worker]: the replica that it belongs to. A worker that hosts no stage, but updates a shard, belongs to the replica
-// of the shard's number.
+// [worker]: the replica that it belongs to. A worker that hosts no stage but updates shard s belongs to replica s mod
+// `replicas`.
 std::vector<int> replicas_of(const Schedule& schedule, int replicas) {
   std::vector<int> replica(static_cast<size_t>(schedule.workers));
   for (int shard = 0; shard < schedule.shards(); ++shard) {
@@ -30,7 +30,7 @@ std::vector<int> replicas_of(const Schedule& schedule, int replicas) {
 Schedule numbered_by_stages(Schedule schedule, int replicas) {
   if (replicas == 1) return schedule;
   const std::vector<int> replica = replicas_of(schedule, replicas);
-  std::vector<std::pair<int, int>> places;  // [worker]: which of its replica's it is, and of which replica
+  std::vector<std::pair<int, int>> places;  // [worker]: its index within its replica, and the replica
   std::vector<int> seen(static_cast<size_t>(replicas));
   for (const int r : replica) places.emplace_back(seen[static_cast<size_t>(r)]++, r);
   std::vector<int> order(places.size());

@@ -1,4 +1,4 @@
-// Which workers can go on in a timeline, and what the others wait for.
+// The workers of a timeline that can continue, and what the others wait for.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-// A message of a kind: of a microbatch, or, for reductions and broadcasts, of a stage.
+// A message of a kind, and its microbatch; for reductions and broadcasts, its stage.
 struct AwaitedMessage {
   MessageKind kind;
   int64_t number;
@@ -19,29 +19,29 @@ struct AwaitedMessage {
 
 class WorkerQueue {
  public:
-  // All can go on.
+  // All workers can continue.
   explicit WorkerQueue(int workers)
       : queued_(static_cast<size_t>(workers), true), awaits_(static_cast<size_t>(workers)) {
     for (int worker = 0; worker < workers; ++worker) runnable_.push_back(worker);
   }
 
   bool empty() const { return runnable_.empty(); }
-  // The worker woken last: what it shares with the sender is still in the cache.
+  // Takes the worker woken last: what it shares with the sender is still in the cache.
   int take() {
     const int worker = runnable_.back();
     runnable_.pop_back();
     queued_[worker] = false;
     return worker;
   }
-  // Behind all others.
+  // Puts the worker behind all others.
   void put_back(int worker) {
     queued_[worker] = true;
     runnable_.push_front(worker);
   }
-  // The worker is to be taken no more until the message wakes it.
+  // The worker is not taken again until the message wakes it.
   void await(int worker, const AwaitedMessage& message) { awaits_[worker] = message; }
-  // Wakes the worker if it is this that it waits for: an update reaches replicas on all workers, and most of them are
-  // at something else.
+  // Wakes the worker only if it waits for this message: an update reaches replicas on all workers, most of which wait
+  // for something else.
   void wake(int worker, const AwaitedMessage& message) {
     if (queued_[worker] || awaits_[worker] != message) return;
     queued_[worker] = true;

@@ -1,6 +1,6 @@
 // ZB-H1 (Qi et al., 2023, "Zero bubble pipeline parallelism", handcrafted schedule 1): 1F1B with the backward split.
-// The input half I keeps the pipeline moving; the weight half W fills what would be a bubble. Stage k puts its W off by
-// k microbatches, so that every stage holds as many activations as 1F1B's first.
+// The input half I keeps the pipeline moving; the weight half W fills what would be a bubble. Stage k delays its W by k
+// microbatches, so that every stage holds as many activations as the first stage of 1F1B.
 #include <algorithm>
 
 #include "gyre/schedule/builder_parts.h"

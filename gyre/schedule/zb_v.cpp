@@ -1,7 +1,7 @@
 // ZB-V (Qi et al., 2023, "Zero bubble pipeline parallelism", section 6; 2024, "Pipeline parallelism with controllable
-// memory"): backwards split, on V-shaped stages. Where a forward, the input half I and the weight half W of a backward
-// take equally long, no worker waits between its first and its last action, and each holds as many activations as
-// 1F1B's first. The order is that of PyTorch's ScheduleZBVZeroBubble.
+// memory"): split backwards on V-shaped stages. If a forward, the input half I and the weight half W of a backward take
+// equally long, no worker waits between its first and its last action, and each holds as many activations as the first
+// worker of 1F1B. The order is that of PyTorch's ScheduleZBVZeroBubble.
 #include <algorithm>
 
 #include "gyre/schedule/v_shaped.h"
@@ -11,13 +11,13 @@ namespace {
 
 void write_program(Schedule& schedule, int worker) {
   const int workers = schedule.workers;
-  const int below = workers - worker;  // with itself
+  const int below = workers - worker;  // including this worker
   VShapedProgram program(schedule, worker);
   const auto whole_backward = [&](Way way) {
     program.run_backward_input(way);
     program.run_backward_weights(way);
   };
-  // So many times, or until the window has no more of it.
+  // Repeats the step until the window has no more actions for it, at most `times` times.
   const auto repeat = [&](int64_t times, auto step) {
     for (size_t before = 0; times > 0; --times) {
       before = program.actions();
@@ -26,7 +26,7 @@ void write_program(Schedule& schedule, int worker) {
     }
   };
 
-  // Until the first microbatch is back from below, and then until it has come all the way up.
+  // Forwards until the first microbatch is back from below, then until it has come all the way up.
   repeat(2LL * below - 1, [&] { program.run_forward(Way::Down); });
   repeat(worker, [&] {
     program.run_forward(Way::Up);
@@ -37,8 +37,8 @@ void write_program(Schedule& schedule, int worker) {
     program.run_forward(Way::Up);
     whole_backward(Way::Up);
   });
-  // The steady state: one of each, down and up. As many forwards have come up so far as there are workers; those of a
-  // window that does not fill the pipeline come up as if it did.
+  // The steady state: one of each, down and up. So far `workers` forwards have run on the way up. A window that does
+  // not fill the pipeline repeats this as often as the shortest one that does.
   repeat(std::max<int64_t>(schedule.window, 2LL * workers - 1) - workers, [&] {
     program.run_forward(Way::Down);
     whole_backward(Way::Down);
