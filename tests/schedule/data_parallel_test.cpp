@@ -1,4 +1,4 @@
-// Replicas of whole pipelines: what every schedule is, each replica of it is.
+// Replicas of whole pipelines: each replica behaves as the original schedule does.
 #include "gyre/schedule/data_parallel.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing_support::refusal;
 
-// Each builtin at depths and windows that it serves, also where windows are no multiple of anything.
+// Every builtin schedule at the depths and windows that it serves, including windows that are a multiple of nothing.
 std::vector<ScheduleOptions> every_kind() {
   std::vector<ScheduleOptions> all;
   for (const std::string& name : schedule_names()) {
@@ -101,7 +101,7 @@ TEST(Replicas, HaveTheDelaysOfOneUnderEverySchedule) {
         EXPECT_EQ(of_all.delay, times(of_one.delay, replicas)) << what << ", " << length;
         EXPECT_EQ(of_all.mismatch, times(of_one.mismatch, replicas)) << what << ", " << length;
       }
-      // Messages and updates cost nothing here, so that no replica waits for another.
+      // Messages and updates are free here, so no replica waits for another.
       EXPECT_EQ(makespan(all, n * replicas, ComputeCosts{}), makespan(one, n, ComputeCosts{})) << what;
     }
   }
@@ -114,7 +114,7 @@ bool has_adoptions(const Schedule& schedule) {
   });
 }
 
-// The actions of `replica` on its worker, by the numbers that they have in one.
+// The actions of `replica` on its worker, with the numbers that they have in the original schedule.
 std::vector<Action> actions_of(const Schedule& all, int replicas, int replica, int worker, int64_t limit) {
   std::vector<Action> actions;
   for (ProgramCursor cursor(all, worker, limit); cursor.peek(); cursor.advance()) {
@@ -130,8 +130,9 @@ std::vector<Action> actions_of(const Schedule& all, int replicas, int replica, i
   return actions;
 }
 
-// Of the actions of one: every replica makes the update of its shard, or the first makes all. Where no pipeline adopts,
-// those that do not change with their owner do so then.
+// What a replica's actions must be, given the original's. Every replica makes the update of its shard, or the first
+// makes all. If no pipeline of the original adopts, replicas whose weights do not change with their owner adopt in its
+// place.
 std::vector<Action> expected_of(std::vector<Action> one, int replica, bool shard_optimizer, bool adopts) {
   std::vector<Action> actions;
   for (Action action : one) {
@@ -215,7 +216,7 @@ TEST(Replicas, AFileIsOne) {
   EXPECT_THROW(load_schedule({text, 2, 12, 3}, true), InputError) << "the window is that of one";
 }
 
-// A worker may do nothing but update. The other replicas have none like it.
+// A worker may do nothing but update. If only the first replica makes updates, the others have no such worker.
 TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnceUnlessEachHasAShard) {
   const Schedule one = parse_schedule(
       "gyre-schedule 1\nname server\nstages 1\npipelines 1\nworkers 2\nwindow 2\nshift 2\nkind training\nweights "
@@ -233,7 +234,7 @@ TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnceUnlessEachHasAShard) {
   EXPECT_NO_THROW(validate(shards));
 }
 
-// What is in shards already is cut further.
+// Shards are cut further.
 TEST(Replicas, OfReplicas) {
   for (const char* name : {"pipedream", "pipedream-2bw", "amdp"}) {
     const Schedule one = make_schedule({.name = name, .stages = 4, .window = 4});
@@ -275,7 +276,7 @@ TEST(Replicas, FaultyShardsAreRefused) {
   };
   EXPECT_THAT(without(3, ActionKind::Update), HasSubstr("0 updates of shard 1 of stage 1"));
   EXPECT_THAT(without(0, ActionKind::Adopt), HasSubstr("the period of worker 0 has 0 A of stage 0 of pipeline 0"));
-  // An adoption before the update of its own shard waits for ever.
+  // An adoption before the update of its own shard waits forever.
   bad = good;
   std::swap(*(bad.programs[2].period.end() - 1), *(bad.programs[2].period.end() - 2));
   EXPECT_THAT(fault_of(bad), HasSubstr("deadlock: it needs 1:0U0, which this worker does later or never"));
@@ -325,7 +326,7 @@ TEST(ReductionChains, AddTheReplicasOfEachPipelineAndEndAtTheFirst) {
         const int first = pipeline / replicas * replicas;
         EXPECT_EQ(chains.last(pipeline), first);
         EXPECT_EQ(chains.sends_to_owners(pipeline), pipeline == first);
-        // The others come in their order, and the first of them begins.
+        // The other pipelines follow in order, and the first of them begins the chain.
         const int before = pipeline == first ? first + replicas - 1 : pipeline - 1;
         if (replicas == 1 || before == first) {
           EXPECT_FALSE(chains.previous(pipeline)) << name_of(options, replicas);
@@ -346,7 +347,7 @@ TEST(ReductionChains, TakeOnlyPipelinesThatAddToEveryWindow) {
   for (int pipeline = 0; pipeline < 4; ++pipeline) EXPECT_TRUE(chains.sends_to_owners(pipeline));
 }
 
-// One pipeline keeps the workers that it crosses busy; every replica has one.
+// One pipeline keeps all of its workers busy; every replica has one.
 TEST(ForwardOnly, HasAPipelineForEachReplica) {
   for (const ScheduleOptions& options : every_kind()) {
     const Schedule one = build_forward_only(make_schedule(options));

@@ -1,4 +1,4 @@
-// Builders against the published formulas and tables, all of them with free messages and the given tb / tf.
+// Compares builders with the published formulas and tables, all with free messages and the given tb / tf.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ double bubble(const Schedule& schedule, int64_t microbatches, double tb, double 
   return 1 - work / makespan(schedule, microbatches, costs);
 }
 
-// Share of the time that workers compute once a run has got going.
+// Share of time that workers compute in the steady state.
 double steady_utilisation(const Schedule& schedule, double tb) {
   const ComputeCosts costs{1, tb, tb / 2, tb / 2};
   const int64_t n = 20 * schedule.shift;
@@ -90,7 +90,7 @@ TEST(Published, DelaysOfAsynchronousSchedules) {
       const Schedule two_versions = make_schedule({"pipedream-2bw", d, window});
       const DelayAnalysis delays = analyse_delays(two_versions, 10 * window);
       for (int stage = 0; stage < d; ++stage) {
-        // Every microbatch of every stage, but those of the first window, which has no update before it.
+        // Every microbatch at every stage, except those of the first window, which has no update before it.
         EXPECT_EQ(delays.delay[stage], (std::map<int64_t, int64_t>{{0, window}, {1, 9 * window}}));
       }
     }
@@ -196,14 +196,15 @@ TEST(Amdp, MismatchIsOneStepAndOnlyInTheFirstBlockOfAWindow) {
       EXPECT_LE(analysis.max_mismatch, 1) << d;
       EXPECT_LE(analysis.max_delay, 1) << d;
     }
-    // Windows that are no multiple of a block are served too.
+    // Windows that are not a multiple of a block are served too.
     const Schedule odd = amdp(d, (d + 1) / 2 * 2 + 1);
     EXPECT_NO_THROW(validate(odd)) << d;
     EXPECT_LE(analyse_delays(odd, 4 * odd.shift).max_mismatch, 1) << d;
   }
 }
 
-// Microbatch-stages per window whose backward has newer weights than their forward, by worker.
+// For each worker, the number of (microbatch, stage) pairs per window whose backward reads newer weights than their
+// forward.
 std::vector<int64_t> mismatched_per_window(const Schedule& schedule) {
   std::vector<int64_t> counts;
   const ReplicaNumbers replicas(schedule);
@@ -225,7 +226,7 @@ std::vector<int64_t> mismatched_per_window(const Schedule& schedule) {
 }
 
 TEST(Amdp, MismatchedMicrobatchesAreThePublishedCounts) {
-  // Inner workers d; workers with a first stage 2 (d = 4) or 7 (d = 8).
+  // Inner workers have d; workers with a first stage have 2 (d = 4) or 7 (d = 8).
   for (const int64_t blocks : {1, 2, 4}) {
     EXPECT_EQ(mismatched_per_window(amdp(4, 4 * blocks)), (std::vector<int64_t>{2, 4, 4, 2}));
     EXPECT_EQ(mismatched_per_window(amdp(8, 8 * blocks)), (std::vector<int64_t>{7, 8, 8, 7, 7, 8, 8, 7}));
@@ -274,7 +275,7 @@ TEST(Csv, ComesBackTheSame) {
   EXPECT_NO_THROW(validate(idle));
 }
 
-// As PyTorch's ScheduleDualPipeV writes it for two ranks and four microbatches.
+// The CSV that PyTorch's ScheduleDualPipeV writes for two ranks and four microbatches.
 TEST(Csv, ActionsThatRunAsOneFollowOneAnother) {
   const std::string file = std::string(GYRE_SOURCE_DIR) + "/tests/schedule/pytorch/dualpipe-v-2-4.csv";
   const Schedule read = parse_csv(read_file(file), file);

@@ -1,5 +1,6 @@
-// Schedules that nobody chose: every mutation of a valid file, and every draw of a builder's options, is refused with
-// an InputError or gives a schedule that does all its work. Sizes without sense are refused at once and without memory.
+// Random schedules: every mutation of a valid file and every random choice of a builder's options is either refused
+// with an InputError or gives a schedule that does all its work. Absurd sizes are refused at once and without using
+// memory.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,10 +31,10 @@ using testing_support::refusal;
 
 using ::testing::HasSubstr;
 
-// The oracle: what a schedule that was accepted must do, counted one by one.
+// The oracle: counts one by one what an accepted schedule must do.
 void expect_whole(const Schedule& schedule, const std::string& what) {
   const int64_t microbatches = representative_microbatches(schedule);
-  std::map<std::tuple<ActionKind, int, int64_t>, int> times;  // kind, stage, number; adoptions apart
+  std::map<std::tuple<ActionKind, int, int64_t>, int> times;  // kind, stage, number; without adoptions
   for (int worker = 0; worker < schedule.workers; ++worker) {
     for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
       const Action action = *cursor.peek();
@@ -57,7 +58,7 @@ void expect_whole(const Schedule& schedule, const std::string& what) {
     }
   }
   ASSERT_NO_THROW(makespan(schedule, microbatches, ComputeCosts{})) << what;
-  // A few repetitions show the delays of a long run.
+  // A few repetitions show all delays of a long run.
   const DelayAnalysis delays = analyse_delays(schedule, 2 * microbatches);
   const LongestDelays longest = longest_delays(schedule);
   for (int stage = 0; stage < schedule.stages && !schedule.forward_only; ++stage) {
@@ -103,7 +104,7 @@ class Mutator {
 
  private:
   char random_character() {
-    constexpr std::string_view kLikely = "0123456789FBIWUA:|, \n-#x";  // what files are made of
+    constexpr std::string_view kLikely = "0123456789FBIWUA:|, \n-#x";  // characters of schedule files
     return below(4) == 0 ? static_cast<char>(below(256)) : kLikely[below(kLikely.size())];
   }
 
@@ -169,7 +170,7 @@ void mutate_all(int draws) {
       if (schedule.pipelines == 1) try_mutations(to_csv(schedule, window), ',', draws, seed, parse_csv);
     }
   }
-  EXPECT_GT(all_accepted, 0);  // of a comment or the name, for one
+  EXPECT_GT(all_accepted, 0);  // for example mutations of a comment or the name
 }
 
 TEST(Mutations, OfAFileAreRefusedOrValid) {
@@ -222,7 +223,7 @@ void draw_options(int draws, uint64_t seed) {
 TEST(Options, GiveAValidScheduleOrAreRefused) {
   draw_options(60, 1);
 }
-// Found by the slow test: without updates nobody waits, with them everybody does.
+// Found by the slow test: without updates no worker waits, with them all do.
 TEST(Options, PreloadsThatDeadlockAreRefused) {
   const ScheduleOptions options{.name = "amdp",
                                 .stages = 12,
@@ -259,7 +260,7 @@ TEST(Bounds, SizesWithoutSenseAreRefusedBeforeAnythingIsBuilt) {
     EXPECT_THAT(refusal({name, 4, 1'000'000'000}), HasSubstr("the window is 1000000000; give 1 to 134217728"));
     EXPECT_THAT(refusal({name, 4, 100'000'000}), HasSubstr("; make the window ")) << name;
     EXPECT_THAT(refusal({name, 65'536, 65'536}), HasSubstr("actions")) << name;
-    // Every option of the schedule's own, one at a time.
+    // Each of the schedule's own options, one at a time.
     for (size_t chosen = 0, count = 1; chosen < count; ++chosen) {
       ScheduleOptions options{.name = name, .stages = 4, .window = 8, .own = schedule_kinds().at(name).own};
       std::string wrong;

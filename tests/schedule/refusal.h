@@ -1,4 +1,4 @@
-// What make_schedule says of options that no schedule serves.
+// The error of make_schedule for options that the schedule cannot serve, or "no error".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Builders, cursors, delay analysis and text form against the published formulas and against each other.
+// Compares builders, cursors, delay analysis and the text form with the published formulas and with each other.
 #include "gyre/schedule/schedule.h"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ TEST(Builders, SmallSchedulesReadAsInThePapers) {
 
 class EverySchedule : public ::testing::TestWithParam<std::string> {};
 
-// Whether the schedule can serve so many stages and microbatches at all; the others must be refused with an error.
+// Whether the schedule can serve so many stages and microbatches; all others must be refused with an error.
 bool serves(const std::string& name, int stages, int64_t window) {
   if (name == "chimera") return stages % 2 == 0 && window % 2 == 0;
   if (name == "interleaved-1f1b") return stages % 2 == 0 && window % (stages / 2) == 0;
@@ -80,7 +80,7 @@ TEST_P(EverySchedule, ARestrictionIsTheFilteredProgram) {
               filtered.push_back(action);
           }
           EXPECT_EQ(walk(schedule, worker, n), filtered);
-          // Restricting on the way gives the same as restricting from the start.
+          // Restricting a cursor midway gives the same as restricting it from the start.
           ProgramCursor cursor(schedule, worker);
           std::vector<Action> late;
           for (size_t i = 0; i < filtered.size() / 2; ++i, cursor.advance()) late.push_back(*cursor.peek());
@@ -124,7 +124,7 @@ TEST_P(EverySchedule, EveryCorruptedCharacterIsReadOrRefused) {
   }
 }
 
-// Whether `later` cannot be done before `first`, both of one repetition on one worker.
+// Whether `later` cannot be done before `first`; both are in the same repetition on the same worker.
 bool needs(const Schedule& schedule, const Action& later, const Action& first) {
   if (later.stage != first.stage) return false;
   const bool same_microbatch = later.pipeline == first.pipeline && later.microbatch == first.microbatch;
@@ -177,7 +177,7 @@ void expect_mutations_refused(const Schedule& schedule) {
         refused("wrong pipeline",
                 [&](auto& period) { period[i].pipeline = (original.pipeline + 1) % schedule.pipelines; });
       }
-      // Swaps of dependents: an action moved before what it needs on the same worker.
+      // Swaps of dependent actions: an action moved before one that it needs on the same worker.
       for (size_t j = i + 1; j < size; ++j) {
         const Action later = schedule.programs[worker].period[j];
         if (needs(schedule, later, original)) {
@@ -218,7 +218,7 @@ TEST(Validate, NamesTheOffendingAction) {
 }
 
 TEST(Validate, FindsADeadlockAcrossWorkers) {
-  // Each worker is in order by itself; together they wait for each other.
+  // Each worker's order is valid by itself, but together they wait for each other.
   Schedule schedule = make_schedule({"gpipe", 2, 2});
   const auto a = [](const char* text) { return parse_action(text, 1); };
   schedule.programs[0].period = {a("0F0"), a("0B0"), a("0F1"), a("0B1"), a("0U0")};
@@ -289,7 +289,7 @@ TEST(Delay, MeansAreThoseOfAFullPipeline) {
   EXPECT_EQ(mean_delays(make_schedule({"pipedream", 5, 4})).back(), 0);
   EXPECT_EQ(mean_delays(make_schedule({"1f1b", 5, 8})), std::vector<double>(5, 0));
   EXPECT_EQ(mean_delays(make_schedule({"pipedream-2bw", 5, 8})), std::vector<double>(5, 1));
-  // Where microbatches of a window differ: the mean over a long run, of which filling is a small part.
+  // If the microbatches of a window differ: the mean over a long run, of which filling is a small part.
   for (const char* name : {"pipedream", "paci", "amdp"}) {
     const Schedule schedule = make_schedule({name, 4, 16});
     const DelayAnalysis analysis = analyse_delays(schedule, 16000);

@@ -1,4 +1,4 @@
-// Schedules of tied models: what the weight that the first and the last stage share asks of an order, and what its
+// Schedules of tied models: what the weight shared by the first and the last stage requires of an order, and what its
 // messages cost in time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Tied, EveryBuiltinScheduleIsValid) {
     try {
       schedule = make_schedule(options);
     } catch (const InputError&) {
-      continue;  // no such depth or window
+      continue;  // the schedule does not serve this depth or window
     }
     ++valid;
     EXPECT_EQ(refusal_of(schedule), "no error") << options.name << " " << options.stages << " " << options.window;
@@ -61,7 +61,7 @@ TEST(Tied, EveryBuiltinScheduleIsValid) {
   EXPECT_GT(valid, 60);
 }
 
-// The head has the version that its newest message brought.
+// The last stage reads the version that its newest message brought.
 TEST(Tied, TheLastStageKeepsTheFirstOnesOrder) {
   Schedule schedule = make_schedule({"gpipe", 2, 2});
   std::swap(schedule.programs[1].period[0], schedule.programs[1].period[1]);  // 1F1 before 1F0
@@ -70,7 +70,7 @@ TEST(Tied, TheLastStageKeepsTheFirstOnesOrder) {
   EXPECT_THAT(refusal_of(schedule), HasSubstr("1F1 on worker 1: the first stage forwarded 0F0 before it"));
 }
 
-// A weight's half that the last stage leaves until the next window has begun comes too late for a shared weight.
+// A weight half that the last stage postpones until the next window has begun is too late for a shared weight.
 TEST(Tied, AnUpdateWaitsForTheLastStagesGradients) {
   Schedule schedule = make_schedule({"gpipe", 2, 1});
   const auto a = [](const char* text) { return parse_action(text, 1); };
@@ -83,7 +83,7 @@ TEST(Tied, AnUpdateWaitsForTheLastStagesGradients) {
   EXPECT_THROW(makespan(schedule, 8, ComputeCosts()), Deadlock);
 }
 
-// Counts messages, which take a time each, and when actions begin.
+// Counts messages and delays those of the tied weight.
 struct Slow : ComputeCosts {
   double arrival(MessageKind kind, int, int, int, double at) {
     ++(*count)[kind];
@@ -116,7 +116,7 @@ TEST(Tied, MessagesAreCountedAndTimed) {
       return std::pair(count, starts);
     };
     const auto [count, free] = run(0, 0);
-    // Of a window one gradient of each pipeline; of a version one message to each pipeline that reads it.
+    // Each window has one gradient from each pipeline; each version has one message to each pipeline that reads it.
     EXPECT_EQ(count.at(MessageKind::TiedSum), windows * schedule.pipelines) << options.name;
     EXPECT_LE(count.at(MessageKind::TiedWeight), windows * schedule.pipelines) << options.name;
     EXPECT_GE(count.at(MessageKind::TiedWeight), schedule.pipelines) << options.name;

@@ -1,4 +1,4 @@
-// ZB-V and DualPipeV against their papers' formulas and against the orders that PyTorch writes, with free messages.
+// Compares ZB-V and DualPipeV with their papers' formulas and with the orders that PyTorch writes; messages are free.
 #include "gyre/schedule/v_shaped.h"
 
 #include <fmt/format.h>
@@ -22,13 +22,13 @@ namespace {
 
 using testing_support::refusal;
 
-constexpr ComputeCosts kEqual{1, 2, 1, 1};  // a forward and both halves of a backward
+constexpr ComputeCosts kEqual{1, 2, 1, 1};  // a forward and both halves of a backward take equally long
 
 Schedule v_shaped(const std::string& name, int workers, int64_t window) {
   return make_schedule({name, 2 * workers, window});
 }
 
-// The most microbatches that a worker holds of both its stages together.
+// The most microbatches that a worker holds, both of its stages together.
 int64_t most_held(const Schedule& schedule, int worker) {
   int64_t held = 0, most = 0;
   for (ProgramCursor cursor(schedule, worker, 2 * schedule.window); cursor.peek(); cursor.advance()) {
@@ -74,12 +74,12 @@ TEST(ZbV, NobodyWaitsAndEveryWorkerHoldsWhat1F1BsFirstDoes) {
   for (const int p : {1, 2, 3, 4, 5, 8, 13}) {
     for (const int64_t n : {2 * p - 1, 2 * p, 3 * p, 5 * p + 1}) {
       const Schedule schedule = v_shaped("zb-v", p, n);
-      // Worker w begins w forwards later than the first, and is busy until it ends, windows on end.
+      // Worker w begins w forwards later than the first and is busy until it ends, across windows.
       for (const int64_t windows : {1, 2, 5}) {
         EXPECT_EQ(makespan(schedule, windows * n, kEqual), static_cast<double>(windows * 6 * n + p - 1))
             << p << " " << n;
       }
-      // Its stages are half as long as those of 1F1B on as many workers, where the first holds p.
+      // Its stages are half as long as those of 1F1B on the same number of workers, where the first worker holds p.
       EXPECT_EQ(max_in_flight(make_schedule({"1f1b", p, n}), 0, 0), p);
       for (int worker = 0; worker < p; ++worker) EXPECT_EQ(most_held(schedule, worker), 2 * p) << p << " " << n;
     }
@@ -106,7 +106,7 @@ TEST(DualPipeV, HasNoMoreThanItsPublishedBubbleAndActivations) {
   }
 }
 
-// pytorch/write.py made the files.
+// pytorch/write.py wrote the files.
 TEST(VShaped, OrdersArePyTorchs) {
   int files = 0;
   for (const auto& entry :
@@ -135,7 +135,7 @@ TEST(VShaped, SizesThatAreNotServedAreToldWithWhatWouldBe) {
   EXPECT_EQ(refusal({"zb-v", 8, 1}), "no error");
 }
 
-// As written from the longest run of one kind of action, of windows that hold only a few of it.
+// The builder's loops must stop as soon as a short window has no more actions for them.
 TEST(ZbV, AShortWindowOnManyWorkersIsBuiltAtOnce) {
   const Schedule schedule = make_schedule({"zb-v", 65536, 1});
   EXPECT_EQ(count_actions(schedule, 1), 65536 * (3 + 1));
