@@ -1,5 +1,5 @@
-// A file system whose n-th call goes wrong. Tests walk n over all calls of an operation and look at what is left: the
-// old state or the new one, never a mixture.
+// A file system whose n-th call fails. Tests walk n over all calls of an operation and check what is left: the old
+// state or the new one, never a mixture.
 #pragma once
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 namespace gyre {
 
 enum class Fault {
-  Error,     // the call fails, the following ones work
-  FullDisk,  // from that call on nothing can be created or written; renaming and removing work
-  Kill,      // the process ends before the call: it and all that follow have no effect
-  Tear,      // as Kill, but half of what the call writes is written
-  PowerCut,  // as Kill, and what was not synced is lost: contents of files, names in directories
+  Error,     // the call fails, later ones work
+  FullDisk,  // from this call on nothing can be created or written; renaming and removing work
+  Kill,      // the process ends before the call: this call and all later ones have no effect
+  Tear,      // as Kill, but the call still writes half of its data
+  PowerCut,  // as Kill, and everything not synced is lost: contents of files, names in directories
 };
 inline constexpr Fault kAllFaults[] = {Fault::Error, Fault::FullDisk, Fault::Kill, Fault::Tear, Fault::PowerCut};
 
@@ -34,8 +34,8 @@ inline std::string to_string(Fault fault) {
 
 class FaultyFiles final : public FileSystem {
  public:
-  // The call of number `at` goes wrong, counted from 0; by default none does. Closing is not counted: it changes
-  // nothing. Nothing is really synced, which is slow, but it is known what was.
+  // Call number `at`, counted from 0, fails; by default none does. Closing is not counted, since it changes nothing.
+  // Nothing is really synced, which would be slow; the class only records what was synced.
   explicit FaultyFiles(int64_t at = INT64_MAX, Fault fault = Fault::Error) : at_(at), fault_(fault) {}
   ~FaultyFiles() override {
     for (const auto& [descriptor, file] : open_) ::close(file.witness);
@@ -97,7 +97,7 @@ class FaultyFiles final : public FileSystem {
   }
   int close(int descriptor) override {
     const std::lock_guard lock(mutex_);
-    // A closed file that was not synced can still lose its contents: its witness stays.
+    // A closed file that was not synced can still lose its contents, so its witness is kept.
     const auto found = open_.find(descriptor);
     if (found != open_.end()) {
       closed_.push_back(found->second);
@@ -129,20 +129,20 @@ class FaultyFiles final : public FileSystem {
     const std::lock_guard lock(mutex_);
     return may_go_on(false) ? real_.remove(path) : -1;
   }
-  // Changes no file and is not counted.
+  // Changes no file, so it is not counted.
   int lock(int descriptor) override { return real_.lock(descriptor); }
-  // Nor is asking.
+  // Not counted either.
   int64_t free_bytes(const std::filesystem::path&) override { return -1; }
 
  private:
-  // A change of a directory that no sync has made durable.
+  // A change of a directory that no sync has made durable yet.
   struct Name {
     enum Kind { Created, Renamed, Replaced, Exchanged } kind;
     std::filesystem::path from, to;
   };
   struct File {
     std::filesystem::path path;
-    int witness = -1;  // a descriptor of its own, which outlives renames
+    int witness = -1;  // its own descriptor, which stays valid across renames
     off_t synced = 0;
     bool is_directory = false;
     ino_t inode = 0;
@@ -173,7 +173,7 @@ class FaultyFiles final : public FileSystem {
     open_[descriptor] = file;
   }
 
-  // Counts the call; whether it is performed. If not, errno is set.
+  // Counts the call and returns whether it is performed. If not, errno is set.
   bool may_go_on(bool takes_room) {
     const int64_t number = calls_++;
     if (dead_) return failed(EIO) == 0;
@@ -195,7 +195,7 @@ class FaultyFiles final : public FileSystem {
       if (name.kind == Name::Exchanged) real_.exchange(name.from, name.to);
       if (name.kind == Name::Renamed) real_.rename(name.to, name.from);
       if (name.kind == Name::Created) std::filesystem::remove_all(name.to);
-      // A name that was replaced stays: the old file would have to be kept for it.
+      // A replaced name stays: to restore it, the old file would have to be kept.
     }
   }
   static void lose_contents(const File& file) {
@@ -204,7 +204,7 @@ class FaultyFiles final : public FileSystem {
   }
 
   FileSystem& real_ = system_files();
-  mutable std::mutex mutex_;  // a run saves itself beside training
+  mutable std::mutex mutex_;  // a run saves on another thread while it trains
   int64_t at_;
   Fault fault_;
   int64_t calls_ = 0;
@@ -214,8 +214,8 @@ class FaultyFiles final : public FileSystem {
   std::vector<Name> names_;
 };
 
-// For every fault and every call of `operation(files)`: prepare(), the operation with that fault, then check(succeeded,
-// fault). `operation` returns whether it succeeded. Returns the number of calls that went wrong.
+// For every fault and every call of `operation(files)`: runs prepare(), the operation with this fault, then
+// check(succeeded, fault). `operation` returns whether it succeeded. Returns the number of calls that failed.
 template <typename Prepare, typename Operation, typename Check>
 int64_t walk_faults(Prepare&& prepare, Operation&& operation, Check&& check) {
   int64_t struck = 0;

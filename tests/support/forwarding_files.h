@@ -1,4 +1,4 @@
-// The real file system, or another; tests override the calls they are about.
+// Forwards all calls to the real file system, or to another; tests override the calls that they are about.
 #pragma once
 
 #include "gyre/core/file_system.h"

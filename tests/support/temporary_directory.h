@@ -1,5 +1,5 @@
-// A directory of a test's own, gone when the test is. Tests run side by side, as processes and as threads: a name that
-// two of them share is a test that fails now and then.
+// A directory of a test's own, removed at its end. Tests run at the same time, as processes and as threads, so a name
+// that two of them share would make them fail now and then.
 #pragma once
 
 #include <cerrno>
@@ -27,7 +27,7 @@ class TemporaryDirectory {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
-  // Leaves it there, for whoever looks at a failure.
+  // Keeps the directory, so that a failure can be looked into.
   void keep() { kept_ = true; }
 
  private:

@@ -1,4 +1,5 @@
-// Writes token files as llm.c, nanoGPT and Megatron do, by their descriptions and not by our code.
+// Writes token files in the formats of llm.c, nanoGPT and Megatron, from their descriptions and independently of gyre's
+// code.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ void put(std::ofstream& file, int64_t number) {
   file.write(reinterpret_cast<const char*>(&written), sizeof(written));
 }
 
-// nanoGPT's, and Megatron's .bin.
+// The format of nanoGPT, and of Megatron's .bin.
 template <typename Number>
 void write_plain(const std::filesystem::path& path, const TokenVector& tokens) {
   std::ofstream file(path, std::ios::binary);
@@ -46,7 +47,7 @@ uint8_t megatron_code() {
   return 8;
 }
 
-// PREFIX.bin and PREFIX.idx; every sequence is a document.
+// Writes PREFIX.bin and PREFIX.idx; every sequence is a document.
 template <typename Number>
 void write_megatron(const std::filesystem::path& prefix, const TokenVector& tokens,
                     const std::vector<int64_t>& lengths) {
