@@ -1,4 +1,4 @@
-// A schedule, an optimizer and a model from outside the library, each in the file of its name.
+// Registers a schedule, an optimizer and a model from outside the library; each is in the file named here.
 #pragma once
 
 namespace gyre::outside {

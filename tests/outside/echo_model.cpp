@@ -1,5 +1,5 @@
-// "echo": a decoder of ReLU blocks that learns to repeat each token instead of finding the next: layers and an
-// objective of its own.
+// "echo": a decoder of ReLU blocks that learns to repeat each token instead of predicting the next one. It has its own
+// layers and its own objective.
 #include <utility>
 
 #include "gyre/build/model_maker.h"

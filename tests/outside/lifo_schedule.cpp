@@ -1,4 +1,4 @@
-// "lifo": GPipe whose backwards begin with the microbatch that came last.
+// "lifo": GPipe whose backwards begin with the last microbatch.
 #include "gyre/schedule/builder_parts.h"
 #include "outside/components.h"
 

@@ -1,5 +1,5 @@
-// gyre and gyre-engine in one program, with a schedule, an optimizer and a model of one's own: they are registered
-// first thing in main.
+// gyre and gyre-engine in one program with an additional schedule, optimizer and model, which main registers first of
+// all.
 #include "command.h"
 #include "outside/components.h"
 

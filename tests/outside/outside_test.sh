@@ -1,4 +1,4 @@
-# A schedule, an optimizer and a model from outside the library, met wherever a user meets gyre's own.
+# Uses a schedule, an optimizer and a model from outside the library everywhere a user uses gyre's own.
 . "$(dirname "$0")/../apps/common.sh"
 
 has() { grep -qF -- "$1" "$2" || fail "no '$1' in $2: $(head -c 1000 "$2")"; }
@@ -18,14 +18,14 @@ has '| `ratio` | `2` | hidden size of the MLP in widths |' reference.md
 "$gyre" simulate --help >help.txt
 has "lifo: whether backwards begin with the last microbatch" help.txt
 
-# Schedules: drawn, simulated, with its own option as a flag.
+# Schedules: drawn and simulated, with the schedule's own option as a flag.
 "$gyre" schedule --schedule lifo --stages 2 --window 2 --format text >lifo.txt
 has "0B1 0B0" lifo.txt
 "$gyre" schedule --schedule lifo --stages 2 --window 2 --format text --reversed false >fifo.txt
 has "0B0 0B1" fifo.txt
 "$gyre" simulate --schedule lifo --stages 4 --microbatches 8 --json >/dev/null
 
-# A run of all three: trained by both executors to the same bits, evaluated, resumed.
+# A run with all three: both executors train it to the same bits; it is evaluated and resumed.
 outside=(--set pipeline.schedule=lifo --set optimizer.kind=signum --set optimizer.signum.momentum=0.8
          --set optimizer.lr=3e-3 --set model.kind=echo --set model.echo.ratio=3 --set run.updates=120
          --set run.checkpoint_every=20 --set run.eval_every=0)
@@ -41,7 +41,7 @@ awk "BEGIN { exit !($loss < 2) }" || fail "it does not learn to repeat: loss $lo
 "$gyre" eval a >/dev/null 2>&1 || fail "eval"
 ends 2 "a echo cannot continue a text (decoder that learns to repeat); gyre generate needs a run of one that can: gpt" "$gyre" generate a --prompt x
 
-# Wrong values are told as gyre's own.
+# Wrong values are reported as for gyre's own components.
 refuses "[optimizer.signum] momentum is 2; give 0 to 1" "$gyre" train run.toml --out c "${outside[@]}" \
   --set optimizer.signum.momentum=2
 refuses "did you mean 'signum'?" "$gyre" train run.toml --out c --set optimizer.kind=signun

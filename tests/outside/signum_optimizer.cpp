@@ -1,4 +1,4 @@
-// "signum": W <- W - lr sign(M), M the mean of gradients.
+// "signum": W <- W - lr sign(M), where M is the mean of gradients.
 #include <ATen/ATen.h>
 
 #include "gyre/core/options.h"
