@@ -1,7 +1,8 @@
-// Whatever a run's configuration, and at whatever system call it is killed: continued, it ends as one that nobody
-// disturbed, to the bit. The programme itself runs, as processes under ptrace(2).
+// Whatever its configuration, and at whatever system call it is killed, a run that is continued ends bit for bit like
+// an undisturbed one. Runs the programme itself, as processes under ptrace(2).
 //
-// GYRE_CRASH_SEED=n draws others, GYRE_CRASH_DRAWS=n so many, and GYRE_CRASH_DRAW=n that one alone, to see it again.
+// GYRE_CRASH_SEED=n draws other configurations, GYRE_CRASH_DRAWS=n sets their number, and GYRE_CRASH_DRAW=n runs only
+// that one, to reproduce a failure.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,22 +31,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAttempts = 300;  // configurations that are drawn until one fits
+constexpr int kMostAttempts = 300;  // draws of a configuration until one fits
 
 int64_t from_environment(const char* name, int64_t otherwise) {
   const char* const text = std::getenv(name);
   return text != nullptr ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-// Where in a session's life it is killed, as a share of the calls of an undisturbed run.
+// Where a session is killed, as a share of the calls of an undisturbed run.
 struct Kill {
   bool of_files = false;
   double where = 0;
   bool performed = false;
 };
 
-// Files are the same between two calls that change them, so most kills are at those; the rest are anywhere, most of
-// them while libraries are loaded or workers wait for each other.
+// Files do not change between two calls that change them, so most kills are at such calls. The rest are anywhere; most
+// of those hit while libraries are loaded or workers wait for each other.
 std::vector<Kill> draw_kills(RandomStream& random) {
   std::vector<Kill> kills(random.uniform() < 0.6 ? 1 : random.uniform() < 0.75 ? 2 : 3);
   for (Kill& kill : kills) kill = {random.uniform() < 0.7, random.uniform(), random.uniform() < 0.5};
@@ -53,12 +54,12 @@ std::vector<Kill> draw_kills(RandomStream& random) {
 }
 
 KillPoint kill_point(const Kill& kill, const Calls& calls, bool resumes) {
-  // A session that continues has less to write.
+  // A session that continues a run has less to write.
   const int64_t count = kill.of_files ? (resumes ? calls.of_files / 2 : calls.of_files) : calls.all;
   return {kill.of_files, 1 + static_cast<int64_t>(kill.where * static_cast<double>(count)), kill.performed};
 }
 
-// How far a run had come.
+// How far a run had got.
 enum class Stand { NotThere, NoCheckpoint, Checkpoint, LastCheckpoint };
 constexpr const char* kStands[] = {"before the run was there", "before its first checkpoint", "with a checkpoint",
                                    "with its last checkpoint"};
@@ -72,7 +73,7 @@ Stand stand_of(const fs::path& run) {
   return Stand::NoCheckpoint;
 }
 
-// Steps, evaluations and, if asked for, delays, without times.
+// The records of steps, evaluations and, if `with_delays`, delays, without times.
 std::string record_of(const fs::path& run, bool with_delays) {
   std::ifstream metrics(run / "metrics.jsonl");
   std::string text;
@@ -87,8 +88,8 @@ std::string record_of(const fs::path& run, bool with_delays) {
   return text;
 }
 
-// How the records of two runs differ; nothing if they do not. Workers that are side by side may be further or less far
-// when one of them finds that the run diverges.
+// How the records of two runs differ; empty if they do not. If the run diverges, only the common length is compared:
+// when one worker finds out, the others may have got more or less far.
 std::string difference_of_records(const fs::path& one, const fs::path& other, bool diverged) {
   const std::string undisturbed = record_of(one, !diverged), continued = record_of(other, !diverged);
   const size_t length = diverged ? std::min(undisturbed.size(), continued.size()) : std::string::npos;
@@ -96,8 +97,8 @@ std::string difference_of_records(const fs::path& one, const fs::path& other, bo
   return fmt::format("undisturbed:\n{}continued:\n{}", undisturbed, continued);
 }
 
-// TensorBoard's events are those that the metrics say, whatever was killed: all their fields but times have sizes of
-// their own.
+// TensorBoard's events must be those of the metrics, whatever was killed. Sizes are compared, since the events contain
+// times.
 std::string fault_of_events(const fs::path& run) {
   std::vector<uintmax_t> sizes;
   if (!fs::exists(run / "tensorboard")) return "";
@@ -114,7 +115,7 @@ std::string fault_of_events(const fs::path& run) {
       sizes.size(), sizes.empty() ? 0 : sizes[0], size);
 }
 
-// Contents by name of all files but metrics, their exports and costs, which have times.
+// The contents, by name, of all files except metrics, their exports and costs, which contain times.
 std::map<std::string, std::string> files_of(const fs::path& run) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
@@ -126,7 +127,7 @@ std::map<std::string, std::string> files_of(const fs::path& run) {
   return files;
 }
 
-// What the programme says of the run on standard output, without times and names.
+// What the programme prints about the run on standard output, without times and names.
 std::string result_of(const Ended& ended) {
   if (ended.output.empty()) return "nothing";
   auto fields = nlohmann::ordered_json::parse(ended.output);
@@ -150,15 +151,15 @@ std::string difference_of_files(const fs::path& one, const fs::path& other) {
   return text;
 }
 
-// What all draws came to.
+// The totals of all draws.
 struct Counts {
   int64_t draws = 0, diverged = 0, sessions_killed = 0, killed_more_than_once = 0, not_reached = 0;
-  int64_t refused = 0;               // configurations that contradict themselves, as is known without the programme
-  int64_t refused_by_programme = 0;  // of those that it was given
+  int64_t refused = 0;               // contradictory configurations, found without the programme
+  int64_t refused_by_programme = 0;  // of those given to it
   int64_t given_to_programme = 0;
   std::map<Stand, int64_t> stands;
-  std::map<std::string, int64_t> calls;                          // at which a session was killed
-  std::map<std::string, std::map<std::string, int64_t>> values;  // of the configurations that ran
+  std::map<std::string, int64_t> calls;                          // the calls at which sessions were killed
+  std::map<std::string, std::map<std::string, int64_t>> values;  // values by key, of the configurations that ran
 
   void add(const Counts& more) {
     draws += more.draws;
@@ -177,13 +178,13 @@ struct Counts {
   }
 };
 
-// One draw: a configuration, the run nobody disturbs, and the one that is killed.
+// One draw: a configuration, its undisturbed run, and the run that is killed.
 class Trial {
  public:
   Trial(const fs::path& root, uint64_t seed, int64_t number)
       : seed_(seed), number_(number), place_(root / fmt::format("draw-{}", number)) {}
 
-  // What is wrong; nothing if all is well.
+  // Returns what is wrong; empty if nothing is.
   std::string run() {
     fs::create_directories(place_ / "elsewhere");
     std::string problem;
@@ -200,9 +201,10 @@ class Trial {
   Counts counts;
 
  private:
-  // Draws configurations until the programme takes one, and runs it undisturbed.
+  // Draws configurations until the programme accepts one, and runs it undisturbed.
   std::string begin() {
-    // What contradicts itself is given to the programme too, to be refused, but once and in some draws: it takes time.
+    // A contradictory configuration is given to the programme too, which must refuse it, but only one and only in some
+    // draws: it takes time.
     bool has_shown = number_ % 4 != 0;
     for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
       RandomStream random(seed_, StreamPurpose::Test, static_cast<uint64_t>(number_), static_cast<uint32_t>(attempt));
@@ -268,7 +270,7 @@ class Trial {
   Ended start(const std::string& run, const std::optional<KillPoint>& kill) const {
     return run_traced({GYRE_PROGRAM, "train", "run.toml", "--out", run, "--json"}, place_, kill);
   }
-  // As a user does: a run that is not there is begun, one that is there is continued, from wherever that is.
+  // Does as a user would: begins the run if it does not exist and otherwise continues it from where it is.
   Ended go_on(const std::optional<KillPoint>& kill) const {
     const fs::path run = place_ / "killed";
     if (!fs::exists(run / "config.toml")) return start("killed", kill);
@@ -301,7 +303,7 @@ class Draws : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!can_trace()) GTEST_SKIP() << "ptrace(2) is not permitted here, so no system call can be chosen";
-    ::setenv("OMP_NUM_THREADS", "1", 1);  // as all tests have it, for speed; pipeline.threads_per_worker is what counts
+    ::setenv("OMP_NUM_THREADS", "1", 1);  // as in all tests, for speed; pipeline.threads_per_worker decides
     for (const char* tokens : kTokens) prepare_tokens(root_ / fs::path(tokens).filename());
   }
   void TearDown() override {
@@ -314,7 +316,7 @@ class Draws : public ::testing::Test {
     const int64_t end = only >= 0 ? only + 1 : from_environment("GYRE_CRASH_DRAWS", draws);
     const auto seed = static_cast<uint64_t>(from_environment("GYRE_CRASH_SEED", 1));
     std::atomic<int64_t> next = first;
-    std::mutex mutex;  // guards the counts and what is printed
+    std::mutex mutex;  // guards the counts and the output
     Counts counts;
     const auto work = [&] {
       for (int64_t number = next++; number < end; number = next++) {
@@ -366,7 +368,7 @@ void print(const Counts& counts) {
   }
 }
 
-// Else most of the work would be for nothing, and what runs would be a corner of what can be drawn.
+// Otherwise most of the work would be wasted, and the runs would cover only a corner of what can be drawn.
 void expect_one_in_six_to_have_run(const Counts& counts) {
   EXPECT_LE(counts.refused + counts.refused_by_programme, 5 * counts.draws);
 }

@@ -18,7 +18,7 @@ namespace {
 using Reals = std::vector<double>;
 using Wholes = std::vector<int64_t>;
 
-// Draws one key after the other. A value that stands in a list several times is drawn so much more often.
+// Draws one key after the other. A value listed several times is drawn that much more often.
 class Drawer {
  public:
   explicit Drawer(RandomStream& random) : random_(random) {}
@@ -53,7 +53,7 @@ void draw_model(Drawer& draw) {
   draw.of<int64_t>("model.context", {3, 5, 6, 8, 8, 12});
   draw.of<int64_t>("model.vocabulary", {0, 0, 0, 0, 0, 0, 0, 0, 256, 259, 300});
   draw.of<int64_t>("model.mlp_width", {0, 0, 8, 20, 64});
-  // A Llama has no choice here; now and then it is asked for what it has not.
+  // A Llama supports only one activation, no biases and no dropout; now and then it is asked for others all the same.
   const bool fits = llama && draw.random().uniform() < 0.9;
   if (fits) {
     draw.of<std::string>("model.activation", {"silu"});
@@ -65,7 +65,7 @@ void draw_model(Drawer& draw) {
   draw.flag("model.tie", 0.4);
   draw.of<std::string>("model.bert.norm", {"pre", "pre", "post"});
   draw.flag("model.bert.sentence_order", 0.25);
-  const bool in_text = draw.random().uniform() < 0.3;  // special tokens of the tokenizer's own
+  const bool in_text = draw.random().uniform() < 0.3;  // special tokens are tokens of the tokenizer
   draw.of<int64_t>("model.bert.classify_token", {in_text ? 1 : -1});
   draw.of<int64_t>("model.bert.separator_token", {in_text ? 2 : -1});
   draw.of<int64_t>("model.bert.mask_token", {in_text ? 3 : -1});
@@ -102,7 +102,7 @@ void draw_pipeline(Drawer& draw) {
 
 void draw_optimizer(Drawer& draw) {
   std::vector<std::string> kinds = config_choices("optimizer.kind");
-  kinds.insert(kinds.end(), 4, "basis-rotation");  // most keys are its own
+  kinds.insert(kinds.end(), 4, "basis-rotation");  // most keys belong to it
   draw.of("optimizer.kind", kinds);
   draw.of<double>("optimizer.lr", {0, 1e-4, 1e-4, 1e-3, 1e-3, 3e-3, 3e-3, 1e-2, 1e-2, 3e-2, 3e-2, 1e6});
   draw.of<Reals>("optimizer.betas", {{}, {}, {0.9, 0.95}, {0, 0}, {0.99, 0.5}});
@@ -154,11 +154,11 @@ void draw_run(Drawer& draw) {
   draw.of<Wholes>("run.drains", {{}, {}, {1}, {4, 7}, {9, 2, 2}, {10, 30}});
 }
 
-// What the schedule's file holds: a builtin's programs, with the sizes of the configuration. InputError when they do
-// not fit each other.
+// The contents of the schedule file: a builtin's programs, with the sizes of the configuration. Throws InputError if
+// they do not fit each other.
 std::string schedule_file(const std::string& name, const Config& config, RandomStream& random) {
   ScheduleOptions options = schedule_options(config);
-  options.replicas = 1;  // a file is one, and is replicated like a builtin
+  options.replicas = 1;  // a file describes one replica, and is replicated like a builtin
   const auto names = schedule_names();
   // CSV has one pipeline, and its windows end with a flush.
   const std::vector<std::string> flushing = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"};
@@ -183,11 +183,11 @@ std::string DrawnConfiguration::toml() const {
 
 const std::map<std::string, std::string>& fixed_values() {
   static const std::map<std::string, std::string> kValues = {
-      {"run.init_from", "\"\""},        // weights are drawn
-      {"run.live_seconds", "0"},        // live.json has times, and is written at times
-      {"run.prometheus", "\"\""},       // lies outside the run, and has times
-      {"run.updates", "10"},            // long enough for all that is due every so often
-      {"run.checkpoint_minutes", "0"},  // a drain by the clock comes at another update in each run
+      {"run.init_from", "\"\""},        // weights are initialized at random
+      {"run.live_seconds", "0"},        // live.json contains times, and is written at certain times
+      {"run.prometheus", "\"\""},       // is outside the run, and contains times
+      {"run.updates", "10"},            // long enough for everything that is done periodically
+      {"run.checkpoint_minutes", "0"},  // a drain by the clock is at a different update in each run
   };
   return kValues;
 }

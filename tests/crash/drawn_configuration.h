@@ -1,4 +1,4 @@
-// Configurations drawn at random from all keys: small models, everything else as it comes.
+// Configurations with all keys drawn at random; only the models are kept small.
 #pragma once
 
 #include <map>
@@ -16,18 +16,18 @@ inline constexpr const char* kScheduleCsv = "schedule.csv";
 
 struct DrawnConfiguration {
   std::map<std::string, std::string> values;  // by "table.key", in TOML
-  std::string schedule_file;                  // what the schedule's file holds, if it is one
-  std::string refused;                        // why it contradicts itself, if that can be told without libtorch
+  std::string schedule_file;                  // the contents of the schedule file, if there is one
+  std::string refused;                        // why it is contradictory, as far as this is known without libtorch
 
   std::string toml() const;
 };
 
-// Keys that every configuration has alike, with their values. The others are drawn.
+// The keys that have the same value in every configuration, with these values. All others are drawn.
 const std::map<std::string, std::string>& fixed_values();
 
 DrawnConfiguration draw_configuration(RandomStream& random);
 
-// The values of the keys that have few: "table.key" and what it may be, in TOML. Draws must meet them all.
+// The possible values, in TOML, of each "table.key" that has only a few. The draws must produce all of them.
 std::map<std::string, std::vector<std::string>> enumerated_values();
 
 }  // namespace gyre::crash

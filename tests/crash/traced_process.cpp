@@ -22,15 +22,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNotTraced = 125, kNotStarted = 126;  // exit statuses of a child that did not come so far
+constexpr int kNotTraced = 125, kNotStarted = 126;  // exit statuses of a child that got no further
 constexpr int kNone = -1;
 
-// A system call that changes files: what its arguments are.
+// A system call that changes files, and the meaning of its arguments.
 struct FileCall {
   long number;
   const char* name;
-  int descriptor = kNone;  // which argument is the file
-  int path = kNone;        // which argument is its path
+  int descriptor = kNone;  // index of the argument that is the file
+  int path = kNone;        // index of the argument that is its path
 };
 
 constexpr auto kFileCalls = std::to_array<FileCall>({
@@ -48,7 +48,7 @@ constexpr auto kFileCalls = std::to_array<FileCall>({
     {.number = SYS_unlinkat, .name = "unlink", .path = 1},
     {.number = SYS_renameat, .name = "rename", .path = 1},
     {.number = SYS_renameat2, .name = "rename", .path = 1},
-#ifdef SYS_rename  // newer architectures have the calls above alone
+#ifdef SYS_rename  // newer architectures have only the calls above
     {.number = SYS_open, .name = "open to write", .path = 0},
     {.number = SYS_creat, .name = "creat", .path = 0},
     {.number = SYS_rename, .name = "rename", .path = 0},
@@ -65,7 +65,7 @@ bool opens_to_write(const CallInfo& info, const FileCall& call) {
   return (info.entry.args[call.path + 1] & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
 }
 
-// What is known of the call that `info` enters, if it changes files. Messages go to descriptors 1 and 2.
+// The entry of the call that `info` enters; null if it changes no file. Writes to descriptors 1 and 2 are messages.
 const FileCall* file_call(const CallInfo& info) {
   for (const FileCall& call : kFileCalls) {
     if (static_cast<long>(info.entry.nr) != call.number) continue;
@@ -92,7 +92,7 @@ std::string describe(pid_t process, const CallInfo& info) {
   return fmt::format("{} {}", call->name, file.string());
 }
 
-// In the child, so nothing but system calls: a copy of a process with threads.
+// Runs in the child, which is a copy of a process with threads, so it makes only system calls.
 [[noreturn]] void become(char* const* arguments, const char* directory, int output, int messages) {
   if (::chdir(directory) != 0 || ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(messages, STDERR_FILENO) < 0) {
     ::_exit(kNotStarted);
@@ -123,7 +123,7 @@ class Tracer {
       if (thread == 0) throw RunError("the traced process is gone");
       if (WIFSTOPPED(status)) {
         stopped(thread, status);
-      } else if (thread == process_) {  // the last, since a process ends with its last thread
+      } else if (thread == process_) {  // reported last, since a process ends with its last thread
         if (WIFEXITED(status)) ended_.code = WEXITSTATUS(status);
         return ended_;
       }
@@ -131,7 +131,7 @@ class Tracer {
   }
 
  private:
-  // Of this thread's children alone: other threads trace theirs. 0 when there is none.
+  // Waits for children of this thread only, since other threads trace their own. Returns 0 if there is none.
   static pid_t wait(pid_t which, int& status) {
     for (;;) {
       const pid_t found = ::waitpid(which, &status, __WALL | __WNOTHREAD);
@@ -140,7 +140,7 @@ class Tracer {
     }
   }
 
-  // A thread that is being killed does not hear it.
+  // Has no effect on a thread that is being killed.
   static void go_on(pid_t thread, int signal) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): as ptrace(2) wants it
     ::ptrace(PTRACE_SYSCALL, thread, nullptr, reinterpret_cast<void*>(static_cast<long>(signal)));
@@ -152,7 +152,7 @@ class Tracer {
       at_system_call(thread);
       go_on(thread, 0);
     } else {
-      // Events of ptrace's own have a number, and threads begin with SIGSTOP.
+      // ptrace's own events have a number, and threads begin with SIGSTOP; neither is passed on.
       const bool is_for_the_process = status >> 16 == 0 && signal != SIGSTOP;
       go_on(thread, is_for_the_process ? signal : 0);
     }
@@ -177,13 +177,13 @@ class Tracer {
     if (kill_->performed) {
       doomed_ = thread;
     } else {
-      ::kill(process_, SIGKILL);  // a call that was not begun is not performed
+      ::kill(process_, SIGKILL);  // a call that has not begun is never performed
     }
   }
 
   pid_t process_;
   std::optional<KillPoint> kill_;
-  pid_t doomed_ = 0;  // the thread at whose return from its call the process is killed
+  pid_t doomed_ = 0;  // the process is killed when this thread returns from its call
   Ended ended_;
 };
 
