@@ -1,4 +1,4 @@
-// Clusters: what is accepted comes back the same, and every worker has a place.
+// Clusters: an accepted file is written and read back the same, and every worker has a place.
 #include "gyre/cluster/cluster.h"
 
 #include <algorithm>

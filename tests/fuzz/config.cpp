@@ -1,4 +1,4 @@
-// Configurations: to_toml says all of what was read.
+// Configurations: to_toml writes everything that was read.
 #include "gyre/config/config.h"
 
 #include "fuzz/targets.h"

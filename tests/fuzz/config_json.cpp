@@ -1,4 +1,4 @@
-// config.json of models of transformers: what is accepted is a model that gyre has, and is written back the same.
+// config.json of transformers' models: an accepted one is a model that gyre supports, and is written back the same.
 #include "gyre/exchange/hugging_face/config_json.h"
 #include "fuzz/targets.h"
 

@@ -1,5 +1,5 @@
-// The fuzzer's targets without the fuzzer: every input of the corpus, where each finding has its place so that it stays
-// mended, mutations of them, and texts that are long or nested without end.
+// Runs the fuzzer's targets without the fuzzer: on every input of the corpus, which holds all past findings so that
+// they stay fixed, on mutations of them, and on very long or deeply nested texts.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 class Corpus : public ::testing::TestWithParam<Target> {
  protected:
-  // A gigabyte more than there is must do, whatever an input says.
+  // Whatever an input says, one gigabyte more than the process already uses must be enough.
   static void SetUpTestSuite() {
     rlim_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
@@ -34,7 +34,7 @@ class Corpus : public ::testing::TestWithParam<Target> {
     ::setrlimit(RLIMIT_AS, &limits);
   }
 
-  // The input is written down first, for the case that nothing comes back.
+  // Writes the input to a file first, in case the target crashes or hangs.
   void run(const std::string& input, const std::string& what) {
     const fs::path copy = place_ / GetParam().name;
     std::ofstream(copy, std::ios::binary) << input;
@@ -73,7 +73,7 @@ TEST_P(Corpus, MutatedIsReadOrRefused) {
   for (int i = 0; i < 3000 && !HasFailure(); ++i) run(mutations.next(), "mutation " + std::to_string(i));
 }
 
-// Each after an input's first half too, where it may continue what has begun.
+// Each text also follows the first half of an input, where it may continue what has begun.
 TEST_P(Corpus, LongOrNestedIsReadOrRefused) {
   const auto corpus = inputs();
   for (const char* token : {"[", "{\"a\":", "{", "a.", "[a.", "a=[", "a={a=", "\"", "0", "-", "\n", ",", " ", "0F0 ",
@@ -86,7 +86,7 @@ TEST_P(Corpus, LongOrNestedIsReadOrRefused) {
   }
 }
 
-// What is sound, but deep: by itself, and in place of the values of an input.
+// Well-formed but deeply nested text, by itself and in place of values of an input.
 TEST_P(Corpus, DeepIsReadOrRefused) {
   const std::string input = inputs().front();
   const std::pair<std::string, std::string> brackets[] = {{"[", "]"}, {"{\"a\":", "}"}, {"{a=", "}"}};

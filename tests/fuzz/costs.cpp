@@ -1,4 +1,4 @@
-// Cost files: JSON that comes back the same.
+// Cost files: an accepted one is written and read back the same.
 #include "fuzz/targets.h"
 #include "gyre/simulate/cost_model.h"
 

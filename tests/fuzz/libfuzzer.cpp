@@ -1,5 +1,5 @@
-// The fuzzer's way in: gyre_fuzzer --target=NAME, then libFuzzer's own options and corpora. Whatever a target throws
-// ends the process, which is how libFuzzer is told of a finding.
+// The fuzzer's entry point: gyre_fuzzer --target=NAME, then libFuzzer's own options and corpora. An exception from a
+// target ends the process, which libFuzzer records as a finding.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include "fuzz/targets.h"
 
 namespace {
-const gyre::fuzz::Target* chosen = nullptr;  // libFuzzer's interface has no other place for it
+const gyre::fuzz::Target* chosen = nullptr;  // a global, since libFuzzer's interface passes no context
 }
 
 extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {

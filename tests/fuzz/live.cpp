@@ -1,4 +1,4 @@
-// live.json, and the screen that is drawn of it.
+// live.json, and the screen drawn from it.
 #include "gyre/report/live.h"
 
 #include "fuzz/targets.h"

@@ -1,4 +1,4 @@
-// Manifests of checkpoints: as they are, and with the checksum that makes a parser look further.
+// Manifests of checkpoints: as given, and with a correct checksum, without which the parser stops early.
 #include "gyre/checkpoint/format/manifest.h"
 
 #include "fuzz/targets.h"

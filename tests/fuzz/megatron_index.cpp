@@ -1,4 +1,5 @@
-// Megatron's indexes. The first eight bytes say how long the .bin is: as it should be, now and then another number.
+// Megatron's indexes. The first eight bytes of the input are the length of the .bin; now and then it does not fit the
+// index.
 #include "gyre/data/megatron_index.h"
 
 #include <cstring>

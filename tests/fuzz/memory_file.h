@@ -1,4 +1,4 @@
-// An input as a file that is in memory alone, for what reads files.
+// An input as a file in memory, for code that reads files.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// metrics.jsonl, by all who read it.
+// metrics.jsonl, by all of its readers.
 #include "gyre/report/metrics.h"
 
 #include <nlohmann/json.hpp>

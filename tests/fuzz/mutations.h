@@ -1,5 +1,5 @@
-// Inputs made of other inputs, the same ones every time: what the fuzzer does blindly and for hours, in a few thousand
-// steps that a test can afford.
+// Inputs made from other inputs, the same ones in every run: a few thousand mutations that a test can afford, where the
+// fuzzer tries them for hours.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Mutations {
  public:
   explicit Mutations(std::vector<std::string> corpus, uint64_t seed = 1) : corpus_(std::move(corpus)), random_(seed) {}
 
-  // One of the corpus with one to four changes.
+  // An input of the corpus with one to four changes.
   std::string next() {
     std::string text = pick(corpus_);
     for (size_t changes = 1 + below(4); changes > 0; --changes) change(text);
@@ -55,7 +55,7 @@ class Mutations {
       case 5:
         text.insert(at, below(4) > 0 ? pick(tokens_) : std::string(1, " \n\r\0"[below(4)]));
         break;
-      case 6: {  // goes on as another input does
+      case 6: {  // continues with the rest of another input
         const std::string& other = pick(corpus_);
         text = text.substr(0, at) + other.substr(below(other.size() + 1));
         break;
@@ -70,7 +70,7 @@ class Mutations {
     text.replace(begin, end - begin, pick(numbers_));
   }
 
-  // What parsers are sensitive to.
+  // Values that parsers are sensitive to.
   const std::vector<std::string> numbers_ = words(
       "0 1 -1 2 255 65536 65537 2147483647 2147483648 4294967295 4294967296 9007199254740993 "
       "1000000000 1e9 1e308 1e400 0.5 99999999999 -0 9223372036854775807 1e-320 nan inf "

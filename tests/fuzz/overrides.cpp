@@ -1,4 +1,4 @@
-// Overrides of a configuration, one a line of the input.
+// Overrides of a configuration, one per line of the input.
 #include "fuzz/targets.h"
 #include "gyre/config/config.h"
 

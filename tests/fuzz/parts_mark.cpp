@@ -1,4 +1,4 @@
-// Marks of directories with parts of checkpoints.
+// The marks of directories that hold parts of checkpoints.
 #include "gyre/checkpoint/format/parts_mark.h"
 
 #include "fuzz/targets.h"

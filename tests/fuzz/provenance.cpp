@@ -1,4 +1,4 @@
-// What a run remembers of the tensors that were imported.
+// The record that a run keeps about imported tensors.
 #include "gyre/exchange/hugging_face/provenance.h"
 #include "fuzz/targets.h"
 

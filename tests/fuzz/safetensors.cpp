@@ -1,4 +1,4 @@
-// The header of safetensors files: tensors fill the file exactly, and what is written of them reads back the same.
+// The header of safetensors files: tensors fill the file exactly, and the header is written and read back the same.
 #include "fuzz/targets.h"
 #include "gyre/checkpoint/format/safetensors_header.h"
 

@@ -1,4 +1,4 @@
-// Schedules as CSV: one step of what is read, written and read again, is the same schedule.
+// Schedules as CSV: an accepted schedule, written for one window and read again, is the same schedule.
 #include "fuzz/targets.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/text.h"

@@ -1,5 +1,5 @@
-// Schedules as text: what is read comes back the same from what is written of it, and can be looked at whether or not
-// it is valid.
+// Schedules as text: an accepted schedule is written and read back the same, and can be validated whether or not it is
+// valid.
 #include "fuzz/targets.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"

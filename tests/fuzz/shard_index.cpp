@@ -1,4 +1,4 @@
-// Indexes of tensors that are in several files.
+// Indexes of tensors in several files.
 #include "fuzz/targets.h"
 #include "gyre/checkpoint/format/shards.h"
 

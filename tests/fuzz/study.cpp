@@ -1,4 +1,4 @@
-// Studies: of one that is accepted every run can be said.
+// Studies: every run of an accepted study can be listed.
 #include "gyre/study/study.h"
 
 #include "fuzz/targets.h"

@@ -1,6 +1,6 @@
-// The parsers that are fuzzed, one function each: it gets an input, hands it to the parser, and throws if what comes of
-// it is neither a value that keeps its promises nor an InputError. libfuzzer.cpp drives them with inputs that it makes
-// up, corpus_test.cpp with those in corpus/<name>/.
+// The parsers that are fuzzed, one function each. It passes an input to the parser and throws unless the result is a
+// valid value or an InputError. libfuzzer.cpp calls them with generated inputs, corpus_test.cpp with those in
+// corpus/<name>/.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,15 @@ struct Target {
 };
 
 std::span<const Target> targets();
-// Null when there is none of that name.
+// Null if there is none of that name.
 const Target* find_target(std::string_view name);
 
-// A promise that does not hold. It is no InputError, so nothing takes it for a refusal.
+// Throws if a promise does not hold. The exception is not an InputError, so it is not taken for a refusal.
 inline void require(bool holds, const char* promise) {
   if (!holds) throw std::logic_error(std::string("does not hold: ") + promise);
 }
 
-// What `parse` makes of an input, or nothing where it refuses it in the one way it may, with an InputError that says
-// why.
+// The result of `parse`, or nullopt if it refuses the input in the one permitted way: with an InputError that says why.
 template <typename Parse>
 std::optional<std::invoke_result_t<Parse>> accepted(Parse&& parse) {
   try {

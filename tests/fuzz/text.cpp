@@ -1,5 +1,5 @@
-// Texts: packed or not, lines of JSON or documents between separators, by the first byte. What is not refused is UTF-8,
-// and a text has no more than the input, unless it was packed.
+// Texts, compressed or not: JSON lines or documents between separators, depending on the first byte. Documents that are
+// not refused are UTF-8.
 #include <algorithm>
 
 #include "fuzz/memory_file.h"
@@ -19,7 +19,7 @@ void text(std::string_view input) {
   accepted([&] {
     const auto bytes = open_bytes(content.descriptor(), "input");
     TextReader reader(*bytes, layout);
-    constexpr int kMostChunks = 16;  // what is packed may be endless
+    constexpr int kMostChunks = 16;  // compressed text may be endless
     for (int chunks = 0; chunks < kMostChunks; ++chunks) {
       const auto chunk = reader.next();
       if (!chunk) break;

@@ -1,4 +1,4 @@
-// Token files, read as they are from a file in memory: what is accepted can be read to its last token.
+// Token files, read from a file in memory: an accepted one can be read to its last token.
 #include "gyre/data/token_file.h"
 
 #include <algorithm>

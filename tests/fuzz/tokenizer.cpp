@@ -1,5 +1,5 @@
-// Models of the sentencepiece library, as a damaged or foreign file would be: what loads can encode and decode. The
-// library is linked here, not loaded apart: nothing else in this program has a protobuf.
+// Models of the sentencepiece library, such as a damaged or foreign file: whatever loads can encode and decode. The
+// library is linked here rather than loaded as a module, since nothing else in this program uses protobuf.
 #include <memory>
 #include <vector>
 
@@ -21,7 +21,7 @@ void tokenizer(std::string_view input) {
     require(token >= 0 && token < processor->pieces(), "tokens are of the vocabulary");
   }
   processor->decode(tokens);
-  // The library takes what our reader of the same file refuses, where a field has an odd type; not the other way round.
+  // The library accepts some files that our reader refuses, where a field has an unexpected type; not the reverse.
   if (model) require(static_cast<int64_t>(model->pieces.size()) == processor->pieces(), "both see the same pieces");
 }
 

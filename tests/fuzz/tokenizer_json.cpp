@@ -1,4 +1,4 @@
-// tokenizer.json, and the patterns in it: what is accepted encodes, cuts and decodes.
+// tokenizer.json, and the patterns in it: whatever is accepted can encode, cut and decode.
 #include "gyre/tokenizers/json/tokenizer_json.h"
 #include "fuzz/targets.h"
 #include "gyre/tokenizers/json/regex.h"

@@ -1,4 +1,4 @@
-// Traces that the report draws.
+// The traces that the report draws.
 #include "gyre/report/trace_reader.h"
 
 #include "fuzz/targets.h"
