@@ -1,4 +1,4 @@
-"""gyre as the tests call it: commands, and what a run's model makes of tokens."""
+"""Runs gyre's commands, and a run's model on given tokens, for the tests."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ BUILD = Path(__file__).resolve().parents[2] / "build" / "release"
 
 
 def gyre(*words):
-    """Runs a command that must succeed; what it prints."""
+    """Runs a command that must succeed; returns what it prints."""
     done = subprocess.run([BUILD / "apps/gyre/gyre", *map(str, words)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -21,7 +21,7 @@ def gyre_json(*words):
 
 
 def refusal(*words):
-    """Runs a command that must refuse what it is given, in one line; that line."""
+    """Runs a command that must refuse its input with one line; returns this line."""
     done = subprocess.run([BUILD / "apps/gyre/gyre", *map(str, words)], capture_output=True, text=True)
     assert done.returncode == 2, (done.returncode, done.stderr)
     assert done.stderr.count("\n") == 1, done.stderr
@@ -29,7 +29,7 @@ def refusal(*words):
 
 
 def outputs(run, tokens, place, greedy=0):
-    """Logits (tokens, vocabulary) of the run's model, and the `greedy` likeliest tokens that follow."""
+    """Logits (tokens, vocabulary) of the run's model, and `greedy` further tokens, each the likeliest."""
     out = place / "outputs.safetensors"
     program = BUILD / "tests/interop/gyre_model_outputs"
     done = subprocess.run([program, run, out, str(greedy), *map(str, tokens)], capture_output=True, text=True)

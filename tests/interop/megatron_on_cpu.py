@@ -1,5 +1,5 @@
-"""Megatron-core, which asks for a GPU wherever it makes a tensor, on a CPU: "cuda" is the CPU while a test runs, and one process is the
-world. None of Megatron's own arithmetic is replaced."""
+"""Runs Megatron-core, which wants a GPU for every tensor that it creates, on a CPU: during a test "cuda" means the CPU, and the world
+is one process. None of Megatron's own arithmetic is replaced."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ class CudaIsTheCpu(TorchFunctionMode):
         if str(kwargs.get("device", "")).startswith("cuda"):
             kwargs["device"] = "cpu"
         result = function(*args, **kwargs)
-        # Wrappers for 16 bits ask what a parameter's type is called, and take those of a GPU alone.
+        # Wrappers for 16-bit parameters check the name of a parameter's type and accept only the GPU's names.
         if function is torch.Tensor.type and isinstance(result, str):
             return result.replace("torch.", "torch.cuda.")
         return result
@@ -25,7 +25,7 @@ def megatron():
     from megatron.core.tensor_parallel.random import CudaRNGStatesTracker
 
     patched = ((torch.cuda, "current_device", lambda: "cuda"),
-               # Random states of a GPU, for dropout alone.
+               # Random states of a GPU, which only dropout uses.
                (CudaRNGStatesTracker, "fork", lambda self, name=None: contextlib.nullcontext()))
     saved = [(place, name, getattr(place, name)) for place, name, _ in patched]
     for place, name, value in patched:

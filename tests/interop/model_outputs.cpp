@@ -1,6 +1,6 @@
-// What a run's model makes of tokens, in fp32.
+// Writes the outputs of a run's model for given tokens, in fp32.
 //   gyre_model_outputs RUN OUT GREEDY TOKEN...
-// OUT is a safetensors file: "logits" (tokens, vocabulary), and "greedy" (GREEDY), the likeliest tokens that follow.
+// OUT is a safetensors file: "logits" (tokens, vocabulary), and "greedy" (GREEDY), further tokens, each the likeliest.
 #include <ATen/ATen.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-"""Qwen3 for a transformers that is older than it: its formulas are those of Llama, with RMSNorm of every head's queries and
-keys before they are turned, and heads of a size of their own."""
+"""Qwen3 for a version of transformers older than the model: Llama with an RMSNorm of every head's queries and keys before the
+rotary embedding, and an independent head size."""
 
 import json
 
@@ -33,7 +33,7 @@ class Qwen3(transformers.LlamaForCausalLM):
 
     @classmethod
     def from_pretrained(cls, directory, output_loading_info=False):
-        """All of its tensors, and no other."""
+        """Loads all of the model's tensors; fails if one is missing or unexpected."""
         config = json.loads((directory / "config.json").read_text())
         assert config.pop("model_type") == "qwen3" and config.pop("architectures") == ["Qwen3ForCausalLM"]
         model = cls(transformers.LlamaConfig(**config))

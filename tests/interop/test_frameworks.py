@@ -1,5 +1,5 @@
-"""gyre.optim in the training loops of others, by the code that docs/python.md shows: what a framework makes of an optimizer in
-20 steps is what the optimizer makes by itself of the same gradients, bit for bit, and it goes on from the framework's checkpoints."""
+"""gyre.optim in the training loops of other frameworks, with the code shown in docs/python.md: after 20 steps the parameters are bit
+for bit those of the optimizer alone with the same gradients, and training continues from the framework's checkpoints."""
 
 import copy
 import pathlib
@@ -25,7 +25,7 @@ def shown(heading):
 
 @pytest.fixture
 def steps(monkeypatch):
-    """The optimizer's own step, then every step made: the optimizer, its parameters before, their gradients, the groups' settings."""
+    """The original step function, then a record of each step: optimizer, parameters before it, gradients, settings of the groups."""
     step = BasisRotation.step
     made = [step]
 
@@ -126,7 +126,7 @@ def test_deepspeed(steps, tmp_path, monkeypatch):
 
     for name, value in dict(RANK=0, LOCAL_RANK=0, WORLD_SIZE=1, MASTER_ADDR="127.0.0.1", MASTER_PORT=0).items():
         monkeypatch.setenv(name, str(value))
-    # Of one process, so that no port is opened.
+    # A group of one process, made here so that no port is opened.
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
 
     def run(batches, resume=None):
@@ -135,7 +135,7 @@ def test_deepspeed(steps, tmp_path, monkeypatch):
         return names
 
     try:
-        batches = list(texts(2 * STEPS * BATCH).split(BATCH))  # two to an update
+        batches = list(texts(2 * STEPS * BATCH).split(BATCH))  # two per update
         whole = run(batches)
         assert_falls([sum(pair) / 2 for pair in zip(whole["losses"][::2], whole["losses"][1::2])])
         assert_as_by_itself(steps)
@@ -190,6 +190,6 @@ def test_megatron(steps, dtype, monkeypatch):
         saved = copy.deepcopy({"model": half["model"].state_dict(), "optimizer": half["optimizer"].state_dict()})
         resumed = run(batches[HALF:], saved)
         assert_same(whole["model"], resumed["model"])
-        # What Megatron calls a sharded state has the parameter's shape for everything; a basis has not.
+        # Megatron's sharded state requires the parameter's shape for every tensor; a basis has another shape.
         with pytest.raises(AssertionError, match="does not match model shape"):
             whole["optimizer"].sharded_state_dict(whole["model"].sharded_state_dict())

@@ -1,4 +1,4 @@
-"""Models that go from transformers to gyre and back, against transformers' own classes."""
+"""Models imported from transformers and exported back, compared with transformers' own classes."""
 
 import json
 import math
@@ -47,7 +47,7 @@ DECODERS = [name for name in MODELS if not name.startswith("bert")]
 
 
 def random_model(name):
-    """With weights, norms and biases that all differ from what they begin with."""
+    """A model whose weights, norms and biases all differ from their initial values."""
     kind, config = MODELS[name]
     torch.manual_seed(3)
     model = kind(config).eval()
@@ -62,14 +62,14 @@ def auto_class(name):
 
 
 def load(directory, kind=transformers.AutoModelForCausalLM):
-    """Nothing may be missing, unexpected or of another shape."""
+    """Loads a model; nothing may be missing, unexpected or of another shape."""
     model, loading = kind.from_pretrained(directory, output_loading_info=True)
     assert not any(loading.values()), loading
     return model.eval()
 
 
 def stored_tensors(directory):
-    """Name -> (type, shape, bytes), whatever files they are in; all of transformers' kind."""
+    """Name -> (type, shape, bytes) of all tensors of a directory; all files must have the metadata of transformers."""
     tensors = {}
     for path in sorted(directory.glob("*.safetensors")):
         with safetensors.safe_open(path, "pt") as file:
@@ -85,7 +85,7 @@ def some_tokens(count):
 
 
 def logits_of(model, tokens):
-    # What a BERT of gyre takes for the first segment: up to the first separator.
+    # What a BERT of gyre treats as the first segment: everything up to the first separator.
     separators = torch.tensor(tokens).eq(VOCABULARY - 2).long()
     types = (separators.cumsum(0) - separators).clamp(max=1)
     words = {"token_type_ids": types[None]} if model.config.model_type == "bert" else {}
@@ -95,7 +95,7 @@ def logits_of(model, tokens):
 
 
 def greedy_tokens(model, tokens, count):
-    """As generate() without sampling; that needs parts of torch.distributed that not every PyTorch loads."""
+    """Greedy decoding. generate() would need parts of torch.distributed that not every PyTorch loads."""
     for _ in range(count):
         tokens = tokens + [int(logits_of(model, tokens)[-1].argmax())]
     return tokens[-count:]
@@ -142,7 +142,7 @@ def test_export_gives_an_imported_models_bytes_back(name, dtype, tmp_path):
 
 
 def test_a_tied_head_that_is_another_matrix_is_refused(tmp_path):
-    """transformers would take the embedding and say nothing."""
+    """transformers would silently use the embedding."""
     random_model("llama").save_pretrained(tmp_path / "theirs")
     path = tmp_path / "theirs/config.json"
     path.write_text(path.read_text().replace('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
@@ -207,7 +207,7 @@ def test_an_imported_tokenizer_writes_text_and_goes_back(tmp_path):
 
 
 def test_a_bare_models_names_and_buffers_are_understood(tmp_path):
-    """As in the first GPT-2 of all: without the prefix, and with the causal mask among the tensors."""
+    """As in the original GPT-2: names without the prefix, and the causal mask among the tensors."""
     model = random_model("gpt2")
     model.save_pretrained(tmp_path / "theirs")
     path = tmp_path / "theirs/model.safetensors"
@@ -276,7 +276,7 @@ def train(name, tokens, place, out, *words):
 
 
 def validation_tokens(tokens):
-    """The sequences that gyre eval takes: (sequences, CONTEXT + 1)."""
+    """The sequences that gyre eval uses: (sequences, CONTEXT + 1)."""
     count = json.loads((tokens / "meta.json").read_text())["val_tokens"]
     data = (tokens / "val.bin").read_bytes()
     width = 2
@@ -315,7 +315,7 @@ def test_a_trained_bert_is_the_same_in_transformers(name, tokens, tmp_path):
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
     model = load(tmp_path / "ours", transformers.BertForMaskedLM)
     ids = some_tokens(CONTEXT)
-    ids[20] = ids[-1] = 257  # the separator of bytes
+    ids[20] = ids[-1] = 257  # the byte tokenizer's separator
     logits, _ = outputs(tmp_path / "run", ids, tmp_path)
     types = torch.tensor([0] * 21 + [1] * (CONTEXT - 21))
     with torch.no_grad():
@@ -324,7 +324,7 @@ def test_a_trained_bert_is_the_same_in_transformers(name, tokens, tmp_path):
 
 
 def test_a_head_that_is_said_to_be_tied_is_found(tokens, tmp_path):
-    """Without "tie_word_embeddings": false transformers puts the embedding in the head's place: the tests above see it."""
+    """Without "tie_word_embeddings": false, transformers replaces the head with the embedding, and the tests above would fail."""
     train("gpt", tokens, tmp_path, tmp_path / "run")
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
     config = json.loads((tmp_path / "ours/config.json").read_text())

@@ -1,4 +1,4 @@
-"""A run's numbers as others read them: TensorBoard's EventAccumulator and Prometheus' parser, across a kill."""
+"""A run's numbers as read by TensorBoard's EventAccumulator and Prometheus' parser, also after a kill and a resume."""
 
 import json
 import os
@@ -46,7 +46,7 @@ TAGS = {
 
 
 def scalars_of_metrics(run):
-    """(tag, step) -> value; every one of them once."""
+    """(tag, step) -> value; each must occur once."""
     scalars = {}
     for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()):
         for field, tag in TAGS.get(line["event"], {}).items():
@@ -100,7 +100,7 @@ def test_tensorboard_reads_every_scalar_once_after_a_kill_and_a_resume(place):
     assert scalars_of_events(fresh) == expected
     times = [event.wall_time for event in fresh.Scalars("train/loss")]
     assert times == sorted(times) and time.time() - 600 < times[0] and times[-1] <= time.time()
-    # Who was watching drops what was made again.
+    # A reader that was watching drops the updates that were repeated.
     assert scalars_of_events(watching.Reload()) == expected
 
 

@@ -1,4 +1,4 @@
-"""The JSON schemas of configurations and studies, by the library jsonschema: they take what gyre takes, and refuse what it refuses."""
+"""The JSON schemas of configurations and studies, checked with jsonschema: they accept what gyre accepts and refuse what it refuses."""
 import copy
 import json
 import pathlib
@@ -29,7 +29,7 @@ def fits(value, kind="run"):
 
 
 def options(schema, table=()):
-    """(path of tables, key, schema) of every option; tables of sources have a place of their own."""
+    """(path of tables, key, schema) of every option, except those of data sources."""
     for key, inner in schema["properties"].items():
         if inner["type"] == "object":
             yield from options(inner, (*table, key))
@@ -44,7 +44,7 @@ def toml_value(value):
 
 
 def gyre_takes(table, key, value, folder):
-    """Whether reading the file has nothing against this key. What involves several keys is told apart by its words."""
+    """Whether gyre accepts this key when it reads the file. The words of an error show whether it is about several keys."""
     path = folder / "one.toml"
     tokens = "" if (table, key) == (("data",), "tokens") else '[data]\ntokens = "x"\n' if table != ("data",) else ""
     own = f"[{'.'.join(table)}]\n" + ('tokens = "x"\n' if table == ("data",) and key != "tokens" else "")
@@ -91,7 +91,7 @@ def test_refuses_what_gyre_refuses(tmp_path):
             if not fits(document):
                 assert not taken, (table, key, value)
                 refused += 1
-            elif not taken:  # for what stands in other keys, which is gyre's alone to say
+            elif not taken:  # because of other keys, which only gyre can check
                 assert not re.search(r"must be|unknown|give (at least|one of|[-+.e0-9]+ to) ", told), told
     assert refused > 200
 

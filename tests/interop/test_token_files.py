@@ -1,4 +1,4 @@
-"""Token files by the programs that own the formats: Megatron's own builder, and numpy for those that are one array."""
+"""Token files written by the formats' own programs: Megatron's builder, and numpy for the formats that are one array."""
 
 import json
 
@@ -37,7 +37,7 @@ def documents():
 def write_megatron(prefix, texts, dtype):
     builder = IndexedDatasetBuilder(str(prefix) + ".bin", dtype=dtype)
     for text in texts:
-        # A document of two sequences, where it is long enough.
+        # A document has two sequences if it is long enough.
         half = len(text) // 2
         builder.add_document(torch.from_numpy(text.astype(numpy.int64)), [half, len(text) - half])
     builder.finalize(str(prefix) + ".idx")

@@ -1,4 +1,4 @@
-"""Tokens equal those of Hugging Face's tokenizers, over the King James Bible and a text of hard Unicode."""
+"""Tokens equal those of Hugging Face's tokenizers, on the King James Bible and on a text with difficult Unicode."""
 
 import subprocess
 
@@ -89,7 +89,7 @@ KINDS = {
 
 
 def prepared(tokenizer, text, out):
-    """The tokens that gyre prepare writes, without the one that ends the document."""
+    """The tokens that gyre prepare writes, without the end-of-document token."""
     gyre("prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0")
     raw = (out / "train.bin").read_bytes()
     wide = int.from_bytes(raw[:4], "little") == 20240801
@@ -121,7 +121,7 @@ def test_our_own_tokenizers_are_read_by_auto_tokenizer(words, texts, tmp_path):
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "exported")
     trained = words[0] if words == ["byte"] else tmp_path / "run/tokenizer"
     for name, text in ((text.stem, read(text)) for text in texts):
-        text = text.replace(theirs.eos_token, "")  # they would read it as the end of a document; gyre, as its letters
+        text = text.replace(theirs.eos_token, "")  # theirs reads it as the end of a document; gyre reads it as text
         file = tmp_path / f"{name}.txt"
         file.write_text(text, encoding="utf-8", newline="")
         ours = prepared(trained, file, tmp_path / name).tolist()
