@@ -49,7 +49,7 @@ refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""
 
-# A flipped byte is noticed; the older checkpoint still serves, and a run goes on from there.
+# A flipped byte is noticed. The older checkpoint can still be used, and the run continues from it.
 weights=run/checkpoints/step-00000040/model.safetensors
 printf '\377' | dd of=$weights bs=1 seek=3000 conv=notrunc status=none
 refuses "its checksum differs" "$gyre" generate run --prompt a
@@ -58,15 +58,15 @@ refuses "its checksum differs" "$gyre" generate run --prompt a
 grep -qF "$weights: its checksum differs; step 40 is set aside as damaged, the one before it is used" err.txt || fail "not told: $(cat err.txt)"
 "$gyre" generate run --prompt a --tokens 5 >/dev/null || fail "step 40 was not made again"
 
-# A disk that fills up: exit 1, one line, earlier checkpoints whole, nothing half-written.
+# A disk that fills up: exit 1, one line, earlier checkpoints intact, nothing half-written.
 code=0
 (ulimit -f 90; trap '' XFSZ; exec "$gyre" train run.toml --out full --set run.updates=30) >out.txt 2>err.txt || code=$?
 [ "$code" -eq 1 ] || fail "exit $code on a full disk: $(cat err.txt)"
 grep -q "cannot be written" err.txt || fail "no reason given: $(cat err.txt)"
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
 
-# Directories whose names are no UTF-8: a run may be in one; what its configuration would hold, and could not be read again, is
-# refused before it begins.
+# Directories whose names are not UTF-8: a run may be in one, but paths that its configuration would contain, and that
+# could not be read back, are refused before the run begins.
 odd=$'lat\xfcn'
 "$gyre" train run.toml --out "$odd" --set run.updates=2 --json >out.txt 2>err.txt || fail "a directory that is no UTF-8: $(cat err.txt)"
 "$gyre" eval "$odd" --json >>out.txt

@@ -1,5 +1,5 @@
-# One sequence of bits: one thread (replay), threads, and 2 and 4 processes under gyre launch give the same losses,
-# evaluations, last weights and optimizer state. By default for a few cases; GYRE_BITS=all takes every schedule and
+# Identical bits: one thread (replay), threads, and 2 and 4 processes under gyre launch give the same losses,
+# evaluations, final weights and optimizer state. By default tests a few cases; GYRE_BITS=all takes every schedule and
 # model, tied or not, AdamW and rotation, one and two replicas.
 source "$(dirname "$0")/common.sh"
 
@@ -28,7 +28,7 @@ eval_batches = 2
 checkpoint_minutes = 0
 TOML
 
-# same_bits RUN WHAT: as that of replay.
+# same_bits RUN WHAT: the run must have the bits of the one named replay.
 same_bits() {
   diff <(losses replay) <(losses "$1") >difference || fail "$2: losses differ: $(head -n 3 difference)"
   same_tensors {replay,"$1"}/checkpoints/step-00000006 "$2"
@@ -46,7 +46,7 @@ compare() {
   "$gyre" train run.toml "${words[@]}" --out threads >out.txt 2>&1 || fail "$*, threads: $(tail -n 1 out.txt)"
   same_bits threads "$*, threads"
   local workers=4 ranks
-  # Two stages of these share a worker.
+  # These have two stages on each worker.
   case $1 in interleaved-1f1b | zb-v | dualpipe-v) workers=2 ;; esac
   for ranks in 2 4; do
     [ $ranks -le $((workers * $4)) ] || continue

@@ -1,7 +1,7 @@
-# Sizes without sense: exit 2 at once, one line that names the flag or key, whatever little memory there is.
+# Absurd sizes: exit 2 at once with one line that names the flag or key, however little memory there is.
 source "$(dirname "$0")/common.sh"
 
-# What loads no libtorch gets 400 MB of address space, and 20 s.
+# Commands that do not load libtorch get 400 MB of address space and 20 s.
 program=$gyre
 confined() { (ulimit -v 400000; exec timeout 20 "$program" "$@"); }
 gyre=confined
@@ -29,7 +29,7 @@ refuses "can be traced; give fewer microbatches" "$gyre" simulate --microbatches
 refuses "the most that are written" "$gyre" schedule --format csv --microbatches 100000000
 refuses "give fewer microbatches" "$gyre" schedule --format grid --stages 512 --schedule pipedream --microbatches 65536
 
-# Files that say such sizes.
+# Files that contain such sizes.
 printf 'gyre-schedule 1\nname x\nstages 1\npipelines 1\nworkers 1\nwindow 1\nshift 1\nkind training\nweights stash\nplacement 0\nowner 0\nworker 0: 0F30000000000 | 0F0 0B0 0U0\n' >far.txt
 refuses "leaves others out" "$gyre" simulate --schedule far.txt
 printf '0F134217727,0B0\n' >far.csv
@@ -41,14 +41,14 @@ done
 printf '{"format": "gyre-costs 1", "stages": [{"forward": 1, "backward": 1, "activation_bytes": 9000000000000000000}]}' >costs.json
 refuses "activation_bytes is 9000000000000000000" "$gyre" simulate --costs costs.json
 
-# What cannot be read or written is said before the work is done.
+# A file that cannot be read or written is reported before the work is done.
 refuses "/nonexistent/x.json cannot be written: No such file" "$gyre" simulate --trace /nonexistent/x.json --microbatches 100000
 refuses ". cannot be written: Is a directory" "$gyre" simulate --trace . --microbatches 100000
 refuses "nothere.json: cannot be opened" "$gyre" simulate --costs nothere.json
 refuses "is unknown, and no file of that name is there" "$gyre" simulate --schedule "$(head -c 5000 /dev/zero | tr '\0' x)"
 refuses "no\\x1bsuch" "$gyre" simulate --schedule "$(printf 'no\033such')"
 
-# Keys, in what train reads.
+# Keys, in the configuration that train reads.
 gyre=$program
 refuses "[pipeline] accumulate is 2000000000; give 1 to 134217728" "$gyre" train run.toml --out x --set pipeline.accumulate=2000000000
 refuses "make accumulate at most" "$gyre" train run.toml --out x --set pipeline.accumulate=100000000

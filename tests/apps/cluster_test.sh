@@ -1,5 +1,5 @@
-# gyre plan --cluster: a plan for two workers of this host, which is then trained as it says; the order of workers, which changes
-# no bit; the table of weak scaling in the docs.
+# gyre plan --cluster: a plan for two workers of this host, which is then trained as printed; the order of workers,
+# which changes no bit; the table of weak scaling in the docs.
 source_of_gyre=$(realpath "$(dirname "$0")/../..")
 source "$(dirname "$0")/common.sh"
 
@@ -15,16 +15,16 @@ workers = 2
 memory = "4GiB"
 TOML
 
-# One row is the configuration's own: with as many pipelines, and its recompute.
+# One row is the configuration's own: with the same number of pipelines and the same recompute.
 own_rows() { "$gyre" plan run.toml --set pipeline.schedule=amdp --set pipeline.accumulate=4 "$@" | sed -nE 's/^\* (amdp) +([0-9]+) +([0-9]+) .*/\1 \3/p'; }
 [ "$(own_rows)" = "amdp 2" ] || fail "amdp's own row: $(own_rows)"
 [ "$(own_rows --set pipeline.amdp.pipelines=1)" = "amdp 1" ] || fail "amdp's row of one pipeline"
 [ -z "$(own_rows --set pipeline.recompute=true)" ] || fail "a row without recompute is not that of a run with it"
-# JSON says as the text does which cores the rates take.
+# JSON says, as the text does, which cores the rates assume.
 "$gyre" plan run.toml --json >plan.json
 grep -q "\"cores_needed\":3,\"cores_here\":$(env -u OMP_NUM_THREADS nproc)," plan.json || fail "no cores: $(head -c 200 plan.json)"
 
-# What it prints can be put into a configuration and started.
+# What the plan prints can be put into a configuration and started.
 "$gyre" plan run.toml --cluster cluster.toml --rows 5 >plan.txt
 grep -q '^network: from stage to stage .* a microbatch' plan.txt || fail "no need of the network: $(cat plan.txt)"
 [ "$(grep -cE '^  (gpipe|[a-z0-9-]+) +1 ' plan.txt)" -eq 5 ] || fail "not five rows: $(cat plan.txt)"
@@ -45,7 +45,8 @@ for row in rows:
     assert row["hosts"] == 1 and row["workers"] <= 2 and row["worker_order"] == "pipelines"
     assert set(row["lost"]) == {"bubble", "imbalance", "messages", "reductions", "checkpoints"}
 PY
-# Words that a shell would take apart are quoted. Overrides stay in the command, but for keys that are printed: they would win.
+# Words that a shell would split are quoted. Overrides stay in the command, except for keys that the plan prints: they
+# would override these.
 mkdir "a run" && cp run.toml "a run/it's.toml"
 "$gyre" plan "a run/it's.toml" --cluster cluster.toml --set data.tokens="$work/tokens" --set pipeline.stages=2 --set "run.prometheus=a b.prom" >plan.txt
 command=$(tail -n 1 plan.txt)
@@ -57,7 +58,7 @@ eval "\"\$gyre\" ${command#gyre } --set run.updates=2 --out quoted" >out.txt 2>e
 refuses "no schedule fits in the memory of the cluster's workers" sh -c "sed 's/4GiB/4KiB/' cluster.toml >small.toml; '$gyre' plan run.toml --cluster small.toml"
 refuses "empty.toml: has no host" sh -c ">empty.toml; '$gyre' plan run.toml --cluster empty.toml"
 
-# Workers numbered stage by stage: each process then has both replicas of a stage. The same bits.
+# Workers numbered stage by stage: each process then has both replicas of a stage. The bits are the same.
 two=(--set pipeline.stages=2 --set pipeline.replicas=2 --set run.updates=20)
 "$gyre" train run.toml --out by-pipelines "${two[@]}" --set pipeline.executor=replay >/dev/null 2>&1
 "$gyre" launch -n 2 -- train run.toml --out by-stages "${two[@]}" --set pipeline.worker_order=stages >/dev/null 2>err.txt || fail "$(cat err.txt)"

@@ -1,5 +1,5 @@
-# What the scripts share: a workplace that goes away, a small text, its tokens, a small configuration, and what they ask
-# of commands.
+# Shared by the scripts: a work directory that is removed at the end, a small text, its tokens, a small configuration,
+# and functions that check commands.
 set -euo pipefail
 gyre=$1
 faults=${2:-}  # faults.cpp
@@ -39,7 +39,7 @@ eval_batches = 3
 checkpoint_every = 20
 TOML
 
-# The losses of a run by step, and evaluations: what must not change. Timing is left out.
+# The losses by step and the evaluations of a run, which must be reproducible. Timing is left out.
 losses() {
   grep -E '"event":"(step|eval)"' "$1/metrics.jsonl" | sed -E 's/,"tokens_per_second.*//'
 }
@@ -48,7 +48,8 @@ same_run() {
   local step=checkpoints/step-00000120
   same_tensors "$1/$step" "$2/$step" "$3"
 }
-# same_tensors CHECKPOINT CHECKPOINT WHAT: what one process wrote is compared by its bytes, what several did by tensors.
+# same_tensors CHECKPOINT CHECKPOINT WHAT: compares files that one process wrote by their bytes, those of several by
+# tensor.
 same_tensors() {
   local part
   for part in model optimizer; do
@@ -61,7 +62,7 @@ same_tensors() {
   done
 }
 
-# ends CODE WORDS COMMAND...: that exit code, and the words on stderr.
+# ends CODE WORDS COMMAND...: the command must exit with CODE and print WORDS on stderr.
 ends() {
   local expected=$1 words=$2 code=0
   shift 2
@@ -71,7 +72,7 @@ ends() {
   ! grep -qE 'std::|c10::|at::|\.cc\(|frame #|unexpected failure|(^|[ :])INT\b|terminate' err.txt ||
     fail "internals: $*: $(head -c 2000 err.txt)"
 }
-# refuses WORDS COMMAND...: exit 2 and a single line on stderr that has the words; no result.
+# refuses WORDS COMMAND...: the command must exit with 2, print a single line with WORDS on stderr, and no result.
 refuses() {
   ends 2 "$@"
   shift
@@ -80,19 +81,20 @@ refuses() {
   [ ! -s out.txt ] || fail "something on standard output: $*: $(head -c 2000 out.txt)"
 }
 
-# wait_for_step RUN STEP PID: until the run has made so many updates, or has ended.
+# wait_for_step RUN STEP PID: waits until the run has made STEP updates, or has ended.
 wait_for_step() {
   while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"step\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do
     read -rt 0.02 <> <(:) || true
   done
 }
-# wait_for_checkpoint RUN STEP PID: until it has its name, which may be some updates later.
+# wait_for_checkpoint RUN STEP PID: waits until the checkpoint has its final name, which may be some updates later, or
+# until the run has ended.
 wait_for_checkpoint() {
   while kill -0 "$3" 2>/dev/null && ! grep -q "\"event\":\"checkpoint\",\"step\":$2," "$1/metrics.jsonl" 2>/dev/null; do
     read -rt 0.02 <> <(:) || true
   done
 }
-# code_of PID: waits for its end; its exit code is in `code`.
+# code_of PID: waits until the process has ended and puts its exit code into `code`.
 code_of() { code=0; wait "$1" || code=$?; }
 # drained_at RUN: the update at which it was interrupted.
 drained_at() { sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' "$1/metrics.jsonl"; }

@@ -1,11 +1,12 @@
-# What a run was begun with is what it goes on with: other tokens or another tokenizer are noticed by every command.
+# A run continues with the data that it began with: every command notices other tokens or another tokenizer.
 source "$(dirname "$0")/common.sh"
 
 sed 's/waters/winds /' text.txt >other.txt
 "$gyre" train run.toml --out run --set run.updates=20 >/dev/null 2>&1
 cp -r run before
 
-# Prepared again into the run's own data: refused, and when it is wanted, the run is not continued with it.
+# Preparing other text into the run's data is refused; with --overwrite it is done, but the run is not continued with
+# it.
 refuses "--overwrite" "$gyre" prepare other.txt --out tokens
 cp -r tokens old-tokens
 "$gyre" prepare other.txt --out tokens --overwrite >/dev/null
@@ -17,10 +18,10 @@ diff -r run before >/dev/null || fail "a refused command changed the run"
 "$gyre" eval run --data tokens >/dev/null || fail "other text by the same tokenizer is evaluated when it is asked for"
 rm -r tokens && mv old-tokens tokens
 
-# From another directory: the run knows where its data is.
+# From another directory: the run finds its data.
 (mkdir elsewhere && cd elsewhere && "$gyre" eval ../run >/dev/null) || fail "eval from another directory"
 
-# Another tokenizer with as many pieces.
+# Another tokenizer with the same number of pieces.
 if "$gyre" info --json | grep -q '"bpe"'; then
   "$gyre" prepare text.txt --out bpe --tokenizer bpe --vocab-size 320 >/dev/null
   "$gyre" prepare other.txt --out bpe-other --tokenizer bpe --vocab-size 320 >/dev/null
@@ -31,7 +32,7 @@ if "$gyre" info --json | grep -q '"bpe"'; then
   cmp kept.model bpe-run/tokenizer/tokenizer.model || fail "the run's tokenizer was overwritten"
   refuses "tokenizer.model" "$gyre" eval bpe-run --data bpe-other
   refuses "gyre prepare --tokenizer RUN/tokenizer" "$gyre" eval bpe-run --data bpe-other
-  # Text prepared with the tokenizer of the run, as the message advises, is accepted.
+  # Text prepared with the run's tokenizer, as the message advises, is accepted.
   "$gyre" prepare text.txt --out bpe-again --tokenizer bpe-run/tokenizer >/dev/null
   "$gyre" eval bpe-run --data bpe-again >/dev/null || fail "text that was prepared with the run's tokenizer"
   refuses "tokenizer.model" "$gyre" eval run --data bpe-other
@@ -39,7 +40,7 @@ if "$gyre" info --json | grep -q '"bpe"'; then
   refuses "tokenizer.model" "$gyre" generate bpe-run --prompt verse
 fi
 
-# Reading text and evaluating need the weights alone.
+# generate and eval need only the weights.
 rm run/checkpoints/*/optimizer.safetensors
 "$gyre" generate run --prompt verse --tokens 3 >/dev/null || fail "generate reads the optimizer's state"
 "$gyre" eval run >/dev/null || fail "eval reads the optimizer's state"

@@ -1,9 +1,9 @@
-# The examples, and what the README says of `gyre launch`: a few updates of each configuration in two processes give the
-# bits of one. Slow: some of the models have millions of parameters.
+# The examples, and the README's commands for `gyre launch`: a few updates of each configuration in two processes give
+# the same bits as in one. Slow: some of the models have millions of parameters.
 source_of_gyre=$(realpath "$(dirname "$0")/../..")
 source "$(dirname "$0")/common.sh"
 
-# A text that is long enough for all of them.
+# A text long enough for all examples.
 for i in $(seq 1 20000); do echo "verse $i: and the waters of $((i * 7919 % 1000)) were upon the $((i * 31 % 17)) hills"; done >text.txt
 rm -r tokens
 "$gyre" prepare text.txt --out tokens >/dev/null
@@ -11,7 +11,7 @@ rm -r tokens
 tried=0
 for example in "$source_of_gyre"/examples/*.toml; do
   name=$(basename "$example" .toml)
-  grep -q '^\[model\]' "$example" && ! grep -q '^\[study\]' "$example" || continue  # grids of runs start processes of their own
+  grep -q '^\[model\]' "$example" && ! grep -q '^\[study\]' "$example" || continue  # studies start processes of their own
   [ $name != gpt2-124m ] || continue  # 5 GB of memory for each process
   few=(--set data.tokens=tokens --set run.updates=2 --set run.eval_every=2 --set run.eval_batches=1 --set run.checkpoint_every=0)
   "$gyre" train "$example" "${few[@]}" --out one-$name >out.txt 2>&1 || fail "$name: $(tail -n 1 out.txt)"

@@ -1,4 +1,5 @@
-# gyre import and gyre export: what is refused leaves nothing behind; what was imported trains like what it came from.
+# gyre import and gyre export: a refused import or export leaves nothing behind; an imported model trains like the
+# original.
 source "$(dirname "$0")/common.sh"
 
 cat >model.toml <<'TOML'
@@ -28,7 +29,7 @@ TOML
 "$gyre" train model.toml --out first >/dev/null 2>&1
 "$gyre" export first --out model >/dev/null
 [ -e model/tokenizer.json ] || fail "the tokenizer was not exported"
-# With its tokenizer: the data it was trained on is its own, and no word on another tokenizer.
+# Imported with its tokenizer: the original data counts as the run's own, and no message speaks of another tokenizer.
 "$gyre" import model --out round >/dev/null
 [ -e round/tokenizer/tokenizer.json ] || fail "the tokenizer was not imported"
 "$gyre" eval round --data tokens >/dev/null 2>err.txt || fail "an imported run and its own data: $(cat err.txt)"
@@ -39,12 +40,12 @@ sed 's/<|endoftext|>/<|end|>/' model/tokenizer.json >another.json
 refuses "others: its tokenizer.json is not what this run was begun with" "$gyre" eval round --data others
 "$gyre" train round/train.toml --set data.tokens=others --set run.updates=1 --out other >/dev/null 2>err.txt
 grep -q "^weights .*round, step 0; its tokenizer is another than that of the tokens$" err.txt || fail "another tokenizer: $(cat err.txt)"
-rm model/*token*  # what is below is about models without
+rm model/*token*  # the tests below are about models without tokenizers
 "$gyre" import model --out imported >/dev/null
 rest=(--set pipeline.stages=4 --set run.checkpoint_every=10)
 
-# 20 updates through four stages, from the imported model and from gyre's own checkpoint: the same bits. The optimizer
-# is fresh, the weights are not.
+# 20 updates through four stages, from the imported model and from gyre's own checkpoint, give the same bits. Only the
+# weights are taken over; the optimizer begins anew.
 "$gyre" train model.toml --out theirs "${rest[@]}" --set run.init_from=imported 2>err.txt >/dev/null || fail "$(cat err.txt)"
 grep -q "weights .*imported, step 0" err.txt || fail "it is not said whose weights: $(cat err.txt)"
 "$gyre" train model.toml --out ours "${rest[@]}" --set run.init_from=first >/dev/null 2>&1
@@ -54,7 +55,7 @@ same_tensors theirs/checkpoints/step-00000020 ours/checkpoints/step-00000020 "im
 first_loss() { losses "$1" | head -n 1; }
 [ "$(first_loss drawn)" != "$(first_loss ours)" ] || fail "the weights were drawn all the same"
 
-# A checkpoint by its name; train.toml; and in place, since the imported run has a checkpoint of its own.
+# A checkpoint given by its path; train.toml; and in place, since the imported run has a checkpoint of its own.
 "$gyre" train model.toml --out named "${rest[@]}" --set run.init_from=first/checkpoints/step-00000020 >/dev/null 2>&1
 diff <(losses named) <(losses ours) >/dev/null || fail "a run and its newest checkpoint differ"
 "$gyre" train imported/train.toml --set data.tokens=tokens --set run.updates=2 --out next >/dev/null 2>&1
@@ -62,31 +63,32 @@ grep -q "rope_theta" next/hugging_face/config.json || fail "what the model came 
 cp -r imported in_place
 "$gyre" train --resume in_place --set data.tokens=tokens --set run.updates=2 >/dev/null 2>&1
 diff <(losses in_place) <(losses next) >/dev/null || fail "a run of an imported model is not what train.toml makes"
-# Over two processes, which read their own parts.
+# In two processes, each of which reads its own parts.
 "$gyre" launch -n 2 -- train model.toml --out processes "${rest[@]}" --set run.init_from=imported >/dev/null 2>&1
 diff <(losses processes) <(losses ours) >/dev/null || fail "two processes begin with other weights"
-# Resumed, its beginning is not asked for again.
+# A resumed run does not need the weights that it began with.
 mv imported gone
 "$gyre" train --resume theirs --set run.updates=22 >/dev/null 2>&1 || fail "a run needs what it began with"
 mv gone imported
 
-# What is evaluated and written of an imported run, which has no data.
+# Evaluating and generating with an imported run, which has no data.
 "$gyre" eval imported --data tokens --json >/dev/null
 refuses "imported; give --data" "$gyre" eval imported
 refuses "no tokenizer" "$gyre" generate imported --prompt a
 refuses "[data] tokens is missing" "$gyre" train imported/train.toml --out never
 
-# The run that is begun must have the model's shape.
+# The new run must have the model's shape.
 refuses "[model] width is 64" "$gyre" train model.toml --out never --set run.init_from=imported --set model.width=64
 refuses "[model] rope_theta is 500" "$gyre" train model.toml --out never --set run.init_from=imported \
   --set model.llama.rope_theta=500
 refuses "no run with a checkpoint" "$gyre" train model.toml --out never --set run.init_from=tokens
 refuses "no run with a checkpoint" "$gyre" train --check model.toml --set run.init_from=nowhere
 [ ! -e never ] || fail "something of a run that was refused"
-# Rotary positions do not mind another context.
+# With rotary positions another context is accepted.
 "$gyre" train --check model.toml --set run.init_from=imported --set model.context=16 >/dev/null 2>&1
 
-# Files that are no model of transformers, or not all of it. refused WORDS COMMAND: `command` changes the copy `bad`.
+# Files that are not a model of transformers, or only part of one. refused WORDS COMMAND: `command` changes the copy
+# `bad`.
 refused() {
   local words=$1
   shift
@@ -128,7 +130,7 @@ refuses "cannot be made" "$gyre" import model --out text.txt
 refuses "--context is 64" "$gyre" import model --out never --context 64
 [ ! -e never ] || fail "something of an import that was refused"
 
-# The same in shards.
+# The same for a model in shards.
 "$gyre" export first --out shards --shard-size 20KB >/dev/null
 index=shards/model.safetensors.index.json
 last=$(cd shards && ls model-*.safetensors | tail -n 1)
@@ -154,7 +156,7 @@ refuses "--dtype" "$gyre" export first --out never --dtype fp8
 refuses "norms after its branches" "$gyre" export bert --out never
 [ ! -e never ] && [ ! -e never.exporting ] || fail "something of an export that was refused"
 
-# A kill leaves nothing under the name; the next attempt is not in its way.
+# A killed import leaves nothing under the final name, and what it left does not stop the next attempt.
 mkdir killed.importing && echo half >killed.importing/config.toml
 "$gyre" import shards --out killed >/dev/null
 [ ! -e killed.importing ] && [ -e killed/config.toml ] || fail "what a kill left is in the way"

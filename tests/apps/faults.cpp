@@ -1,8 +1,7 @@
-// What scripts wish on a process, with LD_PRELOAD: memory that cannot be had, a disk that does not answer.
-//   GYRE_FAULT_ALLOCATION=N   the N-th block of memory for a tensor cannot be had (from 1)
-//   GYRE_COUNT_ALLOCATIONS=F  at the end their number is written to the file F
-//   GYRE_FAULT_READ=F         once F is there, a FIFO, reading at a place in a file waits until somebody opens F to
-//   write
+// Faults that scripts inject into a process with LD_PRELOAD: memory that cannot be allocated, a disk that hangs.
+//   GYRE_FAULT_ALLOCATION=N   the N-th allocation of memory for a tensor fails (from 1)
+//   GYRE_COUNT_ALLOCATIONS=F  at exit the number of these allocations is written to the file F
+//   GYRE_FAULT_READ=F         once the FIFO F exists, pread waits until a process opens F for writing
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -46,7 +45,7 @@ struct Count {
 
 }  // namespace
 
-// libc10 takes the memory of tensors so; other libraries call it too, oneDNN before main().
+// libc10 allocates tensors with this function. Other libraries call it too, oneDNN even before main().
 extern "C" int posix_memalign(void** block, size_t alignment, size_t bytes) noexcept {
   static const auto original = next<int(void**, size_t, size_t)>("posix_memalign");
   static const long refused = number_in("GYRE_FAULT_ALLOCATION");

@@ -1,6 +1,6 @@
-# Two hosts: network namespaces with names of their own, joined by a veth pair, and by a line that delays and loses
-# packets. A slow or lossy line changes no bit; one that is cut is reported in time, and all ranks end. Needs root;
-# elsewhere it is skipped (exit 77).
+# Two hosts: network namespaces with their own host names, joined by a veth pair, and by a line that delays and loses
+# packets. A slow or lossy line changes no bit; a cut one is reported in time, and all ranks end. Needs root; skipped
+# (exit 77) without it.
 here=$(dirname "$(realpath "$0")")
 skip() { echo "SKIPPED: $*"; exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "network namespaces need root"
@@ -9,7 +9,7 @@ a=gyre-a-$$ b=gyre-b-$$
 ip netns add $a 2>/dev/null || skip "no network namespace can be made here"
 source "$here/common.sh"
 
-# Whatever happens, nothing of this stays.
+# Cleans up everything, whatever happens.
 tidy() {
   local process
   for process in $(ip netns pids $a 2>/dev/null) $(ip netns pids $b 2>/dev/null) ${line:-}; do
@@ -29,7 +29,7 @@ for host in $a $b; do
   ip -n $host link set veth up
 done
 
-# on_host RANK COMMAND...: 0 is host-a, 1 is host-b; pids, err.RANK.
+# on_host RANK COMMAND...: runs the command on host-a (0) or host-b (1); sets pids[RANK], messages go to err.RANK.
 on_host() {
   local rank=$1 namespace=$a host=host-a
   shift
@@ -37,7 +37,7 @@ on_host() {
   ip netns exec $namespace unshare --uts sh -c 'hostname "$1" && shift && exec "$@"' - $host "$@" >out.$rank 2>err.$rank &
   pids[rank]=$!
 }
-# start MASTER WORDS...: a rank on each host, by hand.
+# start MASTER WORDS...: starts a rank on each host by hand.
 start() {
   local master=$1 rank
   shift
@@ -80,7 +80,7 @@ same_bits veth "two hosts"
 grep -qxF "network    ranks meet at 10.77.1.1:$port (open on all addresses of that host); connections: rank 0 at 10.77.1.1, rank 1 at 10.77.1.2" \
   err.0 || fail "not said: $(grep network err.0)"
 
-# Each host has a run directory of its own, of the same name, as on disks that are not shared.
+# Each host has its own run directory with the same name, as on disks that are not shared.
 mkdir on-host-a on-host-b
 own() {
   local rank hosts=(host-a host-b)
@@ -102,7 +102,7 @@ grep -qxF "directories rank 0 $work/on-host-a/own on host-a, rank 1 $work/on-hos
   fail "not said: $(grep directories err.0)"
 own --set run.shared_directory=false --set optimizer.decay=constant --resume
 all_end 0
-# Another number of hosts: what lacks is named with its host, and brought.
+# Another number of hosts: missing files are named with the host that has them; after copying them, the run continues.
 cp -r on-host-a/own elsewhere
 ends 2 "elsewhere/checkpoints/step-00000030: model-00002-of-00002.safetensors, optimizer-00002-of-00002.safetensors are \
 not here; host-b has them in $work/on-host-b/own/checkpoints/step-00000030: copy them into $work/elsewhere/checkpoints/step-00000030 \
@@ -129,7 +129,7 @@ else
   echo "torchrun is not tried: there is none (python3-torch)"
 fi
 
-# lay_line FLAGS: 10.77.2.1 to 10.77.2.2.
+# lay_line FLAGS: a line from 10.77.2.1 to 10.77.2.2.
 lay_line() {
   mkfifo line
   python3 "$here/line.py" $a 10.77.2.1 $b 10.77.2.2 "$@" >line &
@@ -156,8 +156,8 @@ else
   echo "no line that delays: there is no /dev/net/tun"
 fi
 
-# A link that is cut, while it carries and while ranks have just met: each side names the other within stall_seconds, and
-# what was saved goes on.
+# A link that is cut during training, and just after the ranks have met: each side names the other within stall_seconds,
+# and the run continues from what was saved.
 endless=(--set run.updates=100000 --set run.eval_every=0 --set optimizer.decay=constant)
 for steps in 13 1; do
   run=cut-at-$steps

@@ -1,5 +1,5 @@
-# A CPU without instructions for bf16, as oneDNN may be told that this one is: runs say so once, train to nearly the
-# same losses, and the executors still agree to the bit.
+# A CPU without bf16 instructions, which oneDNN is told to assume: runs say so once, train to nearly the same losses,
+# and the executors still agree bit for bit.
 source "$(dirname "$0")/common.sh"
 
 train() {

@@ -1,5 +1,5 @@
-# Random ranks of a run under gyre launch are killed at random moments, GYRE_KILLS times: the run is started again each
-# time, and ends with the bytes of one that nobody disturbed. GYRE_KILLS_SEED=n draws others.
+# Kills random ranks of a run under gyre launch at random moments, GYRE_KILLS times. Each time the run is started again;
+# it must end with the bytes of an undisturbed run. GYRE_KILLS_SEED=n draws other kills.
 source "$(dirname "$0")/common.sh"
 
 wanted=${GYRE_KILLS:-10}
@@ -7,7 +7,7 @@ RANDOM=${GYRE_KILLS_SEED:-1}
 children_of() { cat "/proc/$1/task/$1/children" 2>/dev/null || true; }
 
 "$gyre" train run.toml --out alone >/dev/null 2>&1
-# unnamed: the checkpoint of this run that has not got its name yet; one that is left of a save that was killed stays for a
+# unnamed: the checkpoint of this run that does not have its final name yet. One left by a killed save stays for a
 # while.
 unnamed() { ls -di run-$run/checkpoints/.tmp-* 2>/dev/null || true; }
 is_saving() { local now && now=$(unnamed) && [ -n "$now" ] && [ "$now" != "$left" ]; }
@@ -15,8 +15,8 @@ killed=0 saves=0 left=""
 for ((run = 1; killed < wanted; ++run)); do
   "$gyre" launch -n 2 --max-restarts 100000 -- train run.toml --out run-$run >out.txt 2>err.txt &
   pid=$!
-  # In one of four cases as soon as the ranks are there, in one while a checkpoint is written, else after some update; and
-  # a little later.
+  # In one of four cases kills as soon as the ranks exist, in one while a checkpoint is written, and otherwise after
+  # some update; always a little later.
   while [ $killed -lt "$wanted" ] && kill -0 $pid 2>/dev/null; do
     case $((RANDOM % 4)) in
       0) for ((spin = RANDOM % 5000; spin > 0; --spin)); do :; done ;;
@@ -27,7 +27,7 @@ for ((run = 1; killed < wanted; ++run)); do
         ;;
     esac
     read -r -a ranks <<<"$(children_of $pid)"
-    [ "${#ranks[@]}" -eq 2 ] || continue  # they are just being started
+    [ "${#ranks[@]}" -eq 2 ] || continue  # the ranks are still being started
     victim=${ranks[RANDOM % 2]}
     kill -KILL "$victim" 2>/dev/null || continue
     killed=$((killed + 1))

@@ -1,5 +1,5 @@
-# gyre launch: the command line, exit codes, signals, restarts; kill -9 of a rank is named, kill -9 of the launcher leaves
-# nobody, and no directory stays. In the end a script stands in for the engine.
+# gyre launch: command line, exit codes, signals, restarts. kill -9 of a rank is reported by name, kill -9 of the
+# launcher leaves no process, and no directory is left behind. In the last part a script stands in for the engine.
 source_of_gyre=$(realpath "$(dirname "$0")/../..")
 source "$(dirname "$0")/common.sh"
 
@@ -30,17 +30,17 @@ refuses "itself rank 1 of 2 here, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COM
 "$gyre" launch --help | grep -q -- "-- train" || fail "no help"
 "$gyre" launch -n 2 -- train --help | grep -q -- "--resume" || fail "no help of train"
 
-# Where nothing can be written under TMPDIR the ranks do not meet, and say why.
+# If nothing can be written under TMPDIR, the ranks do not meet, and say why.
 said=$( (ulimit -f 0; "$gyre" launch -n 2 -- train run.toml --out unmet 2>&1 >/dev/null; echo "exit $?") )
 grep -q "the other ranks cannot be met there: write: File too large" <<<"$said" && [ "${said##*$'\n'}" = "exit 2" ] || fail "a full TMPDIR: $said"
 ! grep -q terminate <<<"$said" || fail "a full TMPDIR: $said"
 [ ! -e unmet ] || fail "a run is left that has not begun"
 nothing_left
 
-# children_of PID: they are started by its only thread.
+# children_of PID: the child processes, which its only thread started.
 children_of() { cat "/proc/$1/task/$1/children"; }
 
-# The ranks make the run that train makes.
+# The ranks make the same run as train.
 "$gyre" train run.toml --out alone >/dev/null 2>&1
 for ranks in 1 2; do
   "$gyre" launch -n $ranks -- train run.toml --out launched-$ranks >out.txt 2>err.txt || fail "exit $?: $(cat err.txt)"
@@ -52,7 +52,7 @@ ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch
 ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
   --set optimizer.lr=1e5 --set optimizer.clip=0
 
-# Links between ranks, measured: one class where all are on one host, in a file that a simulation takes.
+# Measured links between ranks: one class if all are on one host, in a file that a simulation accepts.
 refuses "needs several ranks: gyre launch -n 2 -- measure-links" "$gyre" measure-links
 refuses "unknown flag --step" "$gyre" launch -n 2 -- measure-links --step
 "$gyre" launch -n 2 -- measure-links --help | grep -q "host by host" || fail "no help of measure-links"
@@ -65,7 +65,8 @@ grep -q "the costs are of 3 stages and the schedule has 2" out.txt || fail "$(ca
 "$gyre" simulate two/config.toml --costs two --cluster measured.toml | grep -q '^host: 2 links' || fail "the measured cluster is not simulated"
 nothing_left
 
-# start_run WORDS: two ranks of a long run, in the background, until it has made some updates; pid, ranks.
+# start_run WORDS: starts two ranks of a long run in the background and waits until it has made some updates; sets pid
+# and ranks.
 start_run() {
   rm -rf long
   "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out long --set run.updates=100000 "$@" >out.txt 2>err.txt &
@@ -75,7 +76,7 @@ start_run() {
   [ "${#ranks[@]}" -eq 2 ] || fail "not two ranks: ${ranks[*]}: $(cat err.txt)"
 }
 
-# A signal drains and saves, whether it comes to the launcher alone, or to its ranks as well.
+# A signal drains and saves, whether only the launcher gets it or its ranks as well.
 for kind in "INT 130 launcher" "TERM 143 all" "HUP 143 launcher"; do
   read -r signal expected who <<<"$kind"
   start_run
@@ -86,7 +87,7 @@ for kind in "INT 130 launcher" "TERM 143 all" "HUP 143 launcher"; do
   grep -q '"status":"interrupted"' long/metrics.jsonl || fail "not drained after SIG$signal to $who: $(cat err.txt)"
 done
 
-# The second one kills.
+# The second signal kills.
 start_run --set run.eval_every=0
 kill -STOP "${ranks[1]}"
 kill -TERM $pid
@@ -96,7 +97,7 @@ code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after the second SIGTERM: $(cat err.txt)"
 nothing_left
 
-# The stand-in says that it is there, and waits for an end.
+# The stand-in reports that it runs, and waits for its end.
 mkdir bin
 cp "$gyre" bin/gyre
 cat >bin/gyre-engine <<'SCRIPT'
@@ -111,7 +112,7 @@ SCRIPT
 chmod +x bin/gyre-engine
 export GYRE_TEST_NOTES=$work/notes
 
-# start_ranks FLAGS: three of them, in the background; pid.
+# start_ranks FLAGS: starts three ranks in the background; sets pid.
 start_ranks() {
   : >notes
   bin/gyre launch -n 3 "$@" -- train run.toml --out several >out.txt 2>err.txt &
@@ -121,7 +122,7 @@ start_ranks() {
     read -rt 0.02 <> <(:) || true
   done
 }
-# all_gone PIDS: waits until none of these processes is left.
+# all_gone PIDS: waits until all of these processes are gone.
 all_gone() {
   for process in "$@"; do
     while [ -e "/proc/$process" ] && ! grep -q "^State:.Z" "/proc/$process/status" 2>/dev/null; do
@@ -139,7 +140,7 @@ code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after SIGTERM: $(cat err.txt)"
 nothing_left
 
-# A rank that is killed is named, with what it said last, also when the others have failed since.
+# A killed rank is named, with its last message, even if the others have failed since.
 start_ranks
 read -r -a ranks <<<"$(children_of $pid)"
 kill -KILL "${ranks[1]}"
@@ -152,7 +153,7 @@ tail -n 1 err.txt | grep -qxF "gyre: rank 1 was killed by SIGKILL: rank 1 is her
 all_gone "${ranks[@]}"
 rm -r temporary/*
 
-# kill -9 of the launcher leaves nobody.
+# kill -9 of the launcher leaves no process.
 start_ranks
 read -r -a ranks <<<"$(children_of $pid)"
 [ "${#ranks[@]}" -eq 3 ] || fail "not three ranks: ${ranks[*]}"
@@ -160,7 +161,7 @@ kill -KILL $pid
 code_of $pid
 all_gone "${ranks[@]}"
 
-# The commands of the guide are such as can be started.
+# The commands of the guide can be started.
 printf '#!/bin/bash\necho "$*" >>"$GYRE_TEST_NOTES"\n' >bin/gyre-engine
 ln -s "$source_of_gyre/examples" examples
 mkdir -p runs/novel

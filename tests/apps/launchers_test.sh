@@ -1,12 +1,12 @@
-# PipeDream and AMDP in two processes that another launcher starts, GYRE_LAUNCHER: torchrun, mpirun or srun. The bits are those
-# of one process; a rank that is killed ends the run, or, where the launcher starts it again, changes nothing. Skipped
-# (exit 77) where the launcher is not installed, or cannot run. srun gets a Slurm of one node in namespaces of its own.
+# PipeDream and AMDP in two processes started by another launcher, GYRE_LAUNCHER: torchrun, mpirun or srun. The bits are
+# those of one process. A killed rank ends the run, or changes nothing if the launcher starts it again. Skipped (exit
+# 77) if the launcher is not installed or cannot run. srun gets a one-node Slurm in its own namespaces.
 here=$(realpath "$0")
 skip() { echo "SKIPPED: $*"; exit 77; }
 launcher=$GYRE_LAUNCHER
 case $launcher in
   torchrun)
-    # Debian's module is the system's Python's.
+    # Debian's module belongs to the system's Python.
     python=/usr/bin/python3
     $python -c "import torch.distributed.run" 2>/dev/null || skip "there is no torchrun (python3-torch)"
     ;;
@@ -19,7 +19,7 @@ case $launcher in
       [ -x "/usr/sbin/$program" ] || command -v $program >/dev/null || skip "there is no $program (slurmd, slurmctld, slurm-client, munge)"
     done
     [ "$(id -u)" -eq 0 ] || skip "a Slurm of one node needs root"
-    # All of it ends with the first process of a namespace of processes.
+    # A PID namespace, so that everything ends with its first process.
     if [ -z "${GYRE_INSIDE:-}" ]; then
       unshare --net --uts --mount --pid --fork true 2>/dev/null || skip "no namespaces can be made here"
       GYRE_INSIDE=1 exec unshare --net --uts --mount --pid --fork --kill-child --mount-proc bash "$here" "$@"
@@ -29,7 +29,7 @@ case $launcher in
 esac
 source "$(dirname "$here")/common.sh"
 
-# A node called localhost. An address beside the loopback's makes names resolve.
+# A node called localhost. A second address beside the loopback's makes names resolve.
 start_slurm() {
   hostname localhost
   ip link set lo up
@@ -80,7 +80,7 @@ CONF
   skip "Slurm does not start: $(tail -n 3 slurm/slurmd.out slurm/slurmctld.out)"
 }
 
-# A port that nobody has, below those that the system gives.
+# A port that is free, below those that the system assigns.
 find_port() {
   for (( ; ; )); do
     export MASTER_PORT=$((20000 + RANDOM % 10000))
@@ -88,13 +88,13 @@ find_port() {
   done
 }
 
-# launch WORDS...: gyre train with them, as two ranks; rank 0's words, and the launcher's, are in err.txt.
+# launch WORDS...: runs gyre train with WORDS as two ranks; messages of rank 0 and of the launcher go to err.txt.
 case $launcher in
   torchrun)
     launch() {
       find_port
       rm -rf logs
-      # 1.13 crashes under Python 3.11 unless outputs go to files.
+      # PyTorch 1.13 crashes under Python 3.11 unless outputs go to files.
       $python -m torch.distributed.run --no_python --nproc_per_node 2 --rdzv_id test --master_port "$MASTER_PORT" --redirects 1 --tee 1 \
         --log_dir logs --max_restarts "${restarts:-0}" "$gyre" train "$@" >out.txt 2>err.txt
     }
@@ -110,7 +110,7 @@ case $launcher in
     launch() { srun --overcommit --cpu-bind=none --mpi=none --kill-on-bad-exit=1 -n 2 "$gyre" train "$@" >out.txt 2>err.txt; }
     ;;
 esac
-# ranks: the processes of the run that goes on.
+# ranks: the processes of the run in progress.
 ranks() {
   local process
   for process in $(grep -lazE "^$work/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3); do
@@ -129,7 +129,7 @@ for schedule in pipedream amdp; do
   echo "$schedule under $launcher: the same bits"
 done
 
-# A rank is killed: the run ends, and goes on from what it saved to the same bits; torchrun starts it again by itself.
+# A rank is killed: the run ends, and continues from its last save to the same bits; torchrun restarts it by itself.
 if [ $launcher = torchrun ]; then restarts=1; fi
 long=(--set run.updates=900 --set run.checkpoint_every=100 --set run.eval_every=300)
 "$gyre" train run.toml --out "$work/alone" "${long[@]}" >/dev/null 2>&1

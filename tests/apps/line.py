@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A line between two network namespaces that delays packets, and loses some of them: a TUN device at either end, and this
-process between them. (The kernel's netem does the same where it is built in, which it often is not.)
+"""A line between two network namespaces that delays packets and loses some of them: a TUN device at each end, and this
+process between them. (The kernel's netem does the same, but often it is not built in.)
 
   line.py NAMESPACE ADDRESS NAMESPACE ADDRESS --delay SECONDS --jitter SECONDS --loss SHARE
 
-Devices are called `line`. Prints a line when it is up, and carries packets until it is ended. Needs root."""
+The devices are called `line`. Prints "up" when it is ready, and carries packets until it is killed. Needs root."""
 import argparse
 import ctypes
 import fcntl
@@ -21,7 +21,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def open_end(namespace, address):
-    """A TUN device in the namespace; whoever opens it must be there for that moment alone."""
+    """Opens a TUN device in the namespace, which this process enters only for that moment."""
     with open(f"/run/netns/{namespace}") as there, open("/proc/self/ns/net") as here:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
@@ -38,7 +38,7 @@ def open_end(namespace, address):
 def carry(ends, delay, jitter, loss):
     other = {ends[0]: ends[1], ends[1]: ends[0]}
     draw = random.Random(1)
-    under_way = []  # (when it arrives, number, end, packet)
+    under_way = []  # (arrival time, number, end, packet)
     number = 0
     while True:
         patience = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None

@@ -1,27 +1,27 @@
-# How the ranks of a run find each other, and what they say where they do not: a port that is taken, nobody there, somebody
-# who does not answer, another run at the same port, ranks that differ in number, program or data. Nothing listens where
-# another host could reach it, unless that is said.
+# How the ranks of a run find each other, and what they report if they do not: a port in use, no other rank, a process
+# that does not answer, another run at the same port, ranks that differ in number, program or data. Nothing listens
+# where other hosts can reach it without a message that says so.
 source "$(dirname "$0")/common.sh"
 
-# What is waited for, here.
+# How long ranks wait in this test.
 patience="--meet-within 3"
-# A port that nobody has, below those that the system gives.
+# A port that is free, below those that the system assigns.
 free_port() {
   for (( ; ; )); do
     port=$((20000 + RANDOM % 10000))
     (: <>/dev/tcp/127.0.0.1/$port) 2>/dev/null || break
   done
 }
-# come RANK WORLD COMMAND...: one rank of a run at $port, started by hand.
+# come RANK WORLD COMMAND...: starts one rank of a run at $port by hand.
 come() {
   RANK=$1 WORLD_SIZE=$2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=$2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "${@:3}"
 }
-# in_background RANK WORLD COMMAND...: its process is pids[RANK], its words are in err.RANK.
+# in_background RANK WORLD COMMAND...: the same in the background; sets pids[RANK], messages go to err.RANK.
 in_background() {
   RANK=$1 WORLD_SIZE=$2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=$2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "${@:3}" >out.$1 2>err.$1 &
   pids[$1]=$!
 }
-# ended RANK CODE [WORDS]: it ends so, with the words in one line that is gyre's.
+# ended RANK CODE [WORDS]: the rank must exit with CODE and print WORDS in a single line of gyre's.
 ended() {
   code_of "${pids[$1]}"
   [ "$code" -eq "$2" ] || fail "rank $1: exit $code instead of $2: $(tail -n 3 err.$1)"
@@ -32,14 +32,14 @@ ended() {
   fi
   ! grep -qE 'c10d|socket.cpp|InitGoogle' err.$1 || fail "a library's words: $(cat err.$1)"
 }
-# has_said RANK WORDS: waits for them.
+# has_said RANK WORDS: waits until the rank has printed WORDS.
 has_said() {
   until grep -qE "$2" err.$1; do
     kill -0 "${pids[$1]}" 2>/dev/null || fail "rank $1 ended before '$2': $(cat err.$1)"
     read -rt 0.02 <> <(:) || true
   done
 }
-# listening PID: the addresses, in hexadecimal, that its sockets listen at.
+# listening PID: the addresses, in hexadecimal, on which its sockets listen.
 listening() {
   local inodes
   inodes=$(readlink /proc/$1/fd/* 2>/dev/null | sed -nE 's/^socket:\[([0-9]+)\]$/\1/p')
@@ -59,7 +59,7 @@ refuses "--meet-within is 0; give 1 to" "$gyre" train run.toml --meet-within 0
 free_port
 refuses "--interface lo:none: " come 1 2 "$gyre" train run.toml --interface lo:none
 
-# Nobody is there.
+# No other rank comes.
 refuses "127.0.0.1:$port: nobody has listened there for 1 s (--meet-within)" come 1 2 "$gyre" train run.toml --meet-within 1
 ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.toml --out nobody --meet-within 1
 [ ! -e nobody ] || fail "a run began alone"
@@ -67,7 +67,7 @@ ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.t
 refuses "rank 0 listens, and is not reached there" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=no..where \
   MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
 
-# Somebody else is, and does not answer.
+# Another process listens there and does not answer.
 mkfifo ready
 python3 -c '
 import signal, socket, sys
@@ -82,7 +82,7 @@ refuses "127.0.0.1:$port: the port is taken" come 0 2 "${train[@]}"
 refuses "127.0.0.1:$port: something listens there and does not answer" come 1 2 "$gyre" train run.toml --meet-within 1
 kill $mute
 
-# Another run is: before the two ranks of this one have met, and after.
+# Another run is there: before the two ranks of this one have met, and after.
 free_port
 in_background 0 2 "${train[@]}" --out mixed --job one
 in_background 1 2 "${train[@]}" --out mixed --job two
@@ -97,14 +97,14 @@ refuses "127.0.0.1:$port: the port is taken" come 0 3 "${train[@]}" --job two
 refuses "another process has come as rank 1 before this one" come 1 3 "${train[@]}" --job two
 refuses "its job is not that of rank 0 (two, and one); another run is at the same address" come 2 3 "${train[@]}" --job two
 
-# What listens where: all addresses of rank 0's host while ranks have come by a port, which is said.
+# Where ranks listen: on all addresses of rank 0's host if ranks meet at a port, and a message says so.
 [[ "$(listening "${pids[0]}")" =~ (^|$'\n')0+($|$'\n') ]] || fail "rank 0 listens at $(listening "${pids[0]}")"
 only_loopback "${pids[1]}"
 grep -qxF "network    ranks meet at 127.0.0.1:$port (open on all addresses of that host)" err.0 || fail "not said: $(cat err.0)"
 kill -TERM "${pids[0]}"
 for rank in 0 1; do ended $rank 143; done
 
-# Under gyre launch nothing does, but loopback.
+# Under gyre launch they listen only on loopback.
 "$gyre" launch -n 3 -- train run.toml --out launched "${long[@]}" >out.txt 2>err.txt &
 pid=$!
 wait_for_step launched 3 $pid
@@ -115,7 +115,7 @@ kill -TERM $pid
 code_of $pid
 ! grep -q "^network" err.txt || fail "$(grep network err.txt)"
 
-# Ranks of another number, program or data.
+# Ranks with another number of ranks, program or data.
 free_port
 in_background 0 2 "${train[@]}" --out differs
 in_background 1 3 "${train[@]}" --out differs
@@ -129,7 +129,7 @@ in_background 0 2 "${train[@]}" --out differs
 in_background 1 2 bin/gyre train run.toml $patience --out differs
 ended 0 2 "rank 1 .*: its build is not that of rank 0"
 ended 1 2
-# Each host has data of its own: what rank 1 has read is not what rank 0 finds.
+# Each host has its own data: rank 1 has read other data than rank 0 finds.
 mkdir store
 by_launcher() {
   GYRE_RANK=$1 GYRE_WORLD_SIZE=2 GYRE_LOCAL_RANK=$1 GYRE_LOCAL_WORLD_SIZE=2 GYRE_STORE=store GYRE_JOB=a GYRE_RESTART=0 \

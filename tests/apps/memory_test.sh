@@ -1,16 +1,16 @@
-# Memory that is not there. What cannot fit is refused before anything is allocated, by every command that loads a model;
-# what runs out later is one line and exit 1, and loses nothing that was saved.
+# Too little memory. A model that cannot fit is refused before anything is allocated, by every command that loads one.
+# If memory runs out later, that is one line and exit 1, and nothing that was saved is lost.
 source "$(dirname "$0")/common.sh"
 
 short="--set run.updates=6 --set run.checkpoint_every=2 --set run.eval_every=3"
 "$gyre" train run.toml --out run $short >/dev/null 2>&1 || fail "training"
 
-# allocations COMMAND...: how many blocks of memory its tensors take.
+# allocations COMMAND...: how many allocations its tensors make.
 allocations() {
   LD_PRELOAD=$faults GYRE_COUNT_ALLOCATIONS=$work/count "$gyre" "$@" >/dev/null 2>&1 || fail "undisturbed: $*"
   cat count
 }
-# runs_out N COMMAND...: the N-th cannot be had.
+# runs_out N COMMAND...: the N-th allocation fails.
 runs_out() {
   local at=$1
   shift
@@ -29,7 +29,7 @@ for command in "eval run" "generate run --prompt verse --tokens 8" "diagnose run
   done
 done
 
-# Training, from the first allocation to the last updates; what was saved before serves.
+# Training, from the first allocation to the last updates; earlier checkpoints can still be used.
 total=$(allocations train run.toml --out counted $short)
 for at in 1 $((total / 4)) $((total / 2)); do
   runs_out $at train run.toml --out fresh $short
@@ -42,14 +42,14 @@ for file in model optimizer; do
   cmp {run,fresh}/checkpoints/step-00000006/$file.safetensors || fail "$file.safetensors differs after a resume"
 done
 
-# A limit that the least is below and the whole process is not: the allocator's own failure. (Address space is enough for
-# the libraries and their buffers, which are waited for otherwise.)
+# A limit above the least memory of the run but below the whole process: the allocator itself fails. (Here the address
+# space is large enough for the libraries and their buffers; otherwise the run would wait for them.)
 large="--set pipeline.stages=1 --set pipeline.executor=replay --set model.layers=1 --set optimizer.kind=adamw"
 ends 1 "out of memory: " prlimit --as=1400000000 \
   "$gyre" train run.toml --out limited $large --set model.mlp_width=700000
 grep -q '^gyre: out of memory: ' err.txt || fail "no line of its own: $(cat err.txt)"
 
-# What cannot fit at all is refused, whatever is to be done with it.
+# A model that cannot fit at all is refused by every command.
 sed -i 's/^microbatch = .*/microbatch = 1048576/' run/config.toml
 for command in "eval run" "diagnose run --draws 0"; do
   refuses "microbatch = 1048576 costs most, with 8 it would be" prlimit --as=2000000000 "$gyre" $command

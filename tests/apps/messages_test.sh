@@ -1,5 +1,5 @@
-# What an impatient user meets: wrong words, wrong values, wrong paths. Each is one line that says what is wrong and what
-# to do, in gyre's own words, with exit code 2; nothing is written.
+# Mistakes of an impatient user: wrong words, wrong values, wrong paths. Each gives exit code 2 and one line, in gyre's
+# own words, that says what is wrong and what to do; nothing is written.
 source "$(dirname "$0")/common.sh"
 
 # Commands and flags.
@@ -101,7 +101,7 @@ if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
   chmod 700 sealed
 fi
 
-# Configurations: every fault at once, each on a line of its own; one that fits no machine at once too.
+# Configurations: all faults are reported together, each on its own line; so is a configuration that fits no machine.
 cat >wrong.toml <<'TOML'
 [model]
 widht = 3
@@ -123,7 +123,7 @@ done
 refuses "NUL" "$gyre" train run.toml --out x --set 'data.tokens="a\u0000b"'
 [ ! -e x ] && [ ! -e open/x/train.bin ] || fail "a refused run left something behind"
 
-# A stage's layers are called by whole blocks where it has them.
+# A stage's layers are named by whole blocks if it has whole blocks.
 "$gyre" train --check run.toml --out x --set pipeline.stages=5 --set pipeline.schedule=1f1b >out.txt 2>&1 || fail "--check: $(cat out.txt)"
 for layers in " embedding to blocks.0.attention " " blocks.0.mlp " " blocks.1 " " blocks.2 " " head "; do
   grep -qF -- "$layers" out.txt || fail "no stage of $layers: $(cat out.txt)"

@@ -1,5 +1,5 @@
-# A run's directory on a network file system: rank 0 has it, rank 1 sees it through SFTP. Saves, a rank that is killed,
-# and going on give the bits of one process. Needs root, FUSE and sshfs; elsewhere it is skipped (exit 77).
+# A run's directory on a network file system: rank 0 has it locally, rank 1 sees it through SFTP. Saving, a killed rank
+# and continuing give the bits of one process. Needs root, FUSE and sshfs; skipped (exit 77) without them.
 here=$(dirname "$(realpath "$0")")
 skip() { echo "SKIPPED: $*"; exit 77; }
 server=/usr/lib/openssh/sftp-server
@@ -29,7 +29,7 @@ for try in 1 2 3 4 5; do
 done
 mountpoint -q seen || skip "sshfs does not mount: $(cat mount.log)"
 
-# start WORDS...: rank 0 in kept, rank 1 in seen; pids, err.RANK.
+# start WORDS...: starts rank 0 in kept and rank 1 in seen; sets pids, messages go to err.RANK.
 start() {
   local rank place port=$((20000 + RANDOM % 10000))
   for rank in 0 1; do

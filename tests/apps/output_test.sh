@@ -1,15 +1,16 @@
-# Output that cannot be written. A lost result is exit 1 and one line, by every command; lost messages are nothing: the
-# run goes on and its checkpoints are those of an undisturbed run.
+# Output that cannot be written. If a result is lost, every command gives exit 1 and one line. Lost messages do not
+# matter: the run goes on, and its checkpoints are those of an undisturbed run.
 source "$(dirname "$0")/common.sh"
 
-# A pipe whose reader has gone: descriptor 9.
+# Descriptor 9 is a pipe whose reader has gone.
 mkfifo pipe
 exec 8<>pipe 9>pipe 8<&-
 
 short="--set run.updates=6 --set run.checkpoint_every=3 --set run.eval_every=3"
 "$gyre" train run.toml --out whole $short >whole.txt 2>/dev/null || fail "the undisturbed run"
 
-# As the undisturbed run: metrics are whole lines, and the last checkpoint is the same to the bit.
+# undisturbed WHAT: metrics are whole lines, and losses and the last checkpoint are bit for bit those of the undisturbed
+# run.
 undisturbed() {
   diff <(losses whole) <(losses fresh) >difference || fail "$1: losses differ: $(head -n 3 difference)"
   [ "$(grep -cv '^{.*}$' fresh/metrics.jsonl)" -eq 0 ] || fail "$1: foreign lines in metrics.jsonl"
@@ -18,7 +19,7 @@ undisturbed() {
   done
 }
 
-# loses_results COMMAND...: whatever standard output cannot be written for, exit 1 and a single line on stderr.
+# loses_results COMMAND...: for every reason that standard output cannot be written, exit 1 and a single line on stderr.
 loses_results() {
   local way
   for way in '>/dev/full' '>&9' '>&-'; do
@@ -30,7 +31,7 @@ loses_results() {
   done
 }
 
-# loses_messages COMMAND...: whatever stderr cannot be written for, exit 0.
+# loses_messages COMMAND...: for every reason that stderr cannot be written, exit 0.
 loses_messages() {
   local way
   for way in '2>/dev/full' '2>&9' '2>&-'; do
@@ -71,7 +72,7 @@ loses_results "$gyre" $train
 undisturbed "train >&-"
 loses_messages "$gyre" $train
 
-# Everything closed, and everything into a pipe that closes.
+# All descriptors closed, and all of them a pipe that closes.
 code=0
 rm -rf fresh
 "$gyre" $train <&- >&- 2>&- || code=$?
@@ -81,7 +82,7 @@ rm -rf fresh
 "$gyre" $train 2>&1 | head -n 1 >/dev/null || true
 undisturbed "2>&1 | head -n 1"
 
-# An error that cannot be told still has its exit code; so has a text that cannot be read.
+# An error that cannot be printed still gives its exit code, and so does a text that cannot be read.
 code=0
 "$gyre" train absent.toml --out fresh 2>/dev/full || code=$?
 [ "$code" -eq 2 ] || fail "exit $code instead of 2"

@@ -1,4 +1,4 @@
-# gyre prepare on what the usual programs pack, progress, and lines that are wrong.
+# gyre prepare on files of the usual compressors, its progress, and faulty lines.
 source "$(dirname "$0")/common.sh"
 same() { for file in train.bin val.bin meta.json; do cmp "$1/$file" "$2/$file" || fail "$2 differs from $1"; done; }
 
@@ -16,7 +16,7 @@ fi
 head -c 1000 text.txt.gz >cut.gz
 refuses "cut.gz: is cut short" "$gyre" prepare cut.gz --out bad
 
-# Documents: a line of JSON each, or between separators as a shell writes them.
+# Documents: one per line of JSON, or between separators as a shell writes them.
 for i in $(seq 1 50); do printf '{"text": "document %d"}\n' "$i"; done >lines.jsonl
 for i in $(seq 1 50); do printf 'document %d\n\n\n' "$i"; done >separated.txt
 "$gyre" prepare lines.jsonl --out lines --threads 2 >/dev/null

@@ -1,8 +1,8 @@
-# A run in several processes, which find each other by their environment: the files of one process, to the byte; what
-# goes wrong in one is told in one line by rank 0, and nobody is left behind.
+# A run in several processes, which find each other by environment variables: the files are byte for byte those of one
+# process. A failure in any process is reported by rank 0 in one line, and no process is left behind.
 source "$(dirname "$0")/common.sh"
 
-# start WORLD COMMAND...: one process for each rank, rank 0 last. Their numbers are in `pids`, their words in err.RANK.
+# start WORLD COMMAND...: starts one process per rank, rank 0 last. Sets `pids`, messages go to err.RANK.
 start() {
   world=$1
   shift
@@ -13,14 +13,14 @@ start() {
     pids[rank]=$!
   done
 }
-# all_end CODE: every rank's exit code.
+# all_end CODE: every rank must exit with CODE.
 all_end() {
   for ((rank = 0; rank < world; ++rank)); do
     code_of "${pids[rank]}"
     [ "$code" -eq "$1" ] || fail "rank $rank: exit $code instead of $1: $(tail -n 3 err.$rank)"
   done
 }
-# only_rank_0_says WORDS: in one line.
+# only_rank_0_says WORDS: rank 0 prints WORDS in one line, other ranks print nothing.
 only_rank_0_says() {
   [ "$(grep -cE '^gyre: ' err.0)" -eq 1 ] && grep -qE "$1" err.0 || fail "no '$1' in: $(cat err.0)"
   for ((rank = 1; rank < world; ++rank)); do
@@ -37,7 +37,7 @@ for world in 2 3; do
 done
 grep -q "finished at step 120" out.0 || fail "rank 0 does not print: $(cat out.0)"
 
-# A schedule with two directions, and a run of three processes that goes on as one, as two, and as threads.
+# A schedule with two directions, and a run of three processes that continues in one, in two, and with threads.
 amdp="--set pipeline.schedule=amdp --set pipeline.accumulate=4 --set optimizer.decay=constant"
 "$gyre" train run.toml --out amdp $amdp >/dev/null 2>&1
 start 3 "$gyre" train run.toml --out amdp-3 $amdp --set run.updates=40
@@ -51,7 +51,7 @@ start 2 "$gyre" train --resume amdp-3
 all_end 0
 grep -q "nothing to do" err.0 || fail "a finished run: $(cat err.0)"
 
-# A rank that is killed, stopped, or asked to stop.
+# A rank that is killed, is stopped, or gets SIGTERM.
 endless="--set run.updates=100000 --set pipeline.stall_seconds=2"
 start 3 "$gyre" train run.toml --out killed $endless
 wait_for_checkpoint killed 20 "${pids[0]}"
@@ -62,7 +62,8 @@ for rank in 0 2; do
   code_of "${pids[rank]}"
   [ "$code" -eq 1 ] || fail "rank $rank: exit $code after rank 1 was killed"
 done
-# What a rank was last at is in the message only if it has reported it, which it does several times in stall_seconds.
+# The message contains a rank's last action only if the rank has reported one, which it does several times in
+# stall_seconds.
 only_rank_0_says "rank 1 \(process [0-9]+ on .*\) is gone: the connection is closed(; it was last at: worker 1 .*)?; .*step [0-9]+, the last that was saved"
 grep -q '"event":"end","status":"failed"' killed/metrics.jsonl || fail "not recorded as failed"
 start 2 "$gyre" train --resume killed --set run.updates=120
@@ -87,7 +88,7 @@ for asked in 0 1; do
   [ -e "asked-$asked/checkpoints/step-$(printf %08d "$step")/manifest.json" ] || fail "no checkpoint after SIGTERM"
 done
 
-# Ranks that would run something else do not begin; nobody else speaks, nothing is written.
+# Ranks that would run something else do not begin. Only rank 0 prints a message, and nothing is written.
 start_differently() {
   store=$(mktemp -d -p .)
   world=2
@@ -117,7 +118,7 @@ start 4 "$gyre" train run.toml --out different
 all_end 2
 grep -q "4 processes were started, and the schedule has 3 workers" err.0 || fail "$(cat err.0)"
 
-# One that diverges has its code everywhere.
+# If a run diverges, every rank exits with that code.
 start 2 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0
 all_end 3
 only_rank_0_says "is not finite|is (nan|inf)"

@@ -1,4 +1,4 @@
-# What a run leaves behind, as a user meets it: finished runs, checkpoints that are gone, what is said and reported.
+# What a run leaves behind: finished runs, missing checkpoints, messages and reports.
 source "$(dirname "$0")/common.sh"
 
 # without_times JSON
@@ -19,7 +19,7 @@ cmp before <(find run -type f -printf '%p %T@\n' | sort) || fail "a finished run
 "$gyre" eval run >/dev/null || fail "eval"
 
 
-# What --check finds is its result. A run that is there is the last thing told, after what is wrong with the configuration.
+# The result of --check is its findings. That a run exists already is reported last, after faults of the configuration.
 "$gyre" train --check run.toml --out fresh >out.txt 2>err.txt || fail "--check: $(cat err.txt)"
 grep -q '^stage ' out.txt && grep -q '^memory ' out.txt && [ ! -s err.txt ] || fail "--check does not go to standard output: $(cat err.txt)"
 "$gyre" train --check --resume run --set run.updates=60 >out.txt 2>err.txt || fail "--check --resume: $(cat err.txt)"
@@ -38,7 +38,7 @@ for check in --check ""; do
   refuses "use at most 8 stages" "$gyre" train $check run.toml --out run --set pipeline.stages=9
 done
 
-# The trace of a run that is complete cannot be written: the run is told first.
+# If the trace of a finished run cannot be written, the run's result is printed first.
 code=0
 (ulimit -f 700; trap '' XFSZ; exec "$gyre" train run.toml --out untraced --set optimizer.kind=adamw --set run.updates=800 --set run.checkpoint_every=0 --trace "$work/trace.json") >out.txt 2>err.txt || code=$?
 [ "$code" -eq 1 ] || fail "exit $code where the trace cannot be written: $(tail -n 2 err.txt)"

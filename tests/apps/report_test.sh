@@ -16,7 +16,7 @@ grep -q '"simulated":false' again.html || fail "a run's trace.json is not shown"
 "$gyre" report run --out again2.html >/dev/null
 cmp again.html again2.html || fail "the same report twice differs"
 
-# Where a link leads, and what is no file, is written to as any tool does.
+# Output through a link goes to its target, and output to a special file goes there, as with any tool.
 echo old >real.html
 ln -s real.html link.html
 "$gyre" report run --out link.html >/dev/null
@@ -32,7 +32,7 @@ cat pipe >piped.html &
 wait $!
 cmp piped.html again.html || fail "not the report in a named pipe"
 refuses "Is a directory" "$gyre" report run --out run
-# Devices of this test's own; nothing here may touch the machine's.
+# This test creates its own devices and must not touch the machine's.
 if mknod null c 1 3 2>/dev/null && mknod full c 1 7 && true 2>/dev/null >null; then
   "$gyre" report run --out null >/dev/null
   ends 1 "full: cannot be written: No space left on device" "$gyre" report run --out full
@@ -41,12 +41,12 @@ if mknod null c 1 3 2>/dev/null && mknod full c 1 7 && true 2>/dev/null >null; t
   [ -c null ] && [ -c full ] || fail "a device was replaced"
 fi
 
-# What it lacks is said in a line, and it is made all the same.
+# Missing data is reported in one line, and the page is made all the same.
 : >run/metrics.jsonl
 "$gyre" report run --out page.html >/dev/null 2>err.txt
 [ "$(cat err.txt)" = "run: no update is recorded yet: there are no curves of it" ] || fail "says: $(cat err.txt)"
 
-# Bad input; the page that was there stays.
+# Bad input; the existing page stays.
 before=$(cksum <page.html)
 mkdir nothing
 refuses "is not there" "$gyre" report absent --out page.html

@@ -1,4 +1,4 @@
-# A run that is killed or interrupted at any moment and resumed equals the uninterrupted one to the bit.
+# A run that is killed or interrupted at any moment and resumed equals the uninterrupted one bit for bit.
 source "$(dirname "$0")/common.sh"
 
 "$gyre" train run.toml --out whole >/dev/null 2>&1
@@ -16,7 +16,8 @@ for step in 1 23 40 61 95; do
   rm -rf killed
 done
 
-# Ctrl-C drains where it is, saves, and says how to go on; a fresh run with that drain point gives the same bits.
+# Ctrl-C drains at the current window, saves, and says how to continue. A fresh run with this drain point gives the same
+# bits.
 "$gyre" train run.toml --out interrupted --set run.updates=100000 >out.txt 2>err.txt &
 pid=$!
 wait_for_step interrupted 33 "$pid"
@@ -37,14 +38,15 @@ kill -9 "$pid"
 wait "$pid" 2>/dev/null || true
 diff <(losses interrupted | head -n "$stopped") <(losses planned | head -n "$stopped") >/dev/null || fail "the planned drain differs"
 
-# The same with everything alike: interrupt, resume to the end, against a fresh run with the recorded drain point.
+# The same without changed settings: an interrupted run, resumed to its end, equals a fresh run with the recorded drain
+# point.
 "$gyre" train run.toml --out stopped >/dev/null 2>&1 &
 pid=$!
 wait_for_step stopped 47 "$pid"
 kill -INT "$pid" 2>/dev/null || true
 wait "$pid" || true
 point=$(drained_at stopped)
-if [ -n "$point" ]; then  # else it ended before the signal came
+if [ -n "$point" ]; then  # otherwise it ended before the signal came
   "$gyre" train --resume --out stopped >/dev/null 2>&1
   "$gyre" train run.toml --out fresh --set "run.drains=[$point]" >/dev/null 2>&1
   same_run fresh stopped "Ctrl-C at $point"

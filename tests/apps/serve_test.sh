@@ -1,11 +1,11 @@
 # gyre serve: prints an address that answers, ends in order, refuses bad input in one line, and changes no bit of a run.
 . "$(dirname "$0")/common.sh"
 
-# Nothing goes on where the test has failed.
+# No process may remain if the test fails.
 pid= trainer=
 trap 'kill $pid $trainer 2>/dev/null || true; rm -rf "$work"' EXIT
 
-# start_serving WHAT...: in the background: pid and url.
+# start_serving WHAT...: starts gyre serve in the background; sets pid and url.
 start_serving() {
   : >served.txt
   "$gyre" serve "$@" >served.txt 2>serving.txt &
@@ -14,7 +14,7 @@ start_serving() {
   url=$(cat served.txt)
   [ -n "$url" ] || fail "no address: $(cat serving.txt)"
 }
-# ask PATH-BEHIND-URL [WORDS-OF-PYTHON]: status of the answer; its text in answer.txt.
+# ask PATH-BEHIND-URL [WORDS-OF-PYTHON]: prints the status of the answer; its text is in answer.txt.
 ask() {
   python3 - "$url$1" <<'PY'
 import sys, urllib.error, urllib.request
@@ -27,7 +27,7 @@ print(answer.status)
 PY
 }
 
-# A run that has just begun, then its curves; a token that is wrong; the end by a signal.
+# A run that has just begun, then one with curves; a wrong token; the end by a signal.
 "$gyre" train run.toml --out run --set run.updates=20 >/dev/null 2>&1
 mkdir new
 cp run/config.toml new
@@ -45,7 +45,7 @@ code_of $pid
 pid=
 [ "$code" -eq 143 ] || fail "exit $code after SIGTERM: $(cat serving.txt)"
 
-# Ctrl-C; a study while it has no results.
+# Ctrl-C; a study that has no results yet.
 mkdir -p study/runs/adamw-p1
 cp -r run study/runs/adamw-p1/lr0.1-seed1
 start_serving study --port 0
@@ -54,14 +54,14 @@ kill -INT $pid
 code_of $pid
 [ "$code" -eq 130 ] || fail "exit $code after SIGINT: $(cat serving.txt)"
 
-# Another address says what it means.
+# With another address, a message says what this means.
 start_serving run --port 0 --address 0.0.0.0
 grep -q "whoever can reach it there and has this address sees the report" serving.txt || fail "not told: $(cat serving.txt)"
 kill -TERM $pid
 code_of $pid
 pid=
 
-# A thousand requests beside a run: its bits are those of a run that nobody watched.
+# A thousand requests during a run: its bits are those of a run without them.
 "$gyre" train run.toml --out alone >/dev/null 2>&1
 "$gyre" train run.toml --out watched >/dev/null 2>&1 &
 trainer=$!

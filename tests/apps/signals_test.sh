@@ -1,10 +1,11 @@
-# Signals and limits: the first asks for an orderly end and is answered at once, the second ends the run; what cannot be
-# had (threads, address space, room in a file) is one line and exit 1. Exit codes: 3 diverged, 130, 143.
+# Signals and limits: the first signal requests an orderly end and is answered at once, the second ends the run.
+# Resources that are not available (threads, address space, file size) give one line and exit 1. Exit codes: 3 diverged,
+# 130, 143.
 source "$(dirname "$0")/common.sh"
 
 endless="--set run.updates=100000"
 
-# Whatever asks, by whatever executor: an answer at once, a checkpoint at the drain point, the signal's own exit code.
+# For every signal and executor: an answer at once, a checkpoint at the drain point, the signal's own exit code.
 for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do
   read -r signal expected executor <<<"$kind"
   "$gyre" train run.toml --out run-$signal $endless --set pipeline.executor=$executor >out.txt 2>err.txt &
@@ -17,16 +18,16 @@ for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do
   [ -e "run-$signal/checkpoints/step-$(printf %08d "$step")/manifest.json" ] || fail "no checkpoint after SIG$signal"
   saved=$(sed -nE 's/^stopping: .*abandons the updates since step ([0-9]+)$/\1/p' err.txt)
   [ -n "$saved" ] || fail "no answer to SIG$signal: $(cat err.txt)"
-  # The one after it may still be being written.
+  # The next checkpoint may still be in progress.
   [ $((saved % 20)) -eq 0 ] && [ "$saved" -ge 20 ] && [ "$saved" -le "$step" ] && [ "$saved" -ge $((step - 40)) ] ||
     fail "drained at step $step, but told that step $saved was saved"
-  # Where the pipeline was drained anyway, for a checkpoint or an evaluation, nothing is in flight to wait for.
+  # If the pipeline was drained anyway, for a checkpoint or an evaluation, nothing is in flight to wait for.
   [ $((step % 20)) -eq 0 ] || [ $((step % 30)) -eq 0 ] ||
     grep -q "^draining: waiting for [0-9]* microbatch" err.txt || fail "not told what for: $(cat err.txt)"
   grep -q '"status":"interrupted"' run-$signal/metrics.jsonl || fail "not recorded as interrupted"
 done
 
-# SIGHUP that is ignored at start, as nohup has it, stays ignored.
+# A SIGHUP that is ignored at the start, as under nohup, stays ignored.
 (trap '' HUP; exec "$gyre" train run.toml --out nohup --set run.updates=60 >out.txt 2>err.txt) &
 pid=$!
 wait_for_step nohup 5 $pid
@@ -34,7 +35,7 @@ kill -HUP $pid 2>/dev/null || true
 code_of $pid
 [ "$code" -eq 0 ] || fail "exit $code: an ignored SIGHUP was heeded"
 
-# SIGUSR1: saves, and goes on; through a launcher too, and without a checkpoint that was planned.
+# SIGUSR1 saves, and training goes on; also through a launcher, and without planned checkpoints.
 for launcher in "" "launch -n 2 --"; do
   rm -rf asked
   "$gyre" $launcher train run.toml --out asked $endless --set run.checkpoint_every=0 --set run.eval_every=0 >out.txt 2>err.txt &
@@ -50,7 +51,7 @@ for launcher in "" "launch -n 2 --"; do
   [ "$code" -eq 143 ] || fail "exit $code after SIGUSR1 and SIGTERM: $(cat err.txt)"
 done
 
-# One that comes while libraries are loaded waits for the run.
+# A SIGUSR1 that comes while libraries are loaded waits for the run.
 "$gyre" train run.toml --out early --set run.updates=20 >out.txt 2>err.txt &
 pid=$!
 until [[ $(readlink /proc/$pid/exe) == */gyre-engine ]]; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; done
@@ -58,14 +59,14 @@ kill -USR1 $pid
 code_of $pid
 [ "$code" -eq 0 ] || fail "exit $code after SIGUSR1 at the start: $(cat err.txt)"
 
-# Sends a second signal once the first has been taken: two that wait are one.
+# Sends a second signal once the first has been delivered: two pending signals count as one.
 send_twice() {
   kill -$1 $2
   while kill -0 $2 2>/dev/null && grep -q 'ShdPnd:.*4...$' /proc/$2/status 2>/dev/null; do :; done
   kill -$1 $2 2>/dev/null || true
 }
 
-# The second signal ends the run even while its messages find no reader: the pipe is full, and nobody empties it.
+# The second signal ends the run even if its messages block: the pipe is full, and nobody reads it.
 mkfifo stuck
 exec 9<>stuck
 "$gyre" train run.toml --out twice $endless >/dev/null 2>stuck &
@@ -78,12 +79,12 @@ code_of $pid
 exec 9<&-
 "$gyre" eval twice --step 20 >/dev/null || fail "the earlier checkpoint is not whole"
 
-# wait_for_words WORDS PID [FILE]: until the words are in FILE, err.txt, or the process has ended.
+# wait_for_words WORDS PID [FILE]: waits until the words are in FILE (default err.txt), or the process has ended.
 wait_for_words() {
   while kill -0 "$2" 2>/dev/null && ! grep -qsE "$1" "${3:-err.txt}"; do read -rt 0.02 <> <(:) || true; done
 }
 
-# wait_for_reads N PID: until the process has read so many times more, or has ended.
+# wait_for_reads N PID: waits until the process has made N more reads, or has ended.
 wait_for_reads() {
   reads_now() { sed -n 's/^syscr: //p' "/proc/$1/io" 2>/dev/null || true; }
   local before reads
@@ -103,12 +104,12 @@ code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after SIGTERM in an evaluation: $(cat err.txt)"
 ! grep "waiting for 0 " err.txt || fail "told to wait for nothing"
 
-# It ends the run too where the first is answered and the drain takes for ever: a window of a million microbatches.
-: >err.txt  # of another run's words none may be there
+# The second signal also ends a run whose drain takes forever: a window of a million microbatches.
+: >err.txt  # must contain no messages of another run
 "$gyre" train run.toml --out long $endless --set pipeline.accumulate=1000000 >/dev/null 2>err.txt &
 pid=$!
 wait_for_words "^saves to" $pid
-wait_for_reads 100 $pid  # of tokens: before the first microbatch there is nothing to drain
+wait_for_reads 100 $pid  # reads of tokens: before the first microbatch there is nothing to drain
 kill -TERM $pid
 wait_for_words "^draining: waiting for" $pid
 kill -INT $pid
@@ -116,15 +117,15 @@ code_of $pid
 [ "$code" -eq 130 ] || fail "exit $code after the second signal, SIGINT: $(tail -n 2 err.txt)"
 ! grep -q '"event":"end"' long/metrics.jsonl || fail "the drain was waited for"
 
-# A worker that does not come back from an action is named; a drain that waits for it is given up, and what was saved is
-# continued from. The first worker and the last read tokens: either may be the one. Rates do not depend on how long it
-# was to be, and there is no evaluation: that reads on no worker.
+# A worker that does not come back from an action is named; a drain that waits for it is given up, and the run continues
+# from its last save. The first and the last worker read tokens, so it may be either. The learning rate is constant, so
+# that it does not depend on the planned length, and there is no evaluation, which would read outside the workers.
 steady="--set optimizer.decay=constant --set run.eval_every=0"
 LD_PRELOAD=$faults GYRE_FAULT_READ=$work/disk "$gyre" train run.toml --out stuck-run --set pipeline.stall_seconds=0.2 \
   $endless $steady >/dev/null 2>err.txt &
 pid=$!
 wait_for_checkpoint stuck-run 20 $pid
-mkfifo disk  # from here on it does not answer
+mkfifo disk  # from here on reads hang
 wait_for_words "^worker [02] has been inside [02]F[0-9]+ for" $pid
 kill -TERM $pid
 code_of $pid
@@ -140,13 +141,13 @@ last="--set run.updates=$((saved + 20))"
 "$gyre" train run.toml --out whole $last $steady >/dev/null 2>&1
 diff <(losses whole) <(losses stuck-run) >difference || fail "losses differ: $(head -n 3 difference)"
 
-# Divergence has a code of its own.
+# Divergence has its own exit code.
 code=0
 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0 \
   >/dev/null 2>err.txt || code=$?
 [ "$code" -eq 3 ] || fail "exit $code instead of 3 when a run diverges: $(tail -n 1 err.txt)"
 
-# fails_for WORDS COMMAND...: exit 1 within a minute, with one line that has the words.
+# fails_for WORDS COMMAND...: must exit with 1 within a minute, with one line that contains the words.
 fails_for() {
   local words=$1
   shift
@@ -161,7 +162,7 @@ for kilobytes in 700000 1000000 1200000; do
     "$gyre" train run.toml --out limited --set pipeline.stages=5
   rm -rf limited
 done
-# Of processes root may have any number, so that limit needs another user.
+# Root may have any number of processes, so this limit needs another user.
 if [ "$(id -u)" -eq 0 ]; then
   chmod a+rwx . && chmod -R a+rX . && chmod a+rx "$(dirname "$gyre")"
   as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
@@ -174,11 +175,12 @@ if [ "$(id -u)" -eq 0 ]; then
   fi
 fi
 
-# A file that may not grow is a full disk: no signal, one line, nothing half-written.
+# A limit on the file size acts like a full disk: no signal, one line, nothing half-written.
 fails_for "cannot be written: File too large" prlimit --fsize=90000 "$gyre" train run.toml --out full
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
 
-# start_study SETTINGS: a study of one run without end in the background: pid, its run and the run's process.
+# start_study SETTINGS: starts a study of one endless run in the background; sets pid, run, and trainer, the run's
+# process.
 start_study() {
   cat run.toml - >study.toml <<TOML
 [study]
@@ -199,7 +201,7 @@ TOML
   trainer=$(cat /proc/$pid/task/*/children | tr -d ' ')
 }
 
-# ends_with_its_run: the study ends as SIGTERM has it, and nobody holds its run's directory any more.
+# ends_with_its_run: the study exits as SIGTERM demands, and no process holds its run's directory any more.
 ends_with_its_run() {
   code_of $pid
   [ "$code" -eq 143 ] || fail "exit $code of a study after SIGTERM: $(cat err.txt)"
@@ -208,14 +210,14 @@ ends_with_its_run() {
   exec 7<&-
 }
 
-# A study passes signals on: the first lets its runs drain and save.
+# A study passes signals on: the first one lets its runs drain and save.
 start_study ''
 wait_for_step "$run" 3 $pid
 kill -TERM $pid
 ends_with_its_run
 grep -q '"status":"interrupted"' "$run/metrics.jsonl" || fail "the run of a study was not drained"
 
-# The second ends them, here amid a drain that takes for ever.
+# The second one ends them, here during a drain that takes forever.
 start_study ', "pipeline.accumulate=1000000"'
 wait_for_reads 100 "$trainer"
 kill -TERM $pid
@@ -224,7 +226,7 @@ kill -TERM $pid
 ends_with_its_run
 ! grep -q '"event":"end"' "$run/metrics.jsonl" || fail "the run's drain was waited for"
 
-# A hang-up while the program is being loaded ends it as one that is heard later; nothing is left behind.
+# A hang-up while the program is being loaded ends it like a later one; nothing is left behind.
 "$gyre" train run.toml --out early $endless >out.txt 2>err.txt &
 pid=$!
 until [[ $(readlink /proc/$pid/exe) == */gyre-engine ]]; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; done
@@ -232,7 +234,7 @@ kill -HUP $pid
 code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after an early SIGHUP: $(cat err.txt)"
 
-# A prepare that is stopped takes back what it has written.
+# A stopped prepare removes what it has written.
 yes "the same line again and again" | "$gyre" prepare - --out endless-data >out.txt 2>err.txt &
 pid=$!
 until [ -s endless-data.preparing/train.bin ]; do kill -0 $pid 2>/dev/null || fail "prepare ended: $(cat err.txt)"; read -rt 0.02 <> <(:) || true; done
@@ -242,7 +244,7 @@ code_of $pid
 grep -q "stopped; nothing was kept" err.txt || fail "not told: $(cat err.txt)"
 [ ! -e endless-data ] && [ ! -e endless-data.preparing ] || fail "prepare left something"
 
-# Limits that libraries do not survive are a line.
+# Limits under which libraries would crash give one line.
 for limit in "-s 100" "-n 5"; do
   code=0
   (ulimit $limit; exec "$gyre" train run.toml --out limited) >out.txt 2>err.txt || code=$?

@@ -1,18 +1,18 @@
-# gyre schedule, simulate and plan: output that programs read, files of the user's own, and what a run measured.
+# gyre schedule, simulate and plan: machine-readable output, the user's own files, and measurements of a run.
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/common.sh"
 
 # has WORDS FILE
 has() { grep -qF -- "$1" "$2" || fail "no '$1' in: $(head -c 2000 "$2")"; }
 
-# K(3d + 1) + 3 at tb = 2 tf: 4 blocks at depth 4.
+# The makespan K(3d + 1) + 3 at tb = 2 tf: 4 blocks at depth 4.
 "$gyre" simulate --schedule amdp --stages 4 --microbatches 16 --json >amdp.json
 has '"makespan":55.0' amdp.json
 has '"max_mismatch":1' amdp.json
 "$gyre" simulate --schedule gpipe --stages 4 --microbatches 8 --json >gpipe.json
 has '"makespan":33.0' gpipe.json
 
-# Replicas of it take as long, and what they take of each update is the window's.
+# Replicas take as long as one does, and the window counts the microbatches of all of them.
 "$gyre" simulate --schedule amdp --stages 4 --microbatches 48 --replicas 3 --json >amdp.json
 has '"makespan":55.0' amdp.json
 "$gyre" simulate --schedule 1f1b --stages 2 --microbatches 12 --replicas 3 --json >1f1b.json
@@ -33,7 +33,8 @@ cmp builtin/checkpoints/step-00000006/model.safetensors mine/checkpoints/step-00
 [ "$(cat two.csv)" = "$(printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1')" ] || fail "CSV: $(cat two.csv)"
 "$gyre" simulate --schedule two.csv --microbatches 2 >/dev/null
 
-# DualPipeV as PyTorch writes it for two ranks and four microbatches trains to the bits of one stage, as the builtins do.
+# DualPipeV as PyTorch writes it for two ranks and four microbatches trains to the same bits as one stage, as do the
+# builtins.
 short=(--set pipeline.accumulate=4 --set run.updates=6)
 cp "$here/../schedule/pytorch/dualpipe-v-2-4.csv" pytorch.csv
 "$gyre" train run.toml --out one "${short[@]}" --set pipeline.schedule=gpipe --set pipeline.stages=1 >/dev/null 2>&1
@@ -45,7 +46,7 @@ for schedule in pytorch.csv dualpipe-v zb-v; do
   cmp {one,v-$schedule}/checkpoints/step-00000006/optimizer.safetensors || fail "$schedule: optimizer states differ"
 done
 
-# What a run measured and traced comes back into the simulator.
+# The measurements and the trace of a run can be read by the simulator.
 "$gyre" train run.toml --out traced --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=6 --trace trace.json >/dev/null 2>&1
 has '"traceEvents"' trace.json
 has '"name":"0U5"' trace.json
@@ -58,11 +59,11 @@ grep -qE '"checkpoint": *[0-9.e-]*[1-9]' stalls/costs.json || fail "costs.json l
 grep -qE '"checkpoint_stall": *[0-9.e-]*[1-9]' predicted.json || fail "the simulator does not take the measured stall"
 "$gyre" plan run.toml --json >plan.json
 has '"schedule":"zb-h1"' plan.json
-"$gyre" plan run.toml --set pipeline.stages=2 --json >plan.json  # four stages, where there are two on each worker
+"$gyre" plan run.toml --set pipeline.stages=2 --json >plan.json  # four stages for schedules with two on each worker
 has '"schedule":"zb-v","stages":4' plan.json
 has '"schedule":"dualpipe-v","stages":4' plan.json
 
-# BERT goes through the same commands.
+# The same commands with BERT.
 "$gyre" train run.toml --out bert --set model.kind=bert --set pipeline.schedule=amdp --set pipeline.stages=2 --set pipeline.accumulate=2 --set run.updates=4 >/dev/null 2>&1
 "$gyre" eval bert >/dev/null
 
@@ -81,7 +82,7 @@ refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
 refuses "use at most 8 stages" "$gyre" plan run.toml --set pipeline.stages=9
-# A schedule in a file is ranked with the others; the mark of the configuration's own row is explained only if there is one.
+# A schedule file is ranked with the others; the mark of the configuration's own row is explained only if there is one.
 "$gyre" plan run.toml --set pipeline.schedule=mine.txt --set pipeline.stages=4 --set pipeline.accumulate=4 >plan.txt
 grep -qE '^\* mine.txt +4 ' plan.txt || fail "the file is not ranked: $(cat plan.txt)"
 has "* the configuration's own; memory" plan.txt
@@ -92,7 +93,7 @@ has "tokens/s take 3 cores, 1 for each of 3 workers; this machine has 1, and is 
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
 
-# Flags that nothing would read.
+# Flags that would have no effect.
 refuses "--schedule, --replicas, --tb-over-tf, --stages, --window have no effect beside run.toml; change what it says with --set" "$gyre" simulate run.toml --stages 8 --schedule 1f1b --window 16 --replicas 2 --tb-over-tf 3
 refuses "--chunks has no effect beside run.toml" "$gyre" schedule run.toml --chunks 3
 refuses "--stages, --window have no effect on schedule mine.txt; leave them out" "$gyre" schedule --schedule mine.txt --stages 9 --window 4
@@ -109,7 +110,7 @@ ends 2 "has been done already" "$gyre" simulate --schedule broken.txt
 sed 's/^worker 3:.*|/worker 3: |/' mine.txt | sed 's/1:0F1 //' >incomplete.txt
 ends 2 "worker 3" "$gyre" simulate --schedule incomplete.txt
 
-# On a cluster: links by class, speeds, checkpoints. What is wrong in its file is one line.
+# On a cluster: links by class, speeds, checkpoints. A fault in its file gives one line.
 cat >cluster.toml <<'TOML'
 [cluster]
 within_host = "inside"
@@ -129,7 +130,7 @@ TOML
 on_cluster=("$gyre" simulate --schedule gpipe --stages 3 --microbatches 2 --costs costs.json --cluster cluster.toml --json)
 echo '{"format": "gyre-costs 1", "stages": [{"forward": 1, "backward": 2, "output_bytes": 1000000000, "optimizer_bytes": 2000000000}]}' >costs.json
 "${on_cluster[@]}" >network.json
-has '"makespan":16.2' network.json  # the last gradient is at worker 1 at 12.1 and at 0 at 14.2, and takes 2 there
+has '"makespan":16.2' network.json  # the last gradient reaches worker 1 at 12.1 and worker 0 at 14.2, and takes 2 there
 has '"hosts":2,"links":[{"class":"inside","links":2' network.json
 has '{"class":"network","links":2,"busiest":[1,2],"bytes_per_microbatch":1000000000.0' network.json
 "${on_cluster[@]}" --checkpoint-every 1 >saved.json

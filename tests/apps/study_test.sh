@@ -1,4 +1,5 @@
-# gyre study: a grid is run, compared, not run twice; stopped and continued it gives the same; bad input is one line.
+# gyre study: a grid is run and compared, and is not run twice; a stopped and continued study gives the same results;
+# bad input gives one line.
 . "$(dirname "$0")/common.sh"
 
 cat run.toml - >study.toml <<'TOML'
@@ -27,7 +28,7 @@ for file in results.md results.csv results.json loss-1.svg loss-3.svg slowdown.s
   test -s "whole/$file" || fail "no $file"
 done
 
-# Again: nothing is run, and the tables are the same.
+# A second call runs nothing, and the tables are the same.
 find whole/runs -name metrics.jsonl -newer whole/results.json | grep -q . && fail "runs newer than results"
 "$gyre" study study.toml --out whole >again.md 2>/dev/null
 cmp whole.md again.md || fail "a second call gives another table"
@@ -35,7 +36,7 @@ cmp whole.md again.md || fail "a second call gives another table"
 cmp <(sed '/^## Hessian/,/^## Learning/d' whole.md) <(sed '/^## Learning/d' report.md) ||
   fail "--report gives another table"
 
-# Stopped as soon as something runs, then continued: the same losses. (Seconds are not compared.)
+# Stopped as soon as a run is under way, then continued: the same losses. (Seconds are not compared.)
 "$gyre" study study.toml --out parts --jobs 1 >/dev/null 2>&1 &
 study=$!
 until [ -s parts/runs/adamw-p1/trial30-lr0.001-seed1/metrics.jsonl ]; do
@@ -55,7 +56,7 @@ refuses "other settings than the study's (optimizer.basis-rotation.interval 5 ->
 refuses "tokens: is text that gyre prepare made, and no place for a study" "$gyre" study study.toml --out tokens
 cp -r whole/runs/adamw-p1/trial30-lr0.001-seed1 one
 refuses "one: is a run, and no place for a study" "$gyre" study study.toml --out one
-# What a later arm would be refused for is told before anything runs, and nothing is left.
+# Faults of later arms are reported before anything runs, and nothing is left behind.
 sed 's/^stages = \[1, 3\]/stages = [1, 9]/' study.toml >other.toml
 refuses "other/runs/adamw-p9/trial30-lr0.001-seed1: [pipeline] stages is 9, but the model has 8 layers" "$gyre" study other.toml --out other
 sed 's/"optimizer.clip=0"/"optimizer.clip_scope=global"/' study.toml >other.toml
@@ -65,7 +66,7 @@ refuses "absent.toml: cannot be opened" "$gyre" study absent.toml
 mkdir empty
 for place in nowhere empty; do refuses "$place: no study is here" "$gyre" study study.toml --out $place --report; done
 [ -z "$(ls empty)" ] || fail "a study that is not there was compared: $(ls empty)"
-# A run that fails is told by its own words, once by whom.
+# A failed run is reported in its own words, with the prefix "gyre:" only once.
 run=$(echo whole/runs/adamw-p1/lr*-seed1)
 mv "$run/metrics.jsonl" metrics
 ends 2 "/metrics.jsonl: is missing, with the lines of steps" "$gyre" study study.toml --out whole

@@ -1,5 +1,5 @@
-// Prints the name and the checksum of every tensor of a part of a checkpoint, "model" or "optimizer", whatever files
-// they are in: so that what one process and several have saved can be compared.
+// Prints the name and the checksum of every tensor of a part of a checkpoint, "model" or "optimizer", whatever files it
+// is in, so that the saves of one process and of several can be compared.
 //   gyre_list_tensors DIRECTORY PART
 #include <cstdio>
 #include <exception>

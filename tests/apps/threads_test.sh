@@ -1,7 +1,8 @@
-# A run's bits follow from its configuration: how many threads the machine or OMP_NUM_THREADS offers changes none of them.
+# A run's bits depend only on its configuration, not on the number of threads that the machine or OMP_NUM_THREADS
+# offers.
 source "$(dirname "$0")/common.sh"
 
-# Long sides of 512 have a sketch, which begins with a decomposition before anything else is computed.
+# Long sides of 512 use a sketch, which begins with a decomposition before anything else is computed.
 train() {
   "$gyre" train run.toml --out "$1" --set model.width=128 --set model.layers=2 --set model.context=8 \
     --set run.updates=6 --set run.eval_every=0 --set run.checkpoint_every=0 >/dev/null 2>&1 || fail "training $1"

@@ -1,7 +1,7 @@
-# The same tokens as gyre's, llm.c's, nanoGPT's and Megatron's files give the same losses, to the bit; mixtures resume.
+# The same tokens in files of gyre, llm.c, nanoGPT and Megatron give the same losses, bit for bit; mixtures resume.
 source "$(dirname "$0")/common.sh"
 
-# Writes what the other programs would have, from gyre's own files.
+# Writes, from gyre's own files, the files that the other programs would have written.
 python3 - <<'PY'
 import array, os, struct
 def tokens(name):
@@ -29,7 +29,7 @@ for format in llmc nano megatron; do
     fail "$format: $(cat err.txt)"
   diff <(losses own) <(losses $format-run) >difference || fail "$format: losses differ: $(head -n 3 difference)"
 done
-# A mixture of one source is that source.
+# A mixture of one source equals that source.
 sed 's/^\[data\]/[[data.source]]\nname = "bible"/' run.toml >one.toml
 "$gyre" train one.toml --out one "${short[@]}" >/dev/null 2>err.txt || fail "$(cat err.txt)"
 diff <(losses own) <(losses one) >difference || fail "one source: losses differ: $(head -n 3 difference)"
@@ -37,7 +37,8 @@ loss_of() { "$gyre" eval "$1" --json | sed 's/.*"step"//'; }
 [ "$(loss_of own)" = "$(loss_of nano-run)" ] || fail "eval differs: $(loss_of own) $(loss_of nano-run)"
 refuses "the run has no tokenizer" "$gyre" generate nano-run --prompt a
 
-# With a tokenizer named beside them they are what gyre prepare makes: losses, what is written, what is exported.
+# With a tokenizer named beside them, these files are equivalent to those of gyre prepare: losses, generated text,
+# exports.
 mkdir letters letters-nano
 { printf '[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n'; printf '%s\n' {a..z} '##'{a..z} , . ';' :; } >letters/vocab.txt
 "$gyre" prepare text.txt --out pieces --tokenizer letters >/dev/null
@@ -56,7 +57,7 @@ refuses "[data] tokenizer is for token files of other programs, and $PWD/pieces 
   "$gyre" train run.toml --out x --set data.tokens=pieces --set data.tokenizer=letters
 refuses "letters-nano: has no tokenizer; looked for" "$gyre" train run.toml --out x --set data.tokens=nano --set data.tokenizer=letters-nano
 
-# A mixture goes on to the bit, by threads, in two processes; its sources must be those that it was begun with.
+# A mixture continues bit for bit, with threads and in two processes; its sources must be those that it began with.
 "$gyre" prepare text.txt --out other --val-fraction 0.2 >/dev/null
 { sed '/^\[data\]/,/^tokens/d' run.toml; printf '[data]\norder = "epochs"\nvocabulary = 256\n[[data.source]]\nname = "bible"\ntokens = "nano"\nweight = 3\n[[data.source]]\ntokens = "other"\n'; } >mixture.toml
 "$gyre" train mixture.toml --out whole >/dev/null 2>err.txt || fail "$(cat err.txt)"
@@ -72,7 +73,7 @@ printf '\001\000' | dd of=nano/train.bin bs=1 seek=100 conv=notrunc status=none
 refuses "bible/train/train.bin" "$gyre" train --resume parts --set run.updates=130
 cp kept.bin nano/train.bin
 
-# A BERT takes them too.
+# BERT accepts them too.
 "$gyre" train run.toml --out bert --set model.kind=bert "${short[@]}" --set run.updates=4 --set data.tokens=megatron --set data.vocabulary=256 >/dev/null 2>err.txt || fail "$(cat err.txt)"
 
 refuses "token files do not say their vocabulary; set [data] tokenizer, or [data] vocabulary" "$gyre" train run.toml --out x --set data.tokens=nano

@@ -1,4 +1,4 @@
-# gyre top without a terminal: one screen, the figures as JSON, and what it says of runs that are not running.
+# gyre top without a terminal: one screen, the figures as JSON, and its messages about runs that are not running.
 source "$(dirname "$0")/common.sh"
 
 refuses "no run is here" "$gyre" top nowhere

@@ -1,5 +1,5 @@
-# gyre top on a terminal, which tmux keeps: it shows the stage that was made slow, in one process and in two, follows the
-# size of the terminal, scrolls, and leaves all as it was. Run by scripts/test-top.
+# gyre top on a terminal provided by tmux: it shows the stage that was made slow, in one process and in two, follows the
+# size of the terminal, scrolls, and restores the terminal. Run by scripts/test-top.
 source "$(dirname "$0")/../common.sh"
 
 tmux=(tmux -f /dev/null -S "$work/tmux")
@@ -11,7 +11,7 @@ cleanup() {
 trap cleanup EXIT
 
 screen() { "${tmux[@]}" capture-pane -p -t top; }
-# shows PATTERN [SECONDS]: until it is on the screen.
+# shows PATTERN [SECONDS]: waits until the pattern is on the screen.
 shows() {
   local end=$((SECONDS + ${2:-30}))
   until screen | grep -qE -- "$1"; do
@@ -21,7 +21,7 @@ shows() {
 }
 keys() { "${tmux[@]}" send-keys -t top "$@"; }
 
-# The last stage has the head alone, whose vocabulary makes it several times as costly as all others together.
+# The last stage has only the head, whose vocabulary makes it several times as costly as all others together.
 slow=(--set model.layers=2 --set pipeline.schedule=pipedream --set pipeline.stages=4 --set model.vocabulary=16384
   --set run.updates=1000000 --set run.eval_every=0 --set run.checkpoint_every=0)
 
@@ -32,7 +32,7 @@ start() {
   kill -0 $run_pid 2>/dev/null || fail "the run has ended: $(cat err.txt)"
 }
 
-# looks_right: the slow stage's worker works, the one before it waits for it, and so on.
+# looks_right: the slow stage's worker is busy, the one before waits for it, and so on.
 looks_right() {
   "$gyre" top --json run >top.json
   python3 - <<'PY'
@@ -86,7 +86,7 @@ keys "echo typed" Enter
 shows '^typed'  # the terminal echoes again
 "${tmux[@]}" kill-session -t top
 
-# A run that is killed is told as such.
+# A killed run is reported as killed.
 kill -9 $run_pid; wait $run_pid 2>/dev/null || true
 "${tmux[@]}" new-session -d -s top -x 80 -y 24 "exec '$gyre' top run"
 shows 'not running: last seen training'
