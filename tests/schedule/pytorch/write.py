@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the CSV files beside it: PyTorch's own V-shaped schedules, SCHEDULE-RANKS-MICROBATCHES.csv.
+"""Writes PyTorch's own V-shaped schedules to CSV files in this directory: SCHEDULE-RANKS-MICROBATCHES.csv.
 
-Those here are of PyTorch 2.11. The classes want stages and process groups, which their orders do not depend on.
+These files are from PyTorch 2.11. The constructors, which need stages and process groups, are bypassed: orders do not depend on them.
 """
 import csv
 import pathlib
