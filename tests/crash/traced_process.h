@@ -9,7 +9,7 @@
 
 namespace gyre::crash {
 
-// Counts of system calls, in the order in which the tracer saw them begin.
+// Numbers of system calls, counted when the tracer sees them begin.
 struct Calls {
   int64_t all = 0;
   int64_t of_files = 0;  // calls that create, change, sync, lock, rename or remove files
