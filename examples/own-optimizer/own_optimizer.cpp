@@ -1,4 +1,4 @@
-// gyre-engine with an optimizer of one's own, sign descent: own_optimizer train run.toml --out run --set
+// gyre-engine with an additional optimizer, sign descent. Usage: own_optimizer train run.toml --out run --set
 // optimizer.kind=sign
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-// A schedule of one's own, registered and simulated: GPipe whose backwards begin with the last microbatch.
+// Registers and simulates an additional schedule: GPipe whose backwards begin with the last microbatch.
 #include <cstdio>
 
 #include "gyre/schedule/builder_parts.h"
