@@ -213,9 +213,9 @@ BlockTimes block_times(const Schedule& schedule, int64_t block_size, int64_t fir
   return times;
 }
 
-// Adoptions are at the published points, unless the gradients of the block before have not arrived by then in the
-// timeline of the schedule without updates; then they are as soon as the gradients are there. An update is as early as
-// that timeline allows without waiting. Since everything follows one timeline, there can be no cyclic wait.
+// Places each adoption at its published point or, if the gradients of the block before have not arrived by then in the
+// timeline of the schedule without updates, as soon as they have. Places each update as early as that timeline allows
+// without waiting. Since everything follows one timeline, there can be no cyclic wait.
 std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hosted, const BlockOrder& order,
                                             int64_t block_size, int preload, double tb_over_tf) {
   constexpr int64_t kSteady = 6;  // the block by which the steady state is reached

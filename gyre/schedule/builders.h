@@ -48,7 +48,7 @@ struct ScheduleKind {
   SuitableWindows (*windows)(const ScheduleOptions&);
   OptionTable own = {};                                            // its own options, at their defaults
   int64_t (*stages_per_worker)(const OptionTable& own) = nullptr;  // null: 1
-  // The settings of its own options that a plan tries on so many workers; null: only the given ones.
+  // The values of the schedule's own options that a plan tries on so many workers; null: only the given ones.
   std::vector<OptionTable> (*variants)(int workers, const OptionTable& own) = nullptr;
 };
 // The builtin kinds and those that the program has added.

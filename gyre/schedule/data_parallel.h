@@ -3,8 +3,9 @@
 // execution need not know of replicas.
 //
 // Replica r of pipeline p is pipeline p * R + r. Its microbatch b gets number b * R + r, so that windows R times as
-// long hold the same microbatches of each replica. Worker w of replica r is r * W + w. Every replica runs the same
-// program at the same versions, so delays and mismatches are those of the original schedule.
+// long hold the same microbatches of each replica. Worker w of replica r is r * W + w, unless update-only workers are
+// left out. Every replica runs the same program at the same versions, so delays and mismatches are those of the
+// original schedule.
 //
 // Either each stage's optimizer is cut into one shard per replica (ZeRO stage 1, Rajbhandari et al., 2020): each
 // replica updates its shard where its program has the update, and all replicas adopt the version that all shards make.

@@ -314,7 +314,7 @@ class Timeline {
   ReductionChains chains_;
   bool is_tied_;  // a weight is shared by two different stages
   // A message to the stage that does the microbatch's next forward or backward. A microbatch has at most one at a time,
-  // so there are no more than microbatches in flight, however many replicas they pass.
+  // so there are at most as many as microbatches in flight, however many replicas they pass.
   struct Message {
     MessageKind kind = MessageKind::Activation;
     int stage = 0;  // the receiver
