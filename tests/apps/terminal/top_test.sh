@@ -77,7 +77,7 @@ shows '^ +0 .*%'
 shows '^ +3 .*%'
 keys q
 shows 'left with 0'
-shows '^before'  # what was there before it came
+shows '^before'  # what was on the screen before is restored
 keys "'$gyre' top run; echo left with \$?" Enter
 shows 'q quits'
 keys C-c
