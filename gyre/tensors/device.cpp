@@ -17,8 +17,8 @@ c10::Stream of_pool(at::Device device, bool high_priority = false) {
   return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, high_priority);
 }
 
-// What goes from one device to another has a stream on either, so that neither waits for what the other's workers were
-// given meanwhile.
+// The streams by which tensors go from one device to another, one on either, so that neither device waits for what the
+// other's workers were given meanwhile.
 struct Way {
   c10::Stream from, to;
 };
@@ -101,10 +101,10 @@ at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEv
   }
   if (has_streams(tensor.device()) && has_streams(device)) return moved(tensor, device, ready);
   ready.block(tensor.device());
-  // From memory that is pinned the thread need not wait for the copy, and so for all that its stream was given before.
-  // It stays pinned, for the next: tokens are few, and what is large comes seldom.
-  constexpr size_t kMostPinned = size_t{4} << 20;
-  if (!device.is_cuda() || tensor.nbytes() > kMostPinned) return tensor.to(device);
+  // From pinned memory the thread need not wait for the copy, and so for all earlier work of its stream. libtorch keeps
+  // pinned memory for reuse; tokens are small, and large tensors are copied rarely.
+  constexpr size_t kMaxPinned = size_t{4} << 20;
+  if (!device.is_cuda() || tensor.nbytes() > kMaxPinned) return tensor.to(device);
   return tensor.pin_memory().to(device, /*non_blocking=*/true);
 }
 

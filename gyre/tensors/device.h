@@ -23,8 +23,8 @@ bool has_streams(at::Device device);
 
 // A stream of the device; null if it has none.
 std::optional<c10::Stream> make_stream(at::Device device);
-// The same for what is done beside the workers, never one of theirs: streams of a kind come from a pool of some tens,
-// in turn, and those who share one wait for each other.
+// A stream for work beside the workers, never one of theirs. Streams come in turn from a pool of some tens, and users
+// of the same stream wait for each other; these come from a second pool.
 std::optional<c10::Stream> make_side_stream(at::Device device);
 
 // While it lives, this thread's work for the stream's device goes to this stream.

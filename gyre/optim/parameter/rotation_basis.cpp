@@ -257,7 +257,7 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
             use_threads(1);  // beside the workers, and the same bits wherever it runs
             const at::Device device = from.vectors.device();
             const StreamScope scope(make_side_stream(device));
-            for (at::Tensor* of : {&from.of, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
+            for (at::Tensor* of : {&from.covariance, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
               *of = on_device(*of, device, copied);
             }
             Prepared next = wanted_basis(from);
