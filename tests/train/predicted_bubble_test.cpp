@@ -49,8 +49,8 @@ TEST(PredictedBubble, OfALongRunIsThatOfItsBeginning) {
   Config config = config_of("pipedream", 4, 1);
   config.run.updates = int64_t{1} << 40;
   EXPECT_LT(bubble_of(config).value(), 0.01);
-  config.model.layers = 100000;
-  config.pipeline.stages = 50000;
+  config.model.layers = 500;
+  config.pipeline.stages = 500;
   const Schedule schedule = build_schedule(config);
   EXPECT_FALSE(predict_bubble(config, schedule, {}, {}).has_value());
 }
