@@ -14,14 +14,15 @@
 namespace gyre {
 namespace {
 
-// In a directory that goes with its process, which locks it before this is there: one that has it and no lock has lost
-// its process.
+// Marks a directory that is removed with its process. The process locks the directory before it makes the mark, so a
+// directory with the mark and without a lock has lost its process.
 constexpr const char* kOwnedMark = ".owned";
 
 }  // namespace
 
 PrivateDirectory::PrivateDirectory(const std::filesystem::path& parent, const std::string& prefix) {
-  std::string name = parent / (prefix + "XXXXXX");  // of which mkdtemp(3) makes one that is not there
+  std::string name = parent / prefix;
+  name.append(6, 'X');  // mkdtemp(3) replaces these
   if (::mkdtemp(name.data()) == nullptr) {
     throw RunError(
         fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()));

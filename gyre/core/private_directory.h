@@ -1,4 +1,4 @@
-// Directories for the time that a process lives.
+// Temporary directories that are removed with the process that made them.
 #pragma once
 
 #include <filesystem>
@@ -9,21 +9,21 @@ namespace gyre {
 
 class Descriptor;
 
-// A new directory that only this user may enter; it goes with the object.
+// A new directory that only this user may enter. The destructor removes it.
 class PrivateDirectory {
  public:
-  // In `parent`, with a name that begins with `prefix`. RunError.
+  // In `parent`, with a name that begins with `prefix`. Throws RunError.
   PrivateDirectory(const std::filesystem::path& parent, const std::string& prefix);
   ~PrivateDirectory();
   PrivateDirectory(const PrivateDirectory&) = delete;
   PrivateDirectory& operator=(const PrivateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // It stays.
+  // The destructor leaves it.
   void keep() { kept_ = true; }
 
-  // Removes those of this user whose processes were killed before they could. Where the file system has no locks,
-  // they stay.
+  // Removes this user's directories whose processes were killed before they could remove them. On a file system
+  // without locks they stay.
   static void remove_abandoned(const std::filesystem::path& parent, const std::string& prefix);
 
  private:

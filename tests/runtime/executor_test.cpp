@@ -256,7 +256,6 @@ TEST(Drain, AStopBeforeTheFirstMicrobatchTakesNoneIn) {
 }
 
 TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
-  const SyntheticBatches batches = tiny_batches();
   std::map<int64_t, double> reference;
   for (const int stages : {1, 2, 5}) {
     for (const char* executor : {"replay", "threads"}) {
@@ -264,13 +263,8 @@ TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
       e.stages = stages;
       e.dropout = 0.5;  // off in evaluation
       Pipeline pipeline = make_pipeline(e);
-      const Schedule forward_only = build_forward_only(pipeline.schedule());
-      Segment segment;
-      segment.schedule = &forward_only;
-      segment.batches = &batches;
-      segment.microbatches = 20;
       Recorder recorder;
-      make_executor(executor)->run(pipeline, segment, recorder);
+      run_evaluation(pipeline, executor, 20, recorder);
       ASSERT_EQ(recorder.losses.size(), 20u);
       if (reference.empty()) reference = recorder.losses;
       EXPECT_EQ(reference, recorder.losses) << stages << " " << executor;

@@ -213,6 +213,18 @@ inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_
   return run_segment(pipeline, *make_executor(e.executor, wrap), first_update, updates, observer, stop);
 }
 
+// Evaluates `microbatches` microbatches, forward only; returns the report.
+inline SegmentReport run_evaluation(Pipeline& pipeline, const std::string& executor, int64_t microbatches,
+                                    SegmentObserver& observer) {
+  const SyntheticBatches batches = tiny_batches();
+  const Schedule forward_only = build_forward_only(pipeline.schedule());
+  Segment segment;
+  segment.schedule = &forward_only;
+  segment.batches = &batches;
+  segment.microbatches = microbatches;
+  return make_executor(executor)->run(pipeline, segment, observer);
+}
+
 struct Outcome {
   Recorder recorder;
   NamedTensors weights;

@@ -164,15 +164,9 @@ TEST(NonFinite, ALossOfAnEvaluationIsToldAsSuch) {
   WeightStore& weights = pipeline.owner(2).weights;
   weights.restart(0,
                   [&](size_t i) { return at::full_like(weights.master(i), -std::numeric_limits<float>::quiet_NaN()); });
-  const SyntheticBatches batches = tiny_batches();
-  const Schedule forward_only = build_forward_only(pipeline.schedule());
-  Segment segment;
-  segment.schedule = &forward_only;
-  segment.batches = &batches;
-  segment.microbatches = 2;
   Recorder recorder;
   try {
-    make_executor("replay")->run(pipeline, segment, recorder);
+    run_evaluation(pipeline, "replay", 2, recorder);
     FAIL() << "it went on";
   } catch (const Divergence& divergence) {
     EXPECT_THAT(divergence.what(), ::testing::StartsWith("the validation loss of microbatch 0 is nan; "));

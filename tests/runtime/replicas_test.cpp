@@ -101,19 +101,14 @@ TEST(Replicas, ADrainIsAtTheEndOfAWindowOfAll) {
 }
 
 TEST(Replicas, AllTakePartInAnEvaluation) {
-  const SyntheticBatches batches = tiny_batches();
   std::map<int64_t, double> reference;
   for (const int replicas : {1, 2, 3}) {
     for (Experiment e : every_kind_replicated(replicas)) {
       e.executor = replicas == 2 ? "threads" : "replay";
       Pipeline pipeline = make_pipeline(e);
-      const Schedule forward_only = build_forward_only(pipeline.schedule());
-      Segment segment;
-      segment.schedule = &forward_only;
-      segment.batches = &batches;
-      segment.microbatches = 14;  // not a multiple of the number of replicas
       Recorder recorder;
-      const SegmentReport report = make_executor(e.executor)->run(pipeline, segment, recorder);
+      const int64_t microbatches = 14;  // not a multiple of the number of replicas
+      const SegmentReport report = run_evaluation(pipeline, e.executor, microbatches, recorder);
       EXPECT_EQ(recorder.losses.size(), 14u);
       if (reference.empty()) reference = recorder.losses;
       EXPECT_EQ(recorder.losses, reference) << name_of(e);

@@ -209,18 +209,12 @@ TEST(Drain, AStopEqualsARunDrainedThereUnderEverySchedule) {
 }
 
 TEST(Evaluation, ForwardOnlyRunsOnAnyPlacement) {
-  const SyntheticBatches batches = tiny_batches();
   std::map<int64_t, double> reference;
   for (const Experiment& e : every_kind()) {
     for (const char* executor : {"replay", "threads"}) {
       Pipeline pipeline = make_pipeline(e);
-      const Schedule forward_only = build_forward_only(pipeline.schedule());
-      Segment segment;
-      segment.schedule = &forward_only;
-      segment.batches = &batches;
-      segment.microbatches = 15;
       Recorder recorder;
-      make_executor(executor)->run(pipeline, segment, recorder);
+      run_evaluation(pipeline, executor, 15, recorder);
       if (reference.empty()) reference = recorder.losses;
       EXPECT_EQ(recorder.losses.size(), 15u);
       EXPECT_EQ(reference, recorder.losses) << name_of(e) << " " << executor;
