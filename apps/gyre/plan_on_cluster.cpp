@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "gyre/cluster/worker_places.h"
@@ -75,37 +75,55 @@ void add_cluster_fields(const PlanRow& row, nlohmann::ordered_json& json) {
   for (const ClassUse& use : row.links) json["links"].push_back(to_json(use));
 }
 
-std::string pipeline_lines(const PlanRow& row, double tb_over_tf) {
-  const ScheduleOptions& schedule = row.schedule;
-  std::string text = fmt::format(
-      "[pipeline]\nschedule = {}\nstages = {}\nreplicas = {}\nworker_order = \"{}\"\naccumulate = {}\nrecompute = "
-      "{}\ntb_over_tf = {:.2f}\n",
-      toml_string(schedule.name), schedule.stages, schedule.replicas, schedule.by_stages ? "stages" : "pipelines",
-      schedule.window, row.recompute, tb_over_tf);
-  std::string own;
-  schedule.own.each_option(
-      [&](const char* key, const auto& value, auto&&...) { own += fmt::format("{} = {}\n", key, toml_value(value)); });
-  return own.empty() ? text : fmt::format("{}\n[pipeline.{}]\n{}", text, schedule.name, own);
-}
-
 namespace {
 
-// "pipeline.stages" and the others that pipeline_lines() has.
-std::set<std::string> printed_keys(const PlanRow& row) {
-  std::set<std::string> keys;
-  std::string table;
-  std::istringstream lines(pipeline_lines(row, 1));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('[')) {
-      table = line.substr(1, line.size() - 2);
-    } else if (!line.empty()) {
-      keys.insert(table + "." + line.substr(0, line.find(' ')));
-    }
-  }
+using Pairs = std::vector<std::pair<std::string, std::string>>;  // keys and values, as a configuration has them
+
+// The row's keys of [pipeline].
+Pairs pipeline_keys(const PlanRow& row, double tb_over_tf) {
+  const ScheduleOptions& schedule = row.schedule;
+  return {{"schedule", toml_string(schedule.name)},
+          {"stages", fmt::to_string(schedule.stages)},
+          {"replicas", fmt::to_string(schedule.replicas)},
+          {"worker_order", toml_string(schedule.by_stages ? "stages" : "pipelines")},
+          {"accumulate", fmt::to_string(schedule.window)},
+          {"recompute", fmt::to_string(row.recompute)},
+          {"tb_over_tf", fmt::format("{:.2f}", tb_over_tf)}};
+}
+
+// Those of the schedule's own table.
+Pairs schedule_keys(const PlanRow& row) {
+  Pairs keys;
+  row.schedule.own.each_option(
+      [&](const char* key, const auto& value, auto&&...) { keys.emplace_back(key, toml_value(value)); });
   return keys;
 }
 
+std::string table_of(const std::string& name, const Pairs& keys) {
+  std::string text = fmt::format("[{}]\n", name);
+  for (const auto& [key, value] : keys) text += fmt::format("{} = {}\n", key, value);
+  return text;
+}
+
+std::string own_table(const PlanRow& row) {
+  return fmt::format("pipeline.{}", row.schedule.name);
+}
+
+// "pipeline.stages" and the others that pipeline_lines() has.
+std::set<std::string> printed_keys(const PlanRow& row) {
+  std::set<std::string> printed;
+  for (const auto& [key, value] : pipeline_keys(row, 1)) printed.insert("pipeline." + key);
+  for (const auto& [key, value] : schedule_keys(row)) printed.insert(own_table(row) + "." + key);
+  return printed;
+}
+
 }  // namespace
+
+std::string pipeline_lines(const PlanRow& row, double tb_over_tf) {
+  const std::string text = table_of("pipeline", pipeline_keys(row, tb_over_tf));
+  const Pairs own = schedule_keys(row);
+  return own.empty() ? text : text + "\n" + table_of(own_table(row), own);
+}
 
 std::string words_of_configuration(const std::string& config_file, const std::vector<std::string>& overrides,
                                    const PlanRow& row) {

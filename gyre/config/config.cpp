@@ -40,8 +40,8 @@ void make_paths_absolute(Config& config) {
     path = absolute(path);
     if (is_utf8(path)) return;
     throw InputError(fmt::format(
-        "{} is {}, which is no UTF-8, as all that a configuration holds is; rename what it is in, or give a link", key,
-        path));
+        "{} is {}, which is not UTF-8, as a configuration must be; rename that directory or file, or give a link to it",
+        key, path));
   };
   make_absolute("[data] tokens", config.data.tokens);
   make_absolute("[data] val_tokens", config.data.val_tokens);

@@ -283,7 +283,7 @@ class Reader {
       throw InputError(fmt::format("{}: the value has more than one line; give each key a --set of its own", origin));
     }
     if (!is_utf8(value)) {
-      throw InputError(fmt::format("{}: is no UTF-8, as all that a configuration holds is", origin));
+      throw InputError(fmt::format("{}: is not UTF-8, as a configuration must be", origin));
     }
     const bool bare = is_string && (value.empty() || (value.front() != '"' && value.front() != '\''));
     const std::string document = fmt::format("[{}]\n{} = {}\n", table, key, bare ? toml_string(value) : value);

@@ -74,7 +74,7 @@ odd=$'lat\xfcn'
 python3 -c 'import json, sys; [json.loads(line) for line in open("out.txt", encoding="utf-8")]' || fail "no JSON: $(cat out.txt)"
 mkdir "$odd/inside" && cp -r run.toml tokens "$odd/inside"
 cd "$odd/inside"
-refuses "which is no UTF-8, as all that a configuration holds is" "$gyre" train run.toml --out x
-refuses "--set data.tokens=$odd: is no UTF-8" "$gyre" train run.toml --out x --set "data.tokens=$odd"
+refuses "which is not UTF-8, as a configuration must be" "$gyre" train run.toml --out x
+refuses "--set data.tokens=$odd: is not UTF-8" "$gyre" train run.toml --out x --set "data.tokens=$odd"
 [ ! -e x ] || fail "something is left of a run that was refused"
 cd ../..
