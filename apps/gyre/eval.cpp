@@ -15,14 +15,15 @@ namespace {
 
 struct Flags {
   TrainedModelFlags model;
-  std::string data;
+  std::string data, device;
   int64_t batches = 0;
   bool json = false;
 };
 
 void run(const Flags& flags) {
-  const TrainedModel model =
+  TrainedModel model =
       open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
+  if (!flags.device.empty()) model.config.pipeline.device = flags.device;
   const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
   if (flags.json) {
     const nlohmann::ordered_json json = {{"run", flags.model.run},
@@ -45,6 +46,7 @@ void add_eval(CLI::App& app) {
   add_trained_model(*command, flags->model);
   command->add_option("--data", flags->data, "Token directory to use instead of the run's")->check(some_path());
   add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
+  command->add_option("--device", flags->device, "Where to compute, instead of on the run's [pipeline] device");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

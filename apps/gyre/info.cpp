@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "command.h"
 #include "gyre/core/text.h"
@@ -14,17 +16,26 @@
 #include "gyre/optim/config.h"
 #include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tokenizers/tokenizer.h"
 #include "output.h"
 
 namespace gyre::app {
 namespace {
 
+// The devices that [pipeline] device can name.
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = {"cpu"};
+  for (const at::Device device : all_devices()) names.push_back(device.str());
+  return names;
+}
+
 nlohmann::ordered_json describe() {
   return {{"version", GYRE_VERSION},
           {"libtorch", TORCH_VERSION},
           {"cores", std::thread::hardware_concurrency()},
           {"bf16_products", bf16_products()},
+          {"devices", device_names()},
           {"schedules", schedule_names()},
           {"executors", executor_kinds().names()},
           {"optimizers", optimizer_kinds().names()},

@@ -98,6 +98,7 @@ void run(const TrainFlags& flags) {
   options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
   const auto ranks = one_of_several ? make_ranks(*own_rank, flags.meeting) : nullptr;
   options.ranks = ranks.get();
+  if (own_rank) options.process = {own_rank->local_rank, own_rank->local_world};
   options.stop = interrupts.stop();
   options.abandon = end_at_once;
   const TrainResult result = train(options, progress);

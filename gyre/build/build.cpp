@@ -9,6 +9,7 @@
 #include "gyre/build/model_maker.h"
 #include "gyre/core/error.h"
 #include "gyre/optim/learning_rate.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 namespace {
@@ -46,6 +47,7 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.threads_per_worker = threads_per_worker(config);
   options.pin_workers = config.pipeline.pin_workers;
   options.stall_seconds = config.pipeline.stall_seconds;
+  options.wait_for_device = config.pipeline.wait_for_device;
   return options;
 }
 
@@ -124,10 +126,13 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
   return build_pipeline(config, build_schedule(config));
 }
 
-std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here) {
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here,
+                                         HostProcess process) {
   const Layers layers = build_layers(config);
   const auto ranges = build_partition(config, schedule, layers);
   RuntimeOptions options = runtime_options(config, schedule);
+  options.devices = worker_devices(config, schedule.workers, here, process);
+  if (!options.devices.empty()) use_deterministic_functions();
   return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config),
                                     here);
 }

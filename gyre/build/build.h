@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gyre/build/balance.h"
+#include "gyre/build/devices.h"
 #include "gyre/config/config.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/data/dataset.h"
@@ -34,10 +35,13 @@ BalancedWork balanced_work(const Config& config);
 // are more stages than layers.
 std::vector<LayerRange> build_partition(const Config& config, const Schedule& schedule, const Layers& layers);
 OptimizerConfig optimizer_config(const Config& config);
+// All but the devices, which build_pipeline finds.
 RuntimeOptions runtime_options(const Config& config, const Schedule& schedule);
 std::unique_ptr<Pipeline> build_pipeline(const Config& config);
-// The same with a schedule that build_schedule made. `here`: the workers of this process, by default all.
-std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here = {});
+// The same with a schedule that build_schedule made. `here`: the workers of this process, by default all. `process`:
+// this one, among those of its host.
+std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here = {},
+                                         HostProcess process = {});
 
 // The InputErrors of the functions above, found without allocating anything.
 void check_stages(const Config& config);

@@ -31,6 +31,8 @@ struct PipelineSettings {
   std::string weights = "auto";
   bool recompute = false;
   std::string executor = "threads";
+  std::string device = "cpu";
+  bool wait_for_device = true;
   int64_t threads_per_worker = 1;
   bool pin_workers = false;
   double stall_seconds = 60;
@@ -69,6 +71,13 @@ struct PipelineSettings {
           "all workers in one thread; a thread each; or their threads in the processes that a launcher has started, "
           "which is "
           "what threads become there");
+    visit("device", self.device, Range{},
+          "where workers compute: cpu; cuda, which is all GPUs of the host, shared out over its processes and their "
+          "workers; or one for all workers, such as cuda:0. Part of what fixes the bits");
+    visit("wait_for_device", self.wait_for_device, Range{},
+          "whether a worker waits at the end of each action until its GPU has done it. Then the times of actions, "
+          "traces and bubbles are right, and a GPU that hangs is noticed. If false, actions are handed over ahead, and "
+          "times are those of handing over. On the CPU it makes no difference");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads inside each worker's operations; part of what fixes the bits");
     visit("pin_workers", self.pin_workers, Range{},

@@ -24,10 +24,13 @@ namespace {
 
 constexpr int kRepetitions = 5;
 
+// Until the device has done it.
 template <typename Work>
-double seconds_of(Work&& work) {
+double seconds_of(at::Device device, Work&& work) {
+  DeviceEvent::record(device).wait();
   const auto started = std::chrono::steady_clock::now();
   work();
+  DeviceEvent::record(device).wait();
   return seconds_since(started);
 }
 
@@ -51,18 +54,20 @@ Batch blank_batch(const Config& config) {
 class LayerProfiler {
  public:
   // `targets`: of the last layer; undefined for the others.
-  LayerProfiler(const Config& config, std::shared_ptr<const Layer> layer, int number, const at::Tensor& targets)
+  LayerProfiler(const Config& config, at::Device device, std::shared_ptr<const Layer> layer, int number,
+                const at::Tensor& targets)
       : config_(config),
+        device_(device),
         stage_({layer}, number),
         compute_(compute_type(config)),
-        store_(stage_.parameters(), compute_, host()),
-        gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, host())) {
+        store_(stage_.parameters(), compute_, device_),
+        gradients_(make_flat_buffer(stage_.parameters(), at::kFloat, device_)) {
     store_.restart(0, [&](size_t i) { return initial_value(stage_.parameters()[i], 1); });
     for (size_t i = 0; i < stage_.parameters().size(); ++i) weights_.push_back(store_.master(i).to(compute_));
     sums_ = gradients_.tensors;
     if (const auto& tied = stage_.tied()) {
-      weights_ = stage_.with_tied(weights_, initial_value(tied->spec, 1).to(compute_));
-      sums_ = stage_.with_tied(sums_, at::zeros(tied->spec.shape));
+      weights_ = stage_.with_tied(weights_, initial_value(tied->spec, 1).to(device_, compute_));
+      sums_ = stage_.with_tied(sums_, at::zeros(tied->spec.shape, at::TensorOptions(device_)));
       profile_.tied_bytes = flat_elements({&tied->spec, 1}) * 4;
     }
     context_.seed = 1;
@@ -81,11 +86,11 @@ class LayerProfiler {
     std::vector<double> forward, backward_input, backward_weights;
     for (int repetition = 0; repetition <= kRepetitions; ++repetition) {
       StageSaved saved;
-      const double f = seconds_of([&] { output = stage_.forward(weights_, input, context_, saved); });
+      const double f = seconds_of(device_, [&] { output = stage_.forward(weights_, input, context_, saved); });
       profile_.activation_bytes = saved_bytes(saved);
-      const at::Tensor grad = context_.targets.defined() ? at::ones({}) : at::full_like(output, 1e-3);
-      const double i = seconds_of([&] { stage_.backward_input(weights_, grad, saved); });
-      const double w = seconds_of([&] { stage_.backward_weights(saved, sums_); });
+      const at::Tensor grad = context_.targets.defined() ? at::ones({}, at::TensorOptions(device_)) : at::full_like(output, 1e-3);
+      const double i = seconds_of(device_, [&] { stage_.backward_input(weights_, grad, saved); });
+      const double w = seconds_of(device_, [&] { stage_.backward_weights(saved, sums_); });
       if (repetition == 0) continue;  // warms up
       forward.push_back(f);
       backward_input.push_back(i);
@@ -104,17 +109,17 @@ class LayerProfiler {
   // The mean over one period of the optimizer's refresh, after one that warms up.
   void measure_update() {
     const OptimizerConfig made_with = optimizer_config(config_);
-    const auto optimizer = make_optimizer(made_with, stage_.parameters(), host());
+    const auto optimizer = make_optimizer(made_with, stage_.parameters(), device_);
     const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
     const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
-    const at::Tensor norm = at::zeros({}, at::kDouble);  // a finite one: nothing is clipped
+    const at::Tensor norm = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));  // a finite one: nothing is clipped
     double seconds = 0;
     for (int64_t update = 1; update <= 2 * period; ++update) {
       for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);
       UpdateContext context;
       context.update = update;
       context.learning_rate = 1e-6;
-      const double step = seconds_of([&] { store_.update(*optimizer, gradients_.tensors, norm, context); });
+      const double step = seconds_of(device_, [&] { store_.update(*optimizer, gradients_.tensors, norm, context); });
       if (update > period) seconds += step;
     }
     profile_.update = seconds / static_cast<double>(period);
@@ -128,6 +133,7 @@ class LayerProfiler {
   }
 
   const Config& config_;
+  at::Device device_;
   Stage stage_;
   at::ScalarType compute_;
   WeightStore store_;
@@ -151,11 +157,12 @@ LayerKey key_of(const Layer& layer, const at::Tensor& input) {
 std::vector<LayerProfile> profile_layers(const Config& config) {
   const c10::NoGradGuard no_grad;
   use_threads(threads_per_worker(config));
+  const at::Device device = find_device(run_device(config));
   const Layers layers = build_layers(config);
   std::vector<LayerProfile> profiles;
   std::map<LayerKey, LayerProfile> known;
   const Batch batch = blank_batch(config);
-  at::Tensor input = batch.inputs;
+  at::Tensor input = on_device(batch.inputs, device);
   for (size_t i = 0; i < layers.size(); ++i) {
     const bool is_last = i + 1 == layers.size();
     const auto found = known.find(key_of(*layers[i], input));
@@ -167,7 +174,7 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
     const LayerKey key = key_of(*layers[i], input);
     at::Tensor output;
     const at::Tensor targets = is_last ? batch.targets : at::Tensor();
-    profiles.push_back(LayerProfiler(config, layers[i], static_cast<int>(i), targets).run(input, output));
+    profiles.push_back(LayerProfiler(config, device, layers[i], static_cast<int>(i), targets).run(input, output));
     known[key] = profiles.back();
     input = output;
   }

@@ -104,6 +104,7 @@ void RunningReplica::send_output(const Action& action, at::Tensor output, int64_
   seen_.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
   Message message{action.microbatch, {std::move(output)}, {}, {}};
   if (schedule().tied) message.values = {static_cast<double>(first_version)};
+  worker_.wait_for_device();
   send_from(worker_.device, *links_.outputs, std::move(message));
 }
 
@@ -148,6 +149,7 @@ bool RunningReplica::backward(const Action& action) {
   }
   if (is_last()) report_loss(action, std::move(microbatch.loss));
   if (!is_first()) {
+    worker_.wait_for_device();
     send_from(worker_.device, *links_.grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
   }
   if (!split) {

@@ -58,6 +58,7 @@ Worker::Step Worker::try_step() {
   if (!action) return report_end() ? Step::Finished : Step::MustWait;
   const auto started = std::chrono::steady_clock::now();
   const bool done = perform(*action);
+  if (done) context_.wait_for_device();
   account(*action, started, done);
   if (!done) return context_.served ? Step::Done : Step::MustWait;
   cursor_.advance();

@@ -39,6 +39,10 @@ struct WorkerContext {
 
   const Schedule& schedule() const { return *segment.schedule; }
   int64_t window_of(const Action& action) const { return action.microbatch / schedule().window; }
+  // See RuntimeOptions::wait_for_device.
+  void wait_for_device() const {
+    if (options.wait_for_device) DeviceEvent::record(device).wait();
+  }
 
   // Throws RunError if the version found is not the one that the schedule's analysis says: the run is then not the one
   // that was simulated. Otherwise returns it. Both count from the segment's start. Call it once for each action, when

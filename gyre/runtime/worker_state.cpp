@@ -1,7 +1,5 @@
 #include "gyre/runtime/worker_state.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <string>
@@ -23,21 +21,6 @@ std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const 
     result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
   }
   return result;
-}
-
-// The device with its number: "cuda" alone means the current one. Throws InputError if there is no such device.
-at::Device found(at::Device device) {
-  if (!has_streams(device)) return device;
-  if (!c10::impl::hasDeviceGuardImpl(device.type())) {
-    throw InputError(fmt::format("there is no {}: libtorch was built without it", device.str()));
-  }
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  const c10::DeviceIndex count = guard.deviceCount();
-  if (count == 0) throw InputError(fmt::format("there is no {}: none is seen here", device.str()));
-  if (device.index() >= count) {
-    throw InputError(fmt::format("there is no {}: {} {} seen here", device.str(), count, count == 1 ? "is" : "are"));
-  }
-  return device.has_index() ? device : guard.getDevice();
 }
 
 // The parameter's index among the stage's. Throws InputError if the stage does not have it.
@@ -69,7 +52,7 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       forecasts(forecasts_by_stage(schedule, options)),
       mean_delays(mean_delays_by_stage(schedule)) {
   assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
-  for (at::Device& device : options.devices) device = found(device);
+  for (at::Device& device : options.devices) device = find_device(device);
   for (const LayerRange& range : ranges) {
     stages.emplace_back(Layers(layers.begin() + range.begin, layers.begin() + range.end), range.begin);
     shards.push_back(cut_into_shards(stages.back().parameters(), schedule.shards()));

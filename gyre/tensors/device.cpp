@@ -1,10 +1,15 @@
 #include "gyre/tensors/device.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
+
+#include "gyre/core/error.h"
 
 namespace gyre {
 namespace {
@@ -53,6 +58,64 @@ at::Tensor moved(const at::Tensor& tensor, at::Device device, const DeviceEvent&
 
 bool has_streams(at::Device device) {
   return !device.is_cpu() && !device.is_meta();
+}
+
+at::Device device_named(const std::string& name) {
+  const auto refuse = [&] {
+    throw InputError(fmt::format("'{}' is no device; give cpu, cuda (all that are there) or cuda:NUMBER", name));
+  };
+  std::optional<at::Device> device;
+  try {
+    device.emplace(name);
+  } catch (const c10::Error&) {
+    refuse();
+  }
+  // libtorch takes a number that is too large for its type.
+  if (device->is_meta() || device->str() != name) refuse();
+  return *device;
+}
+
+at::Device find_device(at::Device device) {
+  if (!has_streams(device)) return device;
+  if (!c10::impl::hasDeviceGuardImpl(device.type())) {
+    throw InputError(fmt::format("there is no {}: libtorch was built without it", device.str()));
+  }
+  const int count = device_count(device.type());
+  if (count == 0) throw InputError(fmt::format("there is no {}: none is seen here", device.str()));
+  if (device.index() >= count) {
+    throw InputError(fmt::format("there is no {}: {} {} seen here", device.str(), count, count == 1 ? "is" : "are"));
+  }
+  return device.has_index() ? device : c10::impl::VirtualGuardImpl(device.type()).getDevice();
+}
+
+int device_count(c10::DeviceType type) {
+  return c10::impl::hasDeviceGuardImpl(type) ? c10::impl::VirtualGuardImpl(type).deviceCount() : 0;
+}
+
+std::vector<at::Device> all_devices() {
+  std::vector<at::Device> devices;
+  for (int number = 0; number < at::COMPILE_TIME_MAX_DEVICE_TYPES; ++number) {
+    const auto type = static_cast<c10::DeviceType>(number);
+    if (!has_streams(type)) continue;
+    for (int index = 0; index < device_count(type); ++index) {
+      devices.emplace_back(type, static_cast<c10::DeviceIndex>(index));
+    }
+  }
+  return devices;
+}
+
+void use_deterministic_functions() {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  // Newer versions then also fill new tensors with NaN, which costs time and is not needed for the same bits.
+  const auto leave_empty = [](auto& of) {
+    if constexpr (requires { of.setDeterministicFillUninitializedMemory(false); }) {
+      of.setDeterministicFillUninitializedMemory(false);
+    }
+  };
+  leave_empty(context);
+  // cuBLAS chooses among its functions by the memory it has, and may take another each time unless this is set.
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 std::optional<c10::Stream> make_stream(at::Device device) {

@@ -10,6 +10,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace gyre {
 
@@ -20,6 +22,20 @@ inline at::Device host() {
 
 // Whether the device works asynchronously: all devices except CPU and meta.
 bool has_streams(at::Device device);
+
+// "cpu", "cuda" or "cuda:1": any name that libtorch knows. Throws InputError for others, and for "meta", whose tensors
+// have no values.
+at::Device device_named(const std::string& name);
+// The device with its number: "cuda" alone means the current one. Throws InputError if there is no such device.
+at::Device find_device(at::Device device);
+// How many devices of this type there are; 0 if libtorch was built without it.
+int device_count(c10::DeviceType type);
+// All devices of all types that have streams.
+std::vector<at::Device> all_devices();
+
+// From now on libtorch computes on devices with streams by functions that give the same bits every time, where it has
+// them, and warns where it has none. To be called before a device is used.
+void use_deterministic_functions();
 
 // A stream of the device; null if it has none.
 std::optional<c10::Stream> make_stream(at::Device device);

@@ -5,6 +5,7 @@
 #include "gyre/build/build.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/memory_limit.h"
+#include "gyre/tensors/device.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/summary.h"
 
@@ -12,12 +13,14 @@ namespace gyre {
 
 CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   Faults faults;
+  bool on_host = true;
   faults.collect([&] {
     dataset.emplace(Dataset::open(config.data));
     resolve_vocabulary(config, dataset->vocabulary());
   });
   faults.collect([&] { check_stages(config); });
   faults.collect([&] { threads_per_worker(config); });
+  faults.collect([&] { on_host = !has_streams(run_device(config)); });
   faults.collect([&] {
     schedule = build_schedule(config);
     check_clipping(config, schedule);
@@ -26,12 +29,13 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   faults.raise();
 
   const MemoryLimit limit = memory_limit();
-  check_memory(config, limit);
+  if (on_host) check_memory(config, limit);
   train_batches = gyre::train_batches(config, *dataset);
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.
   dataset->identity();
-  const PredictedMemory predicted = predict_memory(config, schedule);
+  PredictedMemory predicted = predict_memory(config, schedule);
+  if (!on_host) predicted.process = {};  // all of it is on devices, whose memory only libtorch's allocators know
   may_copy = config.run.checkpoint_background && has_room_for_copy(predicted, resident_bytes(), limit);
   const Layers layers = build_layers(config);
   summary = summarise(config, *dataset, schedule, layers, build_partition(config, schedule, layers), predicted,

@@ -9,6 +9,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/tensors/device.h"
 #include "gyre/train/predicted_bubble.h"
 
 namespace gyre {
@@ -44,6 +45,10 @@ std::vector<StageRow> rows_of(const Schedule& schedule, const Layers& layers, co
     rows.push_back({names_of(layers, range), weights.parameter_count(), delays.delay[stage]});
   }
   return rows;
+}
+
+bool is_on_host(const Config& config) {
+  return !has_streams(device_named(config.pipeline.device));
 }
 
 std::string line(const char* what, const std::string& text) {
@@ -162,15 +167,30 @@ std::string bubble_line(const Config& config, const Schedule& schedule, const La
                               100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
 }
 
+// What the worker that needs most memory holds on its device.
+std::string device_line(const Config& config, const PredictedMemory& memory) {
+  const auto by_total = [](const WorkerMemory& a, const WorkerMemory& b) { return a.total() < b.total(); };
+  const auto most = std::max_element(memory.workers.begin(), memory.workers.end(), by_total);
+  const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
+  return line("device", fmt::format("{}; worker {} needs most of it, {} predicted: weights {}, gradients {}, optimizer "
+                                    "{}, activations {}",
+                                    config.pipeline.device, most - memory.workers.begin(), bytes(most->total()),
+                                    bytes(most->weights), bytes(most->gradients + most->received),
+                                    bytes(most->optimizer), bytes(most->activations + most->passing)));
+}
+
 std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
   const MemoryParts& parts = memory.process;
   const double program = resident_bytes();
   const double total = parts.total() + program + (may_copy ? memory.copy : 0);
   const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
-  std::string lines = line(
-      "memory", fmt::format("{} predicted: weights {}, gradients {}, optimizer {}, activations {}, program {}{}",
-                            human_bytes(total), human_bytes(parts.weights), human_bytes(parts.gradients),
-                            human_bytes(parts.optimizer), human_bytes(parts.activations), human_bytes(program), copy));
+  const std::string tensors =
+      is_on_host(config) ? fmt::format("weights {}, gradients {}, optimizer {}, activations {}, ",
+                                       human_bytes(parts.weights), human_bytes(parts.gradients),
+                                       human_bytes(parts.optimizer), human_bytes(parts.activations))
+                         : "";
+  std::string lines = line("memory", fmt::format("{} predicted: {}program {}{}", human_bytes(total), tensors,
+                                                 human_bytes(program), copy));
   if (config.run.checkpoint_background && !may_copy) {
     lines += line("", fmt::format("no room for a copy of {}: training waits while checkpoints are written",
                                   human_bytes(memory.copy)));
@@ -194,9 +214,10 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
-  if (config.run.precision == "bf16" && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
+  if (config.run.precision == "bf16" && is_on_host(config) && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += bubble_line(config, schedule, layers, ranges);
+  if (!is_on_host(config)) text += device_line(config, memory);
   text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();

@@ -82,7 +82,8 @@ class Training {
     progress_.message(checked_.summary);
     plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
     if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
-    pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{});
+    pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{},
+                               options_.process);
     meet_others();
     try {
       if (map_) state_->find_directories(attempt_, config_.run.shared_directory);

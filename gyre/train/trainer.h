@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/build/devices.h"
 #include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/file_system.h"
@@ -35,6 +36,7 @@ struct TrainOptions {
   // The processes that train the run together, which have not met yet; null: this one alone. Only rank 0 reports; the
   // others' results say no more than whether the run has finished.
   Ranks* ranks = nullptr;
+  HostProcess process = {};  // this process among those of its host
 };
 
 struct TrainResult {

@@ -155,6 +155,12 @@ class World {
   void finish(const VectorClock& done) {
     const std::lock_guard lock(mutex_);
     join(done_, done);
+    ++waits_;
+  }
+  // How often the host has waited.
+  int64_t waits() {
+    const std::lock_guard lock(mutex_);
+    return waits_;
   }
   bool is_done(const VectorClock& event) {
     const std::lock_guard lock(mutex_);
@@ -199,6 +205,7 @@ class World {
   std::map<size_t, std::vector<size_t>> free_;  // by size: offsets of free memory
   std::map<StreamKey, VectorClock> clocks_;
   VectorClock done_;
+  int64_t waits_ = 0;
   std::map<std::pair<c10::DeviceIndex, bool>, int64_t> given_;
   std::vector<std::string> faults_;
 };

@@ -1,0 +1,52 @@
+#include "gyre/build/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gyre/core/error.h"
+#include "gyre/tensors/device.h"
+
+namespace gyre {
+namespace {
+
+// Consecutive numbers.
+struct Share {
+  int first = 0, count = 0;
+};
+
+// What each of `takers` gets of `count` things: as many of them as there are for it, or one that others have too.
+Share share_of(int taker, int takers, int count) {
+  const auto cut = [&](int at) { return static_cast<int>(int64_t{at} * count / takers); };
+  return {cut(taker), std::max(1, cut(taker + 1) - cut(taker))};
+}
+
+}  // namespace
+
+at::Device run_device(const Config& config) {
+  try {
+    const at::Device device = device_named(config.pipeline.device);
+    find_device(device);
+    return device;
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("[pipeline] device: {}; gyre info lists those that are there", error.what()));
+  }
+}
+
+std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process) {
+  const at::Device device = run_device(config);
+  if (!has_streams(device)) return {};
+  std::vector<at::Device> devices(static_cast<size_t>(workers), find_device(device));
+  if (device.has_index()) return devices;
+  const Share of_process = share_of(process.number, process.count, device_count(device.type()));
+  const int end = std::min(here.end, workers), own = end - here.begin;
+  for (int worker = here.begin; worker < end; ++worker) {
+    // With more devices than workers, the first devices have one each.
+    const int number = share_of(worker - here.begin, own, std::min(of_process.count, own)).first;
+    devices[static_cast<size_t>(worker)] =
+        at::Device(device.type(), static_cast<c10::DeviceIndex>(of_process.first + number));
+  }
+  return devices;
+}
+
+}  // namespace gyre

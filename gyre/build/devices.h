@@ -1,0 +1,28 @@
+// Which device each worker computes on, by [pipeline] device.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <vector>
+
+#include "gyre/config/config.h"
+#include "gyre/runtime/pipeline.h"
+
+namespace gyre {
+
+// One of the processes of a run on the same host, which share its devices.
+struct HostProcess {
+  int number = 0, count = 1;
+};
+
+// The device that [pipeline] device names: without a number if it names all of a type. Throws InputError if it is not
+// there.
+at::Device run_device(const Config& config);
+
+// [worker]; empty if all compute on the CPU. "cuda:1" is the device of all workers. "cuda" is all devices of the host:
+// each process has its share of them, or one if there are fewer devices than processes, and its workers `here` are
+// shared out over these, neighbours together. What is given for the workers of other processes does not matter. Throws
+// InputError as run_device() does.
+std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process);
+
+}  // namespace gyre

@@ -1,0 +1,100 @@
+// Whole runs with [pipeline] device: trained, stopped and resumed on made-up devices with streams.
+#include "runtime/made_up_device.h"
+#include "train/ranked_fixture.h"
+
+namespace gyre {
+namespace {
+
+using namespace testing_support;
+using ::testing::HasSubstr;
+
+const std::string kMadeUp = "pipeline.device=privateuseone";
+
+class RunsOnDevices : public RankedRuns {
+ protected:
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> losses;
+    for (const Json& line : lines(name, "step")) losses.push_back(line["loss"]);
+    losses.push_back(lines(name, "eval").back()["val_loss"]);
+    return losses;
+  }
+  void expect_near(const std::string& name, const std::string& on_cpu) const {
+    const auto made = losses(name), cpu = losses(on_cpu);
+    ASSERT_EQ(made.size(), cpu.size());
+    ASSERT_EQ(made.size(), 13);
+    for (size_t i = 0; i < made.size(); ++i) EXPECT_NEAR(made[i], cpu[i], 2e-3) << i;
+  }
+  void SetUp() override { made_up::World::only().take_faults(); }
+  void TearDown() override {
+    const auto faults = made_up::World::only().take_faults();
+    EXPECT_TRUE(faults.empty()) << faults.front();
+  }
+};
+
+TEST_F(RunsOnDevices, TrainAsOnTheCpuWhetherWorkersWaitOrNot) {
+  run("cpu");
+  constexpr int64_t kPasses = 12 * 2 * 3 * 2;  // updates, microbatches, stages, forward and backward
+  for (const std::string executor : {"replay", "threads"}) {
+    std::map<std::string, int64_t> waits;
+    for (const std::string wait : {"true", "false"}) {
+      const std::string name = executor + wait;
+      const int64_t before = made_up::World::only().waits();
+      run(name, {.set = {kMadeUp, "pipeline.executor=" + executor, "pipeline.wait_for_device=" + wait}});
+      waits[wait] = made_up::World::only().waits() - before;
+      expect_near(name, "cpu");
+    }
+    EXPECT_GE(waits["true"] - waits["false"], kPasses);
+  }
+  EXPECT_EQ(record("replaytrue"), record("threadstrue"));
+  EXPECT_EQ(record("replaytrue"), record("threadsfalse"));
+}
+
+TEST_F(RunsOnDevices, EveryOptimizersStateIsSavedAndTakenUpAgain) {
+  for (const std::string& optimizer : optimizer_kinds().names()) {
+    SCOPED_TRACE(optimizer);
+    const std::vector<std::string> set = {kMadeUp, "optimizer.kind=" + optimizer, "optimizer.ema_decay=0.9",
+                                          "optimizer.decay=constant", "run.eval_every=4"};
+    const auto with = [&set](const std::string& last) {
+      auto all = set;
+      all.push_back(last);
+      return all;
+    };
+    run("whole-" + optimizer, {.set = set});
+    run("cut-" + optimizer, {.set = with("run.updates=8")});
+    resume("cut-" + optimizer, {"run.updates=12"});
+    EXPECT_EQ(record("cut-" + optimizer), record("whole-" + optimizer));
+    EXPECT_EQ(contents("cut-" + optimizer), contents("whole-" + optimizer));
+  }
+}
+
+TEST_F(RunsOnDevices, ARunMovesBetweenDevices) {
+  const std::string decay = "optimizer.decay=constant";
+  run("cpu-only", {.set = {decay}});
+  run("moved", {.set = {kMadeUp, decay, "run.updates=4"}});
+  resume("moved", {"pipeline.device=cpu", "run.updates=8"});
+  resume("moved", {"pipeline.device=privateuseone:3", "run.updates=12"});
+  EXPECT_THAT(messages(), HasSubstr(R"(pipeline.device "cpu" -> "privateuseone:3")"));
+  expect_near("moved", "cpu-only");
+}
+
+TEST_F(RunsOnDevices, OfSeveralProcesses) {
+  run("alone");
+  expect_sound(run_ranks("ranks", {.set = {kMadeUp}}, 2));
+  expect_near("ranks", "alone");
+  run("one", {.set = {kMadeUp}});
+  EXPECT_EQ(contents("ranks"), contents("one"));
+}
+
+TEST_F(RunsOnDevices, TheSummarySaysWhatTheDeviceHolds) {
+  const std::string told = check_of("summary", {.set = {kMadeUp}});
+  EXPECT_THAT(told, HasSubstr("device     privateuseone; worker "));
+  EXPECT_EQ(check_of("summary", {}).find("device  "), std::string::npos);
+}
+
+TEST_F(RunsOnDevices, ADeviceThatIsNotThereIsToldBeforeAnythingIsWritten) {
+  EXPECT_THAT(complaint("absent", {.set = {"pipeline.device=privateuseone:8"}}), HasSubstr("8 are seen here"));
+  EXPECT_FALSE(fs::exists(path("absent")));
+}
+
+}  // namespace
+}  // namespace gyre
