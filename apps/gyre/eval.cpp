@@ -21,8 +21,7 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
-  TrainedModel model =
-      open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
+  TrainedModel model = open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
   if (!flags.device.empty()) model.config.pipeline.device = flags.device;
   const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
   if (flags.json) {

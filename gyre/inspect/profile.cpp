@@ -88,7 +88,8 @@ class LayerProfiler {
       StageSaved saved;
       const double f = seconds_of(device_, [&] { output = stage_.forward(weights_, input, context_, saved); });
       profile_.activation_bytes = saved_bytes(saved);
-      const at::Tensor grad = context_.targets.defined() ? at::ones({}, at::TensorOptions(device_)) : at::full_like(output, 1e-3);
+      const at::Tensor grad =
+          context_.targets.defined() ? at::ones({}, at::TensorOptions(device_)) : at::full_like(output, 1e-3);
       const double i = seconds_of(device_, [&] { stage_.backward_input(weights_, grad, saved); });
       const double w = seconds_of(device_, [&] { stage_.backward_weights(saved, sums_); });
       if (repetition == 0) continue;  // warms up
@@ -112,7 +113,8 @@ class LayerProfiler {
     const auto optimizer = make_optimizer(made_with, stage_.parameters(), device_);
     const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
     const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
-    const at::Tensor norm = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));  // a finite one: nothing is clipped
+    const at::Tensor norm =
+        at::zeros({}, at::TensorOptions(at::kDouble).device(device_));  // a finite one: nothing is clipped
     double seconds = 0;
     for (int64_t update = 1; update <= 2 * period; ++update) {
       for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);

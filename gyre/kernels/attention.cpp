@@ -10,6 +10,7 @@
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/kernels/rows.h"
+#include "gyre/kernels/sdpa.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
@@ -92,6 +93,7 @@ HeadTensors split_heads(const at::Tensor& qkv, const AttentionHeads& heads) {
 
 Attended attention(const HeadTensors& inputs, bool causal) {
   const ProfileScope scope("gyre::attention");
+  if (inputs.query.is_cuda() && sdpa::is_there()) return sdpa::attention(inputs, causal);
   Attended result;
   if (bf16::attention(inputs, causal, result)) return result;
   result.output = portable::attention(inputs, causal);
@@ -107,6 +109,7 @@ Attended attention(const HeadTensors& inputs, bool causal) {
 at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended,
                               bool causal) {
   const ProfileScope scope("gyre::attention");
+  if (attended.recorded.defined()) return sdpa::attention_backward(grad, inputs, attended);
   at::Tensor result;
   const bool done = bf16::attention_backward(grad, inputs, attended, causal, result);
   return done ? result : portable::attention_backward(grad, inputs, causal);

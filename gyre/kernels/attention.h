@@ -30,14 +30,17 @@ struct Attended {
   // (batch, query heads, context, 2), fp32: shift and factor of each row's softmax, saved for the backward. Undefined
   // if the backward computes the softmax itself.
   at::Tensor softmax_rows;
+  // (batch, query heads, context, size): the output with its autograd graph, if libtorch's attention made it (sdpa.h).
+  at::Tensor recorded;
 };
 
 // softmax(q k^T / sqrt(size)) v per head; causal: a position sees itself and those before it. Works on blocks of
 // queries, so that only one block's scores are in memory at a time, and skips the keys that no query of a causal block
 // sees.
 Attended attention(const HeadTensors& inputs, bool causal);
-// grad: gradient of the output. attended: what the forward returned. Returns the gradient of qkv, in the layout that
-// split_heads takes. Recomputes the probabilities of each block, so that nothing of size context x context is saved.
+// grad: gradient of the output. inputs: the tensors that the forward was given. attended: what it returned. Returns the
+// gradient of qkv, in the layout that split_heads takes. Recomputes the probabilities of each block, so that nothing of
+// size context x context is saved.
 at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended, bool causal);
 
 // Bytes of softmax_rows per token; 0 if attention leaves them undefined. element_bytes: of queries, keys and values.

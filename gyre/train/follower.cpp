@@ -17,8 +17,8 @@ TrainResult follow(const TrainOptions& options) {
   Config config = session_config(options, run);
   CheckedRun checked(std::move(config));
   const RankMap map(checked.schedule.workers, ranks.world());
-  const auto pipeline = build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()),
-                                       options.process);
+  const auto pipeline =
+      build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()), options.process);
   meet(ranks, map, checked, *pipeline);
 
   ShareKeeper share(run, checked.config, options.resume, *pipeline, options.files, ranks);

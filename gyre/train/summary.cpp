@@ -185,12 +185,12 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
   const double total = parts.total() + program + (may_copy ? memory.copy : 0);
   const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
   const std::string tensors =
-      is_on_host(config) ? fmt::format("weights {}, gradients {}, optimizer {}, activations {}, ",
-                                       human_bytes(parts.weights), human_bytes(parts.gradients),
-                                       human_bytes(parts.optimizer), human_bytes(parts.activations))
-                         : "";
-  std::string lines = line("memory", fmt::format("{} predicted: {}program {}{}", human_bytes(total), tensors,
-                                                 human_bytes(program), copy));
+      is_on_host(config)
+          ? fmt::format("weights {}, gradients {}, optimizer {}, activations {}, ", human_bytes(parts.weights),
+                        human_bytes(parts.gradients), human_bytes(parts.optimizer), human_bytes(parts.activations))
+          : "";
+  std::string lines = line(
+      "memory", fmt::format("{} predicted: {}program {}{}", human_bytes(total), tensors, human_bytes(program), copy));
   if (config.run.checkpoint_background && !may_copy) {
     lines += line("", fmt::format("no room for a copy of {}: training waits while checkpoints are written",
                                   human_bytes(memory.copy)));
@@ -214,7 +214,8 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
-  if (config.run.precision == "bf16" && is_on_host(config) && !has_fast_bf16_products()) text += line("", "bf16 by " + bf16_products());
+  if (config.run.precision == "bf16" && is_on_host(config) && !has_fast_bf16_products())
+    text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += bubble_line(config, schedule, layers, ranges);
   if (!is_on_host(config)) text += device_line(config, memory);

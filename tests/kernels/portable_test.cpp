@@ -2,6 +2,7 @@
 // libtorch's `meta` device, which has shapes and types but no data, so a kernel that touches a pointer or makes a
 // tensor on another device fails.
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,6 +24,7 @@
 #include "gyre/kernels/rms_norm.h"
 #include "gyre/kernels/rotary.h"
 #include "gyre/kernels/rows.h"
+#include "gyre/kernels/sdpa.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
@@ -169,6 +171,39 @@ TEST(Portable, Attention) {
         // ATen's path rounds partial sums to bf16, so the reference is computed in fp32, from the same numbers.
         expect_both(
             inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
+            [=](const Tensors& in) {
+              const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
+              Tensors results = {portable::attention(of, causal),
+                                 portable::attention_backward(in[1].to(at::kFloat), of, causal)};
+              for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
+              return results;
+            },
+            /*of_bf16=*/2e-2);
+      }
+    }
+  }
+}
+
+// What GPUs use; libtorch has it on the CPU too.
+TEST(Portable, AttentionOfLibtorch) {
+  if (!sdpa::is_there()) GTEST_SKIP() << "this libtorch is older than 2.0";
+  at::manual_seed(14);
+  const c10::NoGradGuard no_grad;  // as in workers
+  for (const auto& [context, size] : {std::pair<int64_t, int64_t>{1, 8}, {5, 6}, {128, 16}, {300, 64}}) {
+    for (const AttentionHeads heads : {AttentionHeads{3, 3}, AttentionHeads{4, 2}}) {
+      for (const bool causal : {true, false}) {
+        const Tensors inputs = {at::randn({2, context, (heads.query + 2 * heads.key_value) * size}),
+                                at::randn({2, context, heads.query * size})};
+        expect_same_values(
+            inputs,
+            [=](const Tensors& in) {
+              const HeadTensors of = split_heads(in[0], heads);
+              const Attended attended = sdpa::attention(of, causal);
+              EXPECT_FALSE(attended.output.requires_grad());
+              Tensors results = {attended.output, attention_backward(in[1], of, attended, causal)};
+              EXPECT_FALSE(results[1].requires_grad());
+              return results;
+            },
             [=](const Tensors& in) {
               const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
               Tensors results = {portable::attention(of, causal),

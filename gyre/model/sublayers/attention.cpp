@@ -66,6 +66,7 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
   }
   const Attended attended = attention(kept.heads, options_.causal);
   kept.softmax_rows = attended.softmax_rows;
+  kept.recorded = attended.recorded;
   return projection_.forward(weights, attended.output, context, kept.projection);
 }
 
@@ -85,7 +86,8 @@ at::Tensor Attention::attend_from(DecodingState& decoding, const HeadTensors& he
 
 at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
   const at::Tensor grad_attended = projection_.backward_input(weights, grad, kept.projection);
-  const Attended attended{kept.projection.input, std::exchange(kept.softmax_rows, {})};
+  const Attended attended{kept.projection.input, std::exchange(kept.softmax_rows, {}),
+                          std::exchange(kept.recorded, {})};
   const at::Tensor grad_qkv =
       attention_backward(grad_attended, std::exchange(kept.heads, {}), attended, options_.causal);
   HeadTensors heads = split_heads(grad_qkv, options_.heads);

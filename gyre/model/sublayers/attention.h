@@ -35,11 +35,12 @@ class Attention {
   struct Kept {
     Linear::Kept qkv;
     Norm::Kept query_norm, key_norm;
-    HeadTensors heads;  // as attention reads them: after norms and rotary positions
-    at::Tensor softmax_rows;
+    HeadTensors heads;                  // as attention reads them: after norms and rotary positions
+    at::Tensor softmax_rows, recorded;  // see Attended
     Linear::Kept projection;
     auto members() const {
-      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, softmax_rows, projection);
+      return std::tie(qkv, query_norm, key_norm, heads.query, heads.key, heads.value, softmax_rows, recorded,
+                      projection);
     }
   };
   static at::Tensor& input(Kept& kept) { return kept.qkv.input; }
