@@ -21,6 +21,12 @@ for check in --check ""; do
   refuses "[run] prometheus is /nonexist/x.prom, which cannot be written: No such file" "$gyre" train $check run.toml --out x --set run.prometheus=/nonexist/x.prom
 done
 refuses "cannot be opened" "$gyre" train missing.toml --out x
+for check in --check ""; do
+  refuses "[pipeline] device: 'gpu' is no device; give cpu, cuda (all that are there) or cuda:NUMBER" "$gyre" train $check run.toml --out x --set pipeline.device=gpu
+  refuses "[pipeline] device: there is no vulkan: libtorch was built without it; gyre info lists those that are there" "$gyre" train $check run.toml --out x --set pipeline.device=vulkan
+done
+refuses "there is no vulkan" "$gyre" plan run.toml --set pipeline.device=vulkan
+"$gyre" info | grep -qE '^devices +cpu' || fail "info lists no devices: $("$gyre" info)"
 for flags in "" --check --resume; do
   refuses "tokens: is text that gyre prepare made, and no place for a run; choose another --out" "$gyre" train run.toml --out tokens $flags
 done
@@ -48,6 +54,12 @@ rm -r runs
 refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""
+refuses "'gpu' is no device" "$gyre" eval run --device gpu
+cp -r run elsewhere && sed -i 's/^device = .*/device = "vulkan"/' elsewhere/config.toml
+refuses "there is no vulkan" "$gyre" eval elsewhere
+[ "$("$gyre" eval elsewhere --device cpu)" = "$("$gyre" eval run)" ] || fail "eval on the CPU of a run that was on another device"
+"$gyre" generate elsewhere --prompt a --tokens 3 >/dev/null || fail "generate does not need the run's device"
+rm -r elsewhere
 
 # A flipped byte is noticed. The older checkpoint can still be used, and the run continues from it.
 weights=run/checkpoints/step-00000040/model.safetensors

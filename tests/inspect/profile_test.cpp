@@ -3,8 +3,44 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "runtime/made_up_device.h"
+
 namespace gyre {
 namespace {
+
+Config small(const std::string& kind) {
+  Config config;
+  config.model.kind = kind;
+  config.model.layers = 1;
+  config.model.width = 8;
+  config.model.heads = 2;
+  config.model.context = 16;
+  config.model.vocabulary = 40;
+  config.model.tie = true;
+  config.optimizer.kind = "basis-rotation";
+  return config;
+}
+
+TEST(Profile, OnADeviceLayersHaveTheSameBytes) {
+  testing_support::made_up::World::only().take_faults();
+  Config config = small("gpt");
+  config.run.precision = "fp32";
+  const auto cpu = profile_layers(config);
+  config.pipeline.device = "privateuseone";
+  const auto made_up = profile_layers(config);
+  EXPECT_TRUE(testing_support::made_up::World::only().take_faults().empty());
+  ASSERT_EQ(made_up.size(), cpu.size());
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    SCOPED_TRACE(cpu[i].name);
+    EXPECT_GT(made_up[i].forward, 0);
+    EXPECT_GT(made_up[i].update, 0);
+    EXPECT_EQ(made_up[i].activation_bytes, cpu[i].activation_bytes);
+    EXPECT_EQ(made_up[i].output_bytes, cpu[i].output_bytes);
+    EXPECT_EQ(made_up[i].optimizer_bytes, cpu[i].optimizer_bytes);
+  }
+}
 
 TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
   Config config;
