@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The model of bench/tiny20 as a plain PyTorch loop: bf16 by autocast, AdamW, clipping.
 
-Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH. Prints its version when it is ready. Then, for every line
+Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH DEVICE. On a GPU the model is compiled (torch.compile) and AdamW is fused. Prints its version when it is ready. Then, for every line
 "MICROBATCHES_OF_AN_UPDATE MICROBATCHES" on standard input, trains for that many microbatches and prints the seconds.
 """
 import sys
@@ -53,28 +53,38 @@ class Gpt(nn.Module):
 
 
 def main():
-    layers, width, heads, context, vocabulary, microbatch = map(int, sys.argv[1:])
+    layers, width, heads, context, vocabulary, microbatch = map(int, sys.argv[1:7])
+    device = torch.device(sys.argv[7])
+    on_gpu = device.type != "cpu"
     torch.manual_seed(1)
-    model = Gpt(layers, width, heads, context, vocabulary)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1)
+    model = Gpt(layers, width, heads, context, vocabulary).to(device)
+    fused = {"fused": True} if on_gpu else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, **fused)
+    run = torch.compile(model) if on_gpu else model
+
+    def finish():
+        if on_gpu:
+            torch.cuda.synchronize(device)
 
     def update(accumulate):
         for _ in range(accumulate):
-            tokens = torch.randint(vocabulary, (microbatch, context + 1))
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = model(tokens[:, :-1], tokens[:, 1:])
+            tokens = torch.randint(vocabulary, (microbatch, context + 1)).to(device)
+            with torch.autocast(device.type, dtype=torch.bfloat16):
+                loss = run(tokens[:, :-1], tokens[:, 1:])
             (loss / accumulate).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     update(1)
-    print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+    finish()
+    print(f"PyTorch {torch.__version__}, {'compiled' if on_gpu else f'{torch.get_num_threads()} threads'}", flush=True)
     for line in sys.stdin:
         accumulate, microbatches = map(int, line.split())
         started = time.perf_counter()
         for _ in range(microbatches // accumulate):
             update(accumulate)
+        finish()
         print(time.perf_counter() - started, flush=True)
 
 

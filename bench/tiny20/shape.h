@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct Shape {
   int workers = 2;                                       // also the number of stages
   bool llama = false;                                    // instead of a GPT
   bool bf16_moments = false;                             // [optimizer] moments
+  std::string device = "cpu";                            // of all workers
+  bool wait_for_device = true;                           // [pipeline] wait_for_device
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
 
   ModelSettings model() const {
@@ -28,6 +31,13 @@ struct Shape {
     model.activation = "silu";
     model.bias = false;
     return model;
+  }
+  // Floating-point operations of a token's products, forward and backward; attention's causal half alone.
+  double operations() const {
+    double weights = static_cast<double>(width) * static_cast<double>(vocabulary);  // the head's
+    for (const auto& [in, out] : matrices()) weights += static_cast<double>(layers * in) * static_cast<double>(out);
+    const double attention = static_cast<double>(layers * context) * static_cast<double>(width);
+    return 6 * (weights + attention);
   }
   // (in, out) of a block's matrices.
   std::vector<std::pair<int64_t, int64_t>> matrices() const {

@@ -1,12 +1,15 @@
 // How close gyre comes to the machine's upper bound, and how much faster it is than a plain PyTorch loop: a GPT of
 // 20.6M parameters, trained with AdamW and with basis rotation at 1,024 and 4,096 tokens per update.
 //   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
-//          [--width W --layers L --heads H --context C] [--stages S]
+//          [--width W --layers L --heads H --context C --vocabulary V --microbatch M] [--stages S]
+//          [--device NAME [--peak TFLOPS] [--no-wait]]
 // Every round measures each of them once, between two measurements of the roofline (the matrix products of a microbatch
 // with oneDNN, on packed matrices and as many threads as there are workers, and one pass of AdamW over the bytes of an
 // update). Each is compared with the mean of the two, in clock time and in processor time, which other programs disturb
 // less. The PyTorch loop has as many threads as there are workers. Prints every round, then medians, then a breakdown
 // of the time by kind of work, and the peak memory of a process that does nothing else.
+// With --device, the workers and a compiled PyTorch loop compute on that device, and --peak, what the device can do in
+// bf16, takes the place of the roofline.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -20,10 +23,12 @@
 #include <vector>
 
 #include "gyre/build/balance.h"
+#include "gyre/core/error.h"
 #include "gyre/model/gpt.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/host_memory.h"
 #include "process.h"
 #include "support.h"
@@ -89,6 +94,9 @@ class Training {
     options.clip_scope = ClipScope::Stage;
     options.clip = 1;
     options.learning_rate = [](int64_t) { return 1e-4; };
+    const at::Device device = device_named(shape.device);
+    if (has_streams(device)) options.devices.assign(static_cast<size_t>(shape.workers), device);
+    options.wait_for_device = shape.wait_for_device;
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
     optimizer.bf16_moments = shape.bf16_moments;
@@ -123,7 +131,7 @@ class PyTorch {
  private:
   PyTorch(const Shape& s, const std::string& python)
       : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width), std::to_string(s.heads),
-               std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch)},
+               std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch), s.device},
               {{"OMP_NUM_THREADS", std::to_string(s.workers)}, {"OMP_WAIT_POLICY", "passive"}}),
         rows_(s.rows()) {}
 
@@ -165,6 +173,7 @@ struct Flags {
   bool pytorch = true, rotation = true, rounds_only = false, breakdown_only = false;
   std::string python = "/usr/bin/python3";  // Debian's
   std::string memory_of;                    // the name of an arm: run it and nothing else
+  double peak = 0;                          // of the device, in 10^12 bf16 operations a second
 };
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
@@ -211,8 +220,9 @@ void measure(const Shape& shape, const Flags& flags) {
   const int64_t parameters = trainings[0]->parameters();
   fmt::print("{:.1f}M parameters, width {}, {} stages, {} microbatches of {} tokens a measurement\n",
              static_cast<double>(parameters) / 1e6, shape.width, shape.workers, flags.microbatches, shape.rows());
-  const auto roofline = make_roofline(shape, parameters);
-  if (!roofline) fmt::print("no roofline: built without oneDNN\n");
+  const bool on_host = !has_streams(device_named(shape.device));
+  const auto roofline = on_host ? make_roofline(shape, parameters) : nullptr;
+  if (on_host && !roofline) fmt::print("no roofline: built without oneDNN\n");
   const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python) : nullptr;
   if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
   for (const auto& training : trainings) training->warm_up(shape);
@@ -244,6 +254,9 @@ void measure(const Shape& shape, const Flags& flags) {
                    1e3 * before.update.wall);
         before = after;
       }
+      if (flags.peak > 0) {
+        fmt::print("  {:.3f} of the peak", tokens[i].back() * shape.operations() / (flags.peak * 1e12));
+      }
       if (pytorch) {
         of_pytorch[i].push_back(tokens[i].back() / pytorch_tokens[arms[i].accumulate]);
         fmt::print("  {:.2f} of PyTorch", of_pytorch[i].back());
@@ -260,7 +273,7 @@ void measure(const Shape& shape, const Flags& flags) {
     fmt::print("{:<22} {:>8.0f}  {:>15}  {:>17}  {:>10}\n", name_of(arms[i], shape), median(tokens[i]),
                text(of_roofline[i]), text(of_processor[i]), text(of_pytorch[i]));
   }
-  if (flags.rounds_only) return;
+  if (flags.rounds_only || !on_host) return;
   trainings.clear();
   for (const Arm& arm : arms) print_breakdown(shape, arm, flags.microbatches);
   fmt::print("\n");
@@ -298,7 +311,11 @@ int main(int argc, char** argv) {
   app.add_option("--heads", shape.heads);
   app.add_option("--context", shape.context);
   app.add_option("--vocabulary", shape.vocabulary);
+  app.add_option("--microbatch", shape.microbatch, "Sequences");
   app.add_option("--stages", shape.workers);
+  app.add_option("--device", shape.device, "Of all workers, such as cuda:0; neither breakdown nor memory then");
+  app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
+  app.add_flag("--wait,!--no-wait", shape.wait_for_device, "As [pipeline] wait_for_device says");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
   app.add_option("--python", flags.python, "With torch");
@@ -308,5 +325,10 @@ int main(int argc, char** argv) {
   app.add_flag("--breakdown-only", flags.breakdown_only);
   app.add_option("--memory-of", flags.memory_of, "Run this one, \"adamw 1024\", and nothing else");
   CLI11_PARSE(app, argc, argv);
-  gyre::bench::run(shape, flags);
+  try {
+    gyre::bench::run(shape, flags);
+  } catch (const gyre::InputError& error) {
+    fmt::print(stderr, "tiny20: {}\n", error.what());
+    return error.exit_code();
+  }
 }
