@@ -4,6 +4,8 @@
 #include <ATen/Context.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -13,6 +15,9 @@
 
 namespace gyre {
 namespace {
+
+// libtorch knows other types too, some of which only seem to be there, or have no streams to hand out.
+constexpr std::array kTypesWithStreams = {c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::PrivateUse1};
 
 c10::Stream current_stream(at::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
@@ -70,8 +75,10 @@ at::Device device_named(const std::string& name) {
   } catch (const c10::Error&) {
     refuse();
   }
+  const bool is_served =
+      device->is_cpu() || std::count(kTypesWithStreams.begin(), kTypesWithStreams.end(), device->type());
   // libtorch takes a number that is too large for its type.
-  if (device->is_meta() || device->str() != name) refuse();
+  if (!is_served || device->str() != name) refuse();
   return *device;
 }
 
@@ -94,9 +101,7 @@ int device_count(c10::DeviceType type) {
 
 std::vector<at::Device> all_devices() {
   std::vector<at::Device> devices;
-  for (int number = 0; number < at::COMPILE_TIME_MAX_DEVICE_TYPES; ++number) {
-    const auto type = static_cast<c10::DeviceType>(number);
-    if (!has_streams(type)) continue;
+  for (const c10::DeviceType type : kTypesWithStreams) {
     for (int index = 0; index < device_count(type); ++index) {
       devices.emplace_back(type, static_cast<c10::DeviceIndex>(index));
     }

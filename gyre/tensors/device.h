@@ -23,14 +23,14 @@ inline at::Device host() {
 // Whether the device works asynchronously: all devices except CPU and meta.
 bool has_streams(at::Device device);
 
-// "cpu", "cuda" or "cuda:1": any name that libtorch knows. Throws InputError for others, and for "meta", whose tensors
-// have no values.
+// The device of a name like "cpu", "cuda" or "cuda:1": the CPU, or one of the types that have streams (CUDA's, XPU's,
+// and that of a program's own). Throws InputError for others.
 at::Device device_named(const std::string& name);
 // The device with its number: "cuda" alone means the current one. Throws InputError if there is no such device.
 at::Device find_device(at::Device device);
 // How many devices of this type there are; 0 if libtorch was built without it.
 int device_count(c10::DeviceType type);
-// All devices of all types that have streams.
+// All devices that are here, except the CPU.
 std::vector<at::Device> all_devices();
 
 // From now on libtorch computes on devices with streams by functions that give the same bits every time, where it has

@@ -23,9 +23,9 @@ done
 refuses "cannot be opened" "$gyre" train missing.toml --out x
 for check in --check ""; do
   refuses "[pipeline] device: 'gpu' is no device; give cpu, cuda (all that are there) or cuda:NUMBER" "$gyre" train $check run.toml --out x --set pipeline.device=gpu
-  refuses "[pipeline] device: there is no vulkan: libtorch was built without it; gyre info lists those that are there" "$gyre" train $check run.toml --out x --set pipeline.device=vulkan
+  refuses "[pipeline] device: there is no xpu: libtorch was built without it; gyre info lists those that are there" "$gyre" train $check run.toml --out x --set pipeline.device=xpu
 done
-refuses "there is no vulkan" "$gyre" plan run.toml --set pipeline.device=vulkan
+refuses "there is no xpu" "$gyre" plan run.toml --set pipeline.device=xpu
 "$gyre" info | grep -qE '^devices +cpu' || fail "info lists no devices: $("$gyre" info)"
 for flags in "" --check --resume; do
   refuses "tokens: is text that gyre prepare made, and no place for a run; choose another --out" "$gyre" train run.toml --out tokens $flags
@@ -55,8 +55,8 @@ refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""
 refuses "'gpu' is no device" "$gyre" eval run --device gpu
-cp -r run elsewhere && sed -i 's/^device = .*/device = "vulkan"/' elsewhere/config.toml
-refuses "there is no vulkan" "$gyre" eval elsewhere
+cp -r run elsewhere && sed -i 's/^device = .*/device = "xpu"/' elsewhere/config.toml
+refuses "there is no xpu" "$gyre" eval elsewhere
 [ "$("$gyre" eval elsewhere --device cpu)" = "$("$gyre" eval run)" ] || fail "eval on the CPU of a run that was on another device"
 "$gyre" generate elsewhere --prompt a --tokens 3 >/dev/null || fail "generate does not need the run's device"
 rm -r elsewhere

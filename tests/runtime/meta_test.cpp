@@ -1,5 +1,6 @@
 // Workers on libtorch's `meta` device, which has shapes and no data: a worker that makes a tensor elsewhere, or reads a
 // tensor's values, throws there. Nobody reads the workers' reports, since that is the conductor's part.
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
