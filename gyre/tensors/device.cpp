@@ -4,8 +4,6 @@
 #include <ATen/Context.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -16,8 +14,14 @@
 namespace gyre {
 namespace {
 
-// libtorch knows other types too, some of which only seem to be there, or have no streams to hand out.
-constexpr std::array kTypesWithStreams = {c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::PrivateUse1};
+// Whether libtorch hands out streams for devices of this type. Of others it knows, some only seem to be there.
+bool has_stream_pool(c10::DeviceType type) {
+  return type == c10::DeviceType::CUDA || type == c10::DeviceType::XPU || type == c10::DeviceType::PrivateUse1;
+}
+
+bool is_built_in(c10::DeviceType type) {
+  return has_stream_pool(type) && c10::impl::hasDeviceGuardImpl(type);
+}
 
 c10::Stream current_stream(at::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
@@ -75,16 +79,14 @@ at::Device device_named(const std::string& name) {
   } catch (const c10::Error&) {
     refuse();
   }
-  const bool is_served =
-      device->is_cpu() || std::count(kTypesWithStreams.begin(), kTypesWithStreams.end(), device->type());
   // libtorch takes a number that is too large for its type.
-  if (!is_served || device->str() != name) refuse();
+  if (!(device->is_cpu() || has_stream_pool(device->type())) || device->str() != name) refuse();
   return *device;
 }
 
 at::Device find_device(at::Device device) {
   if (!has_streams(device)) return device;
-  if (!c10::impl::hasDeviceGuardImpl(device.type())) {
+  if (!is_built_in(device.type())) {
     throw InputError(fmt::format("there is no {}: libtorch was built without it", device.str()));
   }
   const int count = device_count(device.type());
@@ -96,12 +98,12 @@ at::Device find_device(at::Device device) {
 }
 
 int device_count(c10::DeviceType type) {
-  return c10::impl::hasDeviceGuardImpl(type) ? c10::impl::VirtualGuardImpl(type).deviceCount() : 0;
+  return is_built_in(type) ? c10::impl::VirtualGuardImpl(type).deviceCount() : 0;
 }
 
 std::vector<at::Device> all_devices() {
   std::vector<at::Device> devices;
-  for (const c10::DeviceType type : kTypesWithStreams) {
+  for (const auto type : {c10::DeviceType::CUDA, c10::DeviceType::XPU, c10::DeviceType::PrivateUse1}) {
     for (int index = 0; index < device_count(type); ++index) {
       devices.emplace_back(type, static_cast<c10::DeviceIndex>(index));
     }
