@@ -33,10 +33,7 @@ RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& 
       shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
       chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
       arriving_(links.versions.size()),
-      // A version has one lease, and the pool waits only for the stream of the holder that ends it. So on a device with
-      // streams the tied weight is copied.
-      lends_tied_(links.tied_weights && !reads_latest(worker.options.weights) && !worker.schedule().has_flush() &&
-                  !has_streams(worker.device)) {
+      tied_source_(replica, links, worker) {
   replica_.weights.reset();
   seen_.stage = stage;
 }
@@ -71,7 +68,7 @@ std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action&
     if (admission.holding) return std::nullopt;
     admission.admitted = std::max(admission.admitted, action.microbatch + 1);
     input.first_version = replica_.weights->number;
-    if (links_.tied_weights) send_tied_weight();
+    tied_source_.send(*replica_.weights);
   } else {
     if (!input_) input_ = arrived_on(worker_.device, links_.inputs->try_receive(action.microbatch));
     if (!input_) return std::nullopt;
@@ -208,12 +205,7 @@ void RunningReplica::finish_gradient(const Action& action, const InFlight& micro
   if (sums.tied) {
     send_from(worker_.device, *links_.tied_gradients, {window, {sums.tied->tensors[0]}, {}, sums.tied.lend()});
   }
-  if (links_.tied_sums) {
-    untied_.emplace(window, UntiedGradient{std::move(sums.own), first_delay, decides});
-    add_tied_gradients();
-  } else {
-    chain_.finish(window, std::move(sums.own), first_delay, decides);
-  }
+  tied_source_.finish(window, std::move(sums.own), first_delay, decides, chain_);
 }
 
 void RunningReplica::count_delay(int64_t delay) {
@@ -222,7 +214,7 @@ void RunningReplica::count_delay(int64_t delay) {
 }
 
 void RunningReplica::pass_on_gradients() {
-  worker_.served |= add_tied_gradients();
+  worker_.served |= tied_source_.add_gradients(chain_);
   worker_.served |= chain_.pass_on();
 }
 
@@ -256,37 +248,6 @@ bool RunningReplica::take_version(int64_t number) {
   }
   replica_.weights = joined(std::move(parts));
   return true;
-}
-
-// Sends the tied weight of the version that the first stage is about to read, unless it has been sent.
-void RunningReplica::send_tied_weight() {
-  const WeightVersion& version = *replica_.weights;
-  if (tied_sent_ == version.number) return;
-  tied_sent_ = version.number;
-  const at::Tensor& weight = version.buffer.tensors[*replica_.shared];
-  Message message{version.number, {}, {}, {}};
-  if (lends_tied_) {
-    message.tensors = {weight};
-    message.lease = version.lease;
-  } else {
-    message.tensors = {weight.clone()};
-  }
-  send_from(worker_.device, *links_.tied_weights, std::move(message));
-}
-
-// The tied weight's gradient is the sum of the first stage's and the last stage's, each summed over the window by
-// itself, so that the bits do not depend on the partition. Returns whether anything was added.
-bool RunningReplica::add_tied_gradients() {
-  bool any = false;
-  for (; !untied_.empty(); any = true) {
-    auto& [window, own] = *untied_.begin();
-    const auto message = arrived_on(worker_.device, links_.tied_sums->try_receive(window));
-    if (!message) break;
-    own.sum.tensors[*replica_.shared].add_(message->tensors[0]);
-    chain_.finish(window, std::move(own.sum), own.delay, own.decides);
-    untied_.erase(untied_.begin());
-  }
-  return any;
 }
 
 // Whether `tied_` is version `number` of the first stage; takes it if it has come.

@@ -11,6 +11,7 @@
 
 #include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/reports.h"
+#include "gyre/runtime/tied_weight.h"
 #include "gyre/runtime/worker_context.h"
 #include "gyre/runtime/worker_links.h"
 #include "gyre/runtime/worker_state.h"
@@ -32,20 +33,13 @@ class RunningReplica {
   // Adds sums that are complete here to those that have come, and passes them on: later replicas of the chain wait for
   // them.
   void pass_on_gradients();
-  bool has_passed_on_all() const { return untied_.empty() && chain_.idle(); }
+  bool has_passed_on_all() const { return tied_source_.idle() && chain_.idle(); }
 
   bool has_output_room() const { return links_.outputs->has_room(); }
   bool has_weights() const { return replica_.weights != nullptr; }
   const FinalReport::Replica& seen() const { return seen_; }
 
  private:
-  // A version of the first stage's weight that the last stage is tied to.
-  struct TiedVersion {
-    int64_t number = 0;
-    at::Tensor weight;
-    Lease lease;
-  };
-  using TiedReader = std::shared_ptr<const TiedVersion>;
   // What a forward reads besides weights.
   struct Input {
     at::Tensor tensor;
@@ -62,13 +56,6 @@ class RunningReplica {
     at::Tensor input;  // with recompute; `saved` is then empty until the backward
     LayerContext context;
   };
-  // The replica's own gradient of a window, before that of the tied weight is added.
-  struct UntiedGradient {
-    WindowGradient sum;
-    double delay = 0;  // of the first microbatch
-    bool decides = false;
-  };
-
   std::optional<Input> receive_input(const Action& action);
   LayerContext layer_context(const Action& action) const;
   void send_output(const Action& action, at::Tensor output, int64_t first_version);
@@ -83,11 +70,6 @@ class RunningReplica {
 
   bool take_first_version();
   bool take_version(int64_t number);
-
-  // A tied weight at the pipeline's first stage, which has it.
-  void send_tied_weight();
-  bool add_tied_gradients();
-  // A tied weight at the pipeline's last stage, which reads it.
   bool take_tied_weight(int64_t number);
 
   bool is_first() const { return stage_ == 0; }
@@ -108,13 +90,8 @@ class RunningReplica {
   std::vector<std::optional<Message>> arriving_;  // [shard]: of the version taken next
   FinalReport::Replica seen_;
 
-  // At a first stage: whether it lends the tied weight instead of copying it. Where microbatches in flight hold its old
-  // versions anyway, the last stage reads the weight in those; otherwise it gets a copy of that weight alone, so that
-  // no whole version need be held for it.
-  bool lends_tied_;
-  int64_t tied_sent_ = -1;                    // the newest version whose tied weight was sent
-  std::map<int64_t, UntiedGradient> untied_;  // by window
-  TiedReader tied_;                           // at a last stage: what the newest forward read
+  TiedWeightSource tied_source_;
+  TiedReader tied_;  // at a last stage: what the newest forward read
 };
 
 }  // namespace gyre
