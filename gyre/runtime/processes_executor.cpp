@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -102,8 +103,14 @@ std::vector<std::string> ProcessesExecutor::ask(const std::string& question, con
     ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), std::move(message)});
     questions_[static_cast<size_t>(rank)]->say(question);
   }
-  if (meanwhile) meanwhile();
+  std::exception_ptr own;
+  try {
+    if (meanwhile) meanwhile();
+  } catch (...) {  // an answer that is not heard now would be taken for that to the next question
+    own = std::current_exception();
+  }
   for (size_t rank = 1; rank < answers.size(); ++rank) answers[rank] = questions_[rank]->hear();
+  if (own) std::rethrow_exception(own);
   return answers;
 }
 

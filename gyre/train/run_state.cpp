@@ -47,6 +47,7 @@ std::vector<ShareAnswer> RunState::ask(const ShareQuestion& question, const std:
   }
   const auto texts = others_->ask(to_text(question), meanwhile);
   for (size_t rank = 1; rank < texts.size(); ++rank) answers[rank] = parse_share_answer(texts[rank]);
+  raise(answers);
   return answers;
 }
 
@@ -73,7 +74,6 @@ void RunState::find_directories(const std::string& token, bool shared) {
   seen_.assign(seen_.size(), nowhere);
   for (;;) {
     auto answers = ask({.kind = ShareQuestion::Kind::Look, .token = token});
-    raise(answers);
     answers[0].note = DirectoryLock::note_in(run_.root());
     for (size_t rank = 0; rank < answers.size(); ++rank) {
       if (seen_[rank] == nowhere && answers[rank].note == places_.back().token) seen_[rank] = places_.size() - 1;
@@ -99,10 +99,10 @@ void RunState::find_directories(const std::string& token, bool shared) {
     }
     const FilePlace& place = answers[keeper].place;
     places_.push_back({keeper, place.host, place.directory, fmt::format("{}-{}", token, keeper)});
-    raise(ask({.kind = ShareQuestion::Kind::Keep,
-               .token = places_.back().token,
-               .rank = static_cast<int>(keeper),
-               .mark = mark_}));
+    ask({.kind = ShareQuestion::Kind::Keep,
+         .token = places_.back().token,
+         .rank = static_cast<int>(keeper),
+         .mark = mark_});
   }
 }
 
@@ -130,7 +130,7 @@ ShareSizes RunState::sizes() {
 }
 
 void RunState::check_room() {
-  if (has_parts()) raise(ask({.kind = ShareQuestion::Kind::Room, .bytes = bytes_}));
+  if (has_parts()) ask({.kind = ShareQuestion::Kind::Room, .bytes = bytes_});
 }
 
 void RunState::read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own) {
@@ -141,7 +141,6 @@ void RunState::read(ShareQuestion question, const CheckpointReader& checkpoint, 
     if (answers[rank].outcome != ShareAnswer::Outcome::Damaged) continue;
     throw checkpoint.damaged(whose(rank) + answers[rank].what);
   }
-  raise(answers);
 }
 
 void RunState::restore(const CheckpointReader& checkpoint) {
@@ -156,13 +155,12 @@ void RunState::begin(const std::vector<int64_t>& damaged) {
   if (!has_parts()) return;
   run_.write_parts_mark({mark_.run, "", ""});
   sync_directory(run_.checkpoints(), files_);  // a checkpoint whose parts others remove must not come back here
-  raise(ask({.kind = ShareQuestion::Kind::Begin, .steps = list_checkpoints(run_.checkpoints()), .damaged = damaged}));
+  ask({.kind = ShareQuestion::Kind::Begin, .steps = list_checkpoints(run_.checkpoints()), .damaged = damaged});
 }
 
 void RunState::take(bool copy) {
   ShareParts own;
   const auto answers = ask({.kind = ShareQuestion::Kind::Take, .copy = copy}, [&] { own = share_.take(copy); });
-  raise(answers);
   parts_.assign(1, own);
   short_of_room_ = false;
   for (size_t rank = 1; rank < answers.size(); ++rank) {

@@ -63,7 +63,7 @@ class RunState {
 
  private:
   // The answers by rank; rank 0's is empty. `meanwhile`, which handles this process's share, runs while the others
-  // answer.
+  // answer. Throws what it throws, and the error of a process that refused or failed; damage is left to the caller.
   std::vector<ShareAnswer> ask(const ShareQuestion& question, const std::function<void()>& meanwhile = {});
   ShardNumbers numbers_of(size_t rank) const;
   std::string whose(size_t rank) const;

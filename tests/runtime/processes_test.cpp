@@ -240,6 +240,9 @@ TEST(Processes, AnswerWhatRank0Asks) {
     EXPECT_EQ(executor.ask(question), (std::vector<std::string>{"", question + ": rank 1", question + ": rank 2"}));
     run_segment(member.pipeline, executor, updates++, 1, recorder);
   }
+  const auto fails = [] { throw RunError("rank 0's own part"); };
+  EXPECT_THROW(executor.ask("before", fails), RunError);
+  EXPECT_EQ(executor.ask("after"), (std::vector<std::string>{"", "after: rank 1", "after: rank 2"}));
   executor.ended(RunEnd::Finished);
 }
 

@@ -65,9 +65,13 @@ TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
 TEST_F(Shards, OfADamagedCheckpointThatTheOneBeforeStandsInFor) {
   run("sound", {.set = {"optimizer.decay=constant"}});
   for (const size_t world : {1, 2, 3}) {
-    const std::string shard = world == 1 ? "" : "-00002-of-0000" + std::to_string(world);
-    for (const std::string& file :
-         {"model" + shard + ".safetensors", "optimizer" + shard + ".safetensors", std::string("manifest.json")}) {
+    std::vector<std::string> hits = {"manifest.json"};
+    for (size_t shard = 1; shard <= world; ++shard) {
+      const std::string number = world == 1 ? "" : fmt::format("-{:05}-of-{:05}", shard, world);
+      hits.push_back("model" + number + ".safetensors");
+      hits.push_back("optimizer" + number + ".safetensors");
+    }
+    for (const std::string& file : hits) {
       fs::remove_all(path("hit"));
       expect_sound(run_ranks("hit", {.set = {"run.updates=8", "optimizer.decay=constant"}}, world));
       flip(saved("hit", "08") / file);
