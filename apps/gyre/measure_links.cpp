@@ -32,11 +32,8 @@ std::optional<Cluster> profile(Ranks& ranks) {
   options.memory = std::isfinite(memory) ? memory : 0;
   try {
     return profile_links(ranks, options);
-  } catch (const Error& error) {
-    ranks.refuse(error.what(), error.exit_code());  // does nothing once they have met
-    throw;
   } catch (const std::exception& error) {  // also libtorch's
-    ranks.refuse(error.what(), 1);
+    ranks.refuse(error);
     throw;
   }
 }

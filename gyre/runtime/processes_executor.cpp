@@ -10,6 +10,7 @@
 #include "gyre/runtime/ranks/rank_transport.h"
 #include "gyre/runtime/threads_run.h"
 #include "gyre/schedule/builders.h"
+#include "gyre/tensors/explain_torch.h"
 
 namespace gyre {
 namespace {
@@ -170,7 +171,7 @@ RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follow
   try {
     return obey(pipeline, ranks, map, sources);
   } catch (const std::exception& error) {  // libtorch's exceptions too
-    if (!ranks.failure()) ranks.report_failure(error.what());
+    if (!ranks.failure()) ranks.report_failure(explain_torch(error));
     if (ranks.nobody_tells()) throw;
     throw ToldElsewhere(ranks.exit_code());
   }

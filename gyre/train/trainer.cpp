@@ -365,11 +365,8 @@ TrainResult train(const TrainOptions& options, Progress& progress) {
   if (options.ranks == nullptr) return lead(options, progress);
   try {
     return options.ranks->rank() == 0 ? lead(options, progress) : follow(options);
-  } catch (const Error& error) {
-    options.ranks->refuse(error.what(), error.exit_code());  // does nothing once they have met
-    throw;
   } catch (const std::exception& error) {  // also libtorch's
-    options.ranks->refuse(error.what(), 1);
+    options.ranks->refuse(error);
     throw;
   }
 }

@@ -42,6 +42,33 @@ for file in model optimizer; do
   cmp {run,fresh}/checkpoints/step-00000006/$file.safetensors || fail "$file.safetensors differs after a resume"
 done
 
+# Several processes, where it runs out in one that speaks through rank 0: before they have met, and in the middle.
+# start_two VARIABLE=VALUE: starts two ranks, of which rank 1 has the variable.
+start_two() {
+  local store
+  store=$(mktemp -d -p .)
+  for rank in 1 0; do
+    env GYRE_RANK=$rank GYRE_WORLD_SIZE=2 GYRE_LOCAL_RANK=$rank GYRE_LOCAL_WORLD_SIZE=2 GYRE_STORE="$store" GYRE_JOB=a \
+      GYRE_RESTART=0 $([ $rank -eq 0 ] || echo "LD_PRELOAD=$faults $1") \
+      "$gyre" train run.toml --out two $short >/dev/null 2>err.$rank &
+    pids[rank]=$!
+  done
+}
+start_two GYRE_COUNT_ALLOCATIONS="$work/count"
+for rank in 0 1; do wait "${pids[rank]}" || fail "rank $rank undisturbed: $(cat err.$rank)"; done
+total=$(cat count)
+for at in 3 $((total / 2)); do
+  rm -rf two
+  start_two GYRE_FAULT_ALLOCATION=$at
+  for rank in 0 1; do
+    code_of "${pids[rank]}"
+    [ "$code" -eq 1 ] || fail "allocation $at of $total: rank $rank: exit $code: $(head -c 2000 err.$rank)"
+  done
+  [ "$(grep -c '^gyre: ' err.0)" -eq 1 ] || fail "allocation $at: not one line: $(head -c 2000 err.0)"
+  grep -qE '^gyre: rank 1 .*out of memory: .* for one tensor cannot be had; make' err.0 || fail "$(head -c 2000 err.0)"
+  ! grep -qE 'frame #|alloc_cpu' err.0 err.1 || fail "internals: $(head -c 2000 err.0)"
+done
+
 # A limit above the least memory of the run but below the whole process: the allocator itself fails. (Here the address
 # space is large enough for the libraries and their buffers; otherwise the run would wait for them.)
 large="--set pipeline.stages=1 --set pipeline.executor=replay --set model.layers=1 --set optimizer.kind=adamw"

@@ -528,7 +528,7 @@ TEST(Processes, ADifferenceIsToldBeforeAnythingRuns) {
     try {
       member.meet({{"build", "a"}, {"data", "b"}});
     } catch (const Error& error) {
-      member.ranks.refuse(error.what(), error.exit_code());
+      member.ranks.refuse(error);
       throw;
     }
   });

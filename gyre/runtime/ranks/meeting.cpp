@@ -10,6 +10,7 @@
 #include "gyre/core/host_name.h"
 #include "gyre/runtime/ranks/interface.h"
 #include "gyre/runtime/ranks/ranks.h"
+#include "gyre/tensors/explain_torch.h"
 
 namespace gyre {
 namespace {
@@ -35,6 +36,13 @@ std::string told_name(int rank, const nlohmann::json& hello) {
 
 nlohmann::json own_hello() {
   return {{"host", host_name()}, {"process", ::getpid()}};
+}
+
+// Throws the error for which a process does not begin, with its name and exit code.
+[[noreturn]] void raise_refusal(const std::string& name, const nlohmann::json& hello) {
+  const std::string what = fmt::format("{}: {}", name, hello["error"].get<std::string>());
+  if (hello.value("exit", 2) == 1) throw RunError(what);
+  throw InputError(what);
 }
 
 nlohmann::json to_json(const RankFacts& facts) {
@@ -72,6 +80,7 @@ void Ranks::refuse(const std::string& why, int exit_code) {
   if (met_ || is_double_) return;
   nlohmann::json hello = own_hello();
   hello["error"] = why;
+  hello["exit"] = exit_code;
   leave_hello(std::move(hello));
   if (rank_ != 0) {
     rendezvous_->leave(has_heard(rank_), "");
@@ -85,6 +94,11 @@ void Ranks::refuse(const std::string& why, int exit_code) {
     } catch (const InputError&) {  // it is gone
     }
   }
+}
+
+void Ranks::refuse(const std::exception& error) {
+  const auto* const own = dynamic_cast<const Error*>(&error);
+  refuse(explain_torch(error), own != nullptr ? own->exit_code() : 1);
 }
 
 void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,
@@ -126,7 +140,7 @@ void Ranks::compare(const RankFacts& facts) {
     const auto hello =
         nlohmann::json::parse(rendezvous_->find(hello_of(other), std::max(left, std::chrono::seconds(1))));
     const std::string name = told_name(other, hello);
-    if (hello.contains("error")) throw InputError(fmt::format("{}: {}", name, hello["error"].get<std::string>()));
+    if (hello.contains("error")) raise_refusal(name, hello);
     if (const auto what = difference(facts, hello["facts"], to_json(facts))) {
       throw InputError(fmt::format("{}: {}; start all ranks with the same", name, *what));
     }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,15 +49,17 @@ class Ranks {
   std::string name_of(int rank) const;
 
   // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
-  // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own or it could
-  // not begin, and names it; the others then throw ToldElsewhere. `channels`: for tensors on this process's device;
-  // null: through the host.
+  // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own, and what
+  // kept a process from beginning, by its name; the others then throw ToldElsewhere. `channels`: for tensors on this
+  // process's device; null: through the host.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.
   const std::string& network() const { return network_; }
   // Instead of meet(): this process does not begin. If it is rank 0, the others end with its exit code.
   void refuse(const std::string& why, int exit_code);
+  // The same because of `error`, which libtorch may have thrown. Does nothing once all have met.
+  void refuse(const std::exception& error);
 
   // From here on only for processes that have met. Sending never waits.
   void send(int to, Envelope envelope);
