@@ -11,6 +11,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/utf8.h"
 #include "gyre/data/megatron_index.h"
 
 namespace gyre {
@@ -106,6 +107,13 @@ std::optional<Format> format_of(const fs::path& path) {
   return std::nullopt;
 }
 
+void check_name(const fs::path& file) {
+  if (is_utf8(file.filename().string())) return;
+  throw InputError(fmt::format(
+      "{}: its name is not UTF-8, as a run's meta.json, which will name it, must be; rename it, or give a link to it",
+      file.string()));
+}
+
 TokenFile open(const fs::path& path, Format format) {
   if (format == Format::Llmc) return TokenFile(path);
   const uint64_t bytes = InputFile(path).size();
@@ -136,6 +144,7 @@ FoundTokens find_tokens(const std::string& path) {
   }
   std::optional<Format> format;
   for (const fs::path& file : files) {
+    check_name(file);
     const auto own = format_of(file);
     if (!own) {
       throw InputError(

@@ -90,3 +90,9 @@ refuses "which is not UTF-8, as a configuration must be" "$gyre" train run.toml 
 refuses "--set data.tokens=$odd: is not UTF-8" "$gyre" train run.toml --out x --set "data.tokens=$odd"
 [ ! -e x ] || fail "something is left of a run that was refused"
 cd ../..
+# Nor can token files of other programs, which a run's meta.json would name.
+mkdir others && cp tokens/train.bin others/$'b\xe4_train.bin'
+refuses "is not UTF-8" "$gyre" train run.toml --out unnamed --set "data.tokens=others/*.bin" --set data.vocabulary=256
+[ ! -e unnamed ] || fail "something is left of a run that was refused"
+# What several processes are refused for reaches the user whatever bytes it names.
+ends 2 "a run is here already" "$gyre" launch -n 2 -- train run.toml --out "$odd"
