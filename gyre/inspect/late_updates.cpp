@@ -43,9 +43,11 @@ class LateOptimizer final : public Optimizer {
     UpdateContext context = given;
     context.delay = static_cast<int64_t>(past_.size()) - 1;
     context.mean_delay = mean_delay_;
-    if (!current_gradient_.empty()) compare(gradients, context);
+    const bool compares = !current_gradient_.empty();
+    const StageTensors wanted = compares ? wanted_change(context) : StageTensors();
     StageTensors next = copy_of(current_weights());
     optimizer_->step(next, gradients, context);
+    if (compares) compare(change_to(next), wanted);
     past_.push_front(std::move(next));
     if (static_cast<int64_t>(past_.size()) > delay_ + 1) past_.pop_back();
   }
@@ -59,10 +61,7 @@ class LateOptimizer final : public Optimizer {
   }
 
  private:
-  void compare(std::span<const at::Tensor> late_gradient, UpdateContext context) {
-    const StageTensors made = change(late_gradient, context);
-    context.delay = 0;
-    const StageTensors wanted = change(std::exchange(current_gradient_, {}), context);
+  void compare(const StageTensors& made, const StageTensors& wanted) {
     double dot = 0, made_squared = 0, wanted_squared = 0;
     if (sum_.empty()) {
       for (const at::Tensor& tensor : made) sum_.push_back(at::zeros_like(tensor));
@@ -78,15 +77,22 @@ class LateOptimizer final : public Optimizer {
     ++compared_;
   }
 
-  // The change of the weights that the optimizer would make of `gradient` now, computed with a copy of it.
-  StageTensors change(std::span<const at::Tensor> gradient, const UpdateContext& context) const {
+  // The change of the weights that the optimizer would make of the current gradient, computed with a copy of it. The
+  // copy has only what checkpoints have, and so no past weights, which without a delay are not needed.
+  StageTensors wanted_change(UpdateContext context) {
+    context.delay = 0;
     const auto copy = make_optimizer(config_, specs_, current_weights()[0].device());
     copy->load_state(optimizer_->state());
-    const StageTensors scratch = copy_of(gradient);
-    StageTensors weights = copy_of(current_weights());
-    copy->step(weights, scratch, context);
-    for (size_t i = 0; i < weights.size(); ++i) weights[i].sub_(current_weights()[i]);
-    return weights;
+    const StageTensors gradient = std::exchange(current_gradient_, {});
+    const StageTensors weights = copy_of(current_weights());
+    copy->step(weights, gradient, context);
+    return change_to(weights);
+  }
+
+  StageTensors change_to(const StageTensors& weights) const {
+    StageTensors change;
+    for (size_t i = 0; i < weights.size(); ++i) change.push_back(weights[i] - current_weights()[i]);
+    return change;
   }
 
   std::unique_ptr<Optimizer> optimizer_;

@@ -17,6 +17,7 @@
 #include "gyre/build/build.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/prepare.h"
+#include "gyre/optim/settings/delay_compensated_settings.h"
 #include "gyre/runtime/executor.h"
 #include "support/temporary_directory.h"
 
@@ -155,41 +156,45 @@ class UpdateSum final : public Optimizer {
 
 // The delays that a diagnosis puts in are those that the schedule has: an asynchronous run makes the same updates.
 TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
-  TrainedModel model;
-  model.config = config("stage");
-  model.data = Dataset::open(model.config.data).identity();
-  model.config.pipeline.schedule = "pipedream";
-  model.config.pipeline.accumulate = 1;
-  model.config.optimizer.clip = 1;
-  model.config.model.dropout = 0.1;
-  model.checkpoint.weights = build_pipeline(model.config)->weights();
-  DiagnosticsOptions options;
-  options.draws = 0;
-  options.updates = 6;
-  const Diagnostics found = diagnose(model, options);
+  for (const char* kind : {"adamw", "delay-compensated"}) {
+    TrainedModel model;
+    model.config = config("stage");
+    model.data = Dataset::open(model.config.data).identity();
+    model.config.pipeline.schedule = "pipedream";
+    model.config.optimizer.kind = kind;
+    model.config.optimizer.own.get<DelayCompensatedSettings>().lambda = 1e6;  // so that it counts
+    model.config.pipeline.accumulate = 1;
+    model.config.optimizer.clip = 1;
+    model.config.model.dropout = 0.1;
+    model.checkpoint.weights = build_pipeline(model.config)->weights();
+    DiagnosticsOptions options;
+    options.draws = 0;
+    options.updates = 6;
+    const Diagnostics found = diagnose(model, options);
 
-  const auto pipeline = build_pipeline(model.config);
-  const Dataset dataset = Dataset::open(model.config.data);
-  const auto batches = train_batches(model.config, dataset);
-  const int64_t filling = 2;  // of three stages
-  std::vector<UpdateSum*> sums;
-  for (int stage = 0; stage < 3; ++stage) {
-    auto sum = std::make_unique<UpdateSum>(std::move(pipeline->owner(stage).optimizer), filling + 1);
-    sums.push_back(sum.get());
-    pipeline->owner(stage).optimizer = std::move(sum);
-  }
-  struct : SegmentObserver {
-    void on_loss(int64_t, double) override {}
-    void on_update(int, int64_t, const std::vector<double>&) override {}
-  } nobody;
-  Segment segment;
-  segment.schedule = &pipeline->schedule();
-  segment.batches = batches.get();
-  segment.microbatches = filling + options.updates;
-  make_executor("replay")->run(*pipeline, segment, nobody);
-  for (int stage = 0; stage < 3; ++stage) {
-    EXPECT_EQ(found.stages[stage].delay, filling - stage);
-    EXPECT_DOUBLE_EQ(found.stages[stage].oscillation, sums[stage]->oscillation()) << "stage " << stage;
+    const auto pipeline = build_pipeline(model.config);
+    const Dataset dataset = Dataset::open(model.config.data);
+    const auto batches = train_batches(model.config, dataset);
+    const int64_t filling = 2;  // of three stages
+    std::vector<UpdateSum*> sums;
+    for (int stage = 0; stage < 3; ++stage) {
+      auto sum = std::make_unique<UpdateSum>(std::move(pipeline->owner(stage).optimizer), filling + 1);
+      sums.push_back(sum.get());
+      pipeline->owner(stage).optimizer = std::move(sum);
+    }
+    struct : SegmentObserver {
+      void on_loss(int64_t, double) override {}
+      void on_update(int, int64_t, const std::vector<double>&) override {}
+    } nobody;
+    Segment segment;
+    segment.schedule = &pipeline->schedule();
+    segment.batches = batches.get();
+    segment.microbatches = filling + options.updates;
+    make_executor("replay")->run(*pipeline, segment, nobody);
+    for (int stage = 0; stage < 3; ++stage) {
+      EXPECT_EQ(found.stages[stage].delay, filling - stage);
+      EXPECT_DOUBLE_EQ(found.stages[stage].oscillation, sums[stage]->oscillation()) << kind << ", stage " << stage;
+    }
   }
 }
 
