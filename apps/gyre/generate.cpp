@@ -35,6 +35,23 @@ std::string read_prompt(const std::string& path) {
   return text;
 }
 
+void generate_object(const TrainedModel& model, const GenerateOptions& options) {
+  std::string text;
+  generate(model, options, [&](std::string_view part) { text += part; });
+  const nlohmann::ordered_json json = {{"prompt", options.prompt}, {"text", text}};
+  print_object(json);
+}
+
+void generate_text(const TrainedModel& model, const GenerateOptions& options) {
+  bool begun = false;  // the prompt is printed with the first part, when nothing can be refused any more
+  generate(model, options, [&](std::string_view part) {
+    print("{}{}", begun ? "" : options.prompt, part);
+    flush_results();  // each part as it comes
+    begun = true;
+  });
+  print("\n");
+}
+
 void run(Flags& flags) {
   if (flags.prompt.has_value() == flags.prompt_file.has_value()) {
     throw InputError(flags.prompt ? "--prompt and --prompt-file are both given; give one"
@@ -45,20 +62,7 @@ void run(Flags& flags) {
   flags.options.stop = interrupts.stop();
   const TrainedModel model =
       open_trained_model(flags.model.run, Work::Generate, flags.model.step(), flags.model.weights());
-  if (flags.json) {
-    std::string text;
-    generate(model, flags.options, [&](std::string_view part) { text += part; });
-    const nlohmann::ordered_json json = {{"prompt", flags.options.prompt}, {"text", text}};
-    print_object(json);
-    return;
-  }
-  bool begun = false;  // the prompt is printed with the first part, when nothing can be refused any more
-  generate(model, flags.options, [&](std::string_view part) {
-    print("{}{}", begun ? "" : flags.options.prompt, part);
-    flush_results();  // each part as it comes
-    begun = true;
-  });
-  print("\n");
+  flags.json ? generate_object(model, flags.options) : generate_text(model, flags.options);
   if (interrupts.exit_code() != 0) throw CLI::RuntimeError(interrupts.exit_code());
 }
 

@@ -141,6 +141,16 @@ last="--set run.updates=$((saved + 20))"
 "$gyre" train run.toml --out whole $last $steady >/dev/null 2>&1
 diff <(losses whole) <(losses stuck-run) >difference || fail "losses differ: $(head -n 3 difference)"
 
+# A text that was cut off is told by the exit code, whatever its form.
+for form in "" --json; do
+  "$gyre" generate stuck-run --prompt verse --tokens 100000000 $form >out.txt 2>err.txt &
+  pid=$!
+  while kill -0 $pid 2>/dev/null && ! grep -q 'SigBlk:.*4...$' /proc/$pid/status 2>/dev/null; do :; done  # it heeds SIGTERM
+  kill -TERM $pid
+  code_of $pid
+  [ "$code" -eq 143 ] || fail "exit $code of generate $form after SIGTERM: $(cat err.txt)"
+done
+
 # Divergence has its own exit code.
 code=0
 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0 \
