@@ -67,7 +67,9 @@ void Conductor::attend() {
     hear_all();
     throw Divergence(bad_loss_.empty() ? bad_gradient_ : bad_loss_);
   }
-  if (drain_ == Drain::None && !finished() && segment_.stop && segment_.stop()) ask_to_hold();
+  // Asked during a drain too: it may find a request that interrupts the segment.
+  const bool drains = segment_.stop && segment_.stop();
+  if (drains && drain_ == Drain::None && !finished()) ask_to_hold();
   if (drain_ == Drain::Holding && std::all_of(holds_.begin(), holds_.end(), [](bool held) { return held; }))
     set_limit();
   // The drain may have another cause, and be under way when the interrupt comes.

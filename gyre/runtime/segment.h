@@ -28,7 +28,7 @@ struct Segment {
   ModelWeights weights = ModelWeights::Trained;  // which of them a forward-only segment reads
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // time zero of the trace
   // When it returns true (a signal, or a checkpoint that is due), the segment drains at the end of the current window.
-  // Called on the thread that called the executor.
+  // Called on the thread that called the executor, until the segment ends; it may request `interrupt`.
   std::function<bool()> stop = {};
   // Requested by a signal: the segment drains as if `stop` returned true, and an executor that sleeps wakes up to
   // report what it waits for.

@@ -25,14 +25,15 @@ bool Bookkeeper::works_side_by_side() const {
   return executor_kinds().at(config_.pipeline.executor).side_by_side;
 }
 
-Bookkeeper::Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked,
-                       const ResumePoint& from, Progress& progress, const std::string& attempt)
+Bookkeeper::Bookkeeper(const TrainOptions& options, const std::stop_token& stop, const RunDirectory& run,
+                       const CheckedRun& checked, const ResumePoint& from, Progress& progress,
+                       const std::string& attempt)
     : options_(options),
       run_(run),
       checked_(checked),
       from_(from),
       progress_(progress),
-      announcer_(options.stop, from.step(), progress),
+      announcer_(stop, from.step(), progress),
       saver_(run, checked.config, from.checkpoint ? std::optional(from.step()) : std::nullopt, options.files, attempt,
              checked.may_copy) {}
 

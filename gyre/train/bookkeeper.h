@@ -33,9 +33,10 @@ namespace gyre {
 
 class Bookkeeper {
  public:
-  // All arguments must outlive this object. From now on requests to stop are announced, and the session's time counts.
-  Bookkeeper(const TrainOptions& options, const RunDirectory& run, const CheckedRun& checked, const ResumePoint& from,
-             Progress& progress, const std::string& attempt);
+  // All arguments must outlive this object. From now on requests to stop, which are made by `stop`, are announced, and
+  // the session's time counts.
+  Bookkeeper(const TrainOptions& options, const std::stop_token& stop, const RunDirectory& run,
+             const CheckedRun& checked, const ResumePoint& from, Progress& progress, const std::string& attempt);
 
   // Throws RunError if the disk has no room for a checkpoint of `bytes` bytes.
   void check_room(int64_t bytes) { saver_.check_room(bytes); }

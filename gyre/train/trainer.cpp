@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -66,7 +68,7 @@ class Training {
         from_(std::move(from)),
         progress_(progress),
         attempt_(std::move(attempt)),
-        books_(options, run, checked_, from_, progress, attempt_) {
+        books_(options, stop_.get_token(), run, checked_, from_, progress, attempt_) {
     if (options.resume) check_data(from_, run, *checked_.dataset);
     if (!from_.checkpoint) init_ = open_initial_weights(config_);
     check_exports(config_);
@@ -245,7 +247,7 @@ class Training {
     segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * pipeline_->schedule().window;
     segment.stop = [this] { return stop_requested() || books_.asks_to_drain(); };
-    segment.interrupt = options_.stop;
+    segment.interrupt = stop_.get_token();
     segment.trace = books_.traces();
     return segment;
   }
@@ -281,8 +283,10 @@ class Training {
   }
 
   bool evaluates() const { return checked_.val_batches.source != nullptr; }
-  bool stop_requested() const {
-    return options_.stop.stop_requested() || (options_.ranks != nullptr && options_.ranks->others_asked_to_stop());
+  // A request that another process got counts as one to this process.
+  bool stop_requested() {
+    if (options_.ranks != nullptr && options_.ranks->others_asked_to_stop()) stop_.request_stop();
+    return stop_.stop_requested();
   }
 
   const TrainOptions& options_;
@@ -293,6 +297,8 @@ class Training {
   std::optional<CheckpointReader> init_;  // whose weights the run begins with
   Progress& progress_;
   std::string attempt_;
+  std::stop_source stop_;  // of this run, whoever asks for it
+  std::stop_callback<std::function<void()>> forward_{options_.stop, [this] { stop_.request_stop(); }};
   Bookkeeper books_;
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<RankMap> map_;  // only with several processes

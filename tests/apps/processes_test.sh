@@ -86,7 +86,22 @@ for asked in 0 1; do
   all_end 143
   step=$(drained_at asked-$asked)
   [ -e "asked-$asked/checkpoints/step-$(printf %08d "$step")/manifest.json" ] || fail "no checkpoint after SIGTERM"
+  [ "$(grep -c '^stopping: the pipeline drains' err.0)" -eq 1 ] || fail "SIGTERM to rank $asked is not told: $(cat err.0)"
 done
+
+# A drain that another rank was asked for is given up as any is, if a worker (here of rank 0) does not come back.
+start 2 bash -c '[ "$GYRE_RANK" -ne 0 ] || export LD_PRELOAD=$0; exec "$@"' "$faults" env GYRE_FAULT_READ="$work/disk" \
+  "$gyre" train run.toml --out stuck $endless --set run.eval_every=0 --set pipeline.stall_seconds=1
+wait_for_checkpoint stuck 20 "${pids[0]}"
+mkfifo disk  # from here on reads hang
+while kill -0 "${pids[0]}" 2>/dev/null && ! grep -q "has been inside" err.0; do read -rt 0.02 <> <(:) || true; done
+kill -TERM "${pids[1]}"
+code_of "${pids[0]}"
+rm disk
+[ "$code" -eq 1 ] || fail "exit $code of a drain that is stuck: $(tail -n 3 err.0)"
+grep -q "^gyre: the drain is given up: .*the updates since step [0-9]* are lost" err.0 || fail "not given up: $(cat err.0)"
+code_of "${pids[1]}"
+[ "$code" -eq 1 ] || fail "exit $code of the other rank of a drain that is stuck"
 
 # Ranks that would run something else do not begin. Only rank 0 prints a message, and nothing is written.
 start_differently() {

@@ -118,15 +118,20 @@ TEST(Interrupt, IsAnsweredAtOnceThoughAWorkerComputes) {
   }
 }
 
-// The interrupt comes while a drain for a checkpoint is under way: where it ends is still reported, once.
+// The interrupt comes while a drain for a checkpoint is under way: where it ends is still reported, once. It comes by
+// itself, or is found where the segment asks whether to drain, as that of another process is.
 TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
   struct Interrupting final : SegmentObserver {
     void on_loss(int64_t, double) override {
       if (++losses == 1) stop = true;
-      if (losses == 3) interrupt.request_stop();
+      if (!is_asked_for) interrupt_when_due();
+    }
+    void interrupt_when_due() {
+      if (losses >= 3) interrupt.request_stop();
     }
     void on_update(int, int64_t, const std::vector<double>&) override {}
     void on_drain(int64_t microbatches) override { drained_at.push_back(microbatches); }
+    bool is_asked_for = false;
     int64_t losses = 0;
     std::atomic<bool> stop = false;
     std::stop_source interrupt;
@@ -134,18 +139,24 @@ TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
   };
   Experiment e;
   e.window = 4;  // the rest of the window goes on while the segment drains
-  Pipeline pipeline = make_pipeline(e);
   const SyntheticBatches batches = tiny_batches();
-  Interrupting observer;
-  Segment segment;
-  segment.schedule = &pipeline.schedule();
-  segment.batches = &batches;
-  segment.microbatches = 100;
-  segment.stop = [&] { return observer.stop.load(); };
-  segment.interrupt = observer.interrupt.get_token();
-  const SegmentReport report = make_executor("replay")->run(pipeline, segment, observer);
-  EXPECT_LT(report.microbatches, 100);
-  EXPECT_EQ(observer.drained_at, std::vector<int64_t>{report.microbatches});
+  for (const bool is_asked_for : {false, true}) {
+    Pipeline pipeline = make_pipeline(e);
+    Interrupting observer;
+    observer.is_asked_for = is_asked_for;
+    Segment segment;
+    segment.schedule = &pipeline.schedule();
+    segment.batches = &batches;
+    segment.microbatches = 100;
+    segment.stop = [&] {
+      if (is_asked_for) observer.interrupt_when_due();
+      return observer.stop.load();
+    };
+    segment.interrupt = observer.interrupt.get_token();
+    const SegmentReport report = make_executor("replay")->run(pipeline, segment, observer);
+    EXPECT_LT(report.microbatches, 100);
+    EXPECT_EQ(observer.drained_at, std::vector<int64_t>{report.microbatches}) << is_asked_for;
+  }
 }
 
 // Seconds since construction or restart().
