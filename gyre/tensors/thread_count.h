@@ -3,6 +3,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <mutex>
+#include <thread>
+
 namespace gyre {
 
 // ATen has a process-wide number, which every thread copies when it first reads the number, overwriting what the thread
@@ -10,6 +13,17 @@ namespace gyre {
 inline void use_threads(int count) {
   at::get_num_threads();
   at::set_num_threads(count);
+}
+
+// The same, for a thread that has just begun: those that begin after it get the process-wide number that it found, in a
+// program whose threads are not gyre's. ATen sets both numbers at once, so another thread sets the one back.
+inline void use_threads_here_alone(int count) {
+  static std::mutex one_by_one;  // or a thread would find the number that another is about to set back
+  const std::lock_guard lock(one_by_one);
+  const int everywhere = at::get_num_threads();
+  if (everywhere == count) return;
+  at::set_num_threads(count);
+  std::thread([everywhere] { at::set_num_threads(everywhere); }).join();
 }
 
 }  // namespace gyre

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "fixture.h"
 #include "gyre/core/error.h"
@@ -342,6 +343,24 @@ TEST(BasisRotation, ARefreshInTheBackgroundComesAtItsUpdate) {
     EXPECT_EQ(b.equal(d), t < 7) << t;  // the refresh of update 5 is there at update 7
     EXPECT_EQ(a.equal(d), t < 5) << t;
   }
+}
+
+// Threads that a program starts later use as many threads as before: those of the plug-in's users set no number.
+TEST(BasisRotation, ARefreshInTheBackgroundLimitsNoOtherThread) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  OptimizerConfig config = config_of("basis-rotation");
+  rotation(config).interval = 2;
+  rotation(config).refresh_lag = 1;
+  auto optimizer = make_optimizer(config, {matrix("w", 6, 4, true), matrix("x", 4, 5, true)});
+  const std::vector<at::Tensor> weights = {at::randn({6, 4}), at::randn({4, 5})};
+  for (int64_t t = 1; t <= 9; ++t) {
+    optimizer->step(weights, std::vector<at::Tensor>{at::randn({6, 4}), at::randn({4, 5})}, context_of(t, 1e-2));
+  }
+  int of_another = 0;
+  std::thread([&] { of_another = at::get_num_threads(); }).join();
+  EXPECT_EQ(of_another, 3);
+  at::set_num_threads(before);
 }
 
 TEST(BasisRotation, DegenerateGradientsStayFinite) {

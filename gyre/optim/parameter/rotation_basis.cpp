@@ -254,7 +254,7 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
   next_ = std::async(std::launch::async, [from, copied = DeviceEvent::record(vectors_.device())]() mutable {
-            use_threads(1);  // beside the workers, and the same bits wherever it runs
+            use_threads_here_alone(1);  // beside the workers, and the same bits wherever it runs
             const at::Device device = from.vectors.device();
             const StreamScope scope(make_side_stream(device));
             for (at::Tensor* of : {&from.covariance, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
