@@ -143,11 +143,7 @@ class Conductor {
           result.diverged |= status == RunStatus::Diverged;
           if (status != RunStatus::Finished) continue;
           curves.push_back(read_curve(metrics_of(run)));
-          if (study_.diagnose && !result.diagnostics && !options_.report_only) {
-            const auto diagnostics = diagnostics_of(run, launcher_);
-            if (!diagnostics) return false;
-            result.diagnostics = read_diagnostics(*diagnostics);
-          }
+          if (study_.diagnose && !result.diagnostics && !take_diagnostics(run, result)) return false;
         }
       }
       if (missing) continue;
@@ -156,6 +152,14 @@ class Conductor {
     }
     results_ = std::move(complete);
     return true;
+  }
+
+  // Without running anything, those that there are. Returns false if it was stopped.
+  bool take_diagnostics(const StudyRun& run, ArmResult& result) {
+    const auto json =
+        options_.report_only ? stored_diagnostics_of(run, launcher_.root) : diagnostics_of(run, launcher_);
+    if (json) result.diagnostics = read_diagnostics(*json);
+    return json || options_.report_only;
   }
 
   std::filesystem::path metrics_of(const StudyRun& run) const {

@@ -21,6 +21,10 @@ std::filesystem::path log_of(const std::filesystem::path& directory) {
   return directory.string() + ".log";
 }
 
+std::filesystem::path diagnostics_file(const StudyRun& run, const std::filesystem::path& root) {
+  return (root / run.directory).string() + ".diagnostics.json";
+}
+
 // A child's message without the program's name, which this process's own message begins with.
 std::string without_name(const std::string& message) {
   constexpr std::string_view kName = "gyre: ";
@@ -203,24 +207,28 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
 }
 
 std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
+  if (auto stored = stored_diagnostics_of(run, options.root)) return stored;
   const auto directory = options.root / run.directory;
-  const std::filesystem::path cached = directory.string() + ".diagnostics.json";
-  if (!std::filesystem::exists(cached)) {
-    const std::string out = cached.string() + ".tmp";
-    ChildEnd end;
-    {
-      const OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
-      const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
-      end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
-    }
-    if (end.signal != 0 || end.code != 0) {
-      if (options.stop.stop_requested()) return std::nullopt;
-      throw RunError(
-          fmt::format("{}: cannot be diagnosed: {}", directory.string(), without_name(last_line(log_of(directory)))));
-    }
-    rename_path(out, cached);
+  const auto file = diagnostics_file(run, options.root);
+  const std::string out = file.string() + ".tmp";
+  ChildEnd end;
+  {
+    const OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+    const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
+    end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
   }
-  return read_file(cached);
+  if (end.signal != 0 || end.code != 0) {
+    if (options.stop.stop_requested()) return std::nullopt;
+    throw RunError(
+        fmt::format("{}: cannot be diagnosed: {}", directory.string(), without_name(last_line(log_of(directory)))));
+  }
+  rename_path(out, file);
+  return read_file(file);
+}
+
+std::optional<std::string> stored_diagnostics_of(const StudyRun& run, const std::filesystem::path& root) {
+  const auto file = diagnostics_file(run, root);
+  return std::filesystem::exists(file) ? std::optional(read_file(file)) : std::nullopt;
 }
 
 }  // namespace gyre

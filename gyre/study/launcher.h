@@ -39,5 +39,7 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
 // The JSON that `gyre diagnose` prints for a finished run. It is stored beside the run, so it is measured only once.
 // Returns nothing if it was stopped.
 std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options);
+// The same, if it is stored already.
+std::optional<std::string> stored_diagnostics_of(const StudyRun& run, const std::filesystem::path& root);
 
 }  // namespace gyre
