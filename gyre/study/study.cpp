@@ -54,6 +54,16 @@ std::string slug(const std::string& text) {
   return result;
 }
 
+// What is wrong with a method's name, or "". `taken`: what directories are named after the methods before it, to which
+// its own is added.
+std::string fault_of_name(const std::string& name, std::set<std::string>& taken) {
+  const std::string own = slug(name);
+  if (name.empty()) return "is missing; give each method a name of its own";
+  if (own.empty()) return "has no letter a-z and no digit, by which directories are named; add one";
+  if (taken.insert(own).second) return "";
+  return "is used twice, or differs from another only in case or signs; give each method a name of its own";
+}
+
 void read_methods(const toml::table& study_table, Study& study, Faults& faults) {
   const auto* methods = study_table["method"].as_array();
   if (methods == nullptr || methods->empty()) {
@@ -67,10 +77,10 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
     }
     StudyMethod method;
     read_table(*table, "study.method", study.origin, faults, [&](auto&& visit) { for_each_field(method, visit); });
-    if (slug(method.name).empty() || !names.insert(slug(method.name)).second) {
-      throw InputError(fmt::format("{}: [[study.method]] name \"{}\" is {}; give each method a name of its own",
-                                   place(study.origin, entry), method.name,
-                                   method.name.empty() ? "missing" : "used twice"));
+    const std::string fault = fault_of_name(method.name, names);
+    if (!fault.empty()) {
+      throw InputError(
+          fmt::format("{}: [[study.method]] name \"{}\" {}", place(study.origin, entry), method.name, fault));
     }
     study.methods.push_back(std::move(method));
   }

@@ -119,7 +119,10 @@ TEST(Study, BadInputSaysWhereAndWhat) {
               HasSubstr("study.toml:13: unknown key 'stage' in [study]; did you mean 'stages'?"));
   EXPECT_THAT(
       complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\n[[study.method]]\nname = \"A\"\n"),
-      HasSubstr("used twice"));
+      HasSubstr("used twice, or differs from another only in case or signs"));
+  EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"\u65b9\u6cd5\"\n"),
+              HasSubstr("has no letter a-z and no digit"));
+  EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nset = []\n"), HasSubstr("is missing"));
   EXPECT_THAT(
       complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.knd=muon\"]\n"),
       HasSubstr("unknown key 'knd' in [optimizer]"));
