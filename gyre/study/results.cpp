@@ -36,6 +36,13 @@ std::string cell_text(const std::string& name) {
   return text;
 }
 
+// In quotes, in which a quote is two.
+std::string csv_text(const std::string& name) {
+  std::string text = "\"";
+  for (const char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text + "\"";
+}
+
 // A Markdown table with a column for each number of stages; `cell` gives an arm's cell.
 std::string stage_table(const StudyResult& result, const std::function<std::string(const ArmResult&)>& cell) {
   std::string text = "| method |", rule = "|---|";
@@ -183,10 +190,12 @@ std::string to_csv(const StudyResult& result) {
   std::string text = "method,stages,learning_rate,diverged,last_loss,val_loss,target,updates,seconds,slowdown\n";
   const auto optional = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string(); };
   for (const ArmResult& arm : result.arms) {
+    const std::string own =
+        fmt::format("{},{},{},{},{},{}", csv_text(arm.label), arm.arm.stages, arm.learning_rate, arm.diverged ? 1 : 0,
+                    arm.diverged ? "" : fmt::format("{}", last_loss(arm)), optional(arm.curve.val_loss));
+    if (arm.targets.empty()) text += own + ",,,,\n";  // an arm has a row though there is no target
     for (const TargetResult& target : arm.targets) {
-      text += fmt::format("\"{}\",{},{},{},{},{},{},{},{},{}\n", arm.label, arm.arm.stages, arm.learning_rate,
-                          arm.diverged ? 1 : 0, arm.diverged ? "" : fmt::format("{}", last_loss(arm)),
-                          optional(arm.curve.val_loss), target.loss, optional(target.updates), optional(target.seconds),
+      text += fmt::format("{},{},{},{},{}\n", own, target.loss, optional(target.updates), optional(target.seconds),
                           optional(target.slowdown));
     }
   }

@@ -262,9 +262,18 @@ TEST(Results, TargetsAndSlowdowns) {
 
 TEST(Results, WhereAllDivergedThereIsNoTarget) {
   Study study = parse_study(kStudy, "study.toml");
-  EXPECT_THAT(summarise(study, {arm_of(0, 1, {})}).target_rule, HasSubstr("There is no target"));
+  const StudyResult result = summarise(study, {arm_of(0, 1, {}), arm_of(1, 4, {})});
+  EXPECT_THAT(result.target_rule, HasSubstr("There is no target"));
+  EXPECT_THAT(to_csv(result),
+              HasSubstr("slowdown\n\"AdamW\",1,0.001,1,,,,,,\n\"rotation, no stash\",4,0.001,1,,,,,,\n"));
   study.targets = {2};
   EXPECT_THAT(summarise(study, {arm_of(0, 1, {})}).target_rule, HasSubstr("that the study names"));
+}
+
+TEST(Results, ANameWithQuotesIsOneFieldOfARow) {
+  Study study = parse_study(kStudy, "study.toml");
+  study.methods[0].name = "all \"big\"";
+  EXPECT_THAT(to_csv(summarise(study, {arm_of(0, 1, {4, 3, 2, 1, 1})})), HasSubstr("\n\"all \"\"big\"\"\",1,"));
 }
 
 TEST(Results, TheBestRateIsThatOfTheLowestLoss) {
