@@ -33,6 +33,9 @@ Curve parse_curve(std::string_view metrics, const std::string& origin) {
     curve.loss.push_back(line.real("loss").value_or(previous));
     curve.seconds.push_back(before + last);
   });
+  // Before the first that is finite there is none to stand for it, and NaN would spoil every mean.
+  const auto first = std::ranges::find_if(curve.loss, [](double loss) { return std::isfinite(loss); });
+  if (first != curve.loss.end()) std::fill(curve.loss.begin(), first, *first);
   return curve;
 }
 

@@ -15,7 +15,8 @@ struct Curve {
   std::vector<double> seconds;     // [update - 1]: training time up to this update, over all sessions
   std::optional<double> val_loss;  // of the last evaluation
 };
-// An update whose loss was not finite (it was skipped) gets the loss of the update before it.
+// An update whose loss was not finite (it was skipped) gets the loss of the update before it; at the start, the first
+// that is finite.
 // Throws InputError for a line that cannot be read and for steps that are not consecutive.
 Curve read_curve(const std::filesystem::path& metrics);
 Curve parse_curve(std::string_view metrics, const std::string& origin);

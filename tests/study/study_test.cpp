@@ -195,6 +195,12 @@ TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
   const Curve curve = read_curve(file);
   EXPECT_EQ(curve.loss, (std::vector<double>{3.5, 3.25, 3.25}))
       << "an update that was left out counts as the one before";
+  EXPECT_EQ(parse_curve("{\"event\":\"step\",\"step\":1,\"loss\":null}\n{\"event\":\"step\",\"step\":2,\"loss\":3}\n"
+                        "{\"event\":\"step\",\"step\":3,\"loss\":null}\n{\"event\":\"step\",\"step\":4,\"loss\":2}\n",
+                        "x")
+                .loss,
+            (std::vector<double>{3, 3, 3, 2}))
+      << "and where there is none before, as the next one";
   EXPECT_EQ(curve.seconds, (std::vector<double>{10, 20, 24})) << "the second session counts from its own start";
   EXPECT_EQ(curve.val_loss, 2.5);
   EXPECT_EQ(end_status(file), "finished");
