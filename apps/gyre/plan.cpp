@@ -39,9 +39,20 @@ int64_t read_memory(const std::string& text) {
   throw InputError(fmt::format("--memory '{}' is no size; write for example 8GiB or 500MiB", printable(text)));
 }
 
+// The workers of each replica: those that the configuration's own schedule has, which may put several stages on each.
+int workers_of_replica(const Config& config) {
+  ScheduleOptions options = schedule_options(config);
+  options.replicas = 1;
+  const ScheduleKind* kind = is_schedule_file(options.name) ? nullptr : schedule_kinds().find(options.name);
+  if (kind == nullptr) return load_schedule(options, true).workers;
+  const int64_t together = stages_per_worker(*kind, options.own);
+  if (options.stages % together != 0) build_schedule(config);  // throws, and says which number would do
+  return static_cast<int>(options.stages / together);
+}
+
 PlanOptions plan_options(const Config& config, const Flags& flags) {
   PlanOptions options;
-  options.workers = static_cast<int>(config.pipeline.stages);
+  if (flags.cluster.empty()) options.workers = workers_of_replica(config);
   options.replicas = static_cast<int>(config.pipeline.replicas);
   options.shard_optimizer = config.pipeline.shard_optimizer;
   options.window = config.pipeline.accumulate;
@@ -84,16 +95,17 @@ struct CoresNeeded {
   bool are_there() const { return here == 0 || taken <= here; }
 };
 
-CoresNeeded cores_needed(const Config& config) {
-  const int64_t workers = config.pipeline.stages * config.pipeline.replicas;
+CoresNeeded cores_needed(const Config& config, int workers_of_replica) {
+  const int64_t workers = workers_of_replica * config.pipeline.replicas;
   return {workers, workers * config.pipeline.threads_per_worker, static_cast<int64_t>(usable_cores().size())};
 }
 
-void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config, const Cluster* cluster,
-                size_t rows) {
+void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config,
+                const PlanOptions& options) {
+  const Cluster* cluster = options.cluster;
   nlohmann::ordered_json json = {{"tb_over_tf", plan.tb_over_tf}};
   if (cluster == nullptr) {
-    const CoresNeeded cores = cores_needed(config);
+    const CoresNeeded cores = cores_needed(config, options.workers);
     json["cores_needed"] = cores.taken;
     json["cores_here"] = cores.here;
   }
@@ -106,15 +118,15 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
                               {"activation_bytes", layer.activation_bytes}});
   }
   json["plan"] = nlohmann::ordered_json::array();
-  const size_t shown = cluster == nullptr ? plan.rows.size() : std::min(rows, plan.rows.size());
+  const size_t shown = cluster == nullptr ? plan.rows.size() : std::min(options.detailed_rows, plan.rows.size());
   for (size_t i = 0; i < shown; ++i) json["plan"].push_back(to_json(plan.rows[i], cluster));
   json["left_out"] = plan.left_out;
   print_object(json);
 }
 
 // A warning if the workers need more cores than this machine has: the rates assume that all have theirs.
-std::string shared_cores(const Config& config) {
-  const CoresNeeded cores = cores_needed(config);
+std::string shared_cores(const Config& config, int workers_of_replica) {
+  const CoresNeeded cores = cores_needed(config, workers_of_replica);
   if (cores.are_there()) return "";
   return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n",
                      cores.taken, config.pipeline.threads_per_worker, cores.workers, cores.here);
@@ -129,11 +141,11 @@ int own_pipelines(const Config& config) {
   }
 }
 
-void print_table(const Plan& plan, const Config& config) {
+void print_table(const Plan& plan, const Config& config, int workers_of_replica) {
   print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
   if (config.pipeline.replicas > 1) {
     print("of {} replicas together, each on {} workers; accumulate is of each\n", config.pipeline.replicas,
-          config.pipeline.stages);
+          workers_of_replica);
   }
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");
@@ -153,7 +165,7 @@ void print_table(const Plan& plan, const Config& config) {
   }
   if (is_own_among_them) print("* the configuration's own; ");
   print("memory is that of the worker that needs most; delay and mismatch in updates\n");
-  print("{}", shared_cores(config));
+  print("{}", shared_cores(config, workers_of_replica));
   for (const std::string& reason : plan.left_out) print("left out: {}\n", reason);
   const PlanRow& best = plan.rows.front();
   const auto tokens = static_cast<double>(config.pipeline.microbatch * config.model.context);
@@ -170,11 +182,11 @@ void run(const Flags& flags) {
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {
-    print_json(layers, plan, config, options.cluster, options.detailed_rows);
+    print_json(layers, plan, config, options);
   } else if (cluster) {
     print_text(describe_plan(plan, options.detailed_rows, *cluster, config, flags.config, flags.overrides));
   } else {
-    print_table(plan, config);
+    print_table(plan, config, options.workers);
   }
 }
 
@@ -185,12 +197,13 @@ void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand(kPlan.name, kPlan.meaning);
   command
       ->add_option("config", flags->config,
-                   "Configuration (TOML); [pipeline] stages says how many workers a replica has")
+                   "Configuration (TOML); its schedule and stages say how many workers a replica has")
       ->check(some_path())
       ->required();
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--memory", flags->memory, "What a worker has, e.g. 8GiB: leave out what does not fit");
+  command->add_option("--memory", flags->memory,
+                      "What a worker has, e.g. 8GiB: leave out what does not fit");
   command
       ->add_option("--cluster", flags->cluster,
                    "Hosts and links (TOML): choose stages, replicas and which workers are near each other, too")

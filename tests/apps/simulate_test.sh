@@ -90,6 +90,14 @@ has "* the configuration's own; memory" plan.txt
 ! grep -q '^\*' plan.txt || fail "no row is the configuration's: $(cat plan.txt)"
 taskset -c "$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')" "$gyre" plan run.toml >plan.txt
 has "tokens/s take 3 cores, 1 for each of 3 workers; this machine has 1, and is slower" plan.txt
+# A schedule that puts several stages on a worker has fewer workers than stages.
+taskset -c "$(taskset -cp $$ | sed -E 's/.*: ([0-9]+).*/\1/')" "$gyre" plan run.toml --set pipeline.schedule=zb-v --set pipeline.stages=4 --set pipeline.accumulate=8 >plan.txt
+has "tokens/s take 2 cores, 1 for each of 2 workers; this machine has 1, and is slower" plan.txt
+grep -qE '^\* zb-v +4 ' plan.txt || fail "no row is the configuration's own: $(cat plan.txt)"
+"$gyre" plan run.toml --set pipeline.schedule=interleaved-1f1b --set pipeline.stages=6 --set pipeline.interleaved-1f1b.chunks=3 --json >plan.json
+has '"cores_needed":2,' plan.json
+has '"schedule":"1f1b","stages":2' plan.json
+refuses "every worker has two stages, and stages is 3" "$gyre" plan run.toml --set pipeline.schedule=zb-v
 refuses "no schedule fits in" "$gyre" plan run.toml --memory 1KiB
 refuses "gyre generate needs a run of one that can: gpt" "$gyre" generate bert --prompt a
 
