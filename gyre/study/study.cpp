@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <sstream>
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_schema.h"
+#include "gyre/core/text.h"
 #include "gyre/core/toml_fields.h"
 
 namespace gyre {
@@ -86,6 +88,23 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
   }
 }
 
+// Calls `make`. A fault that it finds is told with the study and the method that it is in, in each of its lines.
+template <typename Make>
+auto of_method(const Study& study, const StudyArm& arm, Make&& make) {
+  try {
+    return make();
+  } catch (const InputError& error) {
+    const std::string where =
+        fmt::format("{}: [[study.method]] \"{}\": ", study.origin, printable(study.methods[arm.method].name));
+    std::string text, line;
+    for (std::istringstream lines(error.what()); std::getline(lines, line);) {
+      const bool is_override = line.starts_with("--set ");  // it is in the method's `set`, not on the command line
+      text += (text.empty() ? "" : "\n") + where + (is_override ? line.substr(2) : line);
+    }
+    throw InputError(text);
+  }
+}
+
 Config run_config(const Study& study, const StudyArm& arm, double learning_rate, int64_t seed, int64_t updates) {
   std::vector<std::string> set;
   // Off by default: a checkpoint by the clock drains the pipeline, and runs that are compared must be repeatable.
@@ -99,7 +118,7 @@ Config run_config(const Study& study, const StudyArm& arm, double learning_rate,
   if (learning_rate >= 0) set.push_back(fmt::format("optimizer.lr={}", toml_number(learning_rate)));
   set.push_back(fmt::format("run.seed={}", seed));
   if (updates > 0) set.push_back(fmt::format("run.updates={}", updates));
-  Config config = parse_config(study.text, study.origin, set, {"study"});
+  Config config = of_method(study, arm, [&] { return parse_config(study.text, study.origin, set, {"study"}); });
   make_paths_absolute(config);
   return config;
 }
@@ -146,10 +165,11 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {
       if (run.config.run.updates < study.smooth) {
-        throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} updates of a run", origin,
-                                     study.smooth, run.config.run.updates));
+        throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} updates of a run of \"{}\"", origin,
+                                     study.smooth, run.config.run.updates,
+                                     printable(study.methods[arms[arm].method].name)));
       }
-      build_schedule(run.config);
+      of_method(study, arms[arm], [&] { return build_schedule(run.config); });
     }
   }
   return study;

@@ -130,6 +130,13 @@ TEST(Study, BadInputSaysWhereAndWhat) {
       complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.kind=adamv\"]\n"),
       HasSubstr("did you mean 'adamw'?"))
       << "and not when its turn comes";
+  EXPECT_EQ(
+      complaint(kStudy + "[[study.method]]\nname = \"c\"\nset = [\"optimizer.lrs=1\", \"run.updates=many\"]\n"),
+      "study.toml: [[study.method]] \"c\": set optimizer.lrs=1: unknown key 'lrs' in [optimizer]; did you mean 'lr'?\n"
+      "study.toml: [[study.method]] \"c\": set run.updates=many: [run] updates is many; give a whole number");
+  EXPECT_THAT(
+      complaint(kStudy + "[[study.method]]\nname = \"c\"\nset = [\"pipeline.schedule=zb-v\"]\n"),
+      HasSubstr("study.toml: [[study.method]] \"c\": [pipeline] (stages = 1, accumulate = 1): schedule zb-v: "));
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 50\n[[study.method]]\nname = \"a\"\n"), HasSubstr("smooth is 50"));
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\nstages = [0]\n[[study.method]]\nname = \"a\"\n"),
               HasSubstr("[study] stages"));
