@@ -62,6 +62,11 @@ std::string stage_table(const StudyResult& result, const std::function<std::stri
   return text;
 }
 
+// Three digits, or all of a larger number's before the point: a whole number of seconds would be 0 for a short run.
+std::string seconds_text(double seconds) {
+  return seconds < 100 ? fmt::format("{:.3g}", seconds) : fmt::format("{:.0f}", seconds);
+}
+
 std::string trials_text(const ArmResult& arm) {
   std::string text = fmt::format("{}", arm.learning_rate);
   if (arm.trials.empty()) return text;
@@ -152,7 +157,7 @@ std::string to_markdown(const StudyResult& result) {
     text += fmt::format("\n## Seconds to a loss of {:.4f}\n\n", result.targets[i]);
     text += stage_table(result, [&](const ArmResult& arm) {
       const TargetResult& reached = arm.targets[i];
-      return reached.seconds ? fmt::format("{:.0f}", *reached.seconds) : std::string("not reached");
+      return reached.seconds ? seconds_text(*reached.seconds) : std::string("not reached");
     });
   }
   text += "\n## Last training loss\n\n";

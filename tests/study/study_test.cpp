@@ -273,6 +273,22 @@ TEST(Results, TargetsAndSlowdowns) {
   EXPECT_THAT(to_json(result), HasSubstr("\"updates\": 4"));
 }
 
+TEST(Results, SecondsHaveThreeDigitsHoweverShortTheRun) {
+  Study study = parse_study(kStudy, "study.toml");
+  study.smooth = 1;
+  const auto took = [&](double seconds) {
+    ArmResult arm = arm_of(0, 1, {4});
+    arm.curve.seconds = {seconds};
+    const std::string text = to_markdown(summarise(study, {arm}));
+    const size_t row = text.find("| AdamW | ", text.find("## Seconds")) + 10;
+    return text.substr(row, text.find(' ', row) - row);
+  };
+  EXPECT_EQ(took(0.01234), "0.0123");
+  EXPECT_EQ(took(3.456), "3.46");
+  EXPECT_EQ(took(99.96), "100");
+  EXPECT_EQ(took(12345.6), "12346");
+}
+
 TEST(Results, WhereAllDivergedThereIsNoTarget) {
   Study study = parse_study(kStudy, "study.toml");
   const StudyResult result = summarise(study, {arm_of(0, 1, {}), arm_of(1, 4, {})});
