@@ -44,9 +44,14 @@ void run(const Flags& flags) {
   options.jobs = static_cast<int>(flags.jobs > 0 ? flags.jobs : study.jobs);
   options.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options.report_only = flags.report_only;
-  const Interrupts interrupts;
+  const WakeFlag save;
+  const Interrupts interrupts(SecondSignal::EndsThisProcess, [&save] {
+    say(stderr, "saving: the runs under way drain, save and go on\n");
+    save.raise();
+  });
   options.stop = interrupts.stop();
   options.abandon = interrupts.abandon();
+  options.save = &save;
   const std::stop_callback announce(options.stop, [] {
     say(stderr, "stopping: the runs drain and save; once more abandons what they have not saved\n");
   });

@@ -12,7 +12,8 @@
 namespace gyre {
 
 WakeFlag::WakeFlag() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (descriptor_ < 0) throw RunError(fmt::format("no descriptor is left: {}", std::strerror(errno)));
+  if (descriptor_ < 0)
+    throw RunError(fmt::format("no descriptor is left: {}", std::strerror(errno)));
 }
 
 WakeFlag::~WakeFlag() {
@@ -21,6 +22,11 @@ WakeFlag::~WakeFlag() {
 
 void WakeFlag::raise() const {
   ::eventfd_write(descriptor_, 1);
+}
+
+bool WakeFlag::lower() const {
+  eventfd_t times = 0;
+  return ::eventfd_read(descriptor_, &times) == 0;
 }
 
 }  // namespace gyre

@@ -10,8 +10,10 @@ class WakeFlag {
   WakeFlag(const WakeFlag&) = delete;
   WakeFlag& operator=(const WakeFlag&) = delete;
 
-  // From any thread. The descriptor stays readable.
+  // From any thread. The descriptor stays readable until lower().
   void raise() const;
+  // Makes it unreadable until it is raised again. Returns whether it was raised.
+  bool lower() const;
   int descriptor() const { return descriptor_; }
 
  private:

@@ -35,6 +35,7 @@ class Conductor {
     launcher_.jobs = options.jobs > 0 ? options.jobs : jobs_that_fit();
     launcher_.stop = options.stop;
     launcher_.abandon = options.abandon;
+    launcher_.save = options.save;
   }
 
   std::optional<StudyResult> run() {

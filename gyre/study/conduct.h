@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "gyre/core/wake_flag.h"
 #include "gyre/study/results.h"
 #include "gyre/study/study.h"
 
@@ -19,6 +20,7 @@ struct ConductOptions {
   int cores = 1;
   bool report_only = false;                     // run nothing: arms without a finished run are left out
   std::stop_token stop, abandon;                // as in LauncherOptions
+  const WakeFlag* save = nullptr;               // likewise
   std::function<void(const std::string&)> say;  // prints a line of progress; may be empty
 };
 

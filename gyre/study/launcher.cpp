@@ -105,7 +105,9 @@ class Check {
 class Launcher {
  public:
   Launcher(const LauncherOptions& options, const std::function<void(const StudyRun&, RunStatus)>& ended)
-      : options_(options), ended_(ended) {}
+      : options_(options), ended_(ended) {
+    if (options_.save != nullptr) options_.save->lower();  // when it was raised, no run was under way
+  }
   // Ends all running children, also after an exception.
   ~Launcher() {
     for (const auto& [run, child] : running_) child->signal(SIGINT);
@@ -126,12 +128,16 @@ class Launcher {
     }
   }
 
-  // Blocks until at least one child has ended. A requested stop makes them end.
+  // Blocks until at least one child has ended, or all have been asked to save. A requested stop makes them end.
   void wait() {
     std::vector<pollfd> entries;
     for (const auto& [run, child] : running_) entries.push_back(child->poll_entry());
+    if (options_.save != nullptr) entries.push_back({options_.save->descriptor(), POLLIN, 0});
     poll(entries.data(), entries.size(), -1);
-    for (size_t i = entries.size(); i-- > 0;) {
+    if (options_.save != nullptr && options_.save->lower()) {
+      for (const auto& [run, child] : running_) child->signal(SIGUSR1);
+    }
+    for (size_t i = running_.size(); i-- > 0;) {
       if (entries[i].revents == 0) continue;
       const Running ended = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));

@@ -9,16 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "gyre/core/wake_flag.h"
 #include "gyre/study/study.h"
 
 namespace gyre {
 
 struct LauncherOptions {
-  std::filesystem::path program;  // gyre-engine
-  std::filesystem::path root;     // directory of all runs
-  int jobs = 1;                   // number of parallel runs
-  std::stop_token stop;           // first Ctrl-C: runs drain and save
-  std::stop_token abandon;        // second Ctrl-C: runs are killed
+  std::filesystem::path program;   // gyre-engine
+  std::filesystem::path root;      // directory of all runs
+  int jobs = 1;                    // number of parallel runs
+  std::stop_token stop;            // first Ctrl-C: runs drain and save
+  std::stop_token abandon;         // second Ctrl-C: runs are killed
+  const WakeFlag* save = nullptr;  // raised: the runs under way save and go on; null: never
 };
 
 // The state of a run.

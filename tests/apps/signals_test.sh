@@ -220,9 +220,15 @@ ends_with_its_run() {
   exec 7<&-
 }
 
-# A study passes signals on: the first one lets its runs drain and save.
-start_study ''
+# A study passes signals on: SIGUSR1 makes its runs save and go on, the first of the others lets them drain and save.
+start_study ', "run.eval_every=0", "run.checkpoint_every=0"'
 wait_for_step "$run" 3 $pid
+kill -USR1 $pid
+while kill -0 $pid 2>/dev/null && ! grep -q '"event":"checkpoint"' "$run/metrics.jsonl"; do read -rt 0.02 <> <(:) || true; done
+saved=$(sed -nE 's/.*"event":"checkpoint","step":([0-9]+).*/\1/p' "$run/metrics.jsonl")
+[ -n "$saved" ] || fail "SIGUSR1 to a study: nothing was saved: $(cat err.txt)"
+grep -q "^saving: the runs under way drain, save and go on" err.txt || fail "SIGUSR1 to a study is not answered: $(cat err.txt)"
+wait_for_step "$run" $((saved + 5)) $pid
 kill -TERM $pid
 ends_with_its_run
 grep -q '"status":"interrupted"' "$run/metrics.jsonl" || fail "the run of a study was not drained"
