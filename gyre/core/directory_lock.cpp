@@ -27,7 +27,11 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
     if (descriptor_ < 0) {
-      throw InputError(fmt::format("{}: cannot be written to: {}; choose another --out", directory.string(), reason()));
+      const std::string why = reason();
+      // A lock file is left of an earlier process: what it wrote is to be continued, which is possible only here.
+      const bool goes_on = std::filesystem::exists(file, error);
+      throw InputError(fmt::format("{}: cannot be written to: {}; make it writable{}", directory.string(), why,
+                                   goes_on ? "" : ", or choose another --out"));
     }
     if (try_lock(descriptor_, files) == Lock::Held) {
       ::close(descriptor_);

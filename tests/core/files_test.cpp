@@ -402,6 +402,25 @@ TEST(DirectoryLock, OneHolderAtATime) {
   EXPECT_TRUE(std::filesystem::is_empty(directory));
 }
 
+// Where a run was begun it can only be continued in the same place.
+TEST(DirectoryLock, AdviceWhereNothingCanBeWritten) {
+  struct ReadOnly final : ForwardingFiles {
+    int open(const Path&, int, mode_t) override {
+      errno = EROFS;
+      return -1;
+    }
+  } files;
+  const testing_support::TemporaryDirectory place;
+  const auto directory = place / "run";
+  std::filesystem::create_directory(directory);
+  const auto complaint = [&] { return complaint_of([&] { DirectoryLock(directory, files); }); };
+  EXPECT_EQ(complaint(), directory.string() +
+                             ": cannot be written to: Read-only file system; make it writable, or "
+                             "choose another --out");
+  write_file_atomic(directory / ".lock", "");
+  EXPECT_EQ(complaint(), directory.string() + ": cannot be written to: Read-only file system; make it writable");
+}
+
 // Without locks it is up to the user not to run two at once.
 TEST(DirectoryLock, NobodyIsRefusedWhereThereAreNoLocks) {
   const testing_support::TemporaryDirectory place;
