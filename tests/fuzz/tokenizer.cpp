@@ -1,5 +1,8 @@
-// Models of the sentencepiece library, such as a damaged or foreign file: whatever loads can encode and decode. The
-// library is linked here rather than loaded as a module, since nothing else in this program uses protobuf.
+// Models of the sentencepiece library, such as a damaged or foreign file: whatever the library loads can encode and
+// decode, and our own reader sees the same pieces in it. Either refuses files that the other accepts. Our reader does
+// where a field has an unexpected type; the library where it misses something that our reader does not look for, and so
+// gyre needs both to accept a model. The library is linked here rather than loaded as a module, since nothing else in
+// this program uses protobuf.
 #include <memory>
 #include <vector>
 
@@ -21,7 +24,8 @@ void tokenizer(std::string_view input) {
     require(token >= 0 && token < processor->pieces(), "tokens are of the vocabulary");
   }
   processor->decode(tokens);
-  // The library accepts some files that our reader refuses, where a field has an unexpected type; not the reverse.
+  const int64_t end = processor->end_of_sentence();
+  require(end >= -1 && end < processor->pieces(), "the end of a sentence is of the vocabulary");
   if (model) require(static_cast<int64_t>(model->pieces.size()) == processor->pieces(), "both see the same pieces");
 }
 

@@ -68,6 +68,15 @@ TEST(SentencePiece, RefusesWhatIsNoneAndUnknownTypes) {
   EXPECT_THAT(complaint(field(1, field(1, "ab")) + field(2, field(3, 9))), HasSubstr("type 9, which is unknown"));
 }
 
+// Our reader does not look for an unknown piece, which the library cannot do without.
+TEST(SentencePiece, AModelThatOnlyOurReaderAcceptsIsRefused) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  const std::string model = field(1, field(1, "ab"));
+  EXPECT_EQ(complaint(model), "accepted");
+  EXPECT_THAT([&] { parse_sentencepiece_tokenizer(model, "m", "ab"); },
+              ::testing::ThrowsMessage<InputError>(HasSubstr("sentencepiece does not take this model")));
+}
+
 TEST(SentencePiece, CutsDoNotShow) {
   if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
   const std::string model = train_bpe_tokenizer(lines(), 300);
