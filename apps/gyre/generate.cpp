@@ -79,7 +79,7 @@ void add_generate(CLI::App& app) {
              "Higher is wilder; 0 takes the likeliest token");
   add_number(*command, "--top-k", flags->options.sampling.top_k, {0}, "Choose among the k likeliest tokens; 0 for all");
   add_number(*command, "--top-p", flags->options.sampling.top_p, {0, 1},
-             "Choose among the likeliest tokens that have this probability together; 1 for all");
+             "Choose among the likeliest tokens whose probabilities add up to this; 1 for all");
   add_number(*command, "--seed", flags->options.seed, {0}, "The same seed gives the same text");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });

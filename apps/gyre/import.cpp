@@ -55,7 +55,7 @@ void add_import(CLI::App& app) {
       ->required();
   command->add_option("--out", flags->out, "Directory of the run to make")->check(directory_to_make())->required();
   add_number(*command, "--context", flags->context, {0},
-             "Tokens in one sequence; 0: as many as the model has positions, of rotary ones 2048 at most");
+             "Tokens in a sequence; 0: as many as the model has positions, but at most 2048 if they are rotary");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -11,7 +11,8 @@ void declare_meeting_flags(CLI::App& command, MeetingFlags& flags) {
       ->option_text("NAME|ADDRESS");
   command
       .add_option("--job", flags.job,
-                  "With several processes: a name that ranks of this run have alike, and no other run [the launcher's]")
+                  "With several processes: a name for the run, the same for all its ranks and for no other run [the "
+                  "launcher's]")
       ->option_text("NAME");
   add_number(command, "--meet-within", flags.meet_within, {1, 86400},
              "With several processes: seconds in which all must be there");

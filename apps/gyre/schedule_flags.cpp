@@ -110,7 +110,7 @@ void ScheduleFlags::add_to(CLI::App& command) {
       command.add_option("--schedule", options.name, "Name of a builtin (gyre info lists them), or a file")
           ->check(offers(schedule_names())));
   sizes_.push_back(add_number(command, "--stages", options.stages, {1, kMostStages},
-                              fmt::format("Stages of the model, one worker each; several on a worker under {}",
+                              fmt::format("Stages of the model, each on a worker of its own; with {} several share one",
                                           schedules_with_stages_sharing_workers())));
   add_number(command, "--microbatches", microbatches, {0, kMostSteps},
              "Microbatches of the run; 0: one window of a builtin that ends windows with a flush, eight of others");
@@ -118,17 +118,16 @@ void ScheduleFlags::add_to(CLI::App& command) {
                               "Microbatches of each replica in one update; 0: what suits the schedule"));
   others_.push_back(add_number(command, "--replicas", options.replicas, {1, kMostStages},
                                "Copies of the whole pipeline, each on workers of its own: data parallelism"));
-  others_.push_back(
-      command.add_flag("--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
-                       "Each replica updates a share of every stage, instead of the first all; on unless told "
-                       "otherwise"));
+  others_.push_back(command.add_flag(
+      "--shard-optimizer,!--no-shard-optimizer", options.shard_optimizer,
+      "Each replica updates its share of every stage (the default); otherwise the first replica updates everything"));
   others_.push_back(command.add_flag("--by-stages", options.by_stages,
                                      "Number workers stage by stage, so that the replicas of a stage are neighbours"));
   others_.push_back(
       command.add_flag("--tie", options.tied, "The model's last stage reads a weight of its first: tied embeddings"));
   add_own_flags(command, kFlagNames, own);
   ratio_ = add_number(command, "--tb-over-tf", options.tb_over_tf, {kLeastRatio, kMostRatio},
-                      "Time of a backward in forwards");
+                      "Time of a backward divided by that of a forward");
   others_.push_back(ratio_);
 }
 

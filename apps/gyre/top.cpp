@@ -113,7 +113,7 @@ void run(const Flags& flags) {
 
 void add_top(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("top", "What a run is doing now, on a screen that is drawn anew");
+  CLI::App* command = app.add_subcommand("top", "What a run is doing now, on a screen that is updated");
   command->add_option("run", flags->run, "Directory of the run")->required()->check(some_path());
   CLI::Option* once = command->add_flag("--once", flags->once, "Print one screen as text, and end");
   command->add_flag("--json", flags->json, "Print the figures as JSON, and end")->excludes(once);

@@ -23,10 +23,11 @@ struct LinkClass {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("latency", self.latency, between(0, 1e6), "seconds that the smallest message takes one way");
-    visit("bandwidth", self.bandwidth, between(1, 1e18), "bytes a second that go one way between two workers");
+    visit("latency", self.latency, between(0, 1e6), "seconds that the smallest message takes, one way");
+    visit("bandwidth", self.bandwidth, between(1, 1e18), "bytes per second from one worker to another, one way");
     visit("shared", self.shared, Range{},
-          "the bandwidth is that of a host's port, for all of its workers that send over links of this class");
+          "whether the bandwidth is that of the host's port, which all its workers that send over links of this class "
+          "share");
   }
   bool operator==(const LinkClass&) const = default;
 };
@@ -43,10 +44,10 @@ struct Host {
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
     visit("name", self.name, Range{}, "the host's name");
-    visit("workers", self.workers, between(1, kMaxClusterWorkers), "workers that it can run");
+    visit("workers", self.workers, between(1, kMaxClusterWorkers), "number of workers that it can run");
     visit("speed", self.speed, between(1e-6, 1e6),
-          "how fast its workers compute, in units of the machine that the costs were measured on");
-    visit("memory", self.memory, Range{}, "what each worker may hold, such as \"16GiB\"; without it: any amount");
+          "speed of its workers, relative to the machine that the costs were measured on");
+    visit("memory", self.memory, Range{}, "memory of each worker, such as \"16GiB\"; empty: no limit");
   }
   bool operator==(const Host&) const = default;
 };
@@ -59,7 +60,7 @@ struct HostGroup {
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
     visit("links", self.links, Range{}, "class of the links between these hosts");
-    visit("hosts", self.hosts, Range{}, "their names");
+    visit("hosts", self.hosts, Range{}, "names of the hosts");
   }
   bool operator==(const HostGroup&) const = default;
 };
@@ -77,11 +78,11 @@ struct ClusterSettings {
     visit("workers_per_process", self.workers_per_process, between(1, kMaxClusterWorkers),
           "consecutive workers that share a process; every host has a multiple of it");
     visit("within_process", self.within_process, Range{},
-          "class of the links between workers of one process; without it: free, since messages change hands there");
+          "class of the links between workers of one process; empty: messages there take no time");
     visit("within_host", self.within_host, Range{}, "class of the links between processes of one host");
     visit("between_hosts", self.between_hosts, Range{}, "class of the links between hosts that share no group");
     visit("snapshot_bandwidth", self.snapshot_bandwidth, between(1, 1e18),
-          "bytes a second at which a worker copies its state for a checkpoint");
+          "bytes per second at which a worker copies its state for a checkpoint");
   }
   bool operator==(const ClusterSettings&) const = default;
 };

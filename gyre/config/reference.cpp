@@ -48,8 +48,8 @@ std::string kinds_in(const std::string& table) {
 }
 
 constexpr const char* kSources =
-    "\nA mixture is a list of tables `[[data.source]]`, each with the keys below and a `name` (its number where it has "
-    "none), by which\n`--set data.source.NAME.weight=2` calls it.\n";
+    "\nA mixture is a list of tables `[[data.source]]`, each with the keys below and a `name`, which `--set "
+    "data.source.NAME.weight=2`\nrefers to. The name of a source without one is its number.\n";
 
 }  // namespace
 

@@ -41,53 +41,56 @@ struct PipelineSettings {
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
     visit("schedule", self.schedule, Range{},
-          fmt::format("{}, or the path of a file", join(schedule_names(), ", ")).c_str());
-    visit(
-        "stages", self.stages, between(1, kMostStages),
-        fmt::format("stages; at most 2 x layers + 2, a block being two. One worker each; several on a worker under {}",
-                    schedules_with_stages_sharing_workers())
-            .c_str());
+          fmt::format("{}, or the path of a schedule file", join(schedule_names(), ", ")).c_str());
+    visit("stages", self.stages, between(1, kMostStages),
+          fmt::format("number of stages, at most 2 x layers + 2 (a block can be divided in two). Each stage has a "
+                      "worker of its own; with {} several stages share one",
+                      schedules_with_stages_sharing_workers())
+              .c_str());
     visit("replicas", self.replicas, between(1, kMostStages),
-          "copies of the whole pipeline, each on workers of its own: data parallelism. An update takes microbatch x "
+          "copies of the whole pipeline, each on its own workers (data parallelism). An update takes microbatch x "
           "accumulate x replicas sequences");
     visit("shard_optimizer", self.shard_optimizer, Range{},
-          "each replica keeps the optimizer of a share of every stage's matrices and updates those (ZeRO stage 1), "
-          "instead of the first of all; the bits are the same");
+          "divide the optimizer state of each stage among the replicas; each updates its share of the stage's matrices "
+          "(ZeRO stage 1). false: the first replica keeps and updates everything. The results are the same to the bit");
     visit("worker_order", self.worker_order, one_of({"pipelines", "stages"}),
-          "which workers are next to each other, and so in one process or on one host: those of one pipeline, or the "
-          "replicas of one stage");
-    visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in one microbatch");
+          "which workers have consecutive numbers, and so share a process or a host. pipelines: those of one pipeline; "
+          "stages: the replicas of one stage");
+    visit("microbatch", self.microbatch, between(1, 1 << 20), "sequences in a microbatch");
     visit("accumulate", self.accumulate, between(1, kMostWindow),
-          "microbatches of each replica in one update's window");
+          "microbatches of each replica whose gradients are added up for an update: the window");
     visit("tb_over_tf", self.tb_over_tf, between(kLeastRatio, kMostRatio),
-          "time of a backward in forwards, for which schedules that search for an order make it");
+          "time of a backward divided by that of a forward; schedules that search for an order assume it");
     visit("weights", self.weights, one_of(weight_choices()),
-          "stash: the backward reads the forward's version; latest: both read the newest; predict: both read the one "
-          "predicted for when the gradient is applied; corrected: as latest, and the backward's is moved back to the "
-          "forward's. auto: what the schedule or the optimizer was made for");
+          "which version of the weights a backward reads. stash: the one that its forward read; latest: forward and "
+          "backward read the newest; predict: both read the version predicted for the time when the gradient is "
+          "applied; corrected: as latest, but the backward reads an estimate of the forward's version. auto: the "
+          "optimizer's policy if it has one, else the schedule's");
     visit("recompute", self.recompute, Range{},
-          "keep a stage's input alone and repeat its forward before the backward: less memory, a third more work");
-    visit("executor", self.executor, one_of(executor_kinds().names()),
-          "all workers in one thread; a thread each; or their threads in the processes that a launcher has started, "
-          "which is "
-          "what threads become there");
-    visit("device", self.device, Range{},
-          "where workers compute: cpu; cuda, which is all GPUs of the host, shared out over its processes and their "
-          "workers; or one for all workers, such as cuda:0. Part of what fixes the bits");
-    visit("wait_for_device", self.wait_for_device, Range{},
-          "whether a worker waits at the end of each action until its GPU has done it. Then the times of actions, "
-          "traces and bubbles are right, and a GPU that hangs is noticed. If false, actions are handed over ahead, and "
-          "times are those of handing over. On the CPU it makes no difference");
+          "store only the input of each stage, and repeat its forward before the backward: less memory, a third more "
+          "computation");
+    visit(
+        "executor", self.executor, one_of(executor_kinds().names()),
+        "replay: one thread runs all workers in turn; threads: a thread for each worker; processes: the same, with the "
+        "workers divided among the processes that a launcher has started. Under a launcher, threads means processes");
+    visit(
+        "device", self.device, Range{},
+        "where workers compute. cpu; cuda: all GPUs of the host, divided among its processes and their workers; or one "
+        "GPU for all workers, such as cuda:0. On another device the results differ in their last bits");
+    visit(
+        "wait_for_device", self.wait_for_device, Range{},
+        "whether a worker waits at the end of each action until its GPU has done it. Times of actions, traces and "
+        "bubbles are then right, and a GPU that hangs is noticed. false: actions are handed over ahead, and times are "
+        "those of handing over. No difference on the CPU");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
-          "threads inside each worker's operations; part of what fixes the bits");
+          "threads for the operations of each worker; another number may change the last bits of the results");
     visit("pin_workers", self.pin_workers, Range{},
-          "each worker's threads stay on cores of their own, as many as threads_per_worker, by turns where there are "
-          "too few; where other programs run, or several runs on one host, leave that to the system");
+          "pin the threads of each worker to threads_per_worker cores of its own; if there are too few cores, workers "
+          "share them. Do not use it if other programs or other runs are on the same host");
     visit("stall_seconds", self.stall_seconds, between(0.01, 1e9),
-          "all workers waiting for so long ends the run; a worker inside one action for so long is reported, and "
-          "waited for. "
-          "A drain after a signal is given up when nothing has finished for "
-          "ten times as long (executor threads)");
+          "seconds without progress that are taken for a stall (executor threads or processes). If all workers wait "
+          "for so long, the run ends. If a worker is inside one action for so long, it is reported, and the run waits "
+          "for it. A drain after a signal is given up if no action finishes for ten times as long");
   }
   bool operator==(const PipelineSettings&) const = default;
 };
@@ -112,39 +115,41 @@ struct RunSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("updates", self.updates, between(1, kMaxUpdates), "updates in the whole run");
-    visit("seed", self.seed, at_least(0), "fixes weights, batches and dropout");
-    visit("precision", self.precision, one_of({"fp32", "bf16"}), "type of compute; masters are fp32");
-    visit("eval_every", self.eval_every, between(0, kMaxUpdates), "updates between evaluations; 0: none");
-    visit("eval_batches", self.eval_batches, between(1, kMaxUpdates), "microbatches of one evaluation, at most");
+    visit("updates", self.updates, between(1, kMaxUpdates), "number of updates in the run");
+    visit("seed", self.seed, at_least(0), "random seed of the initial weights, the batches and dropout");
+    visit("precision", self.precision, one_of({"fp32", "bf16"}),
+          "type of the computation; the master weights are always fp32");
+    visit("eval_every", self.eval_every, between(0, kMaxUpdates), "updates between evaluations; 0: no evaluation");
+    visit("eval_batches", self.eval_batches, between(1, kMaxUpdates), "microbatches in an evaluation, at most");
     visit("checkpoint_every", self.checkpoint_every, between(0, kMaxUpdates),
-          "updates between checkpoints; 0: only at the end, and by time");
-    visit(
-        "checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6),
-        "minutes since the last checkpoint, of whatever kind, after which one is made; 0: not by time. Where the clock "
-        "drained the pipeline is recorded: see drains");
+          "updates between checkpoints; 0: checkpoints only by time and at the end");
+    visit("checkpoint_minutes", self.checkpoint_minutes, between(0, 1e6),
+          "a checkpoint is made when so many minutes have passed since the last one, of any kind; 0: none by time. The "
+          "updates at which such a checkpoint drained the pipeline are recorded, see drains");
     visit("checkpoint_background", self.checkpoint_background, Range{},
-          "whether checkpoints are written beside training, from a copy in memory, where there is room for it; else "
+          "write checkpoints while training goes on, from a copy in memory, if there is room for it; otherwise "
           "training waits for the disk");
-    visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000), "newest checkpoints that are kept; 0: all");
+    visit("keep_checkpoints", self.keep_checkpoints, between(0, 1'000'000),
+          "how many of the newest checkpoints to keep; 0: all");
     visit("keep_every", self.keep_every, between(0, kMaxUpdates),
-          "checkpoints of its multiples, in updates, are kept whatever keep_checkpoints is; 0: no others");
+          "keep the checkpoints of all updates that are multiples of this number too, whatever keep_checkpoints is; 0: "
+          "no others");
     visit("shared_directory", self.shared_directory, Range{},
-          "whether all processes of a run see one run directory; false: each host may have its own, with the parts of "
-          "checkpoints that its processes write");
+          "whether all processes see the same run directory. false: each host may have its own, which holds the parts "
+          "of the checkpoints that the host's processes write");
     visit("drains", self.drains, between(1, kMaxUpdates),
-          "further updates after which the pipeline drains: with those that a run's metrics record, and "
-          "checkpoint_minutes = 0, it is repeated to the bit");
+          "additional updates after which the pipeline drains. With the drains that another run has recorded in its "
+          "metrics, and checkpoint_minutes = 0, that run is repeated to the bit");
     visit("init_from", self.init_from, Range{},
-          "run, or one checkpoint of it, whose weights this one begins with, its optimizer's state being fresh; of any "
-          "stages and schedule, but the same [model]. Empty: weights are drawn");
+          "a run, or one of its checkpoints, from which to take the initial weights; the state of the optimizer is "
+          "new. Stages and schedule may differ, [model] must be the same. Empty: random weights");
     visit("tensorboard", self.tensorboard, Range{},
-          "whether the run's directory has TensorBoard's event files too, in tensorboard/, of what metrics.jsonl says");
+          "also write what metrics.jsonl has as TensorBoard event files, in tensorboard/ of the run's directory");
     visit("prometheus", self.prometheus, Range{},
-          "text file (NAME.prom in the directory of node-exporter's textfile collector) that always has the latest "
-          "numbers; empty: none");
+          "text file that always has the latest metrics, for Prometheus: NAME.prom in the directory of node-exporter's "
+          "textfile collector. Empty: none");
     visit("live_seconds", self.live_seconds, between(0, 1e9),
-          "seconds after which live.json, which gyre top shows, is written again; 0: never");
+          "seconds between updates of live.json, which gyre top shows; 0: no live.json");
   }
   bool operator==(const RunSettings&) const = default;
 };

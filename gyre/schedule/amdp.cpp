@@ -403,7 +403,7 @@ std::vector<OptionTable> variants(int workers, const OptionTable& own) {
 
 ScheduleKind amdp() {
   return {.name = "amdp",
-          .meaning = "several pipelines in complementary directions, no flush, a delay of one update",
+          .meaning = "several pipelines in complementary directions; no flush, and a delay of one update",
           .build = build,
           .windows = windows,
           .own = AmdpSettings(),

@@ -93,7 +93,7 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind chimera() {
   return {.name = "chimera",
-          .meaning = "two pipelines in opposite directions, with a flush",
+          .meaning = "two pipelines in opposite directions; with a flush",
           .build = build,
           .windows = [](const ScheduleOptions& options) {
             SuitableWindows windows = flushing_windows(options);

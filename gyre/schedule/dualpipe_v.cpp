@@ -76,7 +76,9 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind dualpipe_v() {
   return {.name = "dualpipe-v",
-          .meaning = "two stages on each worker, as zb-v's; a forward of one microbatch beside a backward of another",
+          .meaning =
+              "two stages on each worker, placed as in zb-v; alternates a forward of one microbatch with a backward of "
+              "another",
           .build = build,
           .windows = flushing_windows,
           .stages_per_worker = two_stages};

@@ -30,7 +30,7 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind one_f_one_b() {
   return {.name = "1f1b",
-          .meaning = "a backward after each forward once the pipeline is full, with a flush",
+          .meaning = "alternates forwards and backwards once the pipeline is full; with a flush",
           .build = build,
           .windows = flushing_windows};
 }

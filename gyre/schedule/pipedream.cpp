@@ -27,7 +27,7 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind pipedream() {
   return {.name = "pipedream",
-          .meaning = "no flush: every microbatch, or window of them, is an update",
+          .meaning = "no flush; an update after every microbatch, or after every window of them",
           .build = build,
           .windows = [](const ScheduleOptions&) { return SuitableWindows{}; }};
 }

@@ -39,7 +39,7 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind pipedream_2bw() {
   return {.name = "pipedream-2bw",
-          .meaning = "no flush, two versions of the weights, a delay of one update everywhere",
+          .meaning = "no flush; two versions of the weights, and a delay of one update at every stage",
           .build = build,
           .windows = [](const ScheduleOptions& options) { return SuitableWindows{.usual = options.stages}; }};
 }

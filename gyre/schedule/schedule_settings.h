@@ -26,11 +26,12 @@ struct AmdpSettings {
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
     visit("pipelines", self.pipelines, between(0, kMostStages),
-          "pipelines; 0 takes what the depth calls for, fewer cost speed and save memory");
+          "number of pipelines; 0: as many as suit the number of stages. Fewer are slower and take less memory");
     visit("intake", self.intake, between(1, kMostStages),
-          "microbatches that a pipeline takes in before the first is through");
-    visit("preload", self.preload, between(-1, kMostWindow),
-          "forwards of the next block before the last backward of this one; -1: what suits tb_over_tf");
+          "microbatches of a block that each pipeline takes in; so many are in a pipeline at the same time, at most");
+    visit(
+        "preload", self.preload, between(-1, kMostWindow),
+        "forwards of the next block that precede the last backward of this one; -1: the number that suits tb_over_tf");
   }
   bool operator==(const AmdpSettings&) const = default;
 };

@@ -34,7 +34,7 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind zb_h1() {
   return {.name = "zb-h1",
-          .meaning = "1F1B whose gradients of weights wait and fill a third of the bubble",
+          .meaning = "1F1B with split backwards: the gradients of weights wait, and fill two thirds of the bubble",
           .build = build,
           .windows = flushing_windows};
 }

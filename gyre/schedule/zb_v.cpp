@@ -67,7 +67,9 @@ Schedule build(const ScheduleOptions& options) {
 
 ScheduleKind zb_v() {
   return {.name = "zb-v",
-          .meaning = "two stages on each worker, down the workers and back up; gradients of weights fill the bubble",
+          .meaning =
+              "two stages on each worker, placed down the workers and back up (a V); the gradients of weights wait, "
+              "and fill the bubble",
           .build = build,
           .windows = flushing_windows,
           .stages_per_worker = two_stages};

@@ -18,28 +18,31 @@ namespace {
 
 template <typename SomeStudy, typename Visit>
 void for_each_field(SomeStudy& s, Visit&& visit) {
-  visit("stages", s.stages, between(1, 1 << 16), "numbers of stages; empty: [pipeline] stages");
-  visit("schedules", s.schedules, Range{}, "schedules; empty: [pipeline] schedule");
-  visit("weights", s.weights, one_of(weight_choices()), "weight policies; empty: [pipeline] weights");
-  visit("learning_rates", s.learning_rates, between(0, 1e6),
-        "peak learning rates to try; each arm's best is chosen by its own trials; empty: [optimizer] lr");
-  visit("seeds", s.seeds, at_least(0), "seeds, whose curves are averaged; empty: [run] seed");
+  visit("stages", s.stages, between(1, 1 << 16), "numbers of stages to compare; empty: [pipeline] stages");
+  visit("schedules", s.schedules, Range{}, "schedules to compare; empty: [pipeline] schedule");
+  visit("weights", s.weights, one_of(weight_choices()), "weight policies to compare; empty: [pipeline] weights");
+  visit(
+      "learning_rates", s.learning_rates, between(0, 1e6),
+      "peak learning rates to try; each arm runs with the one that was best in its own trials. Empty: [optimizer] lr");
+  visit("seeds", s.seeds, at_least(0), "seeds; the curves of all are averaged. Empty: [run] seed");
   visit("sweep_updates", s.sweep_updates, at_least(0),
-        "updates of a learning rate's trial; 0: a trial is a whole run of the first seed");
+        "updates in a trial of a learning rate; 0: a trial is a whole run with the first seed");
   visit("targets", s.targets, between(-1e6, 1e6),
         "training losses to reach; empty: the highest of the arms' last losses, so that every arm reaches it");
-  visit("smooth", s.smooth, at_least(1), "updates whose mean is \"the loss\"");
+  visit("smooth", s.smooth, at_least(1), "number of updates over which the loss is averaged");
   visit("diagnose", s.diagnose, Range{},
-        "measure each arm's first run at its end: Hessian (1,1)-norm, late against current updates, oscillation");
+        "at the end of each arm's first run, measure the Hessian's (1,1)-norm, the difference between updates from "
+        "late and from current gradients, and the oscillation of updates");
   visit("jobs", s.jobs, between(0, 4096), "runs side by side; 0: as many as there are cores for");
 }
 
 template <typename Visit>
 void for_each_field(StudyMethod& m, Visit&& visit) {
-  visit("name", m.name, Range{}, "what the tables call it");
-  visit("set", m.set, Range{}, "configuration keys that make it: \"table.key=value\"");
-  visit("learning_rates", m.learning_rates, between(0, 1e6), "tried instead of the study's");
-  visit("stages", m.stages, between(1, 1 << 16), "those of the study's that it is run with; empty: all");
+  visit("name", m.name, Range{}, "name of the method in tables and charts");
+  visit("set", m.set, Range{}, "configuration keys that define the method: \"table.key=value\"");
+  visit("learning_rates", m.learning_rates, between(0, 1e6),
+        "peak learning rates to try instead of the study's; empty: the study's");
+  visit("stages", m.stages, between(1, 1 << 16), "those of the study's stages to run the method with; empty: all");
 }
 
 // A directory name made of `text`: lower-case letters, digits, dots and dashes.

@@ -278,7 +278,8 @@ TEST(Config, TheTemplateIsEveryKeyAtItsDefault) {
     end = text.find('\n', begin);
     EXPECT_LE(end - begin, 110U) << text.substr(begin, end - begin);
   }
-  EXPECT_THAT(text, HasSubstr("kind of model (one of: gpt, bert, llama; default \"gpt\")\nkind = \"gpt\"\n"));
+  EXPECT_THAT(text,
+              HasSubstr("architecture of the model (one of: gpt, bert, llama; default \"gpt\")\nkind = \"gpt\"\n"));
   EXPECT_THAT(text, HasSubstr("a whole number, 1 to 100000; default 8)\nlayers = 8\n"));
 }
 

@@ -17,10 +17,10 @@ struct DataSource {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("tokens", self.tokens, Range{}, "as [data] tokens, of this source");
+    visit("tokens", self.tokens, Range{}, "the source's data, given as [data] tokens is");
     visit("weight", self.weight, between(1e-9, 1e9),
-          "its sequences in the mixture, in proportion to the others' weights");
-    visit("val_tokens", self.val_tokens, Range{}, "as [data] val_tokens, of this source");
+          "weight of the source: it gives weight / (sum of all sources' weights) of the sequences");
+    visit("val_tokens", self.val_tokens, Range{}, "the source's validation data, given as [data] val_tokens is");
   }
   bool operator==(const DataSource&) const = default;
 };
@@ -38,24 +38,25 @@ struct DataSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit(
-        "tokens", self.tokens, Range{},
-        "directory made by gyre prepare, or token files of llm.c, nanoGPT or Megatron: a directory, a file, a pattern "
-        "such as data/*_train_*.bin, or Megatron's prefix (docs/data.md). A relative path is kept as an absolute one. "
-        "Or give several as [[data.source]]");
+    visit("tokens", self.tokens, Range{},
+          "the data: a directory that gyre prepare made, or token files of llm.c, nanoGPT or Megatron, given as a "
+          "directory, a file, a pattern such as data/*_train_*.bin, or Megatron's prefix (docs/data.md). A relative "
+          "path is stored as an absolute one. For a mixture of several, use [[data.source]] instead");
     visit("val_tokens", self.val_tokens, Range{},
-          "token files to validate on, instead of those that belong to tokens; of a mixture, instead of all sources'");
+          "token files to validate on; empty: those that belong to tokens. In a mixture they replace the validation "
+          "data of all sources");
     visit("val_fraction", self.val_fraction, between(0, 0.5),
-          "share at the end of token files that have no others to validate on; what gyre prepare made has its own");
-    visit(
-        "vocabulary", self.vocabulary, between(0, 1 << 30),
-        "tokens are below it; 0: what the data says, which llm.c's, nanoGPT's and Megatron's do not (GPT-2's: 50257)");
+          "fraction of the token files, at their end, that is kept for validation if they come with no validation "
+          "files. Directories made by gyre prepare have their own validation data");
+    visit("vocabulary", self.vocabulary, between(0, 1 << 30),
+          "size of the vocabulary; all token ids are below it. 0: the size that the data states; the formats of llm.c, "
+          "nanoGPT and Megatron state none. GPT-2's is 50257");
     visit("tokenizer", self.tokenizer, Range{},
-          "of token files of other programs: what gyre prepare --tokenizer takes, a file or a directory. It says the "
-          "vocabulary, and gyre generate writes with it");
+          "tokenizer of token files that other programs made: a file or a directory, as for gyre prepare --tokenizer. "
+          "It determines the vocabulary, and gyre generate uses it to write text. Empty: none");
     visit("order", self.order, one_of({"random", "epochs"}),
-          "random: sequences begin anywhere, drawn each by itself; epochs: the data is cut into sequences, and all of "
-          "them are gone through in an order drawn anew each time");
+          "random: each sequence begins at a random token, independently of the others; epochs: the data is cut into "
+          "sequences, and every epoch goes through all of them in a new random order");
   }
   bool operator==(const DataSettings&) const = default;
 };

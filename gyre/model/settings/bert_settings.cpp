@@ -51,7 +51,7 @@ SpecialTokens::SpecialTokens(const BertSettings& settings, int64_t vocabulary) :
 
 ModelKind bert_kind() {
   return {.name = "bert",
-          .meaning = "encoder that learns to fill masked tokens",
+          .meaning = "encoder, trained to fill in masked tokens",
           .own = BertSettings(),
           .special_tokens = bert_special_tokens,
           .tokens_around_text = kTokensAroundSegments,

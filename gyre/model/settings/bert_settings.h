@@ -19,14 +19,15 @@ struct BertSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("norm", self.norm, one_of({"post", "pre"}), "where a block's norms are: after its branches, or before");
+    visit("norm", self.norm, one_of({"post", "pre"}),
+          "where the norms of a block are. post: after its branches; pre: before them");
     visit("sentence_order", self.sentence_order, Range{},
-          "exchange the two segments of half the sequences, and learn to tell");
+          "swap the two segments in half of the sequences, and train the model to tell which are swapped");
     visit("classify_token", self.classify_token, between(-1, 1 << 30),
-          "number of [CLS] where the tokenizer has it, and then of the two below too; -1: the three follow the "
-          "tokenizer's vocabulary");
-    visit("separator_token", self.separator_token, between(-1, 1 << 30), "number of [SEP]");
-    visit("mask_token", self.mask_token, between(-1, 1 << 30), "number of [MASK]");
+          "id of [CLS], if the tokenizer has that token; then give the two ids below too. -1: the ids of the three "
+          "follow the tokenizer's vocabulary");
+    visit("separator_token", self.separator_token, between(-1, 1 << 30), "id of [SEP]; -1: see classify_token");
+    visit("mask_token", self.mask_token, between(-1, 1 << 30), "id of [MASK]; -1: see classify_token");
   }
   bool operator==(const BertSettings&) const = default;
 };

@@ -45,16 +45,15 @@ void set_llama_defaults(ModelSettings& settings) {
 }  // namespace
 
 ModelKind llama_kind() {
-  return {
-      .name = "llama",
-      .meaning =
-          "decoder with RMSNorm, rotary positions, a gated MLP and grouped heads; the defaults of bias and activation "
-          "are false and \"silu\", which it needs",
-      .own = LlamaSettings(),
-      .continues_text = true,
-      .sizes_heads = true,
-      .set_defaults = set_llama_defaults,
-      .faults = llama_faults};
+  return {.name = "llama",
+          .meaning =
+              "decoder with RMSNorm, rotary position embedding, a gated MLP and grouped-query attention; needs bias = "
+              "false and activation = \"silu\", which are its defaults",
+          .own = LlamaSettings(),
+          .continues_text = true,
+          .sizes_heads = true,
+          .set_defaults = set_llama_defaults,
+          .faults = llama_faults};
 }
 
 }  // namespace gyre

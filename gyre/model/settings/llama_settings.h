@@ -19,15 +19,14 @@ struct LlamaSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit(
-        "key_value_heads", self.key_value_heads, between(0, 1 << 20),
-        "heads of keys and values, each shared by as many of the queries' (grouped queries); must divide heads; 0: as "
-        "many as heads");
-    visit("rope_theta", self.rope_theta, between(1, 1e12), "base of the rotary positions");
-    visit("norm_epsilon", self.norm_epsilon, between(1e-12, 1), "added to the mean square in norms");
-    visit("qkv_bias", self.qkv_bias, Range{}, "whether queries, keys and values have biases, as in Qwen2");
-    visit("qk_norm", self.qk_norm, Range{}, "whether every head's queries and keys are normalised, as in Qwen3");
-    visit("head_size", self.head_size, between(0, 1 << 16), "elements of a head; 0: width / heads");
+    visit("key_value_heads", self.key_value_heads, between(0, 1 << 20),
+          "number of key and value heads; each is shared by the same number of query heads (grouped-query attention). "
+          "Must divide heads; 0: as many as heads");
+    visit("rope_theta", self.rope_theta, between(1, 1e12), "base of the rotary position embedding");
+    visit("norm_epsilon", self.norm_epsilon, between(1e-12, 1), "epsilon of the RMSNorms, added to the mean square");
+    visit("qkv_bias", self.qkv_bias, Range{}, "whether the query, key and value projections have biases, as in Qwen2");
+    visit("qk_norm", self.qk_norm, Range{}, "whether queries and keys are normalised in each head, as in Qwen3");
+    visit("head_size", self.head_size, between(0, 1 << 16), "size of a head; 0: width / heads");
   }
   bool operator==(const LlamaSettings&) const = default;
 };

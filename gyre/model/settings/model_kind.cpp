@@ -14,7 +14,7 @@ Registry<ModelKind>& model_kinds() {
   static Registry<ModelKind> kinds(
       "[model] kind",
       {
-          {.name = "gpt", .meaning = "pre-norm decoder that learns the next token", .continues_text = true},
+          {.name = "gpt", .meaning = "pre-norm decoder, trained to predict the next token", .continues_text = true},
           bert_kind(),
           llama_kind(),
       });

@@ -28,21 +28,23 @@ struct ModelSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("kind", self.kind, one_of(model_kinds().names()), "kind of model");
-    visit("layers", self.layers, between(1, 100000), "transformer blocks");
-    visit("width", self.width, between(1, 1 << 20), "size of the residual stream");
-    visit("heads", self.heads, between(1, 1 << 20), "attention heads; must divide width");
-    visit("context", self.context, between(1, 1 << 24), "tokens in one sequence");
+    visit("kind", self.kind, one_of(model_kinds().names()), "architecture of the model");
+    visit("layers", self.layers, between(1, 100000), "number of transformer blocks");
+    visit("width", self.width, between(1, 1 << 20), "hidden size, that of the residual stream");
+    visit("heads", self.heads, between(1, 1 << 20),
+          "number of attention heads; must divide width, except with [model.llama] head_size");
+    visit("context", self.context, between(1, 1 << 24), "tokens in a sequence");
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
-          "size of the vocabulary, which may be larger than what the data has; 0 takes the data's and the kind's "
-          "special tokens");
+          "number of tokens in the vocabulary; it may be larger than the data's. 0: the data's vocabulary and the "
+          "special tokens of the kind");
     visit("mlp_width", self.mlp_width, between(0, 1 << 24),
-          "hidden size of the MLP; 0 is 4 * width, of a Llama 8/3 of it up to a multiple of 64");
-    visit("activation", self.activation, one_of(activation_names()), "non-linearity of the MLP");
-    visit("bias", self.bias, Range{}, "whether matrices and norms have biases");
+          "hidden size of the MLP; 0: 4 * width, for llama 8/3 * width rounded up to a multiple of 64");
+    visit("activation", self.activation, one_of(activation_names()), "activation function of the MLP");
+    visit("bias", self.bias, Range{}, "whether linear layers and norms have biases");
     visit("dropout", self.dropout, between(0, 0.999),
-          "probability of dropping, after the embedding and on both branches");
-    visit("tie", self.tie, Range{}, "whether the output matrix is the table of token embeddings: one weight, two uses");
+          "probability of dropout, after the embedding and on both branches of a block");
+    visit("tie", self.tie, Range{},
+          "whether the output layer uses the token embedding as its matrix: one weight, used twice");
   }
   // Whether changing the option makes a different model, which a checkpoint does not fit. All options of single kinds
   // do too.

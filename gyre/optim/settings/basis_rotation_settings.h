@@ -32,34 +32,37 @@ struct BasisRotationSettings {
   static void each_option(Self& self, Visit&& visit) {
     visit("interval", self.interval, at_least(1), "updates between refreshes of the bases");
     visit("source", self.source, one_of({"second", "first"}),
-          "what the bases come from, gradient covariances or the momentum");
+          "what the bases are computed from. second: the covariances of the gradients; first: the momentum");
     visit("geometry", self.geometry, one_of({"bilateral", "unilateral"}),
-          "which sides are rotated, both or the smaller");
+          "which sides of a matrix are rotated. bilateral: both; unilateral: only the smaller one");
     visit("refresh", self.refresh, one_of({"fixed", "stage-aware", "adaptive"}),
-          "fixed: every interval; stage-aware: more often where delays are long; adaptive: when the basis has drifted");
-    visit("drift", self.drift, between(1e-9, 1), "threshold of adaptive refresh");
+          "when bases are refreshed. fixed: every interval updates; stage-aware: the same on average, but more often "
+          "in stages with a long delay; adaptive: when a basis has drifted");
+    visit("drift", self.drift, between(1e-9, 1), "refresh = \"adaptive\": drift from which on a basis is refreshed");
     visit("refresh_lag", self.refresh_lag, at_least(0),
-          "updates that a refresh may take, on a thread beside the workers; 0: it is made at once");
+          "updates that a refresh may take, on a thread beside the workers; 0: the update waits for it");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
-          "decay of the covariances; 0: as that of the second moments");
-    visit("covariance_every", self.covariance_every, at_least(1), "add every n-th gradient to the covariances");
-    visit(
-        "long_sides", self.long_sides, one_of({"thin", "whole"}),
-        "sides at least twice as long as the other: rotate as many directions as the other has (thin), or all (whole)");
+          "decay rate of the covariances; 0: that of the second moments");
+    visit("covariance_every", self.covariance_every, at_least(1), "add only every n-th gradient to the covariances");
+    visit("long_sides", self.long_sides, one_of({"thin", "whole"}),
+          "how many directions to rotate of a side at least twice as long as the other. thin: as many as the other "
+          "side has; whole: all");
     visit("max_dimension", self.max_dimension, at_least(0),
-          "sides longer than this are not rotated, or only a sketch of them is; 0: no limit");
-    visit("sketch", self.sketch, at_least(0), "directions rotated of sides longer than max_dimension; 0: none");
+          "longest side that is rotated in full; of a longer side, only a sketch is rotated (see sketch). 0: no limit");
+    visit("sketch", self.sketch, at_least(0),
+          "number of directions to rotate of a side longer than max_dimension; 0: none, such sides are not rotated");
     visit("transport", self.transport, Range{},
-          "rotate the second moment with the basis instead of reordering it alone");
+          "at a refresh, rotate the second moment into the new basis; false: only reorder it");
     visit("look_ahead", self.look_ahead, between(0, 1),
-          "share of each side's directions, those of least curvature, along which weights are moved ahead by the "
-          "delay; 0: none");
+          "fraction of the directions of each side, those with the least curvature, in which the weights are predicted "
+          "ahead by the delay; 0: none");
     visit("products", self.products, one_of({"fp32", "bf16"}),
-          "type of the products that rotate gradients and directions; bf16: where large enough to be faster");
+          "type of the matrix products that rotate gradients and directions. bf16: only for matrices that are large "
+          "enough to gain from it");
     visit("covariance_products", self.covariance_products, one_of({"fp32", "bf16"}),
-          "type of the gradients in the products that add them to the covariances; these sum in fp32");
+          "type of the gradients in the matrix products that add them to the covariances; the sums are fp32");
     visit("iteration_products", self.iteration_products, one_of({"fp32", "bf16"}),
-          "type of a refresh's products, a covariance times a basis");
+          "type of the matrix products of a refresh, covariance times basis");
   }
   bool operator==(const BasisRotationSettings&) const = default;
 };

@@ -10,7 +10,7 @@ struct DelayCompensatedSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("lambda", self.lambda, between(0, 1e6), "weight of the compensation");
+    visit("lambda", self.lambda, between(0, 1e6), "strength of the correction; 0: none");
   }
   bool operator==(const DelayCompensatedSettings&) const = default;
 };

@@ -10,7 +10,7 @@ struct MuonSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("matrix_lr_ratio", self.matrix_lr_ratio, between(0, 1e6), "learning rate of matrices, in units of lr");
+    visit("matrix_lr_ratio", self.matrix_lr_ratio, between(0, 1e6), "learning rate of matrices divided by lr");
   }
   bool operator==(const MuonSettings&) const = default;
 };

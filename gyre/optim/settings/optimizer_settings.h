@@ -32,39 +32,42 @@ struct OptimizerSettings {
 
   template <typename Self, typename Visit>
   static void each_option(Self& self, Visit&& visit) {
-    visit("kind", self.kind, one_of(optimizer_kinds().names()), "what makes updates of gradients");
+    visit("kind", self.kind, one_of(optimizer_kinds().names()), "the optimizer");
     visit("lr", self.lr, between(0, 1e6), "peak learning rate");
-    const std::string betas = "decay of the first and second moments; empty: the optimizer's own, " + betas_of_kinds();
+    const std::string betas =
+        "decay rates of the first and second moments; empty: the optimizer's own, " + betas_of_kinds();
     visit("betas", self.betas, between(0, 1), betas.c_str());
-    visit("epsilon", self.epsilon, between(1e-300, 1), "added to the root of the second moment");
-    visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled decay of matrices and embeddings");
-    visit(
-        "moments", self.moments, one_of({"fp32", "bf16"}),
-        "how Adam's two moments are kept between updates; bf16: half the memory, rounded up or down by chance, so that "
-        "small changes add up");
-    visit("warmup", self.warmup, at_least(0), "updates of linear warm-up");
+    visit("epsilon", self.epsilon, between(1e-300, 1), "added to the square root of the second moment");
+    visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled weight decay, of matrices and embeddings");
+    visit("moments", self.moments, one_of({"fp32", "bf16"}),
+          "how Adam's two moments are stored between updates. bf16: half the memory, with stochastic rounding, so that "
+          "small changes are not lost");
+    visit("warmup", self.warmup, at_least(0), "updates of linear warm-up; 0: none");
     visit("decay", self.decay, one_of({"cosine", "linear", "constant", "inverse-sqrt", "wsd"}),
-          "course of the learning rate after warm-up; wsd (warm-up, stable, decay): the peak until the cooldown");
+          "how the learning rate falls after warm-up. wsd (warm-up, stable, decay): it stays at the peak until the "
+          "cooldown");
     visit("cooldown", self.cooldown, at_least(0),
-          "decay = \"wsd\": updates at the end over which the rate falls; 0: a fifth of all");
+          "decay = \"wsd\": updates at the end of the run in which the learning rate falls; 0: a fifth of the run");
     visit("cooldown_shape", self.cooldown_shape, one_of({"linear", "cosine", "sqrt"}),
-          "decay = \"wsd\": how it falls; sqrt: as 1 - sqrt(share of the cooldown that is over)");
-    visit("floor", self.floor, between(0, 1), "least learning rate after warm-up, as a fraction of the peak");
-    visit("clip", self.clip, at_least(0), "largest gradient norm; 0 turns clipping off");
+          "decay = \"wsd\": shape of the cooldown; sqrt: 1 - sqrt(fraction of the cooldown that is over)");
+    visit("floor", self.floor, between(0, 1), "lowest learning rate after warm-up, as a fraction of the peak");
+    visit("clip", self.clip, at_least(0),
+          "largest norm of the gradient; a longer gradient is scaled down to it. 0: no clipping");
     visit("clip_scope", self.clip_scope, one_of({"auto", "global", "stage", "none"}),
-          "norm over the model (needs a flush) or over each stage; auto: global where it can be");
+          "what the norm is taken over: the gradient of the whole model (global, needs a schedule with a flush) or "
+          "that of each stage. none: no clipping. auto: global if the schedule allows it, else stage");
     visit("max_skipped", self.max_skipped, at_least(0),
-          "updates in a row that a stage may leave out because its gradient is not finite; one more ends the run");
+          "updates in a row that a stage may skip because its gradient is not finite; one more ends the run");
     const std::string delay_warmup =
-        "updates over which a stage's learning rate rises from lr / delay to lr; 0: the optimizer's own, " +
+        "updates in which a stage's learning rate rises from lr / delay to lr; 0: the optimizer's own, " +
         delay_warmup_of_kinds();
     visit("delay_warmup", self.delay_warmup, at_least(0), delay_warmup.c_str());
     visit("discrepancy", self.discrepancy, between(1e-6, 0.999999),
-          "weights = \"corrected\": the share of a step still in the moving average after as many updates as the "
-          "mismatch");
+          "weights = \"corrected\": fraction of an update that is left in the moving average of updates when as many "
+          "updates as the mismatch have followed");
     visit("ema_decay", self.ema_decay, between(0, 0.9999999),
-          "exponential moving average of the weights, kept beside them, evaluated and exported: what stays of it at an "
-          "update, as 0.999; 0: there is none");
+          "decay of an exponential moving average of the weights, for example 0.999; the average is evaluated and "
+          "exported too. 0: none");
   }
   bool operator==(const OptimizerSettings&) const = default;
 };
