@@ -28,7 +28,8 @@ struct Flags {
 void run(const Flags& flags) {
   const auto shard_bytes = parse_bytes(flags.shard_size);
   if (!shard_bytes) {
-    throw InputError(fmt::format("--shard-size {} is no size; give 500MB, 5GB or 2GiB", printable(flags.shard_size)));
+    throw InputError(
+        fmt::format("--shard-size {} is not a size; give for example 500MB, 5GB or 2GiB", printable(flags.shard_size)));
   }
   const ExportResult result = export_model({.run = flags.model.run,
                                             .out = flags.out,
@@ -55,9 +56,8 @@ void add_export(CLI::App& app) {
   add_trained_model(*command, flags->model);
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
   command
-      ->add_option(
-          "--dtype", flags->dtype,
-          "Type of the tensors; auto: of a model that was imported and not trained, what it came in, else fp32")
+      ->add_option("--dtype", flags->dtype,
+                   "Type of the tensors; auto: the original one if the model was imported and not trained, else fp32")
       ->check(CLI::IsMember(export_dtypes()));
   command->add_option("--shard-size", flags->shard_size, "Bytes of tensors in one file, at most: 500MB, 5GB, 2GiB");
   command->add_flag("--json", flags->json, "Print one JSON object");

@@ -59,7 +59,7 @@ std::optional<Launched> launched_train(const std::vector<std::string>& words) {
   TrainFlags flags;
   if (!read_words(kTrain, words, [&](CLI::App& command) { declare_train_flags(command, flags); })) return std::nullopt;
   if (flags.check || flags.help_config) {
-    throw InputError(fmt::format("{} needs no launcher; leave out what stands before train",
+    throw InputError(fmt::format("train {} needs only one process; leave out gyre launch and its flags",
                                  flags.check ? "--check" : "--help-config"));
   }
   place_of(flags);
@@ -95,8 +95,9 @@ void check_separated(const CLI::App& command, const std::vector<std::string>& wo
 void check_not_launched() {
   const auto rank = find_rank();
   if (!rank || rank->world == 1) return;
-  throw InputError(fmt::format("gyre launch is itself rank {} of {} here, by {}; use one launcher of the two",
-                               rank->rank, rank->world, rank->launcher));
+  throw InputError(
+      fmt::format("gyre launch was itself started as rank {} of {}, by {}; use only one of the two launchers",
+                  rank->rank, rank->world, rank->launcher));
 }
 
 void run(const CLI::App& command, const Flags& flags) {
@@ -130,7 +131,7 @@ void add_launch(CLI::App& app) {
       ->required()
       ->default_str("");
   add_number(*command, "--max-restarts", flags->max_restarts, {0, 1'000'000},
-             "When a rank fails, start all again, so often; see below");
+             "How often to start all ranks again when one has failed; see below");
   command->add_option("--log-dir", flags->logs, "Directory for the output of ranks other than 0: rank-N.log")
       ->check(directory_to_make());
   command->add_option("command", flags->words, "train, with its configuration and flags; or measure-links")

@@ -36,7 +36,7 @@ struct Flags {
 
 int64_t read_memory(const std::string& text) {
   if (const auto bytes = parse_bytes(text)) return *bytes;
-  throw InputError(fmt::format("--memory '{}' is no size; write for example 8GiB or 500MiB", printable(text)));
+  throw InputError(fmt::format("--memory '{}' is not a size; give for example 8GiB or 500MiB", printable(text)));
 }
 
 // The workers of each replica: those that the configuration's own schedule has, which may put several stages on each.
@@ -203,12 +203,12 @@ void add_plan(CLI::App& app) {
   command->add_option("--set", flags->overrides, "Override a key: table.key=value (repeatable)")
       ->allow_extra_args(false);
   command->add_option("--memory", flags->memory,
-                      "What a worker has, e.g. 8GiB: leave out what does not fit");
+                      "Memory of a worker, e.g. 8GiB; schedules that need more are left out");
   command
       ->add_option("--cluster", flags->cluster,
-                   "Hosts and links (TOML): choose stages, replicas and which workers are near each other, too")
+                   "Hosts and links (TOML); stages, replicas and the order of workers are chosen too")
       ->check(some_path());
-  add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many of the fastest are told");
+  add_number(*command, "--rows", flags->rows, {1, 1'000'000}, "With --cluster: how many of the fastest to print");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

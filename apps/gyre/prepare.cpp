@@ -80,26 +80,26 @@ void add_prepare(CLI::App& app) {
   command->add_option("--out", flags->out, "Directory to make")->check(directory_to_make())->required();
   command->add_option("--format", flags->options.format, "text | jsonl; auto: jsonl for names in .jsonl and .json")
       ->check(offers({"auto", "text", "jsonl"}));
-  command->add_option("--field", flags->options.field, "Of jsonl: the string that is the document");
-  command->add_option(
-      "--separator", flags->separator,
-      "Of plain text: what stands between documents, such as '<|endoftext|>' or '\\n\\n\\n'; a file is one without");
+  command->add_option("--field", flags->options.field, "For jsonl: key of the string that is the document");
+  command->add_option("--separator", flags->separator,
+                      "For plain text: what separates documents, such as '<|endoftext|>' or '\\n\\n\\n'; without it "
+                      "each file is a document");
   command
       ->add_option("--tokenizer", flags->options.tokenizer,
                    "byte | bpe (trained on the texts), or a tokenizer of yours: its file or directory")
       ->check(offers({"byte", "bpe"}));
-  command->add_option("--vocab-size", flags->options.vocabulary_size, "Pieces of the bpe vocabulary");
+  command->add_option("--vocab-size", flags->options.vocabulary_size, "Size of the bpe vocabulary");
   command->add_option("--end-of-document", flags->options.end_of_document,
-                      "The token that ends documents, if it is not the one that your tokenizer says");
+                      "Token that ends documents, if it is not the one that your tokenizer names");
   command->add_option("--val-fraction", flags->options.val_fraction,
-                      "Share kept for validation: of documents where there are many, else of each's end");
-  command->add_option("--seed", flags->options.seed, "Draws the documents kept for validation");
+                      "Fraction kept for validation: of the documents if there are many, else the end of each");
+  command->add_option("--seed", flags->options.seed, "Random seed for the choice of documents kept for validation");
   command->add_option("--threads", flags->options.threads, "0: one for each core; the tokens are the same");
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags, command] {
     if (flags->options.tokenizer != "bpe" && command->count("--vocab-size") > 0) {
-      throw InputError("--vocab-size is of --tokenizer bpe; another's pieces are always as many");
+      throw InputError("--vocab-size is for --tokenizer bpe; other tokenizers have a fixed vocabulary: leave it out");
     }
     run(*flags);
   });

@@ -31,7 +31,7 @@ struct Flags {
 void check_flags(const Flags& flags) {
   if (!flags.cluster.empty() && flags.costs.empty()) {
     throw InputError(
-        "--cluster has links in seconds and bytes, and without --costs a forward takes 1; give the costs too");
+        "--cluster needs --costs: its links are in seconds and bytes, and without costs a forward takes 1");
   }
   if (flags.checkpoint_every > 0 && !flags.trace.empty()) {
     throw InputError("--trace shows a run without checkpoints; leave out --checkpoint-every");

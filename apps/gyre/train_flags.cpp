@@ -36,13 +36,13 @@ TrainPlace place_of(const TrainFlags& flags) {
                                    shell_word(input)));
     }
     if (flags.resume && !std::filesystem::exists(input)) {
-      throw InputError(fmt::format("{}: neither a run nor a configuration is here", printable(input)));
+      throw InputError(fmt::format("{}: is not there; give a run's directory or a configuration", printable(input)));
     }
     std::filesystem::path& taken = is_run ? place.out : place.config;
     if (!taken.empty()) {
       throw InputError(
           is_run ? fmt::format("the run is given twice, as {} and as {}; give it once", taken.string(), input)
-                 : fmt::format("one configuration makes a run, and {} and {} are given", taken.string(), input));
+                 : fmt::format("a run has one configuration, but two are given: {} and {}", taken.string(), input));
     }
     taken = input;
   }

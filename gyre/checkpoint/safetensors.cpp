@@ -34,7 +34,7 @@ at::ScalarType type_of(const TensorEntry& tensor, const std::string& origin) {
     if (tensor.type == entry.name) return entry.type;
   }
   throw InputError(
-      fmt::format("{}: '{}' has the type {}, which is not read", origin, printable(tensor.name), tensor.type));
+      fmt::format("{}: '{}' has the type {}, which gyre does not read", origin, printable(tensor.name), tensor.type));
 }
 
 uint64_t bytes_of(const SafetensorsWriter::Declared& tensor) {

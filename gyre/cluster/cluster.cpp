@@ -124,7 +124,7 @@ class Reader {
       }
       if (!table.contains("workers")) add(table, "[[hosts]] workers is missing; give how many it can run");
       if (!host.memory.empty() && !parse_bytes(host.memory)) {
-        add(*table.get("memory"), fmt::format("[[hosts]] memory is \"{}\", which is no size; write for example "
+        add(*table.get("memory"), fmt::format("[[hosts]] memory is \"{}\", which is not a size; give for example "
                                               "\"8GiB\" or \"500MiB\"",
                                               printable(host.memory)));
       }
@@ -152,7 +152,8 @@ class Reader {
           add(*table.get("hosts"), fmt::format("[[groups]] hosts has \"{}\" twice", printable(name)));
         }
       }
-      if (group.hosts.size() < 2) add(table, "[[groups]] has no two hosts, between which its links are");
+      if (group.hosts.size() < 2)
+        add(table, "[[groups]] has fewer than two hosts; name all hosts that its links connect");
       if (group.links.empty()) {
         add(table, "[[groups]] links is missing; give the class of the links between its hosts");
       } else {
@@ -193,7 +194,7 @@ class Reader {
     const int64_t together = cluster_.settings.workers_per_process;
     for (const Host& host : cluster_.hosts) {
       if (host.workers % together == 0) continue;
-      add(fmt::format("host \"{}\" has {} workers, which is no multiple of [cluster] workers_per_process, {}",
+      add(fmt::format("host \"{}\" has {} workers, which is not a multiple of [cluster] workers_per_process, {}",
                       printable(host.name), host.workers, together));
     }
   }

@@ -197,7 +197,7 @@ class Reader {
         add(origin, named != nullptr ? *named : item,
             "[[data.source]] name must be of letters, digits, _ and -, 64 at most");
       } else if (names_.has_table(source_table(name))) {
-        add(origin, named != nullptr ? *named : item, fmt::format("[[data.source]] name '{}' is another's too", name));
+        add(origin, named != nullptr ? *named : item, fmt::format("[[data.source]] name '{}' is used twice", name));
       } else {
         config_.data.source.emplace_back().name = name;
         names_.add_source(name);

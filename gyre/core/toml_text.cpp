@@ -66,8 +66,9 @@ size_t find_stray(std::string_view text) {
 
 void check_toml_text(std::string_view text, const std::string& origin) {
   if (std::count(text.begin(), text.end(), '.') > kMaxDots) {
-    throw InputError(fmt::format(
-        "{}: is no configuration, with more than {} dots; give a TOML file, as gyre init writes it", origin, kMaxDots));
+    throw InputError(
+        fmt::format("{}: is not a configuration: it has more than {} dots; give a TOML file, as gyre init writes it",
+                    origin, kMaxDots));
   }
   const size_t stray = find_stray(text);
   if (stray == std::string_view::npos) return;

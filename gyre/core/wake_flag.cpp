@@ -13,7 +13,7 @@ namespace gyre {
 
 WakeFlag::WakeFlag() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (descriptor_ < 0)
-    throw RunError(fmt::format("no descriptor is left: {}", std::strerror(errno)));
+    throw RunError(fmt::format("no file descriptor is left: {}; raise the limit (ulimit -n)", std::strerror(errno)));
 }
 
 WakeFlag::~WakeFlag() {

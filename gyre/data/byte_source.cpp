@@ -118,8 +118,8 @@ class GzipBytes final : public ByteSource {
       if (state == Z_STREAM_END) {
         next_member();
       } else if (state != Z_OK) {
-        input_.fail(
-            fmt::format("is damaged gzip ({}); bring it back", stream_.msg ? stream_.msg : "it goes on wrongly"));
+        input_.fail(fmt::format("is damaged gzip ({}); bring it back",
+                                stream_.msg ? stream_.msg : "what follows is not gzip data"));
       }
     }
     return done;
@@ -132,7 +132,7 @@ class GzipBytes final : public ByteSource {
     for (auto rest = input_.rest(); !rest.empty() && rest.front() == '\0'; rest = input_.rest()) input_.take(1);
     ended_ = input_.rest().empty();
     if (ended_) return;
-    if (!input_.begins_with(kGzip)) input_.fail("has something behind its gzip data; is it whole?");
+    if (!input_.begins_with(kGzip)) input_.fail("has other data after its gzip data; is the file complete?");
     inflateReset(&stream_);
   }
 
@@ -183,8 +183,9 @@ std::unique_ptr<ByteSource> open_bytes(int descriptor, const std::string& name) 
   if (input.begins_with(kZstd)) return std::make_unique<ZstdBytes>(std::move(input));
   for (const auto& [magic, unpack] : kOtherPacked) {
     if (input.begins_with(magic)) {
-      input.fail(
-          fmt::format("is packed in a way that is not read, gzip and zstd are; unpack it first, with {}", unpack));
+      input.fail(fmt::format(
+          "is compressed in a way that gyre does not read (it reads gzip and zstd); decompress it first, with {}",
+          unpack));
     }
   }
   return std::make_unique<PlainBytes>(std::move(input));

@@ -29,7 +29,7 @@ std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& 
   const auto path = directory / name;
   std::string content = read_file(path);
   if (checksum_of(content) != meta.checksums.at(name)) {
-    throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it says (its checksum differs); {}",
+    throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it names (its checksum differs); {}",
                                  path.string(), "bring it back, or run gyre prepare again"));
   }
   return content;

@@ -95,7 +95,8 @@ std::vector<fs::path> files_of(const std::string& path) {
 }
 
 std::optional<Format> format_of(const fs::path& path) {
-  if (!is_file(path)) throw InputError(fmt::format("{}: is no regular file, and so no token file", path.string()));
+  if (!is_file(path))
+    throw InputError(fmt::format("{}: is not a regular file, so it cannot be a token file", path.string()));
   if (is_file(with_extension(path, ".idx"))) return Format::Megatron;
   const InputFile file(path);
   std::array<std::byte, 4> first{};
@@ -148,8 +149,8 @@ FoundTokens find_tokens(const std::string& path) {
     const auto own = format_of(file);
     if (!own) {
       throw InputError(
-          fmt::format("{}: no token file: it has no header of llm.c's and no .idx of Megatron's beside it (nanoGPT's "
-                      "are called train.bin and val.bin); to make tokens of text, use gyre prepare",
+          fmt::format("{}: is not a token file: it has no llm.c header, and no Megatron .idx is beside it (nanoGPT's "
+                      "files are called train.bin and val.bin); to make tokens of text, use gyre prepare",
                       file.string()));
     }
     if (format && format != own) {
@@ -172,9 +173,10 @@ FoundTokens find_tokens(const std::string& path) {
   for (const fs::path& file : files) {
     const Use use = use_of(file);
     if (named && use == Use::Unsaid) {
-      throw InputError(fmt::format(
-          "{}: its name says neither train nor val, as others' beside it do; give a pattern that leaves it out",
-          file.string()));
+      throw InputError(
+          fmt::format("{}: its name has neither train nor val in it, as names of other files beside it have; give a "
+                      "pattern that leaves it out",
+                      file.string()));
     }
     (use == Use::Val ? found.val : found.train).push_back(open(file, *format));
   }

@@ -76,16 +76,17 @@ TokenLayout read_megatron_index(const InputFile& index, const std::string& origi
   const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: {}", origin, what)); };
   std::array<char, kHeaderBytes> header{};
   if (index.size() < kHeaderBytes) {
-    fail(fmt::format("is truncated or no index of Megatron: it has {} bytes, and the header of one alone has {}",
+    fail(fmt::format("is truncated, or not a Megatron index: it has {} bytes, and the header of an index has {}",
                      index.size(), kHeaderBytes));
   }
   index.read_at(0, header.data(), header.size());
-  if (std::string_view(header.data(), kMagic.size()) != kMagic) fail("is no index of Megatron");
+  if (std::string_view(header.data(), kMagic.size()) != kMagic) fail("is not a Megatron index");
   const auto version = number_at<uint64_t>(header.data() + 9);
   if (version != kVersion) fail(fmt::format("is an index of version {}; gyre reads version 1", version));
   const auto code = static_cast<uint8_t>(header[17]);
   const auto type = type_of(code);
-  if (!type) fail(fmt::format("says type {} of its numbers, which is none of whole numbers; tokens are", code));
+  if (!type)
+    fail(fmt::format("says that its numbers have type {}, which is not a type of whole numbers, as tokens are", code));
   const auto sequences = number_at<uint64_t>(header.data() + 18), documents = number_at<uint64_t>(header.data() + 26);
   const uint64_t room = index.size() - kHeaderBytes;
   const bool fits =
@@ -93,7 +94,7 @@ TokenLayout read_megatron_index(const InputFile& index, const std::string& origi
   if (!fits) fail(fmt::format("is truncated: it has {} bytes, too few for {} sequences", index.size(), sequences));
   const uint64_t rest = room - sequences * kBytesPerSequence - documents * kBytesPerDocument;
   if (rest == sequences && rest > 0)
-    fail("is of a multimodal dataset, whose sequences have modes; gyre reads text alone");
+    fail("is of a multimodal dataset, whose sequences have modes; gyre reads only text");
   if (rest > 0) fail(fmt::format("is too long: {} bytes follow its last document", rest));
 
   const uint64_t width = width_of(*type);
@@ -111,9 +112,10 @@ TokenLayout read_megatron_index(const InputFile& index, const std::string& origi
     if (bytes > token_bytes) break;
   }
   if (bytes != token_bytes) {
-    fail(fmt::format(
-        "has sequences of {}{} bytes, and the .bin beside it has {}: one of the two is truncated, or another's",
-        bytes > token_bytes ? "at least " : "", bytes, token_bytes));
+    fail(
+        fmt::format("has sequences of {}{} bytes, and the .bin beside it has {}: one of the two is truncated, or "
+                    "belongs to other data",
+                    bytes > token_bytes ? "at least " : "", bytes, token_bytes));
   }
   return {static_cast<int64_t>(bytes / width), *type, 0};
 }

@@ -33,7 +33,7 @@ std::filesystem::path resolved(const std::filesystem::path& out) {
   std::error_code error;
   const auto path = std::filesystem::weakly_canonical(out, error);
   if (out.empty() || error) {
-    throw InputError(fmt::format("--out '{}' is no place for files: {}", out.string(),
+    throw InputError(fmt::format("--out '{}' cannot be the name of a directory: {}", out.string(),
                                  error ? error.message() : "it is empty; give a directory to make"));
   }
   if (!std::filesystem::exists(path, error) && std::filesystem::is_symlink(out, error)) {
@@ -79,12 +79,13 @@ bool is_kind(const std::string& tokenizer) {
 
 void check(const PrepareOptions& options) {
   if (!is_kind(options.tokenizer) && !is_there(options.tokenizer)) {
-    throw InputError(fmt::format("--tokenizer {} is unknown, and no file or directory{}", printable(options.tokenizer),
-                                 suggestion(options.tokenizer, tokenizer_names())));
+    throw InputError(fmt::format("--tokenizer {} is unknown, and there is no such file or directory{}",
+                                 printable(options.tokenizer), suggestion(options.tokenizer, tokenizer_names())));
   }
   if (is_kind(options.tokenizer) && !options.end_of_document.empty()) {
-    throw InputError(
-        fmt::format("--end-of-document is of a tokenizer of your own; {} has one token for it", options.tokenizer));
+    throw InputError(fmt::format(
+        "--end-of-document is for a tokenizer of your own; {} always has the same token for it: leave it out",
+        options.tokenizer));
   }
   if (!(options.val_fraction >= 0 && options.val_fraction < 1)) {
     throw InputError(fmt::format("--val-fraction is {}; give 0 or more and less than 1", options.val_fraction));
@@ -170,9 +171,9 @@ class Texts {
       total_ += inputs_.back()->bytes();
     }
     if (!options.separator.empty() && !has_plain_)
-      throw InputError("--separator is of plain text; all texts are jsonl");
+      throw InputError("--separator is for plain text, and all texts are jsonl; leave it out");
     if (options.field != TextLayout().field && !has_jsonl_)
-      throw InputError("--field is of jsonl; all texts are plain");
+      throw InputError("--field is for jsonl, and all texts are plain; leave it out");
   }
 
   bool have_many_documents() const {

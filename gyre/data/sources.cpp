@@ -125,7 +125,7 @@ struct Dataset::Opener {
     for (const char* file : {kTrainFile, kValFile}) {
       if (meta.checksums.count(file) > 0) continue;
       throw InputError(
-          fmt::format("{}: has no tokens, meta.json says no checksum of {}; make them with gyre prepare", path, file));
+          fmt::format("{}: has no tokens (meta.json has no checksum of {}); make them with gyre prepare", path, file));
     }
     TokenFile train(directory / kTrainFile), val(directory / kValFile);
     check_count(train, meta.train_tokens);
@@ -160,7 +160,7 @@ struct Dataset::Opener {
       FoundTokens found = find_tokens(source.tokens);
       if (found.train.empty()) {
         throw InputError(
-            fmt::format("{}: all names say that they are to validate on; give tokens to train on", source.tokens));
+            fmt::format("{}: all files are for validation, by their names; give files to train on", source.tokens));
       }
       train = add_files(std::move(found.train));
       val = add_files(std::move(found.val));

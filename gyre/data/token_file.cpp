@@ -87,7 +87,7 @@ TokenLayout parse_token_file_header(std::span<const std::byte> first, uint64_t f
   std::array<int32_t, 3> fields{};
   if (first.size() < sizeof(fields)) {
     throw InputError(
-        fmt::format("{}: is truncated or no token file: it has {} bytes, and the header of one alone has {}; "
+        fmt::format("{}: is truncated, or not a token file: it has {} bytes, and the header of a token file has {}; "
                     "bring back the whole file, or make it again",
                     origin, file_bytes, kHeaderBytes));
   }

@@ -58,7 +58,7 @@ class Plan {
       if (counterpart->use == TensorPair::Use::Own) missing.push_back(name);
     }
     if (missing.empty()) return;
-    throw InputError(fmt::format("{}: lacks '{}'{}, of a {} as config.json describes it",
+    throw InputError(fmt::format("{}: lacks '{}'{}, which a {} model with this config.json has",
                                  files.front().path.parent_path().string(), missing.front(),
                                  missing.size() > 1 ? fmt::format(" and {} more tensors", missing.size() - 1) : "",
                                  family.model_type));
@@ -79,18 +79,18 @@ class Plan {
     const std::string name = canonical_name(family, known, tensor.name);
     const auto found = wanted.find(name);
     if (found == wanted.end()) {
-      if (dtypes_.count(name) > 0) refuse(file, tensor, "is there twice, under another name too");
+      if (dtypes_.count(name) > 0) refuse(file, tensor, "is there twice, under two names");
       if (!is_buffer(family, tensor.name)) {
-        refuse(file, tensor, fmt::format("is no tensor of a {} as config.json describes it", family.model_type));
+        refuse(file, tensor, fmt::format("is not a tensor of a {} model with this config.json", family.model_type));
       }
       left_out_.push_back(tensor.name);
       return;
     }
     const Counterpart& counterpart = *found->second;
     if (tensor.shape != counterpart.shape) {
-      refuse(
-          file, tensor,
-          fmt::format("has {}, and config.json makes it {}", shape_text(tensor.shape), shape_text(counterpart.shape)));
+      refuse(file, tensor,
+             fmt::format("has shape {}, and by config.json it should be {}", shape_text(tensor.shape),
+                         shape_text(counterpart.shape)));
     }
     if (tensor.type != "F32" && tensor.type != "BF16" && tensor.type != "F16") {
       refuse(file, tensor, fmt::format("has the type {}; F32, BF16 and F16 are read", tensor.type));
@@ -134,7 +134,7 @@ NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan
         if (!copies) {
           ours.copy_(value);
         } else if (!ours.equal(value.to(at::kFloat))) {
-          throw InputError(fmt::format("{}: '{}' is another matrix than what it is tied to by config.json",
+          throw InputError(fmt::format("{}: '{}' differs from the matrix that it is tied to by config.json",
                                        file.path.string(), printable(tensor.name)));
         }
       }

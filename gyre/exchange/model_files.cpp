@@ -25,7 +25,7 @@ ShardIndex read_index(const fs::path& path) {
 void check_name(const std::string& name, const fs::path& index) {
   const bool is_plain = !name.empty() && name == printable(name);
   if (is_plain && fs::path(name).filename() == name && name != "." && name != "..") return;
-  throw InputError(fmt::format("{}: '{}' is no name of a file beside it", index.string(), printable(name)));
+  throw InputError(fmt::format("{}: '{}' is not the name of a file beside it", index.string(), printable(name)));
 }
 
 std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path& index_path) {
@@ -44,7 +44,7 @@ std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path&
     TensorFile& file = files.emplace_back(TensorFile{path, SafetensorsFile(path).tensors()});
     for (const TensorEntry& tensor : file.tensors) {
       if (wanted.erase(tensor.name) > 0) continue;
-      throw InputError(fmt::format("{}: has '{}', of which {} says nothing or that it is elsewhere", path.string(),
+      throw InputError(fmt::format("{}: has '{}', which {} does not name, or says is in another file", path.string(),
                                    printable(tensor.name), index_path.string()));
     }
     if (!wanted.empty()) {
@@ -60,7 +60,7 @@ std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path&
 bool has_file(const fs::path& path) {
   if (!is_there(path)) return false;
   if (fs::is_regular_file(path)) return true;
-  throw InputError(fmt::format("{}: is no regular file; put the model's own in its place", path.string()));
+  throw InputError(fmt::format("{}: is not a regular file; put the model's file in its place", path.string()));
 }
 
 std::vector<TensorFile> model_files(const fs::path& directory) {

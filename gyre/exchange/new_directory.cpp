@@ -18,10 +18,12 @@ fs::path free_place(const fs::path& out) {
   if (!is_there(place)) return place;
   std::error_code error;
   if (!fs::is_directory(place, error)) {
-    throw InputError(fmt::format("{}: is there already, and no directory; give --out another name", out.string()));
+    throw InputError(
+        fmt::format("{}: is there already, and is not a directory; give --out another name", out.string()));
   }
   if (!fs::is_empty(place, error) || error) {
-    throw InputError(fmt::format("{}: is there already, and not empty; give --out a directory to make", out.string()));
+    throw InputError(
+        fmt::format("{}: is there already, and is not empty; give --out the name of a new directory", out.string()));
   }
   return place;
 }

@@ -56,7 +56,7 @@ class Logs {
 std::string random_job() {
   uint64_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    throw RunError(fmt::format("no random number can be had: {}", std::strerror(errno)));
+    throw RunError(fmt::format("the system gives no random numbers: {}", std::strerror(errno)));
   }
   return fmt::format("{:016x}", number);
 }

@@ -45,7 +45,7 @@ class Reader {
     require({name});
     const auto value = find(name);
     if (value->empty())
-      throw InputError(fmt::format("{} is set to nothing; set or unset all that a launcher sets", name));
+      throw InputError(fmt::format("{} is empty; set all variables that a launcher sets, or none", name));
     return *value;
   }
 
@@ -61,7 +61,7 @@ class Reader {
     const auto [rest, error] = std::from_chars(value.data(), end, number);
     const bool too_large = error == std::errc::result_out_of_range && rest == end;
     if (!too_large && (error != std::errc{} || rest != end)) {
-      throw InputError(fmt::format("{} is '{}', which is no whole number", name, printable(value)));
+      throw InputError(fmt::format("{} is '{}', which is not a whole number", name, printable(value)));
     }
     if (too_large || number < min || number > max) {
       throw InputError(fmt::format("{} is {}; it can be {} to {}", name, value, min, max));
@@ -153,7 +153,7 @@ int tasks_on_host(const char* name, std::string_view text, int host) {
     passed += hosts;
     text.remove_prefix(std::min(text.size(), entry.size() + 1));
   }
-  throw InputError(fmt::format("{} does not go as far as SLURM_NODEID, which is {}", name, host));
+  throw InputError(fmt::format("{} has too few entries for SLURM_NODEID, which is {}", name, host));
 }
 
 // The first host of Slurm's list: "node[07-09,12],login" is node07, node08, node09, node12, login.

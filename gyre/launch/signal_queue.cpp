@@ -18,7 +18,7 @@ SignalQueue::SignalQueue() {
   struct sigaction hangup {};
   if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&queued, SIGHUP);
   descriptor_ = ::signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0) throw RunError(fmt::format("signals cannot be heard: {}", std::strerror(errno)));
+  if (descriptor_ < 0) throw RunError(fmt::format("signals cannot be received: {}", std::strerror(errno)));
   ::pthread_sigmask(SIG_BLOCK, &queued, &mask_before_);
 }
 

@@ -165,7 +165,7 @@ RunRecord parse_record(std::string_view text, const std::filesystem::path& metri
       record.newest_step = line.step();
       if (line.step() > upto) return;
       if (line.step() != expected) {
-        throw InputError(fmt::format("{}:{}: is of step {} where step {} was to follow; {}", metrics.string(),
+        throw InputError(fmt::format("{}:{}: has step {}, where step {} must come next; {}", metrics.string(),
                                      line.number(), line.step(), expected, advice));
       }
       ++expected;

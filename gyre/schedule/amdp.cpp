@@ -271,7 +271,7 @@ int64_t checked_shift(const AmdpOptions& options, int64_t block_size) {
   }
   const int64_t fitting = std::min(longest, options.window) / block_size * block_size;
   throw InputError(fmt::format(
-      "schedule amdp: windows of {} and blocks of {} microbatches meet only after {}, which makes programs "
+      "schedule amdp: windows of {} and blocks of {} microbatches end together only after {}, which makes programs "
       "of more than {} actions; make {} {}{}",
       options.window, block_size, shift, most_actions(options), names.window, fitting, or_fewer_replicas(options)));
 }

@@ -31,7 +31,7 @@ std::vector<Action> cell_actions(std::string_view cell) {
     const size_t end = cell.find(')');
     if (end == std::string_view::npos || cell.substr(end + 1) != "OVERLAP_F_B") {
       throw InputError(
-          fmt::format("'{}' is no cell; expected an action, like 2F17, or actions that run as one, like "
+          fmt::format("'{}' is not a cell; expected an action, like 2F17, or actions that run as one, like "
                       "(0F7;7B3)OVERLAP_F_B",
                       printable(cell)));
     }
@@ -54,7 +54,7 @@ std::vector<Action> cell_actions(std::string_view cell) {
 
 std::string to_csv(const Schedule& schedule, int64_t microbatches) {
   if (schedule.pipelines != 1) {
-    throw InputError(fmt::format("schedule {}: has {} pipelines, which this CSV cannot say; use --format text",
+    throw InputError(fmt::format("schedule {}: has {} pipelines, which this CSV cannot express; use --format text",
                                  schedule.name, schedule.pipelines));
   }
   if (count_actions(schedule, microbatches) > kMostWritten) {

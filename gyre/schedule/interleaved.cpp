@@ -27,16 +27,16 @@ Schedule build(const ScheduleOptions& options) {
   check_options(options);
   const auto chunks = static_cast<int>(options.own.get<InterleavedSettings>().chunks);
   if (options.stages % chunks != 0) {
-    throw InputError(
-        fmt::format("schedule interleaved-1f1b: {} stages are not {} on each worker; make {} a multiple of {}",
-                    options.stages, chunks, options.names.stages, options.names.of("chunks")));
+    throw InputError(fmt::format(
+        "schedule interleaved-1f1b: {} stages cannot be divided into {} on each worker; make {} a multiple of {}",
+        options.stages, chunks, options.names.stages, options.names.of("chunks")));
   }
   const int workers = options.stages / chunks;
   if (options.window % workers != 0) {
-    throw InputError(
-        fmt::format("schedule interleaved-1f1b: a window of {} microbatches does not go round {} workers; make {} a "
-                    "multiple of {}",
-                    options.window, workers, options.names.window, workers));
+    throw InputError(fmt::format(
+        "schedule interleaved-1f1b: a window of {} microbatches cannot be divided among {} workers; make {} a "
+        "multiple of {}",
+        options.window, workers, options.names.window, workers));
   }
   if (chunks == 1) return one_f_one_b().build(options);
 

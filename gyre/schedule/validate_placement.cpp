@@ -32,7 +32,7 @@ void check_sizes(const Schedule& schedule) {
 // One line of the placement, or of the owners: a worker for each stage.
 void check_workers(const Schedule& schedule, const std::vector<int>& workers) {
   if (workers.size() != static_cast<size_t>(schedule.stages)) {
-    fail_validation(schedule, "a placement names another number of stages");
+    fail_validation(schedule, "a placement or owner line must have one worker for each stage");
   }
   for (const int worker : workers) {
     if (worker < 0 || worker >= schedule.workers) {

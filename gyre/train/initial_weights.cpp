@@ -63,8 +63,8 @@ InitialWeights::InitialWeights(const fs::path& init_from)
   }
   const auto newest = latest_checkpoint(run().checkpoints());
   if (!newest) {
-    throw InputError(
-        fmt::format("[run] init_from: {} is no run with a checkpoint, and no checkpoint of one", init_from.string()));
+    throw InputError(fmt::format("[run] init_from: {} is neither a run with a checkpoint nor a checkpoint of a run",
+                                 init_from.string()));
   }
   step = *newest;
 }

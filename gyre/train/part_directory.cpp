@@ -16,8 +16,8 @@ void refuse_what_is_there(const RunDirectory& run, const PartsMark& mark, bool r
   const std::string root = run.root().string();
   if ((there && !there->is_of_parts()) || is_there(run.metrics())) {
     throw InputError(
-        fmt::format("{}: is a run's own directory, and not one of a host's parts; rank 0 must be where that is, or "
-                    "choose another --out on this host",
+        fmt::format("{}: is a run's own directory, not one for a host's parts of checkpoints; start rank 0 on the host "
+                    "that has it, or choose another --out on this host",
                     root));
   }
   if (there && there->run != mark.run) {

@@ -135,7 +135,7 @@ void refuse_to_replace_run(const RunDirectory& run) {
   const bool has_checkpoints = !list_checkpoints(run.checkpoints()).empty();
   if (!has_checkpoints && !is_there(run.metrics())) return;
   throw InputError(
-      fmt::format("{}: is left of a run whose config.toml is gone; continue it with --resume and the "
+      fmt::format("{}: belongs to a run whose config.toml is missing; continue the run with --resume and the "
                   "CONFIG.toml it was made with, or choose another --out",
                   (has_checkpoints ? run.checkpoints() : run.metrics()).string()));
 }

@@ -54,8 +54,8 @@ void RunDirectory::refuse_parts() const {
   const auto mark = read_parts_mark();
   if (!mark || !mark->is_of_parts()) return;
   throw InputError(
-      fmt::format("{}: has parts of checkpoints alone; the run's own directory is {} on {}, where rank 0 and whoever "
-                  "reads the run must be",
+      fmt::format("{}: has only parts of checkpoints; the run's own directory is {} on {}: start rank 0 there, and "
+                  "read the run there",
                   root_.string(), mark->directory, mark->host));
 }
 

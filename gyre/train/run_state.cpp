@@ -83,8 +83,8 @@ void RunState::find_directories(const std::string& token, bool shared) {
         continue;
       }
       throw InputError(
-          fmt::format("{}{}: what a process of this run has left in it is not there; another run uses it, "
-                      "or its file system tells hosts different things",
+          fmt::format("{}{}: a file that a process of this run wrote there is missing; another run uses the directory, "
+                      "or its file system shows different contents to different hosts",
                       whose(rank), run_.root().string()));
     }
     const auto next = std::find(seen_.begin(), seen_.end(), nowhere);

@@ -20,8 +20,8 @@ NamedTensors read_averages(const CheckpointReader& checkpoint) {
   }
   if (averages.empty()) {
     throw InputError(
-        fmt::format("the checkpoint of step {} has no averages of the weights, which a run keeps that has [optimizer] "
-                    "ema_decay; leave out --ema",
+        fmt::format("the checkpoint of step {} has no averages of the weights, which only a run with [optimizer] "
+                    "ema_decay keeps; leave out --ema",
                     checkpoint.record().step));
   }
   return averages;

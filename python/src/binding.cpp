@@ -107,7 +107,7 @@ void read(Settings& settings, const pybind11::dict& group, NameOf&& name_of) {
     try {
       field = value.cast<Field>();
     } catch (const pybind11::cast_error&) {
-      throw gyre::InputError(fmt::format("BasisRotation: {}={} is not what it must be: {}", name,
+      throw gyre::InputError(fmt::format("BasisRotation: {}={} has the wrong type; give {}", name,
                                          pybind11::repr(value).cast<std::string>(), gyre::type_name<Field>()));
     }
     gyre::check_range(fmt::format("BasisRotation: {}", name), field, range);

@@ -33,9 +33,9 @@ done
 refuses "no run to resume" "$gyre" train --resume --out x
 refuses "no run is here" "$gyre" eval x
 printf '\xfd7zXZ\0' >text.xz
-refuses "text.xz: is packed in a way that is not read, gzip and zstd are; unpack it first, with xz -d" "$gyre" prepare text.xz --out y
+refuses "text.xz: is compressed in a way that gyre does not read (it reads gzip and zstd); decompress it first, with xz -d" "$gyre" prepare text.xz --out y
 for i in $(seq 700); do echo "And so it was. And so it is. And so it will be. Ten times. Or more...."; done >dots.txt
-refuses "dots.txt: is no configuration" "$gyre" train dots.txt --out x
+refuses "dots.txt: is not a configuration" "$gyre" train dots.txt --out x
 refuses "not UTF-8 at byte 3" sh -c "printf 'abc\377' | '$gyre' prepare - --out y"
 [ ! -e x ] || fail "a refused run left something behind"
 

@@ -67,7 +67,7 @@ refuses "[run] updates is 1000.0; give a whole number" "$gyre" train run.toml --
 refuses "[run] updates is a list; give a whole number" "$gyre" train run.toml --out x --set run.updates=[5]
 refuses "the value has more than one line; give each key a --set of its own" "$gyre" train run.toml --out x \
   --set $'run.updates=3\nseed=4'
-refuses "run.toml: no token file: it has no header of llm.c" "$gyre" train run.toml --out x --set data.tokens=run.toml
-refuses "--vocab-size is of --tokenizer bpe" "$gyre" prepare text.txt --out x --vocab-size 300
+refuses "run.toml: is not a token file: it has no llm.c header" "$gyre" train run.toml --out x --set data.tokens=run.toml
+refuses "--vocab-size is for --tokenizer bpe" "$gyre" prepare text.txt --out x --vocab-size 300
 refuses "there is no command 'help'" "$gyre" help
 [ ! -e x ] || fail "a refused run left something behind"

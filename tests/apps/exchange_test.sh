@@ -81,8 +81,8 @@ refuses "[data] tokens is missing" "$gyre" train imported/train.toml --out never
 refuses "[model] width is 64" "$gyre" train model.toml --out never --set run.init_from=imported --set model.width=64
 refuses "[model] rope_theta is 500" "$gyre" train model.toml --out never --set run.init_from=imported \
   --set model.llama.rope_theta=500
-refuses "no run with a checkpoint" "$gyre" train model.toml --out never --set run.init_from=tokens
-refuses "no run with a checkpoint" "$gyre" train --check model.toml --set run.init_from=nowhere
+refuses "neither a run with a checkpoint" "$gyre" train model.toml --out never --set run.init_from=tokens
+refuses "neither a run with a checkpoint" "$gyre" train --check model.toml --set run.init_from=nowhere
 [ ! -e never ] || fail "something of a run that was refused"
 # With rotary positions another context is accepted.
 "$gyre" train --check model.toml --set run.init_from=imported --set model.context=16 >/dev/null 2>&1
@@ -111,13 +111,13 @@ refused "'attention_bias' is true" 'sed -i "s/\"attention_bias\": false/\"attent
 refused "'hidden_act' is \"relu\"" 'sed -i "s/\"silu\"/\"relu\"/" config.json'
 refused "'use_sliding_window' is true" 'sed -i "s/\"mlp_bias\"/\"use_sliding_window\": true, \"mlp_bias\"/" config.json'
 refused "'quantization_config' is" 'sed -i "s/\"mlp_bias\"/\"quantization_config\": {\"bits\": 4}, \"mlp_bias\"/" config.json'
-refused "config.json makes it 64 x 32" 'sed -i "s/\"vocab_size\": 256/\"vocab_size\": 64/" config.json'
-refused "makes a model that gyre does not have: [model] heads" \
+refused "by config.json it should be 64 x 32" 'sed -i "s/\"vocab_size\": 256/\"vocab_size\": 64/" config.json'
+refused "describes a model that gyre does not have: [model] heads" \
   'sed -i "s/\"num_attention_heads\": 4/\"num_attention_heads\": 5/;/head_dim/d" config.json'
 refused "lacks 'model.layers.4" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 5/" config.json'
-refused "is another matrix than what it is tied to" \
+refused "differs from the matrix that it is tied to" \
   'sed -i "s/\"tie_word_embeddings\": false/\"tie_word_embeddings\": true/" config.json'
-refused "is no tensor of a llama" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 3/" config.json'
+refused "is not a tensor of a llama" 'sed -i "s/\"num_hidden_layers\": 4/\"num_hidden_layers\": 3/" config.json'
 refused "neither model.safetensors nor" 'rm model.safetensors'
 refused "pytorch_model.bin is not read" 'rm model.safetensors; echo >pytorch_model.bin'
 refused "model.safetensors: not a sound safetensors file" 'truncate -s 5000 model.safetensors'
@@ -141,15 +141,15 @@ refused "$last: is missing" "rm $last"
 refused "not a sound safetensors file" "truncate -s 100 $last"
 refused "is not JSON" 'echo nothing >model.safetensors.index.json'
 refused "'weight_map' is missing" 'echo "{\"metadata\": {\"total_size\": 1}}" >model.safetensors.index.json'
-refused "is no name of a file beside it" "sed -i 's|$last|../$last|' model.safetensors.index.json"
-refused "model.safetensors.index.json says nothing or that it is elsewhere" \
+refused "is not the name of a file beside it" "sed -i 's|$last|../$last|' model.safetensors.index.json"
+refused "model.safetensors.index.json does not name, or says is in another file" \
   "sed -i 's/lm_head.weight/lm_head.w/' model.safetensors.index.json"
 
 # Export.
 refuses "no run is here" "$gyre" export tokens --out never
 refuses "not empty" "$gyre" export first --out shards
 refuses "no checkpoint of step 7; there are: 20" "$gyre" export first --out never --step 7
-refuses "--shard-size many is no size" "$gyre" export first --out never --shard-size many
+refuses "--shard-size many is not a size" "$gyre" export first --out never --shard-size many
 refuses "--dtype" "$gyre" export first --out never --dtype fp8
 "$gyre" train run.toml --out bert --set model.kind=bert --set model.bert.norm=pre --set run.updates=1 \
   --set run.eval_every=0 >/dev/null 2>&1

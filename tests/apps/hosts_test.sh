@@ -108,7 +108,7 @@ ends 2 "elsewhere/checkpoints/step-00000030: model-00002-of-00002.safetensors, o
 not here; host-b has them in $work/on-host-b/own/checkpoints/step-00000030: copy them into $work/elsewhere/checkpoints/step-00000030 \
 here" "$gyre" train --resume elsewhere --set run.updates=40
 refuses "host-b has it in $work/on-host-b/own/checkpoints/step-00000030" "$gyre" eval elsewhere
-refuses "own: has parts of checkpoints alone; the run's own directory is $work/on-host-a/own on host-a" \
+refuses "own: has only parts of checkpoints; the run's own directory is $work/on-host-a/own on host-a" \
   "$gyre" eval on-host-b/own
 cp on-host-b/own/checkpoints/step-00000030/* elsewhere/checkpoints/step-00000030/
 "$gyre" eval elsewhere >/dev/null

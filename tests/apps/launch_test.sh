@@ -21,8 +21,8 @@ refuses "--max-restarts is -1; give 0 to" "$gyre" launch -n 2 --max-restarts -1 
 refuses "unknown flag --step; did you mean" "$gyre" launch -n 2 -- train run.toml --step 3
 refuses "did you mean --max-restarts" "$gyre" launch -n 2 --max-restart 3 -- train run.toml
 refuses "give a CONFIG.toml, or --resume RUN" "$gyre" launch -n 2 -- train
-refuses "--check needs no launcher" "$gyre" launch -n 2 -- train --check run.toml
-refuses "--help-config needs no launcher" "$gyre" launch -n 2 -- train --help-config
+refuses "--check needs only one process" "$gyre" launch -n 2 -- train --check run.toml
+refuses "--help-config needs only one process" "$gyre" launch -n 2 -- train --help-config
 refuses "--log-dir: text.txt cannot be made" "$gyre" launch -n 2 --log-dir text.txt -- train run.toml
 refuses "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE are not set, but RANK is" env RANK=1 "$gyre" launch -n 2 -- train run.toml
 refuses "itself rank 1 of 2 here, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 \

@@ -40,7 +40,7 @@ refuses "--stages is 99999999999; give 1 to 65536" "$gyre" simulate --stages 999
 refuses "--tokenizer word is unknown" "$gyre" prepare text.txt --out x --tokenizer word
 refuses "--vocab-size is 5; give 300" "$gyre" prepare text.txt --out x --tokenizer bpe --vocab-size 5
 refuses "--val-fraction is 2" "$gyre" prepare text.txt --out x --val-fraction 2
-refuses "--memory 'lots' is no size" "$gyre" plan run.toml --memory lots
+refuses "--memory 'lots' is not a size" "$gyre" plan run.toml --memory lots
 refuses "did you mean 'grid'?" "$gyre" schedule --format gird
 
 # Texts and vocabularies.
@@ -77,7 +77,7 @@ refuses "nowhere/trace.json cannot be written: No such file" "$gyre" simulate --
 refuses "tokens cannot be written: Is a directory" "$gyre" simulate --trace tokens
 refuses "nowhere/t.json cannot be written: No such file" "$gyre" train run.toml --out x --trace nowhere/t.json
 refuses "tokens: is a directory; to continue the run in it: gyre train --resume tokens" "$gyre" train tokens
-refuses "one configuration makes a run" "$gyre" train run.toml other.toml
+refuses "a run has one configuration" "$gyre" train run.toml other.toml
 refuses "is given twice" "$gyre" train --resume tokens --out text-run
 refuses "give a CONFIG.toml, or --resume RUN" "$gyre" train
 refuses "no run is here" "$gyre" generate tokens --prompt a

@@ -53,7 +53,7 @@ refuses "is a link to nowhere, which is not there" "$gyre" eval run
 rm run/checkpoints
 mv away run/checkpoints
 mv run/config.toml away.toml
-refuses "is left of a run whose config.toml is gone" "$gyre" train run.toml --out run
+refuses "belongs to a run whose config.toml is missing" "$gyre" train run.toml --out run
 mv away.toml run/config.toml
 cmp before <(find run -type f -printf '%p %T@\n' | sort) || fail "what was refused changed something"
 

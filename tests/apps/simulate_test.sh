@@ -77,7 +77,7 @@ refuses "[pipeline] (stages = 3, accumulate = 4): schedule zb-v: every worker ha
 refuses "make accumulate at least 4" "$gyre" train run.toml --out x --set pipeline.schedule=dualpipe-v --set pipeline.stages=4
 refuses "--replicas is 0; give 1 to 65536" "$gyre" simulate --schedule 1f1b --replicas 0
 refuses "make --window at most 1677, or --replicas smaller" "$gyre" simulate --schedule 1f1b --window 10000 --replicas 10000
-refuses "has 2 pipelines, which this CSV cannot say" "$gyre" schedule --schedule 1f1b --replicas 2 --format csv
+refuses "has 2 pipelines, which this CSV cannot express" "$gyre" schedule --schedule 1f1b --replicas 2 --format csv
 refuses "did you mean 'chimera'?" "$gyre" simulate --schedule chimaera
 refuses "did you mean 'grid'?" "$gyre" schedule --format grit
 refuses "'forward' is -1; give 0 or more" sh -c "sed 's/\"forward\": [0-9.e-]*/\"forward\": -1/' traced/costs.json >bad.json; '$gyre' simulate --schedule 1f1b --stages 2 --costs bad.json"
@@ -147,7 +147,7 @@ has '"checkpoints":1,"checkpoint_stall":2.0' saved.json
 "${on_cluster[@]:0:${#on_cluster[@]}-1}" >network.txt
 has 'network: 2 links; the busiest, from worker 1 to 2, carries 953.7 MiB a microbatch, ' network.txt
 refuses "the schedule has 5 workers, and the 2 hosts of the cluster can run 4" "$gyre" simulate --schedule gpipe --stages 5 --costs costs.json --cluster cluster.toml
-refuses "without --costs a forward takes 1; give the costs too" "$gyre" simulate --schedule gpipe --cluster cluster.toml
+refuses "--cluster needs --costs" "$gyre" simulate --schedule gpipe --cluster cluster.toml
 refuses "leave out --checkpoint-every" "$gyre" simulate --schedule gpipe --trace t.json --checkpoint-every 1
 refuses "cluster.toml:2: [cluster] within_host is \"outside\"" sh -c "sed -i 's/\"inside\"/\"outside\"/' cluster.toml; '$gyre' simulate --schedule gpipe --costs costs.json --cluster cluster.toml"
 refuses "has no host; give each as [[hosts]]" sh -c "echo >cluster.toml; '$gyre' simulate --schedule gpipe --costs costs.json --cluster cluster.toml"

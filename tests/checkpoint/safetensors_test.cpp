@@ -82,7 +82,7 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
       complaint(file_with_header(R"({"a":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", 0)),
       ::testing::HasSubstr("'a'"));
   EXPECT_THAT(complaint(file_with_header(fmt::format(R"({{"a":[{})", std::string(1'000'000, '[')), 8)),
-              ::testing::HasSubstr("'a' is not what the format allows"));
+              ::testing::HasSubstr("the entry of 'a' is not one that the format allows"));
   EXPECT_THAT(
       complaint(file_with_header(
           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",

@@ -82,7 +82,7 @@ TEST(Cluster, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(fault_of(changed("latency = 2e-5", "latency = -1.0")),
               HasSubstr("cluster.toml:6: [links.loopback] latency is -1"));
   EXPECT_THAT(fault_of(changed("bandwidth = 2e9\n", "")), HasSubstr("[links.loopback] bandwidth is missing"));
-  EXPECT_THAT(fault_of(changed("\"8GiB\"", "\"8 apples\"")), HasSubstr("memory is \"8 apples\", which is no size"));
+  EXPECT_THAT(fault_of(changed("\"8GiB\"", "\"8 apples\"")), HasSubstr("memory is \"8 apples\", which is not a size"));
   EXPECT_THAT(
       fault_of(changed("= \"ethernet\"", "= \"ethernut\"")),
       HasSubstr("cluster.toml:3: [cluster] between_hosts is \"ethernut\", and no [links.ethernut] is there; did "
@@ -91,7 +91,7 @@ TEST(Cluster, SaysWhatIsWrongAndWhere) {
               HasSubstr("[cluster] between_hosts is missing, and there are 2 hosts"));
   EXPECT_THAT(fault_of(changed("within_host = \"loopback\"\n", "")), HasSubstr("[cluster] within_host is missing"));
   EXPECT_THAT(fault_of(changed("[cluster]", "[cluster]\nworkers_per_process = 4")),
-              HasSubstr("host \"a\" has 2 workers, which is no multiple"));
+              HasSubstr("host \"a\" has 2 workers, which is not a multiple"));
   EXPECT_THAT(fault_of(changed("[cluster]", "[clusters]")), HasSubstr("unknown table [clusters]"));
   EXPECT_THAT(fault_of("links = {\"a b\" = {bandwidth = 1}}\n"),
               HasSubstr("a class \"a b\"; give it a name of letters"));

@@ -222,12 +222,12 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
 
   PrepareOptions o = options({write("text", "text")});
   o.field = "content";
-  EXPECT_THAT(complaint(o), HasSubstr("--field is of jsonl"));
+  EXPECT_THAT(complaint(o), HasSubstr("--field is for jsonl"));
   o = options({write("lines.jsonl", "{\"content\": \"a\"}")});
   o.field = "content";
   EXPECT_EQ(complaint(o), "accepted");
   o.separator = "x";
-  EXPECT_THAT(complaint(o), HasSubstr("--separator is of plain text"));
+  EXPECT_THAT(complaint(o), HasSubstr("--separator is for plain text"));
   o = options({write("text", "text")});
   o.format = "json";
   EXPECT_THAT(complaint(o), HasSubstr("did you mean 'jsonl'?"));

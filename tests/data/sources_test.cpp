@@ -154,7 +154,7 @@ TEST_F(SourcesTest, DamagedMixedAndForeignFilesAreRefused) {
   fs::remove(directory_ / "short/all.bin");
   EXPECT_THAT(refused(of(directory_ / "short")), HasSubstr("all.idx: has no all.bin beside it"));
   write_megatron<float>(place("floats/all"), tokens, {100});
-  EXPECT_THAT(refused(of(directory_ / "floats")), HasSubstr("all.idx: says type 7 of its numbers"));
+  EXPECT_THAT(refused(of(directory_ / "floats")), HasSubstr("all.idx: says that its numbers have type 7"));
 
   write_llmc(place("mixed/a_train.bin"), tokens);
   write_megatron<uint16_t>(place("mixed/b_train"), tokens, {100});
@@ -162,17 +162,17 @@ TEST_F(SourcesTest, DamagedMixedAndForeignFilesAreRefused) {
               HasSubstr("mixed: has token files of llm.c (a_train.bin) and of Megatron (b_train.bin)"));
   EXPECT_EQ(refused(of(directory_ / "mixed/a_train.bin")), "accepted");
   write("notes.bin", "words");
-  EXPECT_THAT(refused(of(directory_ / "notes.bin")), HasSubstr("notes.bin: no token file"));
+  EXPECT_THAT(refused(of(directory_ / "notes.bin")), HasSubstr("notes.bin: is not a token file"));
   fs::create_directories(directory_ / "nested/a.bin");
-  EXPECT_THAT(refused(of(directory_ / "nested")), HasSubstr("a.bin: is no regular file"));
+  EXPECT_THAT(refused(of(directory_ / "nested")), HasSubstr("a.bin: is not a regular file"));
   EXPECT_THAT(refused(of(directory_ / "missing")), HasSubstr("gyre prepare"));
   EXPECT_THAT(refused(of(directory_ / "missing*.bin")), HasSubstr("gyre prepare"));
   write_llmc(place("named/a_train.bin"), tokens);
   write_llmc(place("named/rest.bin"), tokens);
-  EXPECT_THAT(refused(of(directory_ / "named")), HasSubstr("rest.bin: its name says neither train nor val"));
+  EXPECT_THAT(refused(of(directory_ / "named")), HasSubstr("rest.bin: its name has neither train nor val"));
   write_llmc(place("val/a_val_1.bin"), tokens);
   write_llmc(place("val/a_val_2.bin"), tokens);
-  EXPECT_THAT(refused(of(directory_ / "val")), HasSubstr("all names say that they are to validate on"));
+  EXPECT_THAT(refused(of(directory_ / "val")), HasSubstr("all files are for validation"));
 }
 
 TEST_F(SourcesTest, TheIdentityHasEveryFile) {

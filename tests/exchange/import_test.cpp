@@ -92,8 +92,8 @@ TEST_F(Import, NumbersHaveTheRangesOfARunsConfiguration) {
 }
 
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {
-  EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}), HasSubstr("does not say its 'rope_type'"));
-  EXPECT_THAT(complaint_with("rope_scaling", Json::object()), HasSubstr("does not say its 'rope_type'"));
+  EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}), HasSubstr("has no 'rope_type'"));
+  EXPECT_THAT(complaint_with("rope_scaling", Json::object()), HasSubstr("has no 'rope_type'"));
   EXPECT_EQ(complaint_with("rope_scaling", {{"type", "default"}}), "accepted");
 }
 
@@ -118,7 +118,7 @@ TEST_F(Import, PipesAreNotWaitedFor) {
     testing_support::write_small_llama(model_);
     fs::remove(model_ / name);
     ASSERT_EQ(::mkfifo((model_ / name).c_str(), 0600), 0);
-    EXPECT_THAT(complaint(), HasSubstr("is no regular file")) << name;
+    EXPECT_THAT(complaint(), HasSubstr("is not a regular file")) << name;
     fs::remove(model_ / name);
   }
 }
@@ -127,7 +127,7 @@ TEST_F(Import, AnIndexNamesFilesOfOneLine) {
   fs::remove(model_ / "model.safetensors");
   const Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", {{"a", "b\nc.safetensors"}}}};
   write_file_atomic(model_ / "model.safetensors.index.json", index.dump());
-  EXPECT_THAT(complaint(), HasSubstr("'b\\nc.safetensors' is no name of a file beside it"));
+  EXPECT_THAT(complaint(), HasSubstr("'b\\nc.safetensors' is not the name of a file beside it"));
 }
 
 }  // namespace

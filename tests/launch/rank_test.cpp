@@ -160,7 +160,7 @@ TEST(FindRank, WhatIsMissingIsNamed) {
           [&] {
             find_in(with(example.environment, {{name, ""}}));
           },
-          ThrowsMessage<InputError>(StartsWith(name + " is set to nothing")))
+          ThrowsMessage<InputError>(StartsWith(name + " is empty")))
           << name << " of " << example.rank.launcher;
     }
   }
@@ -187,7 +187,7 @@ TEST(FindRank, WhatIsNoNumberInRangeIsNamed) {
             [&] {
               find_in(with(example.environment, {{name, value}}));
             },
-            ThrowsMessage<InputError>(StartsWith(fmt::format("{} is '{}', which is no whole number", name, value))));
+            ThrowsMessage<InputError>(StartsWith(fmt::format("{} is '{}', which is not a whole number", name, value))));
       }
       for (const char* value : {"-1", "2147483648", "99999999999999999999"}) {
         EXPECT_THAT(

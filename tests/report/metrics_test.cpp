@@ -209,10 +209,10 @@ TEST(MetricsReader, NamesTheStepThatIsMissing) {
   EXPECT_EQ(complaint(steps(1, 9), 9), "read");
   EXPECT_EQ(complaint(steps(1, 9), 5), "read") << "what lies past the checkpoint is dropped anyway";
   EXPECT_THAT(complaint(steps(1, 4) + steps(6, 9), 9),
-              StartsWith("metrics.jsonl:5: is of step 6 where step 5 was to follow; put back"));
+              StartsWith("metrics.jsonl:5: has step 6, where step 5 must come next; put back"));
   EXPECT_EQ(complaint(steps(1, 4) + steps(6, 9), 4), "read");
-  EXPECT_THAT(complaint(steps(1, 4) + steps(4, 9), 9), StartsWith("metrics.jsonl:5: is of step 4"));
-  EXPECT_THAT(complaint(steps(2, 9), 9), StartsWith("metrics.jsonl:1: is of step 2"));
+  EXPECT_THAT(complaint(steps(1, 4) + steps(4, 9), 9), StartsWith("metrics.jsonl:5: has step 4"));
+  EXPECT_THAT(complaint(steps(2, 9), 9), StartsWith("metrics.jsonl:1: has step 2"));
   EXPECT_THAT(complaint(steps(1, 7), 9), StartsWith("metrics.jsonl:8: the lines of steps 8 to 9 are missing"));
   EXPECT_THAT(complaint("{\"ev", 9), StartsWith("metrics.jsonl:1: the lines of steps 1 to 9 are missing"));
   // The user may empty the file: an empty file is accepted, and also what a session has written that began with one.
@@ -220,7 +220,7 @@ TEST(MetricsReader, NamesTheStepThatIsMissing) {
   const std::string begun = "{\"event\":\"resume\",\"step\":9,\"changed\":{}}\n";
   EXPECT_EQ(complaint(begun, 9), "read");
   EXPECT_EQ(complaint(begun + steps(10, 12), 12), "read");
-  EXPECT_THAT(complaint(begun + steps(11, 12), 12), StartsWith("metrics.jsonl:2: is of step 11"));
+  EXPECT_THAT(complaint(begun + steps(11, 12), 12), StartsWith("metrics.jsonl:2: has step 11"));
   const testing_support::TemporaryDirectory directory;
   const fs::path absent = directory / "metrics.jsonl";
   EXPECT_EQ(read_record(absent, 0).newest_step, 0);

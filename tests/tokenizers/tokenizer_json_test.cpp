@@ -219,7 +219,7 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/model/dropout", 0.1), HasSubstr("'dropout'"));
   EXPECT_THAT(changed("/model/end_of_word_suffix", "</w>"), HasSubstr("'end_of_word_suffix'"));
   EXPECT_THAT(changed("/model/merges/0", "i nothing"), HasSubstr("'nothing', which is not in the vocabulary"));
-  EXPECT_THAT(changed("/model/merges/0", "i n n"), HasSubstr("no pair of tokens"));
+  EXPECT_THAT(changed("/model/merges/0", "i n n"), HasSubstr("not a pair of tokens"));
   EXPECT_THAT(changed("/model/vocab/in", -1), HasSubstr("the token 'in' has no number"));
   EXPECT_THAT(changed("/normalizer/type", "Nmt"), HasSubstr("normalizer: the type 'Nmt'"));
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/type", "UnicodeScripts"), HasSubstr("'UnicodeScripts'"));

@@ -198,10 +198,10 @@ TEST_F(OwnDirectories, OfAnotherRunAreRefusedAndStayAsTheyAre) {
   const auto of_parts = files("one-b"), of_run = files("one");
   // Rank 0 where parts are, and parts where a run is.
   expect_refused(run_ranks("one-b", own({"run.updates=8"}, true), in({"one"})),
-                 {"one-b: has parts of checkpoints alone; the run's own directory is " + path("one").string()});
+                 {"one-b: has only parts of checkpoints; the run's own directory is " + path("one").string()});
   expect_refused(run_ranks("three", own({"run.updates=8"}, true), in({"one"})),
                  {"rank 1 (process ", "one: is a run's own directory"});
-  EXPECT_THAT(complaint("one-b", {.resume = true}), HasSubstr("has parts of checkpoints alone"));
+  EXPECT_THAT(complaint("one-b", {.resume = true}), HasSubstr("has only parts of checkpoints"));
   // Parts of another run, and of one when another begins.
   expect_refused(run_ranks("two", own({"run.updates=8"}, true), in({"one-b"})),
                  {"rank 1 (process ", "one-b: has parts of another run, whose directory is " + path("one").string()});

@@ -173,13 +173,13 @@ TEST_F(Records, ANewRunDoesNotTakeThePlaceOfWhatIsLeftOfOne) {
   EXPECT_THAT(complaint("old", {}), HasSubstr("a run is here already"));
   EXPECT_EQ(files("old"), before);
   fs::rename(path("old") / "config.toml", path("kept.toml"));
-  EXPECT_THAT(complaint("old", {}), HasSubstr("is left of a run whose config.toml is gone"));
+  EXPECT_THAT(complaint("old", {}), HasSubstr("belongs to a run whose config.toml is missing"));
   const std::string metrics = read_file(path("old") / "metrics.jsonl");
   fs::remove(path("old") / "metrics.jsonl");
-  EXPECT_THAT(complaint("old", {}), HasSubstr("checkpoints: is left of a run"));
+  EXPECT_THAT(complaint("old", {}), HasSubstr("checkpoints: belongs to a run"));
   fs::remove_all(path("old") / "checkpoints");
   write_file_atomic(path("old") / "metrics.jsonl", metrics);
-  EXPECT_THAT(complaint("old", {}), HasSubstr("metrics.jsonl: is left of a run"));
+  EXPECT_THAT(complaint("old", {}), HasSubstr("metrics.jsonl: belongs to a run"));
   fs::remove(path("old") / "metrics.jsonl");
   EXPECT_EQ(run("old").step, 12);
 }
@@ -194,7 +194,7 @@ TEST_F(Records, AGapIsAnErrorThatChangesNothing) {
   write_file_atomic(metrics, text);
   const Session further{.set = {"run.updates=16"}, .resume = true};
   EXPECT_THAT(complaint("gap", further),
-              HasSubstr(metrics.string() + ":" + std::to_string(line) + ": is of step 8 where step 7 was to follow"));
+              HasSubstr(metrics.string() + ":" + std::to_string(line) + ": has step 8, where step 7 must come next"));
   EXPECT_EQ(read_file(metrics), text);
   fs::remove(metrics);
   EXPECT_THAT(complaint("gap", further), HasSubstr("is missing, with the lines of steps 1 to 12"));

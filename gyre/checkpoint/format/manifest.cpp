@@ -111,7 +111,7 @@ Manifest parse_manifest(std::string_view text) {
   if (!json) throw InputError("is not JSON");
   JsonFields<Json> fields(*json, "its content");
   const auto version = fields.need<int64_t>("version");
-  if (version < kVersion) throw InputError(fmt::format("version {} is none", version));
+  if (version < kVersion) throw InputError(fmt::format("version {} is unknown", version));
   if (version > kPlacesVersion) {
     throw NewerManifest(fmt::format("version {} is newer than this gyre understands", version));
   }

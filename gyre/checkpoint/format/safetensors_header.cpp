@@ -110,7 +110,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  private:
   [[noreturn]] void unexpected() const {
     if (level_ < 1) fail("the header is not an object");
-    fail(fmt::format("what is said of '{}' is not what the format allows", name_));
+    fail(fmt::format("the entry of '{}' is not one that the format allows", name_));
   }
 
   const std::string& origin_;

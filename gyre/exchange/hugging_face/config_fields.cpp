@@ -50,8 +50,8 @@ void ConfigFields::only(const char* key, const nlohmann::json& value) {
   constexpr size_t kMaxShown = 80;
   std::string is = found->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (is.size() > kMaxShown) is = is.substr(0, kMaxShown) + "...";
-  fail(fmt::format("'{}' is {}, which gyre does not have{}", key, printable(is),
-                   value.is_null() ? "" : fmt::format(" ({} alone)", value.dump())));
+  fail(fmt::format("'{}' is {}, which gyre does not support{}", key, printable(is),
+                   value.is_null() ? "" : fmt::format(" (only {})", value.dump())));
 }
 
 }  // namespace gyre

@@ -14,7 +14,7 @@ void check(const ModelSettings& settings, const std::string& origin) {
   try {
     check_model(settings);
   } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: makes a model that gyre does not have: {}", origin, error.what()));
+    throw InputError(fmt::format("{}: describes a model that gyre does not have: {}", origin, error.what()));
   }
 }
 

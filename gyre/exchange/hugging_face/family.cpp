@@ -45,7 +45,7 @@ const Family& family_of(const ModelSettings& settings) {
     if (reason.empty()) return family;
     reasons.push_back(reason);
   }
-  if (reasons.empty()) reasons.push_back(fmt::format("[model] kind = \"{}\" is none of its own", settings.kind));
+  if (reasons.empty()) reasons.push_back(fmt::format("it has no counterpart of [model] kind = \"{}\"", settings.kind));
   throw InputError(fmt::format("transformers has no such model: {}", join(reasons, "; ")));
 }
 

@@ -20,7 +20,7 @@ double read_theta(ConfigFields& config) {
     ConfigFields rope(*found, fmt::format("config.json: '{}'", key));
     // transformers has no default here.
     const bool said = rope.find("rope_type") != nullptr || rope.find("type") != nullptr;
-    if (key == std::string_view("rope_scaling") && !said) rope.fail("does not say its 'rope_type'");
+    if (key == std::string_view("rope_scaling") && !said) rope.fail("has no 'rope_type'");
     rope.only("rope_type", "default");
     rope.only("type", "default");
     rope.only("partial_rotary_factor", 1.0);

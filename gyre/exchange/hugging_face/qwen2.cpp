@@ -8,7 +8,7 @@ namespace {
 void read(ConfigFields& config, ModelSettings& settings) {
   read_llama_parts(config, {.key_value_heads = 32}, settings);
   if (settings.own.get<LlamaSettings>().head_size != 0)
-    config.fail("'head_dim' is not hidden_size / heads, as of a Qwen2");
+    config.fail("'head_dim' is not hidden_size / heads, as it is in a Qwen2 model");
   settings.own.get<LlamaSettings>().qkv_bias = true;
 }
 

@@ -31,7 +31,7 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
                              "head_size",
                              settings.heads, settings.width));
   } else if (const int64_t size = head_size(own, settings.width, settings.heads); size % 2 != 0) {
-    add("heads", fmt::format("is {}, of {} elements each; rotary positions turn pairs: choose heads of an even number",
+    add("heads", fmt::format("is {}, so that a head has {} elements; rotary position embedding needs an even number",
                              settings.heads, size));
   }
   return faults;

@@ -24,7 +24,7 @@ Registry<ModelKind>& model_kinds() {
 void check_model(const ModelSettings& settings) {
   check_ranges("[model]", settings);
   check_ranges(fmt::format("[model.{}]", settings.kind), settings.own.of_kind(settings.kind));
-  if (settings.vocabulary == 0) throw InputError("[model] vocabulary is 0; give that of the tokens");
+  if (settings.vocabulary == 0) throw InputError("[model] vocabulary is 0; give the size of the tokens' vocabulary");
   check_faults("[model]", faults_of(settings));
 }
 

@@ -102,7 +102,7 @@ std::vector<OptionFault> faults_of(const OptimizerSettings& settings) {
     faults.push_back({{"betas"}, fmt::format("has {} numbers; give two, such as [0.9, 0.999], or none", betas.size())});
   }
   if (std::find(betas.begin(), betas.end(), 1.0) != betas.end()) {
-    faults.push_back({{"betas"}, "has a 1, with which nothing is ever taken in; give less"});
+    faults.push_back({{"betas"}, "has a 1, with which gradients have no effect; give less"});
   }
   return faults;
 }

@@ -161,7 +161,7 @@ std::pair<std::string, std::string> halves_of(const Json& json, const JsonFields
       return {text.substr(0, blank), text.substr(blank + 1)};
     }
   }
-  fields.fail(fmt::format("a merge is no pair of tokens: {}",
+  fields.fail(fmt::format("a merge is not a pair of tokens: {}",
                           printable(json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80))));
 }
 
@@ -179,7 +179,7 @@ std::unique_ptr<WordModel> parse_bpe(const Json& json, bool byte_level, const st
     }
   }
   if (const Json* dropout = fields.find("dropout"); dropout != nullptr && dropout->is_number() && *dropout != 0) {
-    fields.fail("'dropout' draws lots, and tokens must not; take it out");
+    fields.fail("'dropout' makes tokens random; remove it");
   }
   if (const Json* unknown = fields.find("unk_token"); unknown != nullptr && unknown->is_string()) {
     const auto found = settings.vocabulary.find(unknown->get_ref<const std::string&>());

@@ -5,7 +5,7 @@
 namespace gyre {
 
 std::unique_ptr<Terminal> open_terminal() {
-  throw InputError("this gyre was built without ncurses: give --once (watch -n 1 gyre top --once RUN shows it anew)");
+  throw InputError("this gyre was built without ncurses: give --once (watch -n 1 gyre top --once RUN repeats it)");
 }
 
 }  // namespace gyre
