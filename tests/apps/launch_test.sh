@@ -25,7 +25,7 @@ refuses "--check needs only one process" "$gyre" launch -n 2 -- train --check ru
 refuses "--help-config needs only one process" "$gyre" launch -n 2 -- train --help-config
 refuses "--log-dir: text.txt cannot be made" "$gyre" launch -n 2 --log-dir text.txt -- train run.toml
 refuses "WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE are not set, but RANK is" env RANK=1 "$gyre" launch -n 2 -- train run.toml
-refuses "itself rank 1 of 2 here, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 \
+refuses "itself started as rank 1 of 2, by mpirun" env OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 \
   OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 "$gyre" launch -n 2 -- train run.toml
 "$gyre" launch --help | grep -q -- "-- train" || fail "no help"
 "$gyre" launch -n 2 -- train --help | grep -q -- "--resume" || fail "no help of train"
