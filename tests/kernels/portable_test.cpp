@@ -160,6 +160,16 @@ Tensors attention_and_gradients(const Tensors& in, const AttentionHeads& heads, 
   return {attended.output, attention_backward(in[1], of, attended, causal)};
 }
 
+// ATen's path rounds partial sums to bf16, so the reference is computed in fp32, from the same numbers.
+Kernel portable_attention_in_fp32(const AttentionHeads& heads, bool causal) {
+  return [=](const Tensors& in) {
+    const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
+    Tensors results = {portable::attention(of, causal), portable::attention_backward(in[1].to(at::kFloat), of, causal)};
+    for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
+    return results;
+  };
+}
+
 // Whole blocks of queries, partial ones, sizes that are no multiple of any block size, and a context that is tiled.
 TEST(Portable, Attention) {
   at::manual_seed(10);
@@ -168,16 +178,9 @@ TEST(Portable, Attention) {
       for (const bool causal : {true, false}) {
         const Tensors inputs = {at::randn({2, context, (heads.query + 2 * heads.key_value) * size}),
                                 at::randn({2, context, heads.query * size})};
-        // ATen's path rounds partial sums to bf16, so the reference is computed in fp32, from the same numbers.
         expect_both(
             inputs, [=](const Tensors& in) { return attention_and_gradients(in, heads, causal); },
-            [=](const Tensors& in) {
-              const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
-              Tensors results = {portable::attention(of, causal),
-                                 portable::attention_backward(in[1].to(at::kFloat), of, causal)};
-              for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
-              return results;
-            },
+            portable_attention_in_fp32(heads, causal),
             /*of_bf16=*/2e-2);
       }
     }
@@ -204,13 +207,7 @@ TEST(Portable, AttentionOfLibtorch) {
               EXPECT_FALSE(results[1].requires_grad());
               return results;
             },
-            [=](const Tensors& in) {
-              const HeadTensors of = split_heads(in[0].to(at::kFloat), heads);
-              Tensors results = {portable::attention(of, causal),
-                                 portable::attention_backward(in[1].to(at::kFloat), of, causal)};
-              for (at::Tensor& result : results) result = result.to(in[0].scalar_type());
-              return results;
-            },
+            portable_attention_in_fp32(heads, causal),
             /*of_bf16=*/2e-2);
       }
     }
