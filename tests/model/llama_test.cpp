@@ -139,7 +139,7 @@ TEST(Llama, WhatDoesNotFitIsRefusedByItsKey) {
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.activation = "gelu"; }), "is \"silu\"");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.dropout = 0.1; }), "[model] dropout is 0.1");
   EXPECT_PRED2(has, refused([](auto&, auto& own) { own.key_value_heads = 4; }), "key_value_heads = 4 does not divide");
-  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "of 3 elements each");
+  EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "a head has 3 elements");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 10; }), "head_size");
 }
 
