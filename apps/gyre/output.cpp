@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/error.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/message.h"
 
 namespace gyre::app {
@@ -43,7 +44,7 @@ void print_text(std::string_view text) {
 }
 
 void print_object(const nlohmann::ordered_json& json) {
-  print_text(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print_text(json_text(json) + "\n");
 }
 
 void flush_results() {

@@ -126,7 +126,7 @@ void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const
 
 // A warning if the workers need more cores than this machine has: the rates assume that all have theirs.
 std::string shared_cores(const Config& config, int workers_of_replica) {
-  if (config.pipeline.device != PipelineSettings().device) return "";  // GPUs compute
+  if (!computes_on_host(config)) return "";
   const CoresNeeded cores = cores_needed(config, workers_of_replica);
   if (cores.are_there()) return "";
   return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n",

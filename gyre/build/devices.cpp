@@ -33,6 +33,10 @@ at::Device run_device(const Config& config) {
   }
 }
 
+bool computes_on_host(const Config& config) {
+  return !has_streams(run_device(config));
+}
+
 std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process) {
   const at::Device device = run_device(config);
   if (!has_streams(device)) return {};

@@ -19,6 +19,9 @@ struct HostProcess {
 // there.
 at::Device run_device(const Config& config);
 
+// Whether that is the CPU.
+bool computes_on_host(const Config& config);
+
 // [worker]; empty if all compute on the CPU. "cuda:1" is the device of all workers. "cuda" is all devices of the host:
 // each process has its share of them, or one if there are fewer devices than processes, and its workers `here` are
 // shared out over these, neighbours together. What is given for the workers of other processes does not matter. Throws

@@ -12,6 +12,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/json_text.h"
 
 namespace gyre {
 namespace {
@@ -136,7 +137,7 @@ std::string to_json(const LiveRun& run) {
   for (const auto& delay : run.delays) json["delays"].push_back(number(delay));
   for (const LiveWorker& worker : run.workers) json["workers"].push_back(to_object(worker));
   for (const LiveProcess& process : run.processes) json["processes"].push_back(to_object(process));
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 LiveRun parse_live_run(std::string_view text, const std::string& origin) {

@@ -6,16 +6,13 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_text.h"
 
 namespace gyre {
 namespace {
 
 constexpr std::chrono::seconds kMinPause{1};
 constexpr int kRestPerWork = 20;
-
-std::string text_of(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 std::string tag_of(const std::string& text) {
   Checksum checksum;
@@ -45,13 +42,13 @@ void LiveReport::read() {
   if (texts_ && page == page_) {
     texts = *texts_;
   } else if (page) {
-    texts.timelines = text_of(page->timelines);
+    texts.timelines = json_text(page->timelines);
     texts.timelines_tag = tag_of(texts.timelines);
   }
   nlohmann::ordered_json json = page ? page->json : nlohmann::ordered_json::object();
   json["timelines_tag"] = texts.timelines_tag;
   if (!problem.empty()) json["problem"] = problem;
-  texts.data = text_of(json);
+  texts.data = json_text(json);
   texts.data_tag = tag_of(texts.data);
   page_ = std::move(page);
   problem_ = std::move(problem);

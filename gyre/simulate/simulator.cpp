@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/text.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/limits.h"
@@ -162,8 +163,7 @@ std::string to_json(const Simulation& s, const WorkerPlaces* places) {
     json["links"] = nlohmann::ordered_json::array();
     for (const ClassUse& use : use_by_class(s, *places)) json["links"].push_back(to_json(use));
   }
-  // A schedule's name may come from a file and not be UTF-8.
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::string to_text(const Simulation& s, const WorkerPlaces* places) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/files.h"
+#include "gyre/core/json_text.h"
 #include "gyre/report/line_chart.h"
 
 namespace gyre {
@@ -241,8 +242,7 @@ std::string to_json(const StudyResult& result) {
     }
     json["arms"].push_back(std::move(entry));
   }
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";  // the name of the study's file may be no UTF-8
+  return json_text(json, 1) + "\n";
 }
 
 std::vector<std::filesystem::path> write_results(const StudyResult& result, const std::filesystem::path& directory) {

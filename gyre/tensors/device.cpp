@@ -71,7 +71,7 @@ bool has_streams(at::Device device) {
 
 at::Device device_named(const std::string& name) {
   const auto refuse = [&] {
-    throw InputError(fmt::format("'{}' is no device; give cpu, cuda (all that are there) or cuda:NUMBER", name));
+    throw InputError(fmt::format("'{}' is not a device; give cpu, cuda (all that are there) or cuda:NUMBER", name));
   };
   std::optional<at::Device> device;
   try {

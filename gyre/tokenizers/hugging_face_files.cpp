@@ -11,6 +11,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/byte_alphabet.h"
 #include "gyre/tokenizers/json_parts.h"
@@ -169,7 +170,7 @@ Json sentencepiece_json(const SentencePieceModel& model, const std::string& orig
 }
 
 std::string serialized(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace

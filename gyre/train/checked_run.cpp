@@ -5,7 +5,6 @@
 #include "gyre/build/build.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/memory_limit.h"
-#include "gyre/tensors/device.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/summary.h"
 
@@ -20,7 +19,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   });
   faults.collect([&] { check_stages(config); });
   faults.collect([&] { threads_per_worker(config); });
-  faults.collect([&] { on_host = !has_streams(run_device(config)); });
+  faults.collect([&] { on_host = computes_on_host(config); });
   faults.collect([&] {
     schedule = build_schedule(config);
     check_clipping(config, schedule);

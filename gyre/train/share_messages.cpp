@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gyre/core/json_text.h"
+
 namespace gyre {
 namespace {
 
@@ -48,17 +50,16 @@ ShareQuestion parse_share_question(const std::string& text) {
 }
 
 std::string to_text(const ShareAnswer& answer) {
-  return Json{{"outcome", answer.outcome},
-              {"what", answer.what},
-              {"note", answer.note},
-              {"host", answer.place.host},
-              {"directory", answer.place.directory},
-              {"file_bytes", answer.sizes.file_bytes},
-              {"optimizer_bytes", answer.sizes.optimizer_bytes},
-              {"model", answer.parts.model},
-              {"optimizer", answer.parts.optimizer},
-              {"short_of_room", answer.short_of_room}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);  // `what` names files
+  return json_text(Json{{"outcome", answer.outcome},
+                        {"what", answer.what},
+                        {"note", answer.note},
+                        {"host", answer.place.host},
+                        {"directory", answer.place.directory},
+                        {"file_bytes", answer.sizes.file_bytes},
+                        {"optimizer_bytes", answer.sizes.optimizer_bytes},
+                        {"model", answer.parts.model},
+                        {"optimizer", answer.parts.optimizer},
+                        {"short_of_room", answer.short_of_room}});
 }
 
 ShareAnswer parse_share_answer(const std::string& text) {
@@ -101,7 +102,7 @@ std::string to_text(const WriteResult& result) {
                               {"tensor_bytes", shard.tensor_bytes},
                               {"tensors", shard.tensors}});
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 WriteResult parse_write_result(const std::string& text) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "gyre/build/devices.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/text.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
-#include "gyre/tensors/device.h"
 #include "gyre/train/predicted_bubble.h"
 
 namespace gyre {
@@ -45,10 +45,6 @@ std::vector<StageRow> rows_of(const Schedule& schedule, const Layers& layers, co
     rows.push_back({names_of(layers, range), weights.parameter_count(), delays.delay[stage]});
   }
   return rows;
-}
-
-bool is_on_host(const Config& config) {
-  return !has_streams(device_named(config.pipeline.device));
 }
 
 std::string line(const char* what, const std::string& text) {
@@ -185,7 +181,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
   const double total = parts.total() + program + (may_copy ? memory.copy : 0);
   const std::string copy = may_copy ? fmt::format(", copy for checkpoints {}", human_bytes(memory.copy)) : "";
   const std::string tensors =
-      is_on_host(config)
+      computes_on_host(config)
           ? fmt::format("weights {}, gradients {}, optimizer {}, activations {}, ", human_bytes(parts.weights),
                         human_bytes(parts.gradients), human_bytes(parts.optimizer), human_bytes(parts.activations))
           : "";
@@ -214,11 +210,11 @@ std::string summarise(const Config& config, const Dataset& dataset, const Schedu
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);
-  if (config.run.precision == "bf16" && is_on_host(config) && !has_fast_bf16_products())
+  if (config.run.precision == "bf16" && computes_on_host(config) && !has_fast_bf16_products())
     text += line("", "bf16 by " + bf16_products());
   text += schedule_line(config, schedule);
   text += bubble_line(config, schedule, layers, ranges);
-  if (!is_on_host(config)) text += device_line(config, memory);
+  if (!computes_on_host(config)) text += device_line(config, memory);
   text += memory_line(config, memory, may_copy, limit);
   text += rows.size() <= kMaxRows ? table_of(rows) : outline_of(rows, ranges);
   const LayerRange last = ranges.back();

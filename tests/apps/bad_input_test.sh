@@ -22,7 +22,7 @@ for check in --check ""; do
 done
 refuses "cannot be opened" "$gyre" train missing.toml --out x
 for check in --check ""; do
-  refuses "[pipeline] device: 'gpu' is no device; give cpu, cuda (all that are there) or cuda:NUMBER" "$gyre" train $check run.toml --out x --set pipeline.device=gpu
+  refuses "[pipeline] device: 'gpu' is not a device; give cpu, cuda (all that are there) or cuda:NUMBER" "$gyre" train $check run.toml --out x --set pipeline.device=gpu
   refuses "[pipeline] device: there is no xpu: libtorch was built without it; gyre info lists those that are there" "$gyre" train $check run.toml --out x --set pipeline.device=xpu
 done
 refuses "there is no xpu" "$gyre" plan run.toml --set pipeline.device=xpu
@@ -54,7 +54,7 @@ rm -r runs
 refuses "[model] width is 64" "$gyre" train --resume --out run --set model.width=64
 refuses "has no checkpoint of step 7" "$gyre" eval run --step 7
 refuses "--prompt is empty" "$gyre" generate run --prompt ""
-refuses "'gpu' is no device" "$gyre" eval run --device gpu
+refuses "'gpu' is not a device" "$gyre" eval run --device gpu
 cp -r run elsewhere && sed -i 's/^device = .*/device = "xpu"/' elsewhere/config.toml
 refuses "there is no xpu" "$gyre" eval elsewhere
 [ "$("$gyre" eval elsewhere --device cpu)" = "$("$gyre" eval run)" ] || fail "eval on the CPU of a run that was on another device"

@@ -77,7 +77,7 @@ TEST(Devices, WhatIsNotThereIsToldWithWhatToDo) {
   EXPECT_EQ(complaint("privateuseone:7"), "found");
   for (const char* wrong : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:99999", "meta", "vulkan", "CPU"}) {
     const std::string told = complaint(wrong);
-    EXPECT_THAT(told, HasSubstr("[pipeline] device: '" + std::string(wrong) + "' is no device")) << wrong;
+    EXPECT_THAT(told, HasSubstr("[pipeline] device: '" + std::string(wrong) + "' is not a device")) << wrong;
     EXPECT_EQ(told.find('\n'), std::string::npos) << told;
   }
   EXPECT_THAT(complaint("privateuseone:8"), HasSubstr("8 are seen here"));

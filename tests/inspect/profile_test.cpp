@@ -18,15 +18,15 @@ Config small(const std::string& kind) {
   config.model.heads = 2;
   config.model.context = 16;
   config.model.vocabulary = 40;
-  config.model.tie = true;
-  config.optimizer.kind = "basis-rotation";
+  config.run.precision = "fp32";
   return config;
 }
 
 TEST(Profile, OnADeviceLayersHaveTheSameBytes) {
   testing_support::made_up::World::only().take_faults();
   Config config = small("gpt");
-  config.run.precision = "fp32";
+  config.model.tie = true;
+  config.optimizer.kind = "basis-rotation";
   const auto cpu = profile_layers(config);
   config.pipeline.device = "privateuseone";
   const auto made_up = profile_layers(config);
@@ -43,16 +43,11 @@ TEST(Profile, OnADeviceLayersHaveTheSameBytes) {
 }
 
 TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
-  Config config;
-  config.model.kind = "bert";
-  config.model.layers = 1;
-  config.model.width = 8;
-  config.model.heads = 2;
+  Config config = small("bert");
   config.model.context = 63;  // 60 tokens of text, 9 of them masked
   config.model.vocabulary = 5003;
   config.pipeline.microbatch = 4;
   config.optimizer.kind = "adamw";
-  config.run.precision = "fp32";
   const std::vector<LayerProfile> profiles = profile_layers(config);
   ASSERT_EQ(profiles.size(), 4u);
   // Logits are nearly all that the head's backward holds; none are kept for it.

@@ -6,6 +6,7 @@
 
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/json_text.h"
 
 namespace gyre {
 namespace {
@@ -68,7 +69,7 @@ std::string to_text(const Manifest& manifest) {
     json["files"][name]["host"] = place.host;
     json["files"][name]["directory"] = place.directory;
   }
-  return sealed(json.dump(-1, ' ', false, Json::error_handler_t::replace));  // a directory's name may be any bytes
+  return sealed(json_text(json));
 }
 
 namespace {

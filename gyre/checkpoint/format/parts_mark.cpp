@@ -4,6 +4,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/json_text.h"
 
 namespace gyre {
 
@@ -13,7 +14,7 @@ std::string to_text(const PartsMark& mark) {
     json["host"] = mark.host;
     json["directory"] = mark.directory;
   }
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 PartsMark parse_parts_mark(std::string_view text) {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "gyre/core/json_text.h"
+
 namespace gyre {
 namespace {
 
@@ -48,7 +50,7 @@ void ConfigFields::only(const char* key, const nlohmann::json& value) {
   const nlohmann::json* const found = find(key);
   if (found == nullptr || *found == value) return;
   constexpr size_t kMaxShown = 80;
-  std::string is = found->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string is = json_text(*found);
   if (is.size() > kMaxShown) is = is.substr(0, kMaxShown) + "...";
   fail(fmt::format("'{}' is {}, which gyre does not support{}", key, printable(is),
                    value.is_null() ? "" : fmt::format(" (only {})", value.dump())));

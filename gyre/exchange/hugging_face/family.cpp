@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
@@ -32,8 +33,7 @@ const Family& family_of(ConfigFields& config) {
                        [&](const std::string& ours) { return name == ours; });
   };
   if (named->empty() || std::any_of(named->begin(), named->end(), is_ours)) return family;
-  config.fail(fmt::format("'architectures' is {}; of {} gyre has {}",
-                          printable(named->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)), type,
+  config.fail(fmt::format("'architectures' is {}; of {} gyre has {}", printable(json_text(*named)), type,
                           join(family.architectures, ", ")));
 }
 

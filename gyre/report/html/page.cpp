@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "gyre/core/json_text.h"
 #include "gyre/report/html/assets.h"
 #include "gyre/report/html/report_data.h"
 
@@ -22,7 +23,7 @@ std::string_view asset(std::string_view name) {
 // JSON that can be put into a script: '<' is escaped, so that no tag begins or ends in it.
 std::string for_script(const Json& json) {
   std::string text;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : json_text(json)) {
     if (c == '<') {
       text += "\\u003c";
     } else {

@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/wrong_file.h"
 #include "gyre/report/metrics_reader.h"
 
@@ -119,7 +120,7 @@ std::string to_json(const TopFigures& figures) {
                          {"lr", number(last->lr)}, {"grad_norm", number(last->grad_norm)},
                          {"tokens", last->tokens}, {"tokens_per_second", number(last->tokens_per_second)}};
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace gyre

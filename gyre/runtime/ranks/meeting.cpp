@@ -8,6 +8,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/host_name.h"
+#include "gyre/core/json_text.h"
 #include "gyre/runtime/ranks/interface.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/tensors/explain_torch.h"
@@ -34,11 +35,6 @@ std::string told_name(int rank, const nlohmann::json& hello) {
   return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
 }
 
-// The text in which a hello or a verdict travels. Both may name files, whose names may be any bytes.
-std::string text_of(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 nlohmann::json own_hello() {
   return {{"host", host_name()}, {"process", ::getpid()}};
 }
@@ -54,7 +50,7 @@ nlohmann::json own_hello() {
 nlohmann::json to_json(const RankFacts& facts) {
   nlohmann::json json = nlohmann::json::object();
   for (const auto& [what, value] : facts) json[what] = value;
-  return nlohmann::json::parse(text_of(json));
+  return nlohmann::json::parse(json_text(json));
 }
 
 // The first fact in which a rank differs from rank 0, as text; nullopt if all are equal.
@@ -74,7 +70,7 @@ std::optional<std::string> difference(const RankFacts& facts, const nlohmann::js
 // nothing.
 void Ranks::leave_hello(nlohmann::json hello) {
   if (std::exchange(said_hello_, true)) return;
-  is_double_ = !rendezvous_->leave_first(hello_of(rank_), text_of(hello));
+  is_double_ = !rendezvous_->leave_first(hello_of(rank_), json_text(hello));
   if (!is_double_) return;
   throw InputError(
       fmt::format("another process has come as rank {} before this one; is another run at the same address and port? "
@@ -92,7 +88,7 @@ void Ranks::refuse(const std::string& why, int exit_code) {
     rendezvous_->leave(has_heard(rank_), "");
     return;
   }
-  rendezvous_->leave(kVerdict, text_of(nlohmann::json{{"exit", exit_code}}));
+  rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"exit", exit_code}}));
   // The store may end with this process, so those that are there must read the verdict first.
   for (int other = 1; other < world(); ++other) {
     try {
@@ -120,7 +116,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   leave_hello(std::move(hello));
   if (rank_ == 0) {
     compare(facts);
-    rendezvous_->leave(kVerdict, text_of(nlohmann::json{{"facts", to_json(facts)}}));
+    rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"facts", to_json(facts)}}));
   } else {
     compare_with_rank_0(facts);
   }

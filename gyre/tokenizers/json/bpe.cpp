@@ -7,6 +7,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/core/json_text.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/byte_alphabet.h"
 #include "gyre/tokenizers/json/model.h"
@@ -161,8 +162,7 @@ std::pair<std::string, std::string> halves_of(const Json& json, const JsonFields
       return {text.substr(0, blank), text.substr(blank + 1)};
     }
   }
-  fields.fail(fmt::format("a merge is not a pair of tokens: {}",
-                          printable(json.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80))));
+  fields.fail(fmt::format("a merge is not a pair of tokens: {}", printable(json_text(json).substr(0, 80))));
 }
 
 }  // namespace
