@@ -113,22 +113,21 @@ class LayerProfiler {
     const auto optimizer = make_optimizer(made_with, stage_.parameters(), device_);
     const OptimizerKind& kind = optimizer_kinds().at(made_with.kind);
     const int64_t period = kind.period == nullptr ? kRepetitions : kind.period(made_with.own);
-    const at::Tensor norm =
-        at::zeros({}, at::TensorOptions(at::kDouble).device(device_));  // a finite one: nothing is clipped
     double seconds = 0;
     for (int64_t update = 1; update <= 2 * period; ++update) {
       for (const at::Tensor& gradient : gradients_.tensors) gradient.normal_(0, 1e-3);
       UpdateContext context;
       context.update = update;
       context.learning_rate = 1e-6;
-      const double step = seconds_of(device_, [&] { store_.update(*optimizer, gradients_.tensors, norm, context); });
+      const double step =
+          seconds_of(device_, [&] { store_.update(*optimizer, gradients_.tensors, /*norm=*/0, context); });
       if (update > period) seconds += step;
     }
     profile_.update = seconds / static_cast<double>(period);
     const int64_t parameters = stage_.parameter_count();
     profile_.weight_bytes = parameters * static_cast<int64_t>(at::elementSize(compute_));
     profile_.gradient_bytes = parameters * 4;
-    profile_.optimizer_bytes = parameters * master_bytes(compute_, weight_policy(config_, Schedule()));
+    profile_.optimizer_bytes = parameters * master_bytes(compute_, weight_policy(config_, Schedule()), device_);
     if (config_.optimizer.ema_decay > 0) profile_.optimizer_bytes += parameters * 4;
     for (const auto& [name, tensor] : optimizer->state())
       profile_.optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
@@ -160,6 +159,7 @@ std::vector<LayerProfile> profile_layers(const Config& config) {
   const c10::NoGradGuard no_grad;
   use_threads(threads_per_worker(config));
   const at::Device device = find_device(run_device(config));
+  if (has_streams(device)) use_deterministic_functions();  // as a run does
   const Layers layers = build_layers(config);
   std::vector<LayerProfile> profiles;
   std::map<LayerKey, LayerProfile> known;

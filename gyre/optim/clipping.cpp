@@ -31,22 +31,26 @@ GYRE_CPU_KERNEL double sum_of_squares(const float* values, int64_t count) {
   return total;
 }
 
+// Of each tensor, 0-dim fp64. In newer versions of libtorch one function does it for all of them, in a few kernels.
+template <typename Tensor>
+std::vector<at::Tensor> norms_of(std::span<const Tensor> tensors) {
+  if constexpr (requires(const std::vector<Tensor>& all) { _foreach_norm(all, 2, at::kDouble); }) {
+    return _foreach_norm(std::vector<Tensor>(tensors.begin(), tensors.end()), 2, at::kDouble);
+  } else {
+    std::vector<at::Tensor> norms;
+    for (const Tensor& x : tensors) norms.push_back(at::linalg_vector_norm(x, 2, {}, /*keepdim=*/false, at::kDouble));
+    return norms;
+  }
+}
+
 }  // namespace
 
 at::Tensor portable::squared_norms(std::span<const at::Tensor> gradients) {
-  std::vector<at::Tensor> norms;
-  for (const at::Tensor& gradient : gradients) norms.push_back(gradient.to(at::kDouble).square().sum());
-  return at::stack(norms);
+  return at::stack(norms_of(gradients)).square_();
 }
 
 at::Tensor portable::whole_norm(std::span<const at::Tensor> squared_norms) {
   return at::cat(std::vector<at::Tensor>(squared_norms.begin(), squared_norms.end())).sum().sqrt();
-}
-
-void portable::clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm) {
-  const at::Tensor is_long = (norm > max_norm).to(norm.scalar_type());
-  const at::Tensor factor = at::full_like(norm, max_norm).div_(norm + kEpsilon).mul_(is_long).add_(1 - is_long);
-  for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
 }
 
 at::Tensor squared_norms(std::span<const at::Tensor> gradients) {
@@ -69,14 +73,11 @@ at::Tensor whole_norm(std::span<const at::Tensor> squared_norms) {
   return at::scalar_tensor(std::sqrt(total), at::kDouble);
 }
 
-double clip_factor(const at::Tensor& norm, double max_norm) {
-  const double length = *norm.data_ptr<double>();
-  return length > max_norm ? max_norm / (length + kEpsilon) : 1;
+double clip_factor(double norm, double max_norm) {
+  return norm > max_norm ? max_norm / (norm + kEpsilon) : 1;
 }
 
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm) {
-  if (!norm.is_cpu()) return portable::clip(gradients, norm, max_norm);
-  // What is at hand saves a pass over the gradients where they are short enough.
+void clip(std::span<const at::Tensor> gradients, double norm, double max_norm) {
   const double factor = clip_factor(norm, max_norm);
   if (factor == 1) return;
   for (const at::Tensor& gradient : gradients) gradient.mul_(factor);

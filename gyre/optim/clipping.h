@@ -1,5 +1,5 @@
 // Gradient norms and clipping, in a summation order that no partition changes. Norms are tensors on the gradients'
-// device, so that nobody waits for a number.
+// device, where those of several owners are summed; the owner of the gradient then reads the norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,16 +13,15 @@ at::Tensor squared_norms(std::span<const at::Tensor> gradients);
 // 0-dim fp64: the norm of all the tensors that several such vectors are of. The sum runs from the first number to the
 // last.
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
-// What scales gradients of norm `norm`, a number at hand, to max_norm at most: 1 if they are no longer than that, else
-// max_norm / (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
-double clip_factor(const at::Tensor& norm, double max_norm);
+// What scales gradients of norm `norm` to max_norm at most: 1 if they are no longer than that, else max_norm /
+// (norm + 1e-6), as torch.nn.utils.clip_grad_norm_.
+double clip_factor(double norm, double max_norm);
 // Scales gradients of norm `norm` by that factor.
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm);
+void clip(std::span<const at::Tensor> gradients, double norm, double max_norm);
 
 namespace portable {
 at::Tensor squared_norms(std::span<const at::Tensor> gradients);
 at::Tensor whole_norm(std::span<const at::Tensor> squared_norms);
-void clip(std::span<const at::Tensor> gradients, const at::Tensor& norm, double max_norm);
 }  // namespace portable
 
 }  // namespace gyre

@@ -5,6 +5,7 @@
 
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/optim/parameter/fused_adamw.h"
 #include "gyre/optim/parameter/split_weight.h"
 
 namespace gyre {
@@ -17,6 +18,7 @@ namespace gyre {
 //   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
 //   static constexpr bool kTakesGradientFactor, if it does
 //   step(const Config&, weight, gradient, context) for a weight in halves, if that saves a pass
+//   step_together(const Config&, weight, gradient, FusedAdamw&), if some of its steps are AdamW's and nothing else
 //   skip(weight, context), if it counts versions
 template <typename Parameter>
 class ParameterOptimizer final : public Optimizer {
@@ -36,7 +38,14 @@ class ParameterOptimizer final : public Optimizer {
   }
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override {
-    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].step(config_, weights[i], gradients[i], context);
+    FusedAdamw together;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if constexpr (requires { parameters_[i].step_together(config_, weights[i], gradients[i], together); }) {
+        if (parameters_[i].step_together(config_, weights[i], gradients[i], together)) continue;
+      }
+      parameters_[i].step(config_, weights[i], gradients[i], context);
+    }
+    together.make(config_, context);
   }
   void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
                   const UpdateContext& context) override {

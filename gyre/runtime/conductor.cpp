@@ -131,7 +131,7 @@ std::optional<UpdateReport> Conductor::joined(UpdateReport report) {
 void Conductor::hear(const UpdateReport& report) {
   const auto stage = static_cast<size_t>(report.stage);
   int64_t& in_a_row = state_.skipped_in_a_row[stage];
-  if (std::isfinite(report.norm.item<double>())) {
+  if (std::isfinite(report.norm)) {
     in_a_row = 0;
   } else {
     ++skipped_[stage];

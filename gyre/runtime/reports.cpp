@@ -156,8 +156,9 @@ struct ToMessage {
   }
   Message operator()(const UpdateReport& report) const {
     return {kUpdate,
-            {report.squared_norms, report.norm},
-            {static_cast<double>(report.stage), static_cast<double>(report.shard), static_cast<double>(report.window)},
+            {report.squared_norms},
+            {static_cast<double>(report.stage), static_cast<double>(report.shard), static_cast<double>(report.window),
+             report.norm},
             {}};
   }
   Message operator()(const HeldReport& report) const { return {kHeld, {}, {static_cast<double>(report.admitted)}, {}}; }
@@ -178,7 +179,7 @@ Report to_report(const Message& message) {
       return LossReport{static_cast<int64_t>(values.at(0)), tensors.at(0)};
     case kUpdate:
       return UpdateReport{static_cast<int>(values.at(0)), static_cast<int>(values.at(1)),
-                          static_cast<int64_t>(values.at(2)), tensors.at(0), tensors.at(1)};
+                          static_cast<int64_t>(values.at(2)), tensors.at(0), values.at(3)};
     case kHeld:
       return HeldReport{static_cast<int64_t>(values.at(0))};
     default:

@@ -22,7 +22,7 @@ struct UpdateReport {
   int stage = 0, shard = 0;
   int64_t window = 0;
   at::Tensor squared_norms;  // (parameters) fp64, of the gradients before clipping
-  at::Tensor norm;           // 0-dim fp64, by which they were clipped; not finite: the update was skipped
+  double norm = 0;           // by which they were clipped; not finite: the update was skipped
 };
 // The answer to `hold`: the worker takes in nothing until it receives the limit.
 struct HeldReport {

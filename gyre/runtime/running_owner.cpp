@@ -11,6 +11,15 @@
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
+namespace {
+
+// On a device this waits until the gradient is there. In return an update that must be left out is not begun, and one
+// that clips needs no pass of its own. The meta device has no values: nothing is clipped there.
+double value_of(const at::Tensor& norm) {
+  return norm.is_meta() ? 0 : norm.item<double>();
+}
+
+}  // namespace
 
 RunningOwner::RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
                            WorkerContext& worker)
@@ -24,8 +33,9 @@ RunningOwner::RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links
 bool RunningOwner::update(const Action& action) {
   const ProfileScope scope("gyre::update");
   if (!worker_.reports.has_room() || !gather_gradient()) return false;
-  const at::Tensor norm = clip_norm(action.microbatch);
-  if (!norm.defined()) return false;
+  const at::Tensor whole = clip_norm(action.microbatch);
+  if (!whole.defined()) return false;
+  const double norm = value_of(whole);
   apply_update(action, norm);
   publish(action.microbatch);
   UpdateReport report{action.stage, links_.shard, action.microbatch, std::exchange(squared_norms_, {}), norm};
@@ -92,7 +102,7 @@ at::Tensor RunningOwner::clip_norm(int64_t window) {
 
 // An update whose gradient is not finite makes a version equal to the one before: schedules, delays and the updates of
 // other stages stay the same. The conductor counts it.
-void RunningOwner::apply_update(const Action& action, const at::Tensor& norm) {
+void RunningOwner::apply_update(const Action& action, double norm) {
   worker_.analysis.track(action);
   check_updates_made(action);
   // The replicas on this worker that change with the owner release the outgoing version.
@@ -121,10 +131,10 @@ void RunningOwner::check_updates_made(const Action& action) const {
 }
 
 // Clips now, or lets the optimizer do it in its pass over the gradient if it can.
-void RunningOwner::clip_gradient(const at::Tensor& norm, UpdateContext& context) {
+void RunningOwner::clip_gradient(double norm, UpdateContext& context) {
   const RuntimeOptions& options = worker_.options;
   if (options.clip_scope == ClipScope::None) return;
-  if (norm.is_cpu() && owner_.optimizer->takes_gradient_factor()) {
+  if (owner_.optimizer->takes_gradient_factor()) {
     context.gradient_factor = clip_factor(norm, options.clip);
   } else {
     clip(gradient_, norm, options.clip);

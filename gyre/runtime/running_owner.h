@@ -41,9 +41,9 @@ class RunningOwner {
   bool receive_sums();
   void add_sums();
   at::Tensor clip_norm(int64_t window);
-  void apply_update(const Action& action, const at::Tensor& norm);
+  void apply_update(const Action& action, double norm);
   void check_updates_made(const Action& action) const;
-  void clip_gradient(const at::Tensor& norm, UpdateContext& context);
+  void clip_gradient(double norm, UpdateContext& context);
   void publish(int64_t number);
   WeightReader read() const;
 

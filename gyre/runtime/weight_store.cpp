@@ -1,10 +1,23 @@
 #include "gyre/runtime/weight_store.h"
 
+#include <cmath>
 #include <utility>
 
-#include "gyre/optim/finite_step.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
+namespace {
+
+bool has_forecast(WeightPolicy weights) {
+  return weights == WeightPolicy::Predict || weights == WeightPolicy::Corrected;
+}
+
+// Whether masters are tensors of their own, neither the newest version nor the other half of it.
+bool has_separate_masters(at::ScalarType compute, bool forecast, at::Device device) {
+  return forecast || (compute == at::kBFloat16 && has_streams(device));
+}
+
+}  // namespace
 
 Message to_message(const WeightVersion& version, int64_t number) {
   Message message{number, {version.buffer.flat}, {static_cast<double>(version.number)}, version.lease};
@@ -36,9 +49,8 @@ WeightReader joined(std::vector<WeightReader> shards) {
   return version;
 }
 
-int64_t master_bytes(at::ScalarType compute, WeightPolicy weights) {
-  const bool forecast = weights == WeightPolicy::Predict || weights == WeightPolicy::Corrected;
-  if (forecast) return 4;
+int64_t master_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device) {
+  if (has_separate_masters(compute, has_forecast(weights), device)) return 4;
   return compute == at::kBFloat16 ? 2 : 0;
 }
 
@@ -46,9 +58,9 @@ WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType comput
                          const ForecastOptions& forecast)
     : specs_(std::move(specs)),
       forecast_(forecast),
-      kind_(forecast_.any()            ? Masters::Separate
-            : compute == at::kBFloat16 ? Masters::Split
-                                       : Masters::InPlace),
+      kind_(has_separate_masters(compute, forecast_.any(), device) ? Masters::Separate
+            : compute == at::kBFloat16                             ? Masters::Split
+                                                                   : Masters::InPlace),
       pool_(specs_, compute, device),
       corrected_pool_(specs_, compute, device) {
   if (kind_ == Masters::Separate) {
@@ -131,12 +143,14 @@ SplitWeight WeightStore::halves(size_t i, const FlatBuffer& next) const {
   return {newest_->tensors[i], rests_.tensors[i], next.tensors[i]};
 }
 
-void WeightStore::update(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
+void WeightStore::update(Optimizer& optimizer, std::span<const at::Tensor> gradients, double norm,
                          const UpdateContext& context) {
-  if (kind_ == Masters::Split) {
-    update_halves(optimizer, gradients, norm, context);
+  if (!std::isfinite(norm)) {
+    optimizer.skip(masters(), context);
+  } else if (kind_ == Masters::Split) {
+    update_halves(optimizer, gradients, context);
   } else {
-    step_if_finite(optimizer, own_masters(), gradients, norm, context);
+    optimizer.step(own_masters(), gradients, context);
   }
   if (forecast_.any()) forecast_.observe(masters_.flat);
   ++version_;
@@ -144,14 +158,15 @@ void WeightStore::update(Optimizer& optimizer, std::span<const at::Tensor> gradi
 }
 
 // In place, unless a reader holds the newest version.
-void WeightStore::update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
+void WeightStore::update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients,
                                 const UpdateContext& context) {
   PooledBuffer elsewhere;
   if (newest_.is_lent()) elsewhere = pool_.take();
   const FlatBuffer& next = elsewhere ? *elsewhere : *newest_;
   std::vector<SplitWeight> weights;
   for (size_t i = 0; i < specs_.size(); ++i) weights.push_back(halves(i, next));
-  if (step_if_finite(optimizer, weights, gradients, norm, context) && elsewhere) newest_ = std::move(elsewhere);
+  optimizer.step_split(weights, gradients, context);
+  if (elsewhere) newest_ = std::move(elsewhere);
 }
 
 void WeightStore::restart(int64_t version, const std::function<at::Tensor(size_t)>& weights) {

@@ -40,13 +40,14 @@ WeightReader to_version(Message message, std::span<const ParameterSpec> specs);
 WeightReader joined(std::vector<WeightReader> shards);
 
 // Bytes of masters per parameter, besides the newest version.
-int64_t master_bytes(at::ScalarType compute, WeightPolicy weights);
+int64_t master_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device);
 
 class WeightStore {
  public:
   // compute: at::kFloat or at::kBFloat16. With fp32 the newest version *is* the master, and an update copies it only if
-  // it is lent. With bf16 the newest version is one half of the master (optim/parameter/split_weight.h). With a
-  // forecast every version is a copy, whatever the type, and masters are tensors of their own.
+  // it is lent. With bf16 the newest version is one half of the master (optim/parameter/split_weight.h). Every version
+  // is a copy, and masters are tensors of their own, with a forecast, whatever the type, and with bf16 on a device,
+  // whose optimizers have no kernels for halves: joining them would take more memory than halves save.
   WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device,
               const ForecastOptions& forecast = {});
 
@@ -61,9 +62,9 @@ class WeightStore {
   // A version with the newest version's number and these values (fp32, flat).
   WeightReader read_with(const at::Tensor& values);
 
-  // Makes the next version: a step of the optimizer, or the same weights if the gradients' norm is not finite.
-  void update(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
-              const UpdateContext& context);
+  // Makes the next version: a step of the optimizer, or the same weights if the gradients' norm is not finite. Then the
+  // optimizer's state, moments and bases among it, stays what it is.
+  void update(Optimizer& optimizer, std::span<const at::Tensor> gradients, double norm, const UpdateContext& context);
   // Sets the version number, and the weights (fp32, by parameter) if they are given.
   void restart(int64_t version, const std::function<at::Tensor(size_t)>& weights);
   void restart(int64_t version);
@@ -84,8 +85,7 @@ class WeightStore {
   // Makes a version from separate masters.
   void publish();
   SplitWeight halves(size_t i, const FlatBuffer& next) const;
-  void update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients, const at::Tensor& norm,
-                     const UpdateContext& context);
+  void update_halves(Optimizer& optimizer, std::span<const at::Tensor> gradients, const UpdateContext& context);
 
   std::vector<ParameterSpec> specs_;
   WeightForecast forecast_;

@@ -13,6 +13,7 @@
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
 #include "gyre/runtime/weight_store.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/shape.h"
 
 namespace gyre {
@@ -48,7 +49,8 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   bytes.name = layer.name();
   bytes.cost = layer_cost(layer, optimizer_config(config), balanced_work(config));
   bytes.version = parameters * shape.element_bytes;
-  bytes.masters = parameters * static_cast<double>(master_bytes(compute_type(config), weights));
+  bytes.masters = parameters * static_cast<double>(
+                                   master_bytes(compute_type(config), weights, device_named(config.pipeline.device)));
   bytes.gradients = parameters * kFloat;
   bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);

@@ -9,7 +9,6 @@
 
 #include "fixture.h"
 #include "gyre/optim/clipping.h"
-#include "gyre/optim/finite_step.h"
 #include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/rotation_products.h"
@@ -169,40 +168,6 @@ TEST(Portable, NormsAndClipping) {
   const Tensors parts = {squared.narrow(0, 0, 1), squared.narrow(0, 1, 2)};
   const at::Tensor norm = whole_norm(parts);
   EXPECT_TRUE(at::allclose(norm, portable::whole_norm(parts), 1e-12, 0));
-
-  const double length = norm.item<double>();
-  // Just above the limit and less than clipping's epsilon above it count as what they are.
-  for (const double most : {0.5 * length, length - 1e-7, length, length + 1e-7, 2 * length}) {
-    const auto clipped = [&](const auto& kernel) { return [&](const Tensors& in) { kernel(in, norm, most); }; };
-    expect_same_values(gradients, clipped(clip), clipped(portable::clip));
-    const Tensors once = clones(gradients);
-    portable::clip(once, norm, most);
-    EXPECT_EQ(once[0].equal(gradients[0]), length <= most) << "norms up to the limit are left alone to the bit";
-  }
-}
-
-// Neither way makes an update whose gradient is not finite; otherwise both make the same.
-TEST(Portable, StepsIfFinite) {
-  for (const std::string& kind : optimizer_makers().names()) {
-    at::manual_seed(35);
-    OptimizerConfig config = config_of(kind);
-    if (kind == "basis-rotation") rotation(config).interval = 3;
-    const std::vector<ParameterSpec> specs = {matrix("w", 6, 4, true), matrix("e", 5, 4, false)};
-    const auto fast = make_optimizer(config, specs), other = make_optimizer(config, specs);
-    const Tensors a = {at::randn({6, 4}), at::randn({5, 4})}, b = clones(a);
-    for (int64_t update = 1; update <= 12; ++update) {
-      const Tensors gradients = {at::randn({6, 4}), at::randn({5, 4})};
-      if (update == 5) gradients[1][2][3] = std::numeric_limits<float>::infinity();
-      if (update == 6) gradients[0][1][1] = std::numeric_limits<float>::quiet_NaN();  // a refresh, but not the first
-      const Tensors copies = clones(gradients), squared = {squared_norms(gradients)};
-      const at::Tensor norm = whole_norm(squared);
-      step_if_finite(*fast, a, gradients, norm, context_of(update, 1e-2));
-      portable::step_if_finite(*other, b, copies, norm, context_of(update, 1e-2));
-      for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].equal(b[i])) << kind << ", update " << update;
-    }
-    const NamedTensors kept = fast->state(), same = other->state();
-    for (const auto& [name, tensor] : kept) EXPECT_TRUE(tensor.equal(same.at(name))) << kind << ": " << name;
-  }
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class EmulatedStage {
   // mean_delay: over all stages.
   void update(std::span<at::Tensor> gradients, double mean_delay, int64_t t, const RuntimeOptions& options) {
     const at::Tensor norms = squared_norms(gradients);
-    clip(gradients, whole_norm({&norms, 1}), options.clip);
+    clip(gradients, whole_norm({&norms, 1}).item<double>(), options.clip);
     UpdateContext context;
     context.mean_delay = {static_cast<double>(delay_), mean_delay};
     context.update = t + 1;

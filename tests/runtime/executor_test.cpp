@@ -106,7 +106,7 @@ Outcome plain_training(const Experiment& e, int64_t updates) {
       owner.layers.backward(weights, at::scalar_tensor(1.0 / static_cast<double>(e.window)), saved, gradients.tensors);
     }
     const at::Tensor norms = squared_norms(gradients.tensors);
-    const at::Tensor norm = whole_norm({&norms, 1});
+    const double norm = whole_norm({&norms, 1}).item<double>();
     clip(gradients.tensors, norm, pipeline.options().clip);
     UpdateContext context;
     context.update = update;

@@ -107,12 +107,12 @@ TEST(Reports, ComeOutOfMessagesAsTheyWentIn) {
   EXPECT_EQ(loss.microbatch, 12);
   EXPECT_EQ(loss.loss.item<double>(), -0.25);
   const at::Tensor norms = at::tensor({0.5, 1e300}, at::kDouble);
-  const auto update = std::get<UpdateReport>(to_report(to_message(UpdateReport{3, 1, 9, norms, norms.sum().sqrt()})));
+  const auto update = std::get<UpdateReport>(to_report(to_message(UpdateReport{3, 1, 9, norms, 1e150})));
   EXPECT_EQ(update.stage, 3);
   EXPECT_EQ(update.shard, 1);
   EXPECT_EQ(update.window, 9);
   EXPECT_TRUE(update.squared_norms.equal(norms));
-  EXPECT_TRUE(update.norm.equal(norms.sum().sqrt()));
+  EXPECT_EQ(update.norm, 1e150);
   EXPECT_EQ(std::get<HeldReport>(to_report(to_message(HeldReport{7}))).admitted, 7);
   EXPECT_EQ(to_limit(limit_message(44)), 44);
   EXPECT_FALSE(to_limit(hold_message()));

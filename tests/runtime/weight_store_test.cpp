@@ -35,7 +35,7 @@ class Fill final : public Optimizer {
 
 void update(WeightStore& store, double value, double norm = 1) {
   Fill optimizer(value);
-  store.update(optimizer, {}, at::scalar_tensor(norm, at::kDouble), {});
+  store.update(optimizer, {}, norm, {});
 }
 
 class WeightStoreTest : public ::testing::TestWithParam<at::ScalarType> {};

@@ -31,6 +31,11 @@ void AdamMoments::step_any(const AdamSettings& config, const Weight& weight, con
   adamw_step(weight, gradient, exp_avg_, exp_avg_sq_, factors, context.learning_rate, decay, context.gradient_factor);
 }
 
+bool AdamMoments::step_together(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
+                                FusedAdamw& together) const {
+  return together.take(weight, gradient, exp_avg_, exp_avg_sq_, decay_ ? config.weight_decay : 0);
+}
+
 void AdamMoments::keep(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, const at::Tensor& gradient,
                        int64_t update) {
   round_moments(exp_avg, exp_avg_sq, gradient, update, exp_avg_, exp_avg_sq_);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "gyre/optim/parameter/fused_adamw.h"
 #include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/optimizer_kind.h"
@@ -21,6 +22,9 @@ class AdamMoments {
             const UpdateContext& context);
   void step(const AdamSettings& config, const SplitWeight& weight, const at::Tensor& gradient,
             const UpdateContext& context);
+  // Leaves the step to `together` if that takes it; returns whether it did.
+  bool step_together(const AdamSettings& config, const at::Tensor& weight, const at::Tensor& gradient,
+                     FusedAdamw& together) const;
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const AdamSettings& config, const ParameterSpec& spec);

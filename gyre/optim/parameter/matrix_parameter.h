@@ -33,6 +33,10 @@ class MatrixParameter {
   void step(const Config& config, const SplitWeight& weight, const at::Tensor& gradient, const UpdateContext& context) {
     std::visit([&](auto& kept) { step_on(weight, kept, config, gradient, context); }, kept_);
   }
+  bool step_together(const Config& config, const at::Tensor& weight, const at::Tensor& gradient, FusedAdamw& together) {
+    const auto* moments = std::get_if<AdamMoments>(&kept_);
+    return moments != nullptr && moments->step_together(config, weight, gradient, together);
+  }
   void save(NamedTensors& state) const {
     std::visit([&](const auto& kept) { kept.save(state); }, kept_);
   }

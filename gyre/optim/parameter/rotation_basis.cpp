@@ -69,7 +69,9 @@ at::Tensor applied_transpose(const at::Tensor& a, const at::Tensor& x, int64_t s
 
 }  // namespace
 
-RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device) : options_(options) {
+RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device)
+    : options_(options), beside_(make_side_stream(device)) {
+  load_linear_algebra(device);
   const int64_t columns = is_sketch() ? options.rank : size;
   vectors_ = at::zeros({size, columns}, at::TensorOptions().dtype(at::kFloat).device(device));
   if (options.keeps_covariance) {
@@ -253,17 +255,30 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
   from.covariance = covariance.clone();
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
-  next_ = std::async(std::launch::async, [from, copied = DeviceEvent::record(vectors_.device())]() mutable {
-            use_threads_here_alone(1);  // beside the workers, and the same bits wherever it runs
-            const at::Device device = from.vectors.device();
-            const StreamScope scope(make_side_stream(device));
-            for (at::Tensor* of : {&from.covariance, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
-              *of = on_device(*of, device, copied);
-            }
-            Prepared next = wanted_basis(from);
-            next.made = DeviceEvent::record(device);
-            return next;
-          }).share();
+  if (beside_) {
+    next_ = made_beside(std::move(from));
+  } else {
+    next_ = std::async(std::launch::async, [from] {
+              use_threads_here_alone(1);  // beside the workers, and the same bits wherever it runs
+              return wanted_basis(from);
+            }).share();
+  }
+}
+
+// A device works on by itself, so this needs no thread, only a stream: always the same one, since cuBLAS keeps memory
+// for each that it is used on.
+std::shared_future<RotationBasis::Prepared> RotationBasis::made_beside(NextBasis from) const {
+  const at::Device device = vectors_.device();
+  const DeviceEvent copied = DeviceEvent::record(device);
+  const StreamScope scope(beside_);
+  for (at::Tensor* of : {&from.covariance, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {
+    *of = on_device(*of, device, copied);
+  }
+  std::promise<Prepared> next;
+  Prepared prepared = wanted_basis(from);
+  prepared.made = DeviceEvent::record(device);
+  next.set_value(std::move(prepared));
+  return next.get_future().share();
 }
 
 RotationBasis::Prepared RotationBasis::prepared() const {

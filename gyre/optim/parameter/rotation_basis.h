@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <future>
+#include <optional>
 #include <string>
 
 #include "gyre/optim/parameter/rotation_products.h"
@@ -131,8 +132,11 @@ class RotationBasis {
   void set_vectors(const at::Tensor& vectors);
   const at::Tensor& operand(int64_t other) const;
 
+  std::shared_future<Prepared> made_beside(NextBasis from) const;
+
   RotationBasisOptions options_;
-  at::Tensor covariance_;  // (size, size), of which the lower triangle is up to date, or (size, r)
+  std::optional<c10::Stream> beside_;  // for a basis made in the background, on a device
+  at::Tensor covariance_;              // (size, size), of which the lower triangle is up to date, or (size, r)
   at::Tensor vectors_, bf16_vectors_;
   at::Tensor eigenvalues_;  // (columns), where no covariance is kept
   at::Tensor probe_;        // (size, r) orthonormal: Y before the first basis

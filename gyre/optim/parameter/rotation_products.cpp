@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gyre/kernels/bf16/linear.h"
+#include "gyre/kernels/fused_product.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 
 namespace gyre {
@@ -16,7 +17,10 @@ bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
 
 // Of rounded factors, summed and left in fp32; undefined: it cannot.
 at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  return in_bf16(a, b, in_half) ? bf16::product(to_bf16(a), to_bf16(b), at::kFloat) : at::Tensor();
+  if (!in_bf16(a, b, in_half)) return {};
+  const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
+  const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kFloat);
+  return result.defined() ? result : fused::product_in_fp32(rounded_a, rounded_b);
 }
 
 // Strips of a symmetric matrix: as narrow as products can be and still be as fast as wide ones.
