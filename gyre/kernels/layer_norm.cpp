@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -124,14 +125,16 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
 
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  if (x.is_cuda()) return fused::layer_norm(x, weight, bias, epsilon);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, bias, epsilon); },
       [&] { return portable::layer_norm(x, weight, bias, epsilon); });
 }
 
 at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
-                             const at::Tensor& weight, const at::Tensor& bias) {
+                             const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  if (x.is_cuda()) return fused::layer_norm(x, weight, bias, epsilon).output;
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), mean, rstd, weight, bias); },
       [&] { return portable::layer_norm_output(x, mean, rstd, weight, bias); });
@@ -140,6 +143,7 @@ at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const 
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                        const at::Tensor& rstd, const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
+  if (x.is_cuda()) return fused::layer_norm_backward(grad, x, mean, rstd, weight);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), mean, rstd, weight); },
       [&] { return portable::layer_norm_backward(grad, x, mean, rstd, weight); });

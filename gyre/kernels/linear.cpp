@@ -7,6 +7,7 @@
 #include "gyre/kernels/bf16/linear.h"
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/fused_product.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -46,15 +47,15 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   portable::linear_backward_weight(x, grad, weight_gradient, adds);
 }
 
-void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds) {
   const ProfileScope scope("gyre::bias_gradient");
   if (!cpu::is_plain(grad, at::kBFloat16) || !cpu::is_plain(bias_gradient, at::kFloat)) {
-    return portable::linear_backward_bias(grad, bias_gradient);
+    return portable::linear_backward_bias(grad, bias_gradient, adds);
   }
   const int64_t width = grad.size(-1);
   const at::Tensor sums = at::zeros({width}, bias_gradient.options());
   add_rows(grad.data_ptr<c10::BFloat16>(), sums.data_ptr<float>(), grad.numel() / width, width);
-  bias_gradient.add_(sums);
+  adds ? bias_gradient.add_(sums) : bias_gradient.copy_(sums);
 }
 
 std::string bf16_products() {
@@ -85,14 +86,20 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   if (x.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // beta 0 ignores old contents
   } else if (adds) {
-    weight_gradient.add_(at::mm(grad_rows.t(), x_rows));
-  } else {
+    const at::Tensor in_fp32 = fused::product_in_fp32(grad_rows.t(), x_rows);
+    weight_gradient.add_(in_fp32.defined() ? in_fp32 : at::mm(grad_rows.t(), x_rows));
+  } else if (!fused::product_in_fp32(grad_rows.t(), x_rows, weight_gradient)) {
     weight_gradient.copy_(at::mm(grad_rows.t(), x_rows));
   }
 }
 
-void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient) {
-  bias_gradient.add_(at::sum(rows_of(grad), {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds) {
+  const at::Tensor rows = rows_of(grad);
+  if (adds) {
+    bias_gradient.add_(at::sum(rows, {0}, /*keepdim=*/false, bias_gradient.scalar_type()));
+  } else {
+    at::sum_out(bias_gradient, rows, {0}, /*keepdim=*/false, bias_gradient.scalar_type());
+  }
 }
 
 }  // namespace portable

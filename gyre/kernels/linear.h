@@ -12,10 +12,10 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 // grad: (..., out). Returns (..., in).
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
 // weight_gradient (out, in) += grad^T x, or = grad^T x if not `adds`, in the type of weight_gradient. The product is
-// computed in the type of x and grad.
+// computed in the type of x and grad, but what it is rounded to depends on the device.
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds = true);
-// bias_gradient (out) += grad summed over all rows.
-void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
+// bias_gradient (out) += grad summed over all rows, or = that sum if not `adds`.
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds = true);
 
 // What computes bf16 matrix products on this CPU, e.g. "gyre (AMX)" or "oneDNN 2.6.3 (AVX-512)".
 std::string bf16_products();
@@ -29,7 +29,7 @@ namespace portable {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds = true);
-void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient);
+void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds = true);
 }  // namespace portable
 
 }  // namespace gyre

@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -99,17 +100,23 @@ RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const
   return result;
 }
 
+bool is_fused(const at::Tensor& x) {
+  return x.is_cuda() && fused::has_rms_norm();
+}
+
 }  // namespace
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  if (is_fused(x)) return fused::rms_norm(x, weight, epsilon);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, epsilon); },
       [&] { return portable::rms_norm(x, weight, epsilon); });
 }
 
-at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  if (is_fused(x)) return fused::rms_norm(x, weight, epsilon).output;
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), rstd, weight); },
       [&] { return portable::rms_norm_output(x, rstd, weight); });
@@ -118,6 +125,7 @@ at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
+  if (is_fused(x)) return fused::rms_norm_backward(grad, x, rstd, weight);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), rstd, weight); },
       [&] { return portable::rms_norm_backward(grad, x, rstd, weight); });

@@ -68,6 +68,10 @@ void rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   direction > 0 ? portable::rotate_in_place(x, angles) : portable::rotate_back_in_place(x, angles);
 }
 
+RotaryAngles in_fp32(const RotaryAngles& angles) {
+  return {angles.cos.to(at::kFloat), angles.sin.to(at::kFloat)};
+}
+
 }  // namespace
 
 RotaryAngles RotaryPositions::compute(int64_t first, int64_t count, at::TensorOptions options) const {
@@ -79,16 +83,21 @@ RotaryAngles RotaryPositions::compute(int64_t first, int64_t count, at::TensorOp
 }
 
 RotaryAngles RotaryPositions::angles(int64_t first, int64_t count, const at::Tensor& like) const {
-  const auto type = portable::wide_type(like);
-  if (!like.is_cpu() || type != at::kFloat || first + count > context_) {
-    const RotaryAngles exact = compute(first, count, like.options());
-    return {exact.cos.to(type), exact.sin.to(type)};
-  }
-  std::call_once(once_, [this, &like, type] {
-    const RotaryAngles exact = compute(0, context_, like.options());
-    cached_ = {exact.cos.to(type), exact.sin.to(type)};
-  });
-  return {cached_.cos.narrow(0, first, count), cached_.sin.narrow(0, first, count)};
+  if (portable::wide_type(like) != at::kFloat) return compute(first, count, like.options());
+  if (first + count > context_) return in_fp32(compute(first, count, like.options()));
+  const Cached& whole = cached(like.options());
+  const auto here = [&](const at::Tensor& x) {
+    return on_device(x, like.device(), whole.ready).narrow(0, first, count);
+  };
+  return {here(whole.angles.cos), here(whole.angles.sin)};
+}
+
+const RotaryPositions::Cached& RotaryPositions::cached(at::TensorOptions options) const {
+  const std::lock_guard lock(mutex_);
+  const at::Device device = options.device();
+  Cached& cached = cached_[{device.type(), device.index()}];
+  if (!cached.angles.cos.defined()) cached = {in_fp32(compute(0, context_, options)), DeviceEvent::record(device)};
+  return cached;
 }
 
 void rotate_in_place(at::Tensor& x, const RotaryAngles& angles) {

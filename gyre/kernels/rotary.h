@@ -5,7 +5,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <mutex>
+
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 
@@ -15,8 +18,8 @@ struct RotaryAngles {
   at::Tensor cos, sin;
 };
 
-// The angles of a model's positions. fp32 angles on the CPU are computed once, at first use. All blocks and threads may
-// share one object.
+// The angles of a model's positions. On each device those in fp32 are computed once, at first use. All blocks and
+// threads may share one object.
 class RotaryPositions {
  public:
   // size: elements of a head, even.
@@ -27,10 +30,16 @@ class RotaryPositions {
  private:
   RotaryAngles compute(int64_t first, int64_t count, at::TensorOptions options) const;
 
+  struct Cached {
+    RotaryAngles angles;  // of the whole context, in fp32
+    DeviceEvent ready;
+  };
+  const Cached& cached(at::TensorOptions options) const;
+
   int64_t context_, size_;
   double base_;
-  mutable std::once_flag once_;
-  mutable RotaryAngles cached_;  // for the whole context, in fp32 on the CPU
+  mutable std::mutex mutex_;
+  mutable std::map<std::pair<c10::DeviceType, c10::DeviceIndex>, Cached> cached_;
 };
 
 // x: (batch, heads, context, size), changed in place. Element i is paired with element i + size / 2, as in Hugging

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace gyre::sdpa {
 namespace {
@@ -53,13 +54,9 @@ at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs,
   const AttentionHeads heads{inputs.query.size(1), inputs.key.size(1)};
   const auto gradients = torch::autograd::grad({attended.recorded}, {inputs.query, inputs.key, inputs.value},
                                                {heads_of(grad, heads.query)});
-  const int64_t width = (heads.query + 2 * heads.key_value) * inputs.query.size(3);
-  const at::Tensor result = at::empty({grad.size(0), grad.size(1), width}, grad.options());
-  const HeadTensors to = split_heads(result, heads);
-  to.query.copy_(gradients[0]);
-  to.key.copy_(gradients[1]);
-  to.value.copy_(gradients[2]);
-  return result;
+  std::vector<at::Tensor> by_position;  // (batch, context, heads, size)
+  for (const at::Tensor& gradient : gradients) by_position.push_back(gradient.transpose(1, 2));
+  return at::cat(by_position, 2).view({grad.size(0), grad.size(1), -1});
 }
 
 }  // namespace gyre::sdpa

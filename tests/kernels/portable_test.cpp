@@ -1,6 +1,6 @@
 // Tests portable paths: compares their values with those of the fast paths on the CPU, and runs every kernel on
 // libtorch's `meta` device, which has shapes and types but no data, so a kernel that touches a pointer or makes a
-// tensor on another device fails.
+// tensor on another device fails. Where there is a GPU, every kernel also runs there, and gives the CPU's values.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -19,12 +19,14 @@
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/dropout.h"
 #include "gyre/kernels/embedding.h"
+#include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/layer_norm.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/rms_norm.h"
 #include "gyre/kernels/rotary.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/kernels/sdpa.h"
+#include "gyre/tensors/device.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
@@ -37,6 +39,17 @@ Tensors clones(const Tensors& tensors) {
   Tensors result;
   for (const at::Tensor& tensor : tensors) result.push_back(tensor.clone());
   return result;
+}
+
+Tensors on(at::Device device, const Tensors& tensors) {
+  Tensors moved;
+  for (const at::Tensor& tensor : tensors) moved.push_back(tensor.defined() ? tensor.to(device) : tensor);
+  return moved;
+}
+
+// The kernel, of tensors that it takes to the GPU and back.
+Kernel on_gpu(const Kernel& kernel) {
+  return [kernel](const Tensors& tensors) { return on(at::kCPU, kernel(on(at::kCUDA, tensors))); };
 }
 
 // For fp32 inputs, converted to fp32 and bf16: the portable path gives what the fast path gives, except for rounding.
@@ -79,6 +92,7 @@ void expect_both(const Tensors& inputs, const Kernel& fast, const Kernel& portab
   at::manual_seed(1);
   expect_same_values(inputs, fast, portable, of_bf16);
   expect_same_on_meta(inputs, fast);
+  if (device_count(at::kCUDA) > 0) expect_same_values(inputs, on_gpu(fast), portable, of_bf16);
 }
 
 TEST(Portable, LayerNorm) {
@@ -95,7 +109,8 @@ TEST(Portable, LayerNorm) {
             gradients.input, gradients.weight, gradients.bias};
       };
     };
-    expect_both({x, at::randn({40}), at::randn({40}), grad}, kernel(layer_norm, layer_norm_backward, layer_norm_output),
+    const auto again = [](auto&&... in) { return layer_norm_output(in..., 1e-5); };
+    expect_both({x, at::randn({40}), at::randn({40}), grad}, kernel(layer_norm, layer_norm_backward, again),
                 kernel(portable::layer_norm, portable::layer_norm_backward, portable::layer_norm_output));
   }
 }
@@ -111,9 +126,38 @@ TEST(Portable, RmsNorm) {
   };
   for (const int64_t width : {1, 7, 40}) {
     expect_both({at::randn({3, 5, width}) * 2 + 1, at::randn({width}), at::randn({3, 5, width})},
-                kernel(rms_norm, rms_norm_backward, rms_norm_output),
+                kernel(rms_norm, rms_norm_backward, [](auto&&... in) { return rms_norm_output(in..., 1e-5); }),
                 kernel(portable::rms_norm, portable::rms_norm_backward, portable::rms_norm_output));
   }
+}
+
+// In fp32: of bf16, the CPU's kernels keep other statistics than CUDA's.
+TEST(Portable, NormsOfLibtorch) {
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({3, 5, 40}) * 2 + 1, grad = at::randn({3, 5, 40}), weight = at::randn({40});
+  const auto expect_close = [](const at::Tensor& a, const at::Tensor& b) {
+    ASSERT_EQ(a.sizes(), b.sizes());
+    EXPECT_LT((a - b).abs().max().item<double>(), 5e-6 * std::max(1.0, b.abs().max().item<double>()));
+  };
+  for (const at::Tensor& bias : {at::Tensor(), at::randn({40})}) {
+    const auto a = fused::layer_norm(x, weight, bias, 1e-5), b = portable::layer_norm(x, weight, bias, 1e-5);
+    expect_close(a.output, b.output);
+    expect_close(a.mean, b.mean);
+    expect_close(a.rstd, b.rstd);
+    const auto by_a = fused::layer_norm_backward(grad, x, a.mean, a.rstd, weight),
+               by_b = portable::layer_norm_backward(grad, x, b.mean, b.rstd, weight);
+    expect_close(by_a.input, by_b.input);
+    expect_close(by_a.weight, by_b.weight);
+    expect_close(by_a.bias, by_b.bias);
+  }
+  if (!fused::has_rms_norm()) return;
+  const auto a = fused::rms_norm(x, weight, 1e-5), b = portable::rms_norm(x, weight, 1e-5);
+  expect_close(a.output, b.output);
+  expect_close(a.rstd, b.rstd);
+  const auto by_a = fused::rms_norm_backward(grad, x, a.rstd, weight),
+             by_b = portable::rms_norm_backward(grad, x, b.rstd, weight);
+  expect_close(by_a.input, by_b.input);
+  expect_close(by_a.weight, by_b.weight);
 }
 
 TEST(Portable, AttentionSoftmax) {
@@ -284,10 +328,12 @@ TEST(Portable, Linear) {
         at::Tensor of_weight = at::ones(in[1].sizes(), wide), of_bias = at::ones(in[2].sizes(), wide);
         const at::Tensor grad = in[3].transpose(0, 1);
         weight(in[0], grad, of_weight, true);
-        bias(grad, of_bias);
+        bias(grad, of_bias, true);
+        at::Tensor overwritten = at::full(in[2].sizes(), NAN, wide);
+        bias(grad, overwritten, false);
         // In bf16 libtorch's product rounds the gradient before it is added.
         return Tensors{forward(in[0], in[1], in[2]), forward(in[0], in[1], {}), input(grad, in[1]),
-                       of_weight.to(in[0].scalar_type()), of_bias};
+                       of_weight.to(in[0].scalar_type()), of_bias, overwritten};
       };
     };
     const auto fast = kernel(linear, linear_backward_input, linear_backward_weight, linear_backward_bias);

@@ -36,6 +36,11 @@ LinearOptions projection_options(const AttentionOptions& options) {
   return linear;
 }
 
+// The part of qkv (batch, context, ...) that rotary positions change: (batch, heads, context, size), a view.
+at::Tensor queries_and_keys(const at::Tensor& qkv, const AttentionHeads& heads) {
+  return heads_of(qkv, heads.query + 2 * heads.key_value).narrow(1, 0, heads.query + heads.key_value);
+}
+
 }  // namespace
 
 Attention::Attention(ParameterList& parameters, const std::string& name, const AttentionOptions& options)
@@ -50,7 +55,8 @@ Attention::Attention(ParameterList& parameters, const std::string& name, const A
 
 at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
                               Kept& kept) const {
-  kept.heads = split_heads(qkv_.forward(weights, x, context, kept.qkv), options_.heads);
+  const at::Tensor qkv = qkv_.forward(weights, x, context, kept.qkv);
+  kept.heads = split_heads(qkv, options_.heads);
   if (options_.norms) {
     kept.heads.query = query_norm_->forward(weights, kept.heads.query, context, kept.query_norm);
     kept.heads.key = key_norm_->forward(weights, kept.heads.key, context, kept.key_norm);
@@ -58,8 +64,13 @@ at::Tensor Attention::forward(const WeightView& weights, const at::Tensor& x, co
   if (options_.rotary) {
     const int64_t first = context.decoding == nullptr ? 0 : context.decoding->position;
     const RotaryAngles angles = options_.rotary->angles(first, x.size(1), x);
-    rotate_in_place(kept.heads.query, angles);
-    rotate_in_place(kept.heads.key, angles);
+    if (options_.norms) {
+      rotate_in_place(kept.heads.query, angles);
+      rotate_in_place(kept.heads.key, angles);
+    } else {
+      at::Tensor both = queries_and_keys(qkv, options_.heads);
+      rotate_in_place(both, angles);
+    }
   }
   if (context.decoding != nullptr) {
     return projection_.forward(weights, attend_from(*context.decoding, kept.heads), context, kept.projection);
@@ -92,9 +103,8 @@ at::Tensor Attention::backward_input(const WeightView& weights, const at::Tensor
       attention_backward(grad_attended, std::exchange(kept.heads, {}), attended, options_.causal);
   HeadTensors heads = split_heads(grad_qkv, options_.heads);
   if (options_.rotary) {
-    const RotaryAngles angles = options_.rotary->angles(0, grad.size(1), grad);
-    rotate_back_in_place(heads.query, angles);
-    rotate_back_in_place(heads.key, angles);
+    at::Tensor both = queries_and_keys(grad_qkv, options_.heads);
+    rotate_back_in_place(both, options_.rotary->angles(0, grad.size(1), grad));
   }
   if (options_.norms) {
     heads.query.copy_(query_norm_->backward_input(weights, heads.query, kept.query_norm));

@@ -39,7 +39,10 @@ at::Tensor Linear::backward_input(const WeightView& weights, const at::Tensor& g
 void Linear::backward_weights(Kept& kept, const GradientSums& gradients) const {
   const bool adds = gradients.holds(weight_);
   linear_backward_weight(kept.input, kept.grad_output, gradients.receive(weight_), adds);
-  if (bias_) linear_backward_bias(kept.grad_output, gradients.sum(*bias_));
+  if (bias_) {
+    const bool adds_bias = gradients.holds(*bias_);
+    linear_backward_bias(kept.grad_output, gradients.receive(*bias_), adds_bias);
+  }
   kept = {};
 }
 
