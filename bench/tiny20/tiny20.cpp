@@ -29,6 +29,7 @@
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/tensors/device.h"
+#include "gyre/tensors/explain_torch.h"
 #include "gyre/tensors/host_memory.h"
 #include "process.h"
 #include "support.h"
@@ -281,6 +282,7 @@ void measure(const Shape& shape, const Flags& flags) {
 }
 
 void run(const Shape& shape, const Flags& flags) {
+  if (has_streams(find_device(device_named(shape.device)))) use_deterministic_functions();  // as a run does
   if (flags.breakdown_only) {
     for (const Arm& arm : arms_of(flags)) print_breakdown(shape, arm, flags.microbatches);
     return;
@@ -330,5 +332,8 @@ int main(int argc, char** argv) {
   } catch (const gyre::InputError& error) {
     fmt::print(stderr, "tiny20: {}\n", error.what());
     return error.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tiny20: {}\n", gyre::explain_torch(error));
+    return 1;
   }
 }

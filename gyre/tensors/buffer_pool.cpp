@@ -63,8 +63,12 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     --entry->leases;
     free_if_unused(entry);
   }
+  // Called by destructors. A device that has failed gives no events, and nothing uses its memory any more.
   void end_use(Entry* entry) {
-    if (DeviceEvent event = DeviceEvent::record(device_)) entry->uses.push_back(std::move(event));
+    try {
+      if (DeviceEvent event = DeviceEvent::record(device_)) entry->uses.push_back(std::move(event));
+    } catch (const c10::Error&) {
+    }
   }
   void come_after_uses(Entry* entry) {
     for (const DeviceEvent& use : entry->uses) use.block(device_);

@@ -63,6 +63,17 @@ at::Tensor moved(const at::Tensor& tensor, at::Device device, const DeviceEvent&
   return copy;
 }
 
+// Not every version and device can wait for an event, but a stream that is blocked by one can be synchronised.
+template <typename Event>
+void wait_for(const Event& event) {
+  if constexpr (requires { event.synchronize(); }) {
+    if (event.device_type() == c10::DeviceType::CUDA) return event.synchronize();
+  }
+  const auto stream = make_side_stream(event.device());
+  event.block(*stream);
+  stream->synchronize();
+}
+
 }  // namespace
 
 bool has_streams(at::Device device) {
@@ -113,7 +124,13 @@ std::vector<at::Device> all_devices() {
 
 void use_deterministic_functions() {
   at::Context& context = at::globalContext();
-  context.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  // Not for warnings alone: then the backwards of attention would still add in any order.
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  // cuDNN's attention, where it is used, is another function for some shapes and threads than for others.
+  const auto leave_cudnn = [](auto& of) {
+    if constexpr (requires { of.setSDPUseCuDNN(false); }) of.setSDPUseCuDNN(false);
+  };
+  leave_cudnn(context);
   // Newer versions then also fill new tensors with NaN, which costs time and is not needed for the same bits.
   const auto leave_empty = [](auto& of) {
     if constexpr (requires { of.setDeterministicFillUninitializedMemory(false); }) {
@@ -121,8 +138,15 @@ void use_deterministic_functions() {
     }
   };
   leave_empty(context);
-  // cuBLAS chooses among its functions by the memory it has, and may take another each time unless this is set.
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  // cuBLAS chooses among its functions by the memory it has, and may take another each time unless this is one of two.
+  constexpr const char* kWorkspace = "CUBLAS_WORKSPACE_CONFIG";
+  const char* const given = std::getenv(kWorkspace);
+  const bool repeats = given != nullptr && (std::string(given) == ":4096:8" || std::string(given) == ":16:8");
+  if (!repeats) ::setenv(kWorkspace, ":4096:8", /*overwrite=*/1);
+}
+
+void load_linear_algebra(at::Device device) {
+  if (device.is_cuda()) at::linalg_qr(at::eye(2, at::TensorOptions(at::kFloat).device(device)));
 }
 
 std::optional<c10::Stream> make_stream(at::Device device) {
@@ -154,11 +178,7 @@ void DeviceEvent::block(at::Device device) const {
 }
 
 void DeviceEvent::wait() const {
-  if (!event_) return;
-  // Events of libtorch 1.13 cannot be waited for, but a stream that is blocked by one can be synchronised.
-  const auto stream = make_side_stream(event_->device());
-  event_->block(*stream);
-  stream->synchronize();
+  if (event_) wait_for(*event_);
 }
 
 at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEvent& ready) {

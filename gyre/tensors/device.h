@@ -33,9 +33,12 @@ int device_count(c10::DeviceType type);
 // All devices that are here, except the CPU.
 std::vector<at::Device> all_devices();
 
-// From now on libtorch computes on devices with streams by functions that give the same bits every time, where it has
-// them, and warns where it has none. To be called before a device is used.
+// From now on libtorch computes on devices with streams by functions that give the same bits every time, and throws
+// where it has none. To be called before a device is used.
 void use_deterministic_functions();
+// libtorch loads CUDA's linear algebra at its first use, and throws if two threads are the first. So one thread calls
+// this before others begin.
+void load_linear_algebra(at::Device device);
 
 // A stream of the device; null if it has none.
 std::optional<c10::Stream> make_stream(at::Device device);

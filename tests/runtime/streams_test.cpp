@@ -10,6 +10,7 @@
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/processes_executor.h"
+#include "gyre/runtime/weight_store.h"
 #include "runtime/fixture.h"
 #include "runtime/made_up_device.h"
 #include "runtime/tiny_models.h"
@@ -72,6 +73,16 @@ TEST(Streams, AFaultIsSeen) {
   const auto faults = made_up::World::only().take_faults();
   ASSERT_FALSE(faults.empty());
   EXPECT_NE(faults[0].find("may still"), std::string::npos) << faults[0];
+}
+
+// There are no kernels for halves, and what would join them takes more memory than they save.
+TEST(Streams, MastersInBf16AreTensorsOfTheirOwn) {
+  const Pipeline pipeline = make_pipeline(experiment("pipedream", 2, 1));
+  const auto specs = pipeline.plan().stages.front().parameters();
+  EXPECT_EQ(WeightStore(specs, at::kBFloat16, at::kCPU).live_buffers(), 1);
+  EXPECT_EQ(WeightStore(specs, at::kBFloat16, device(0)).live_buffers(), 2);
+  EXPECT_EQ(master_bytes(at::kBFloat16, WeightPolicy::Stash, at::kCPU), 2);
+  EXPECT_EQ(master_bytes(at::kBFloat16, WeightPolicy::Stash, device(0)), 4);
 }
 
 // Expects the CPU's numbers, but for rounding, and every use of memory to be ordered.
@@ -180,6 +191,7 @@ class BeltChannels final : public DeviceChannels {
  public:
   BeltChannels(Belt& belt, at::Device device) : belt_(belt), device_(device) {}
   at::Device device() const override { return device_; }
+  std::string identity() const override { return device_.str(); }
   std::string new_id() override {
     const std::lock_guard lock(belt_.mutex);
     return std::to_string(++belt_.ids);
