@@ -22,6 +22,7 @@ struct Handover {
   std::condition_variable changed;
   std::map<std::string, std::deque<std::vector<at::Tensor>>> under_way;  // [channel]
   int64_t ids = 0, messages = 0;
+  int devices = 1000;  // which ranks have in turn
 };
 
 class HandedChannel final : public DeviceChannel {
@@ -68,8 +69,10 @@ class HandedChannel final : public DeviceChannel {
 
 class HandedChannels final : public DeviceChannels {
  public:
-  explicit HandedChannels(std::shared_ptr<Handover> handover) : handover_(std::move(handover)) {}
+  HandedChannels(std::shared_ptr<Handover> handover, std::string identity)
+      : handover_(std::move(handover)), identity_(std::move(identity)) {}
   at::Device device() const override { return at::kCPU; }
+  std::string identity() const override { return identity_; }
   std::string new_id() override {
     const std::lock_guard lock(handover_->mutex);
     return std::to_string(++handover_->ids);
@@ -80,6 +83,7 @@ class HandedChannels final : public DeviceChannels {
 
  private:
   std::shared_ptr<Handover> handover_;
+  std::string identity_;
 };
 
 }  // namespace gyre::testing_support

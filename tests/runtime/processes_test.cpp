@@ -27,7 +27,11 @@ struct Member {
         pipeline(make_pipeline(e, map.workers_of(rank))) {}
   // handover: tensors go through it instead of in frames.
   void meet(const RankFacts& facts, const std::shared_ptr<Handover>& handover = nullptr) {
-    ranks.meet(facts, linked_ranks(pipeline, map), 60, handover ? std::make_unique<HandedChannels>(handover) : nullptr);
+    std::unique_ptr<DeviceChannels> channels;
+    if (handover) {
+      channels = std::make_unique<HandedChannels>(handover, std::to_string(ranks.rank() % handover->devices));
+    }
+    ranks.meet(facts, linked_ranks(pipeline, map), 60, std::move(channels));
   }
   Ranks ranks;
   RankMap map;
@@ -203,6 +207,22 @@ TEST(Processes, GiveTheBitsOfReplayWhereTensorsGoBesideTheFrames) {
     EXPECT_GT(handover->messages, 20);
     for (const auto& [channel, tensors] : handover->under_way) EXPECT_TRUE(tensors.empty()) << "all are taken";
   }
+}
+
+// NCCL has no channel between two processes that have the same device.
+TEST(Processes, ThatShareADeviceSendTensorsInFrames) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  Pipeline pipeline = make_pipeline(e);
+  const WholeOutcome expected = run_whole(pipeline, *make_replay_executor());
+  const auto messages = [&](int devices) {
+    const auto handover = std::make_shared<Handover>();
+    handover->devices = devices;
+    expect_same(expected, run_in_processes(e, 4, handover), std::to_string(devices) + " devices");
+    return handover->messages;
+  };
+  EXPECT_EQ(messages(1), 0);
+  EXPECT_GT(messages(2), 20);
+  EXPECT_GT(messages(4), 20);
 }
 
 TEST(Processes, DrainWhereTheRunIsAskedToStop) {

@@ -32,6 +32,8 @@ class DeviceChannels {
  public:
   virtual ~DeviceChannels() = default;
   virtual at::Device device() const = 0;
+  // Which device it is, among all of all hosts. Two processes that share one have no channel between them.
+  virtual std::string identity() const = 0;
   // The id by which the two ends of a channel find each other: one end makes it, and sends it to the other.
   virtual std::string new_id() = 0;
   // Called by both ends with the same id; returns when both have called it.

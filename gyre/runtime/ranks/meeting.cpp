@@ -113,6 +113,7 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   nlohmann::json hello = own_hello();
   hello["address"] = rendezvous_->address();
   hello["facts"] = to_json(facts);
+  if (channels_) hello["device"] = channels_->identity();
   leave_hello(std::move(hello));
   if (rank_ == 0) {
     compare(facts);
@@ -121,9 +122,10 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
     compare_with_rank_0(facts);
   }
   met_ = true;
+  const std::set<std::pair<int, int>> linked = pairs;
   for (int other = 1; other < world(); ++other) pairs.insert({0, other});
   try {
-    connect(pairs);
+    connect(pairs, linked);
   } catch (const Error& error) {
     tell_connected(error);
     throw;
@@ -175,7 +177,7 @@ void Ranks::compare_with_rank_0(const RankFacts& facts) {
 }
 
 // All processes go through the pairs in the same order, so that no cycle of them waits.
-void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
+void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<std::pair<int, int>>& linked) {
   for (const auto& [first, second] : pairs) {
     if (first != rank_ && second != rank_) continue;
     const int number = first == rank_ ? second : first;
@@ -187,7 +189,8 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs) {
       other.name = told_name(number, hello);
       other.heard = Clock::now();
     }
-    if (channels_) open_channels(number);
+    const bool has_channels = channels_ && linked.count({first, second}) > 0;
+    if (has_channels && hello.value("device", "") != channels_->identity()) open_channels(number);
     other.peer = std::make_unique<Peer>(
         std::move(wire),
         Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },

@@ -51,7 +51,7 @@ class Ranks {
   // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
   // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own, and what
   // kept a process from beginning, by its name; the others then throw ToldElsewhere. `channels`: for tensors on this
-  // process's device; null: through the host.
+  // process's device; null: through the host, as between processes that share a device.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.
@@ -130,7 +130,8 @@ class Ranks {
   void leave_hello(nlohmann::json hello);
   void compare(const RankFacts& facts);
   void compare_with_rank_0(const RankFacts& facts);
-  void connect(const std::set<std::pair<int, int>>& pairs);
+  // linked: the pairs that may have channels from device to device.
+  void connect(const std::set<std::pair<int, int>>& pairs, const std::set<std::pair<int, int>>& linked);
   void tell_connected(const Error& error);
   void open_channels(int number);
   bool goes_by_channel(const Other& other, const Envelope& envelope) const;

@@ -48,8 +48,7 @@ class NcclChannel final : public DeviceChannel {
       throw RunError("another process has no NCCL; start all ranks with the same build");
     std::memcpy(unique.internal, id.data(), sizeof unique.internal);
     const StreamScope scope(stream_);
-    check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver),
-          "connect two devices (has each process one of its own? see CUDA_VISIBLE_DEVICES)");
+    check(ncclCommInitRank(&communicator_, 2, unique, sends ? kSender : kReceiver), "connect two devices");
     // NCCL sets up its connection with the first message, and both ends, with their devices, then wait for each other.
     // That is done here, while nothing else is under way.
     const at::Tensor first = at::zeros({1}, at::TensorOptions(at::kByte).device(device_));
@@ -133,6 +132,15 @@ class NcclChannels final : public DeviceChannels {
  public:
   explicit NcclChannels(at::Device device) : device_(device) {}
   at::Device device() const override { return device_; }
+  std::string identity() const override {
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, device_.index()) != cudaSuccess) {
+      throw RunError(fmt::format("{} does not say which device it is", device_.str()));
+    }
+    std::string digits;
+    for (const char byte : properties.uuid.bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    return digits;
+  }
   std::string new_id() override {
     ncclUniqueId id;
     check(ncclGetUniqueId(&id), "be reached");
