@@ -145,7 +145,8 @@ diff <(losses whole) <(losses stuck-run) >difference || fail "losses differ: $(h
 for form in "" --json; do
   "$gyre" generate stuck-run --prompt verse --tokens 100000000 $form >out.txt 2>err.txt &
   pid=$!
-  while kill -0 $pid 2>/dev/null && ! grep -q 'SigBlk:.*4...$' /proc/$pid/status 2>/dev/null; do :; done  # it heeds SIGTERM
+  # Until it heeds SIGTERM. bash blocks that too, before it has become gyre.
+  while kill -0 $pid 2>/dev/null && ! { grep -q gyre /proc/$pid/comm && grep -q 'SigBlk:.*4...$' /proc/$pid/status; } 2>/dev/null; do :; done
   kill -TERM $pid
   code_of $pid
   [ "$code" -eq 143 ] || fail "exit $code of generate $form after SIGTERM: $(cat err.txt)"
