@@ -1,4 +1,5 @@
-// Whole runs with [pipeline] device: trained, stopped and resumed on made-up devices with streams.
+// Whole runs with [pipeline] device: trained, stopped and resumed on made-up devices with streams, and on GPUs where
+// there are any.
 #include "runtime/made_up_device.h"
 #include "train/ranked_fixture.h"
 
@@ -8,10 +9,15 @@ namespace {
 using namespace testing_support;
 using ::testing::HasSubstr;
 
-const std::string kMadeUp = "pipeline.device=privateuseone";
+const std::string kMadeUp = "privateuseone";
 
-class RunsOnDevices : public RankedRuns {
+// The parameter is a type of device.
+class RunsOnDevices : public RankedRuns, public ::testing::WithParamInterface<std::string> {
  protected:
+  // On one of them, or on all.
+  static std::string on(int number) { return fmt::format("pipeline.device={}:{}", GetParam(), number); }
+  static std::string on_all() { return "pipeline.device=" + GetParam(); }
+  static int count() { return device_count(at::Device(GetParam()).type()); }
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> losses;
     for (const Json& line : lines(name, "step")) losses.push_back(line["loss"]);
@@ -24,14 +30,17 @@ class RunsOnDevices : public RankedRuns {
     ASSERT_EQ(made.size(), 13);
     for (size_t i = 0; i < made.size(); ++i) EXPECT_NEAR(made[i], cpu[i], 2e-3) << i;
   }
-  void SetUp() override { made_up::World::only().take_faults(); }
+  void SetUp() override {
+    if (count() == 0) GTEST_SKIP() << "there is no " << GetParam() << " here";
+    made_up::World::only().take_faults();
+  }
   void TearDown() override {
     const auto faults = made_up::World::only().take_faults();
     EXPECT_TRUE(faults.empty()) << faults.front();
   }
 };
 
-TEST_F(RunsOnDevices, TrainAsOnTheCpuWhetherWorkersWaitOrNot) {
+TEST_P(RunsOnDevices, TrainAsOnTheCpuWhetherWorkersWaitOrNot) {
   run("cpu");
   constexpr int64_t kPasses = 12 * 2 * 3 * 2;  // updates, microbatches, stages, forward and backward
   for (const std::string executor : {"replay", "threads"}) {
@@ -39,20 +48,22 @@ TEST_F(RunsOnDevices, TrainAsOnTheCpuWhetherWorkersWaitOrNot) {
     for (const std::string wait : {"true", "false"}) {
       const std::string name = executor + wait;
       const int64_t before = made_up::World::only().waits();
-      run(name, {.set = {kMadeUp, "pipeline.executor=" + executor, "pipeline.wait_for_device=" + wait}});
+      run(name, {.set = {on_all(), "pipeline.executor=" + executor, "pipeline.wait_for_device=" + wait}});
       waits[wait] = made_up::World::only().waits() - before;
       expect_near(name, "cpu");
     }
-    EXPECT_GE(waits["true"] - waits["false"], kPasses);
+    if (GetParam() == kMadeUp) {
+      EXPECT_GE(waits["true"] - waits["false"], kPasses);
+    }
   }
   EXPECT_EQ(record("replaytrue"), record("threadstrue"));
   EXPECT_EQ(record("replaytrue"), record("threadsfalse"));
 }
 
-TEST_F(RunsOnDevices, EveryOptimizersStateIsSavedAndTakenUpAgain) {
+TEST_P(RunsOnDevices, EveryOptimizersStateIsSavedAndTakenUpAgain) {
   for (const std::string& optimizer : optimizer_kinds().names()) {
     SCOPED_TRACE(optimizer);
-    const std::vector<std::string> set = {kMadeUp, "optimizer.kind=" + optimizer, "optimizer.ema_decay=0.9",
+    const std::vector<std::string> set = {on_all(), "optimizer.kind=" + optimizer, "optimizer.ema_decay=0.9",
                                           "optimizer.decay=constant", "run.eval_every=4"};
     const auto with = [&set](const std::string& last) {
       auto all = set;
@@ -67,34 +78,39 @@ TEST_F(RunsOnDevices, EveryOptimizersStateIsSavedAndTakenUpAgain) {
   }
 }
 
-TEST_F(RunsOnDevices, ARunMovesBetweenDevices) {
+TEST_P(RunsOnDevices, ARunMovesBetweenDevices) {
   const std::string decay = "optimizer.decay=constant";
   run("cpu-only", {.set = {decay}});
-  run("moved", {.set = {kMadeUp, decay, "run.updates=4"}});
+  run("moved", {.set = {on_all(), decay, "run.updates=4"}});
   resume("moved", {"pipeline.device=cpu", "run.updates=8"});
-  resume("moved", {"pipeline.device=privateuseone:3", "run.updates=12"});
-  EXPECT_THAT(messages(), HasSubstr(R"(pipeline.device "cpu" -> "privateuseone:3")"));
+  const int last = count() - 1;
+  resume("moved", {on(last), "run.updates=12"});
+  EXPECT_THAT(messages(), HasSubstr(fmt::format(R"(pipeline.device "cpu" -> "{}:{}")", GetParam(), last)));
   expect_near("moved", "cpu-only");
 }
 
-TEST_F(RunsOnDevices, OfSeveralProcesses) {
+TEST_P(RunsOnDevices, OfSeveralProcesses) {
   run("alone");
-  expect_sound(run_ranks("ranks", {.set = {kMadeUp}}, 2));
+  expect_sound(run_ranks("ranks", {.set = {on_all()}}, 2));
   expect_near("ranks", "alone");
-  run("one", {.set = {kMadeUp}});
+  run("one", {.set = {on_all()}});
   EXPECT_EQ(contents("ranks"), contents("one"));
 }
 
-TEST_F(RunsOnDevices, TheSummarySaysWhatTheDeviceHolds) {
-  const std::string told = check_of("summary", {.set = {kMadeUp}});
-  EXPECT_THAT(told, HasSubstr("device     privateuseone; worker "));
+TEST_P(RunsOnDevices, TheSummarySaysWhatTheDeviceHolds) {
+  const std::string told = check_of("summary", {.set = {on_all()}});
+  EXPECT_THAT(told, HasSubstr("device     " + GetParam() + "; worker "));
   EXPECT_EQ(check_of("summary", {}).find("device  "), std::string::npos);
 }
 
-TEST_F(RunsOnDevices, ADeviceThatIsNotThereIsToldBeforeAnythingIsWritten) {
-  EXPECT_THAT(complaint("absent", {.set = {"pipeline.device=privateuseone:8"}}), HasSubstr("8 are seen here"));
+TEST_P(RunsOnDevices, ADeviceThatIsNotThereIsToldBeforeAnythingIsWritten) {
+  EXPECT_THAT(complaint("absent", {.set = {on(count())}}),
+              HasSubstr(fmt::format("{} {} seen here", count(), count() == 1 ? "is" : "are")));
   EXPECT_FALSE(fs::exists(path("absent")));
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, RunsOnDevices, ::testing::Values(kMadeUp, "cuda"),
+                         [](const auto& type) { return type.param; });
 
 }  // namespace
 }  // namespace gyre
