@@ -332,8 +332,12 @@ TEST(Portable, Linear) {
         at::Tensor overwritten = at::full(in[2].sizes(), NAN, wide);
         bias(grad, overwritten, false);
         // In bf16 libtorch's product rounds the gradient before it is added.
-        return Tensors{forward(in[0], in[1], in[2]), forward(in[0], in[1], {}), input(grad, in[1]),
-                       of_weight.to(in[0].scalar_type()), of_bias, overwritten};
+        return Tensors{forward(in[0], in[1], in[2]),
+                       forward(in[0], in[1], {}),
+                       input(grad, in[1]),
+                       of_weight.to(in[0].scalar_type()),
+                       of_bias,
+                       overwritten};
       };
     };
     const auto fast = kernel(linear, linear_backward_input, linear_backward_weight, linear_backward_bias);
