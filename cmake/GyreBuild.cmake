@@ -13,9 +13,11 @@ include(GNUInstallDirs)
 
 find_program(GYRE_CCACHE ccache)
 if(GYRE_CCACHE)
-  # Without this sloppiness ccache cannot cache units that use a precompiled header.
+  # Without this sloppiness ccache cannot cache units that use a precompiled header. With this base another checkout of the
+  # same sources, in another folder, finds what was compiled here; traces then name the files of the first.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GYRE_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_NOHASHDIR=true ${GYRE_CCACHE})
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 if(GYRE_SANITIZE)
@@ -108,8 +110,7 @@ function(gyre_test room)
   add_executable(gyre_${room}_test ${sources})
   target_link_libraries(gyre_${room}_test PRIVATE gyre_${room} gyre_warnings GTest::gtest GTest::gmock GTest::gtest_main
                         ${ARG_LIBRARIES})
-  target_include_directories(gyre_${room}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_compile_definitions(gyre_${room}_test PRIVATE GYRE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_include_directories(gyre_${room}_test PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_BINARY_DIR}/tests)
   if(ARG_TORCH)
     gyre_use_torch(gyre_${room}_test PRIVATE)
   endif()

@@ -7,6 +7,7 @@
 #include "gyre/cluster/worker_places.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -132,7 +133,7 @@ TEST(Cluster, ProcessesAndGroupsHaveLinksOfTheirOwn) {
 }
 
 TEST(Cluster, DocsListEveryKey) {
-  const std::string page = read_file(std::filesystem::path(GYRE_SOURCE_DIR) / "docs/simulation.md");
+  const std::string page = read_file(testing_support::source_directory() / "docs/simulation.md");
   EXPECT_THAT(page, HasSubstr(describe_cluster())) << "as describe_cluster() writes it";
 }
 

@@ -19,6 +19,7 @@
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/optim/settings/muon_settings.h"
 #include "gyre/schedule/schedule_settings.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -290,7 +291,7 @@ TEST(Config, WholeNumbersServeAsNumbers) {
 
 TEST(Config, ExamplesAreRead) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(GYRE_SOURCE_DIR) / "examples")) {
+  for (const auto& entry : std::filesystem::directory_iterator(testing_support::source_directory() / "examples")) {
     if (entry.path().extension() != ".toml") continue;
     if (entry.path().filename().string().rfind("study-", 0) == 0) continue;  // tests/study reads those
     EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
@@ -308,7 +309,7 @@ TEST(Config, EveryOptimizerCanBeNamedAndNoOther) {
 
 TEST(Config, TheReferenceIsInStep) {
   // Made by: gyre train --help-config > docs/configuration.md
-  EXPECT_EQ(read_file(std::filesystem::path(GYRE_SOURCE_DIR) / "docs/configuration.md"), describe_config());
+  EXPECT_EQ(read_file(testing_support::source_directory() / "docs/configuration.md"), describe_config());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "gyre/core/files.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 int look_for(const std::regex& forbidden, std::initializer_list<const char*> rooms, const std::string& except) {
   int files = 0;
   for (const char* room : rooms) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(GYRE_SOURCE_DIR) / room)) {
+    for (const auto& entry : fs::recursive_directory_iterator(testing_support::source_directory() / room)) {
       const fs::path path = entry.path();
       if (path.extension() != ".cpp" && path.extension() != ".h") continue;
       if (path.filename() == except) continue;

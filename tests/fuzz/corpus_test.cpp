@@ -14,6 +14,7 @@
 #include "fuzz/mutations.h"
 #include "fuzz/targets.h"
 #include "gyre/core/files.h"
+#include "support/source_directory.h"
 #include "support/temporary_directory.h"
 
 namespace gyre::fuzz {
@@ -50,7 +51,7 @@ class Corpus : public ::testing::TestWithParam<Target> {
   static std::vector<std::string> inputs() {
     std::vector<fs::path> files;
     for (const auto& entry :
-         fs::directory_iterator(fs::path(GYRE_SOURCE_DIR) / "tests/fuzz/corpus" / GetParam().name)) {
+         fs::directory_iterator(testing_support::source_directory() / "tests/fuzz/corpus" / GetParam().name)) {
       files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());

@@ -14,6 +14,7 @@
 #include "gyre/schedule/schedule_settings.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -277,7 +278,7 @@ TEST(Csv, ComesBackTheSame) {
 
 // The CSV that PyTorch's ScheduleDualPipeV writes for two ranks and four microbatches.
 TEST(Csv, ActionsThatRunAsOneFollowOneAnother) {
-  const std::string file = std::string(GYRE_SOURCE_DIR) + "/tests/schedule/pytorch/dualpipe-v-2-4.csv";
+  const std::string file = (testing_support::source_directory() / "tests/schedule/pytorch/dualpipe-v-2-4.csv").string();
   const Schedule read = parse_csv(read_file(file), file);
   EXPECT_NO_THROW(validate(read));
   EXPECT_TRUE(read.has_flush());

@@ -16,6 +16,7 @@
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/validate.h"
 #include "schedule/refusal.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -110,7 +111,7 @@ TEST(DualPipeV, HasNoMoreThanItsPublishedBubbleAndActivations) {
 TEST(VShaped, OrdersArePyTorchs) {
   int files = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(GYRE_SOURCE_DIR) + "/tests/schedule/pytorch")) {
+       std::filesystem::directory_iterator(testing_support::source_directory() / "tests/schedule/pytorch")) {
     if (entry.path().extension() != ".csv") continue;
     ++files;
     const std::string stem = entry.path().stem().string();

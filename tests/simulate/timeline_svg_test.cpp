@@ -11,6 +11,7 @@
 
 #include "gyre/core/files.h"
 #include "gyre/schedule/builders.h"
+#include "support/source_directory.h"
 
 namespace gyre {
 namespace {
@@ -54,7 +55,7 @@ TEST(TimelineSvg, ThePicturesOfTheReadmeAreInStep) {
     options.name = name;
     options.stages = 4;
     options.window = window;
-    const auto file = std::filesystem::path(GYRE_SOURCE_DIR) / "docs" / (std::string(name) + ".svg");
+    const auto file = testing_support::source_directory() / "docs" / (std::string(name) + ".svg");
     EXPECT_EQ(read_file(file), to_svg(make_schedule(options), 16, 2)) << name;
   }
 }

@@ -12,6 +12,7 @@
 #include "gyre/study/conduct.h"
 #include "gyre/study/launcher.h"
 #include "gyre/study/results.h"
+#include "support/source_directory.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -152,7 +153,7 @@ TEST(Study, FaultsOfTheStudyAndOfItsRunsAreToldTogether) {
 }
 
 TEST(Study, DocumentationAndExamplesAreInStep) {
-  const std::filesystem::path root = GYRE_SOURCE_DIR;
+  const std::filesystem::path root = testing_support::source_directory();
   EXPECT_THAT(read_file(root / "docs/studies.md"), HasSubstr(describe_study()))
       << "docs/studies.md must hold what gyre study --help-study prints";
   int studies = 0;

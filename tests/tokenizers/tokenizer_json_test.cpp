@@ -15,6 +15,7 @@
 #include "gyre/tokenizers/json/merges.h"
 #include "gyre/tokenizers/json/tokenizer_json.h"
 #include "gyre/tokenizers/tokenizer_model.h"
+#include "support/source_directory.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -25,7 +26,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Json file(const std::string& name) {
-  return Json::parse(read_file(std::string(GYRE_SOURCE_DIR) + "/tests/fuzz/corpus/tokenizer_json/" + name));
+  return Json::parse(read_file(testing_support::source_directory() / "tests/fuzz/corpus/tokenizer_json" / name));
 }
 std::unique_ptr<Tokenizer> parse(const Json& json, const std::string& config = "", const std::string& end = "") {
   return parse_tokenizer_json(json.dump(), config, "t", end);

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "support/faulty_files.h"
+#include "support/source_directory.h"
 #include "support/temporary_directory.h"
 #include "train/fixture.h"
 
@@ -231,7 +232,7 @@ class Golden : public testing_support::Runs {
   void check(const std::vector<Case>& cases) {
     const std::string here = "# " + machine();
     const char* write = std::getenv("GYRE_GOLDEN_WRITE");
-    const fs::path golden = fs::path(GYRE_SOURCE_DIR) / "tests/train/golden.txt";
+    const fs::path golden = testing_support::source_directory() / "tests/train/golden.txt";
     std::set<std::string> known;
     std::ifstream file(golden);
     for (std::string line; std::getline(file, line);) known.insert(line);
