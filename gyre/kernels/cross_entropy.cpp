@@ -70,6 +70,11 @@ at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets,
   return portable::cross_entropy_in_place(logits, targets, weight);
 }
 
+double cross_entropy_bytes(double rows, double vocabulary, bool on_host) {
+  constexpr double kTwoInFp32 = 8;
+  return on_host ? 0 : kTwoInFp32 * std::min(rows * vocabulary, static_cast<double>(kElementsAtOnceOnGpus));
+}
+
 namespace portable {
 
 at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight) {

@@ -48,7 +48,7 @@ void embed_backward(const at::Tensor& grad, const at::Tensor& indices, at::Tenso
   const at::Tensor index = indices.reshape({-1}), rows = rows_of(grad).to(table_gradient.scalar_type());
   if (grad.is_cuda()) {
     // It sorts the indices first; index_add_ would add with atomics, in an order that differs from run to run. unsafe:
-    // without checks, which are several kernels, of indices that the forward has read by.
+    // skips the range checks, which are several kernels, since the forward has used the same indices.
     at::_index_put_impl_(table_gradient, {index}, rows, /*accumulate=*/true, /*unsafe=*/true);
   } else {
     table_gradient.index_add_(0, index, rows);

@@ -66,8 +66,8 @@ bool has_fast_bf16_products() {
   return bf16::cpu_serves();
 }
 
-bool adds_bf16_products_in_place() {
-  return bf16::adds_in_place();
+bool adds_bf16_products_in_place(bool on_host) {
+  return on_host && bf16::adds_in_place();
 }
 
 namespace portable {

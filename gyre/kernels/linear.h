@@ -11,8 +11,8 @@ namespace gyre {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 // grad: (..., out). Returns (..., in).
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight);
-// weight_gradient (out, in) += grad^T x, or = grad^T x if not `adds`, in the type of weight_gradient. The product is
-// computed in the type of x and grad, but what it is rounded to depends on the device.
+// weight_gradient (out, in) += grad^T x, or = grad^T x if not `adds`, in the type of weight_gradient, from factors in
+// the type of x and grad. Whether the product is rounded to that type before it is added depends on the device.
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds = true);
 // bias_gradient (out) += grad summed over all rows, or = that sum if not `adds`.
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds = true);
@@ -21,9 +21,9 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, boo
 std::string bf16_products();
 // Whether the CPU has bf16 instructions that gyre or oneDNN uses. If not, libtorch's slower products are used.
 bool has_fast_bf16_products();
-// Whether linear_backward_weight adds bf16 products directly to the gradient. If not, each product is first computed
-// into a temporary matrix.
-bool adds_bf16_products_in_place();
+// Whether linear_backward_weight adds bf16 products directly to the gradient: no device does. If not, each product is
+// first computed into a temporary matrix.
+bool adds_bf16_products_in_place(bool on_host);
 
 namespace portable {
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);

@@ -14,6 +14,7 @@ struct PooledBuffer::Entry {
   bool taken = false;
   int64_t leases = 0;
   std::vector<DeviceEvent> uses = {};  // ended on the host, perhaps not yet on the device
+  bool is_lost = false;                // an end of a use could not be recorded: not to be used again
 };
 
 class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
@@ -63,11 +64,12 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     --entry->leases;
     free_if_unused(entry);
   }
-  // Called by destructors. A device that has failed gives no events, and nothing uses its memory any more.
+  // Called by destructors, so it must not throw. A device that has failed gives no events.
   void end_use(Entry* entry) {
     try {
       if (DeviceEvent event = DeviceEvent::record(device_)) entry->uses.push_back(std::move(event));
     } catch (const c10::Error&) {
+      entry->is_lost = true;
     }
   }
   void come_after_uses(Entry* entry) {
@@ -75,7 +77,7 @@ class PooledBuffer::Pool : public std::enable_shared_from_this<Pool> {
     entry->uses.clear();
   }
   void free_if_unused(Entry* entry) {
-    if (entry->taken || entry->leases > 0) return;
+    if (entry->taken || entry->leases > 0 || entry->is_lost) return;
     --live_;
     free_.push_back(entry);
   }

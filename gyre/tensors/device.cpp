@@ -63,7 +63,8 @@ at::Tensor moved(const at::Tensor& tensor, at::Device device, const DeviceEvent&
   return copy;
 }
 
-// Not every version and device can wait for an event, but a stream that is blocked by one can be synchronised.
+// Not every version and device can wait for an event, but a stream that is blocked by one can be synchronised. Others
+// may have given that stream work, which is then waited for too.
 template <typename Event>
 void wait_for(const Event& event) {
   if constexpr (requires { event.synchronize(); }) {
@@ -138,7 +139,8 @@ void use_deterministic_functions() {
     }
   };
   leave_empty(context);
-  // cuBLAS chooses among its functions by the memory it has, and may take another each time unless this is one of two.
+  // cuBLAS chooses among its functions by the memory it has, and may take another each time unless it is one of two
+  // values.
   constexpr const char* kWorkspace = "CUBLAS_WORKSPACE_CONFIG";
   const char* const given = std::getenv(kWorkspace);
   const bool repeats = given != nullptr && (std::string(given) == ":4096:8" || std::string(given) == ":16:8");
@@ -146,7 +148,9 @@ void use_deterministic_functions() {
 }
 
 void load_linear_algebra(at::Device device) {
-  if (device.is_cuda()) at::linalg_qr(at::eye(2, at::TensorOptions(at::kFloat).device(device)));
+  if (!device.is_cuda()) return;
+  static std::once_flag is_loaded;  // libtorch's library is the process's
+  std::call_once(is_loaded, [&] { at::linalg_qr(at::eye(2, at::TensorOptions(at::kFloat).device(device))); });
 }
 
 std::optional<c10::Stream> make_stream(at::Device device) {

@@ -36,8 +36,8 @@ std::vector<at::Device> all_devices();
 // From now on libtorch computes on devices with streams by functions that give the same bits every time, and throws
 // where it has none. To be called before a device is used.
 void use_deterministic_functions();
-// libtorch loads CUDA's linear algebra at its first use, and throws if two threads are the first. So one thread calls
-// this before others begin.
+// Loads libtorch's linear algebra for CUDA, if the device is one of CUDA's and it is not there yet. Left alone,
+// libtorch does so at the first use, and throws if two threads use it first at the same time. Any thread.
 void load_linear_algebra(at::Device device);
 
 // A stream of the device; null if it has none.

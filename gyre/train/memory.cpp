@@ -34,9 +34,10 @@ bool is_bf16(const Config& config) {
 }
 
 LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& layer) {
+  const at::Device device = device_named(config.pipeline.device);
   const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
                               static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat,
-                              config.pipeline.accumulate > 1};
+                              config.pipeline.accumulate > 1, !has_streams(device)};
   auto specs = layer.parameters();
   double parameters = 0, tied = 0, largest = 0;
   for (const ParameterSpec& spec : specs) {
@@ -49,15 +50,14 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   bytes.name = layer.name();
   bytes.cost = layer_cost(layer, optimizer_config(config), balanced_work(config));
   bytes.version = parameters * shape.element_bytes;
-  bytes.masters = parameters * static_cast<double>(
-                                   master_bytes(compute_type(config), weights, device_named(config.pipeline.device)));
+  bytes.masters = parameters * static_cast<double>(master_bytes(compute_type(config), weights, device));
   bytes.gradients = parameters * kFloat;
   bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.kept = layer.kept_bytes(shape);
   // Where a bf16 matrix product cannot be added to the fp32 sum in place, the gradient is first a tensor of its own.
-  const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place();
+  const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place(shape.on_host);
   const double buffer = needs_buffer ? kFloat * largest : 0;
   bytes.passing = std::max(layer.passing_bytes(shape), buffer);
   bytes.split = layer.split_bytes(shape);

@@ -1,6 +1,6 @@
 // Tests portable paths: compares their values with those of the fast paths on the CPU, and runs every kernel on
 // libtorch's `meta` device, which has shapes and types but no data, so a kernel that touches a pointer or makes a
-// tensor on another device fails. Where there is a GPU, every kernel also runs there, and gives the CPU's values.
+// tensor on another device fails. Where there is a GPU, most kernels also run there, and give the CPU's values.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,9 @@ Kernel on_gpu(const Kernel& kernel) {
 }
 
 // For fp32 inputs, converted to fp32 and bf16: the portable path gives what the fast path gives, except for rounding.
-void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable, double of_bf16 = 1e-2) {
+// If `rounds_sums`, sums of bf16 numbers that are fp32 may have been rounded to bf16.
+void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel& portable, double of_bf16 = 1e-2,
+                        bool rounds_sums = false) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     Tensors given;
     for (const at::Tensor& input : inputs) given.push_back(input.is_floating_point() ? input.to(type) : input);
@@ -64,7 +66,8 @@ void expect_same_values(const Tensors& inputs, const Kernel& fast, const Kernel&
       ASSERT_EQ(a[i].sizes(), b[i].sizes()) << i;
       const at::Tensor difference = (a[i].to(at::kDouble) - b[i].to(at::kDouble)).abs();
       const double size = b[i].to(at::kDouble).abs().max().item<double>();
-      const double tolerance = a[i].scalar_type() == at::kBFloat16 ? of_bf16 : 5e-6;
+      const bool in_bf16 = (rounds_sums ? type : a[i].scalar_type()) == at::kBFloat16;
+      const double tolerance = in_bf16 ? of_bf16 : 5e-6;
       EXPECT_LT(difference.max().item<double>(), tolerance * std::max(1.0, size)) << i << ", " << at::toString(type);
     }
   }
@@ -92,7 +95,7 @@ void expect_both(const Tensors& inputs, const Kernel& fast, const Kernel& portab
   at::manual_seed(1);
   expect_same_values(inputs, fast, portable, of_bf16);
   expect_same_on_meta(inputs, fast);
-  if (device_count(at::kCUDA) > 0) expect_same_values(inputs, on_gpu(fast), portable, of_bf16);
+  if (device_count(at::kCUDA) > 0) expect_same_values(inputs, on_gpu(fast), portable, of_bf16, /*rounds_sums=*/true);
 }
 
 TEST(Portable, LayerNorm) {
@@ -153,11 +156,7 @@ TEST(Portable, NormsOfLibtorch) {
   if (!fused::has_rms_norm()) return;
   const auto a = fused::rms_norm(x, weight, 1e-5), b = portable::rms_norm(x, weight, 1e-5);
   expect_close(a.output, b.output);
-  expect_close(a.rstd, b.rstd);
-  const auto by_a = fused::rms_norm_backward(grad, x, a.rstd, weight),
-             by_b = portable::rms_norm_backward(grad, x, b.rstd, weight);
-  expect_close(by_a.input, by_b.input);
-  expect_close(by_a.weight, by_b.weight);
+  expect_close(a.rstd, b.rstd);  // libtorch has its backward for GPUs alone
 }
 
 TEST(Portable, AttentionSoftmax) {
@@ -331,11 +330,14 @@ TEST(Portable, Linear) {
         bias(grad, of_bias, true);
         at::Tensor overwritten = at::full(in[2].sizes(), NAN, wide);
         bias(grad, overwritten, false);
+        at::Tensor product = at::full(in[1].sizes(), NAN, wide);
+        weight(in[0], grad, product, false);
         // In bf16 libtorch's product rounds the gradient before it is added.
         return Tensors{forward(in[0], in[1], in[2]),
                        forward(in[0], in[1], {}),
                        input(grad, in[1]),
                        of_weight.to(in[0].scalar_type()),
+                       product.to(in[0].scalar_type()),
                        of_bias,
                        overwritten};
       };
@@ -343,19 +345,20 @@ TEST(Portable, Linear) {
     const auto fast = kernel(linear, linear_backward_input, linear_backward_weight, linear_backward_bias);
     const Tensors inputs = {at::randn({rows, 2, in}), at::randn({out, in}), at::randn({out}),
                             at::randn({2, rows, out})};
-    expect_same_values(
-        inputs, fast,
-        [kernel = kernel(portable::linear, portable::linear_backward_input, portable::linear_backward_weight,
-                         portable::linear_backward_bias)](const Tensors& given) {
-          // The portable path rounds intermediate results to bf16, so the reference is computed in fp32 from the same
-          // numbers.
-          Tensors wide;
-          for (const at::Tensor& tensor : given) wide.push_back(tensor.to(at::kFloat));
-          Tensors result = kernel(wide);
-          for (size_t i = 0; i < 4; ++i) result[i] = result[i].to(given[0].scalar_type());
-          return result;
-        });
+    const Kernel reference = [kernel = kernel(portable::linear, portable::linear_backward_input,
+                                              portable::linear_backward_weight,
+                                              portable::linear_backward_bias)](const Tensors& given) {
+      // The portable path rounds intermediate results to bf16, so the reference is computed in fp32 from the same
+      // numbers.
+      Tensors wide;
+      for (const at::Tensor& tensor : given) wide.push_back(tensor.to(at::kFloat));
+      Tensors result = kernel(wide);
+      for (size_t i = 0; i < 5; ++i) result[i] = result[i].to(given[0].scalar_type());
+      return result;
+    };
+    expect_same_values(inputs, fast, reference);
     expect_same_on_meta(inputs, fast);
+    if (device_count(at::kCUDA) > 0) expect_same_values(inputs, on_gpu(fast), reference);
   }
 }
 

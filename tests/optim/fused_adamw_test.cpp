@@ -8,20 +8,22 @@
 
 #include "fixture.h"
 #include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 namespace {
 
 using testing_support::context_of;
 
-std::vector<at::Tensor> clones(const std::vector<at::Tensor>& tensors) {
+// Copies there.
+std::vector<at::Tensor> on(at::Device device, const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
-  for (const at::Tensor& tensor : tensors) copies.push_back(tensor.clone());
+  for (const at::Tensor& tensor : tensors)
+    copies.push_back(tensor.to(device, tensor.scalar_type(), false, /*copy=*/true));
   return copies;
 }
 
-TEST(FusedAdamw, MakesTheStepsOfTheOthers) {
-  if (TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR < 204) GTEST_SKIP() << "this libtorch has none for the CPU";
+void expect_steps_of_the_others(at::Device device) {
   const c10::NoGradGuard no_grad;
   AdamSettings config;
   config.beta1 = 0.8;
@@ -29,10 +31,10 @@ TEST(FusedAdamw, MakesTheStepsOfTheOthers) {
   for (const double factor : {1.0, 0.3}) {
     for (const double weight_decay : {0.0, 0.1}) {
       at::manual_seed(7);
-      const std::vector<at::Tensor> a = {at::randn({5, 40}), at::randn({3}), at::randn({1000})}, b = clones(a);
-      AdamwTensors together{a, {}, {}, {}}, others{b, {}, {}, {}};
+      const std::vector<at::Tensor> a = {at::randn({5, 40}), at::randn({3}), at::randn({1000})}, b = on(at::kCPU, a);
+      AdamwTensors together{on(device, a), {}, {}, {}}, others{b, {}, {}, {}};
       for (AdamwTensors* t : {&together, &others}) {
-        for (const at::Tensor& weight : a) {
+        for (const at::Tensor& weight : t->weights) {
           t->exp_avgs.push_back(at::zeros_like(weight));
           t->exp_avg_sqs.push_back(at::zeros_like(weight));
         }
@@ -41,7 +43,7 @@ TEST(FusedAdamw, MakesTheStepsOfTheOthers) {
         UpdateContext context = context_of(update, 1e-2);
         context.gradient_factor = factor;
         others.gradients = {at::randn({5, 40}), at::randn({3}), at::randn({1000})};
-        together.gradients = clones(others.gradients);
+        together.gradients = on(device, others.gradients);
         fused::adamw(together, weight_decay, config, context);
         const AdamFactors factors = adam_factors(config.beta1, config.beta2, config.epsilon, update);
         for (size_t i = 0; i < b.size(); ++i) {
@@ -50,20 +52,27 @@ TEST(FusedAdamw, MakesTheStepsOfTheOthers) {
         }
       }
       for (size_t i = 0; i < b.size(); ++i) {
-        EXPECT_TRUE(at::allclose(a[i], b[i], 1e-5, 1e-6)) << i;
-        EXPECT_TRUE(at::allclose(together.exp_avg_sqs[i], others.exp_avg_sqs[i], 1e-5, 1e-8)) << i;
+        EXPECT_TRUE(at::allclose(together.weights[i].cpu(), b[i], 1e-5, 1e-6)) << i;
+        EXPECT_TRUE(at::allclose(together.exp_avg_sqs[i].cpu(), others.exp_avg_sqs[i], 1e-5, 1e-8)) << i;
       }
     }
   }
 }
 
-// gyre's loop does not need it on the CPU, nor can it keep moments in bf16.
-TEST(FusedAdamw, TakesWhatItHasAKernelFor) {
+TEST(FusedAdamw, MakesTheStepsOfTheOthers) {
+  if (TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR < 204) GTEST_SKIP() << "this libtorch has none for the CPU";
+  expect_steps_of_the_others(at::kCPU);
+}
+
+TEST(FusedAdamw, MakesTheStepsOfTheOthersOnAGpu) {
+  if (!FusedAdamw::is_there() || device_count(at::kCUDA) == 0) GTEST_SKIP() << "there is no GPU here";
+  expect_steps_of_the_others(at::kCUDA);
+}
+
+TEST(FusedAdamw, TakesNoStepsOnTheCpu) {
   FusedAdamw together;
   const at::Tensor x = at::ones({3});
   EXPECT_FALSE(together.take(x, x, x, x, 0.1));
-  const at::Tensor moments = x.to(at::kBFloat16);
-  EXPECT_FALSE(together.take(x, x, moments, moments, 0.1));
 }
 
 }  // namespace

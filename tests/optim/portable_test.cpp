@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -160,7 +159,7 @@ TEST(Portable, RoundingToBf16IsEqualToTheBit) {
   }
 }
 
-TEST(Portable, NormsAndClipping) {
+TEST(Portable, Norms) {
   at::manual_seed(34);
   const Tensors gradients = {at::randn({13, 7}), at::randn({101}), at::randn({1})};
   const at::Tensor squared = squared_norms(gradients), same = portable::squared_norms(gradients);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "gyre/core/error.h"
+#include "gyre/optim/parameter/fused_adamw.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/processes_executor.h"
@@ -73,6 +74,13 @@ TEST(Streams, AFaultIsSeen) {
   const auto faults = made_up::World::only().take_faults();
   ASSERT_FALSE(faults.empty());
   EXPECT_NE(faults[0].find("may still"), std::string::npos) << faults[0];
+}
+
+TEST(Streams, AdamwsStepsAreMadeTogetherWhereLibtorchCan) {
+  const at::Tensor x = at::ones({3}).to(device(0)), in_bf16 = x.to(at::kBFloat16);
+  FusedAdamw together;
+  EXPECT_EQ(together.take(x, x, x.clone(), x.clone(), 0.1), FusedAdamw::is_there());
+  EXPECT_FALSE(together.take(x, x, in_bf16, in_bf16, 0.1)) << "it keeps no moments in bf16";
 }
 
 // There are no kernels for halves, and what would join them takes more memory than they save.

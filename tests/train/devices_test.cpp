@@ -60,6 +60,17 @@ TEST_P(RunsOnDevices, TrainAsOnTheCpuWhetherWorkersWaitOrNot) {
   EXPECT_EQ(record("replaytrue"), record("threadsfalse"));
 }
 
+TEST_P(RunsOnDevices, TheBitsAreTheSameEachTime) {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    const std::string first = precision + "-first", second = precision + "-second";
+    for (const std::string& name : {first, second}) {
+      run(name, {.set = {on_all(), "run.precision=" + precision, "pipeline.executor=threads"}});
+    }
+    EXPECT_EQ(record(first), record(second));
+    EXPECT_EQ(contents(first), contents(second));
+  }
+}
+
 TEST_P(RunsOnDevices, EveryOptimizersStateIsSavedAndTakenUpAgain) {
   for (const std::string& optimizer : optimizer_kinds().names()) {
     SCOPED_TRACE(optimizer);

@@ -29,6 +29,7 @@ struct MicrobatchShape {
   double sequences = 0, context = 0;
   double element_bytes = 4;  // of the compute type
   bool adds = false;         // its gradients are added to those of other microbatches
+  bool on_host = true;       // computed by the CPU, not by a device
   double tokens() const { return sequences * context; }
 };
 

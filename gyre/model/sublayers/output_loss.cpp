@@ -108,8 +108,10 @@ double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
   const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once_)));
   const double gradient_of_input = output_.kept_bytes(shape);
   // A matrix product that cannot be added in place is first computed into a temporary fp32 matrix.
-  const bool temporary = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_bf16_products_in_place();
-  return split_bytes(shape) / pieces + gradient_of_input + (temporary ? 4.0 * cost() : 0);
+  const bool adds_in_place = adds_bf16_products_in_place(shape.on_host);
+  const bool temporary = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_in_place;
+  const double of_loss = cross_entropy_bytes(shape.tokens() / pieces, static_cast<double>(vocabulary_), shape.on_host);
+  return split_bytes(shape) / pieces + gradient_of_input + std::max(of_loss, temporary ? 4.0 * cost() : 0);
 }
 
 }  // namespace gyre

@@ -41,8 +41,8 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 //                  long (paper, section 4.3: PipeDream's delays are P-1-k, their mean (P-1) / 2)
 //   "adaptive"     looks every f updates, and refreshes if the drift has passed a threshold, which saves the
 //                  decomposition while the basis holds
-// With `refresh_lag` = l the decomposition runs on a thread of its own while l more updates are made, and the basis
-// changes then.
+// With `refresh_lag` = l the decomposition runs on a thread (on a device: a stream) of its own while l more updates are
+// made, and the basis changes then.
 //
 // Covariances. With `covariance_every` = k, `interval` at most, only every k-th gradient goes into L and R, with bc^k
 // in the place of bc. A sketch adds a gradient to its covariance while it rotates that gradient, since both need the

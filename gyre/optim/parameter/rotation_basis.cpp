@@ -69,8 +69,7 @@ at::Tensor applied_transpose(const at::Tensor& a, const at::Tensor& x, int64_t s
 
 }  // namespace
 
-RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device)
-    : options_(options), beside_(make_side_stream(device)) {
+RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device) : options_(options) {
   load_linear_algebra(device);
   const int64_t columns = is_sketch() ? options.rank : size;
   vectors_ = at::zeros({size, columns}, at::TensorOptions().dtype(at::kFloat).device(device));
@@ -255,7 +254,7 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
   from.covariance = covariance.clone();
   from.vectors = vectors_.clone();
   if (eigenvalues_.defined()) from.eigenvalues = eigenvalues_.clone();
-  if (beside_) {
+  if (has_streams(vectors_.device())) {
     next_ = made_beside(std::move(from));
   } else {
     next_ = std::async(std::launch::async, [from] {
@@ -266,9 +265,10 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
 }
 
 // A device works on by itself, so this needs no thread, only a stream: always the same one, since cuBLAS keeps memory
-// for each that it is used on.
-std::shared_future<RotationBasis::Prepared> RotationBasis::made_beside(NextBasis from) const {
+// for each that it is used on. But for the first basis: an eigendecomposition waits until it is done.
+std::shared_future<RotationBasis::Prepared> RotationBasis::made_beside(NextBasis from) {
   const at::Device device = vectors_.device();
+  if (!beside_) beside_ = make_side_stream(device);
   const DeviceEvent copied = DeviceEvent::record(device);
   const StreamScope scope(beside_);
   for (at::Tensor* of : {&from.covariance, &from.vectors, &from.eigenvalues, &from.probe, &from.wanted}) {

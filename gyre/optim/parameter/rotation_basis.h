@@ -78,7 +78,8 @@ class RotationBasis {
   // The next basis, from `covariance`: an average of images. Cold start: eigenvectors by falling eigenvalue (sketch:
   // the range of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T
   // C Q), sort the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every
-  // column on the side of its predecessor. In the background: on another thread, until take() asks for it. Where no
+  // column on the side of its predecessor. In the background: on another thread, or on a
+  // device on another stream, until take() asks for it. Where no
   // covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows stands in
   // for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last. wanted:
   // 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
@@ -132,10 +133,10 @@ class RotationBasis {
   void set_vectors(const at::Tensor& vectors);
   const at::Tensor& operand(int64_t other) const;
 
-  std::shared_future<Prepared> made_beside(NextBasis from) const;
+  std::shared_future<Prepared> made_beside(NextBasis from);
 
   RotationBasisOptions options_;
-  std::optional<c10::Stream> beside_;  // for a basis made in the background, on a device
+  std::optional<c10::Stream> beside_;  // for bases made in the background, on a device
   at::Tensor covariance_;              // (size, size), of which the lower triangle is up to date, or (size, r)
   at::Tensor vectors_, bf16_vectors_;
   at::Tensor eigenvalues_;  // (columns), where no covariance is kept

@@ -39,8 +39,10 @@ struct BasisRotationSettings {
           "when bases are refreshed. fixed: every interval updates; stage-aware: the same on average, but more often "
           "in stages with a long delay; adaptive: when a basis has drifted");
     visit("drift", self.drift, between(1e-9, 1), "refresh = \"adaptive\": drift from which on a basis is refreshed");
-    visit("refresh_lag", self.refresh_lag, at_least(0),
-          "updates that a refresh may take, on a thread beside the workers; 0: the update waits for it");
+    visit(
+        "refresh_lag", self.refresh_lag, at_least(0),
+        "updates that a refresh may take, on a thread (on a GPU: a stream) beside the workers; 0: the update waits for "
+        "it");
     visit("covariance_beta", self.covariance_beta, between(0, 0.999999999),
           "decay rate of the covariances; 0: that of the second moments");
     visit("covariance_every", self.covariance_every, at_least(1), "add only every n-th gradient to the covariances");

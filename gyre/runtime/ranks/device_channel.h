@@ -40,7 +40,8 @@ class DeviceChannels {
   virtual std::unique_ptr<DeviceChannel> open(const std::string& id, bool sends) = 0;
 };
 
-// Null if tensors of this device go through the host.
+// Null if tensors of this device go through the host. Else pairs of processes that have no links, or one device, open
+// no channels.
 std::unique_ptr<DeviceChannels> make_device_channels(at::Device device);
 
 }  // namespace gyre

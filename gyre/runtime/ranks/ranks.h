@@ -51,7 +51,8 @@ class Ranks {
   // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
   // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own, and what
   // kept a process from beginning, by its name; the others then throw ToldElsewhere. `channels`: for tensors on this
-  // process's device; null: through the host, as between processes that share a device.
+  // process's device; null: through the host, as between processes that share a device
+  // or have no links.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.

@@ -128,19 +128,22 @@ class NcclChannel final : public DeviceChannel {
   std::atomic<bool> aborted_ = false;
 };
 
+// The device's UUID, in hexadecimal digits.
+std::string identity_of(at::Device device) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, device.index()) != cudaSuccess) {
+    throw RunError(fmt::format("{} does not say which device it is", device.str()));
+  }
+  std::string digits;
+  for (const char byte : properties.uuid.bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
 class NcclChannels final : public DeviceChannels {
  public:
-  explicit NcclChannels(at::Device device) : device_(device) {}
+  explicit NcclChannels(at::Device device) : device_(device), identity_(identity_of(device)) {}
   at::Device device() const override { return device_; }
-  std::string identity() const override {
-    cudaDeviceProp properties;
-    if (cudaGetDeviceProperties(&properties, device_.index()) != cudaSuccess) {
-      throw RunError(fmt::format("{} does not say which device it is", device_.str()));
-    }
-    std::string digits;
-    for (const char byte : properties.uuid.bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    return digits;
-  }
+  std::string identity() const override { return identity_; }
   std::string new_id() override {
     ncclUniqueId id;
     check(ncclGetUniqueId(&id), "be reached");
@@ -152,6 +155,7 @@ class NcclChannels final : public DeviceChannels {
 
  private:
   at::Device device_;
+  std::string identity_;
 };
 
 }  // namespace
