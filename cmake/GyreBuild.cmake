@@ -7,6 +7,11 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # All targets, including executables, have the same options, so that they can share one precompiled header.
 add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the last two allow square roots to be vectorised
+# Before all other libraries. PyPI's libtorch exports a part of the C++ library that it was built with, and functions would be found
+# there first that do not work with the rest (std::filesystem::remove_all crashes).
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  add_link_options(LINKER:--push-state,--no-as-needed -lstdc++ LINKER:--pop-state)
+endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # installs what was built, even if tests were not
 include(GNUInstallDirs)

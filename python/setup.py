@@ -16,7 +16,8 @@ gyre = root / "gyre"
 rooms = [gyre / "optim/parameter", gyre / "optim/settings"]
 sources = [gyre / "core/random.cpp", gyre / "core/text.cpp", gyre / "tensors/device.cpp"]
 sources += [gyre / "tensors/matrix_block.cpp"]
-sources += [gyre / "kernels/rows.cpp", gyre / "kernels/bf16/missing.cpp"]  # without oneDNN: matrix products by PyTorch
+# Without oneDNN: matrix products by PyTorch.
+sources += [gyre / "kernels/rows.cpp", gyre / "kernels/fused_product.cpp", gyre / "kernels/bf16/missing.cpp"]
 sources += [file for room in rooms for file in sorted(room.glob("*.cpp"))]
 
 
