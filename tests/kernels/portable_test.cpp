@@ -6,9 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <functional>
-#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -470,127 +468,6 @@ TEST(CrossEntropy, ATargetThatIsNoClassIsRefused) {
     at::Tensor logits = at::randn({2, 11});
     EXPECT_THROW(cross_entropy_in_place(logits, at::full({2}, target, at::kLong), 1), c10::Error);
   }
-}
-
-// An update's gradient must not depend on the thread that computes it: every thread makes its own primitives.
-TEST(Linear, BitsAreTheSameOnEveryThread) {
-  at::manual_seed(6);
-  const at::Tensor x = at::randn({100, 96}).to(at::kBFloat16), weight = at::randn({64, 96}).to(at::kBFloat16);
-  const at::Tensor grad = at::randn({100, 64}).to(at::kBFloat16);
-  const auto products = [&] {
-    use_threads(1);
-    at::Tensor gradient = at::zeros({64, 96});
-    linear_backward_weight(x, grad, gradient);
-    return Tensors{gyre::linear(x, weight, {}), linear_backward_input(grad, weight), gradient};
-  };
-  const Tensors here = products();
-  std::vector<Tensors> there(3);
-  {
-    std::vector<std::jthread> threads;
-    for (Tensors& result : there) threads.emplace_back([&] { result = products(); });
-  }
-  for (const Tensors& result : there) {
-    for (size_t i = 0; i < here.size(); ++i) EXPECT_TRUE(result[i].equal(here[i])) << i;
-  }
-}
-
-// For a window's first microbatch the gradient's old contents, from another window, are overwritten.
-TEST(Linear, WritesOverAGradientThatHoldsNoSum) {
-  at::manual_seed(6);
-  for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor x = at::randn({3, 20, 24}).to(type), grad = at::randn({3, 20, 40}).to(type);
-    at::Tensor added = at::zeros({40, 24}), written = at::full({40, 24}, NAN), portably = written.clone();
-    linear_backward_weight(x, grad, added);
-    linear_backward_weight(x, grad, written, /*adds=*/false);
-    portable::linear_backward_weight(x, grad, portably, /*adds=*/false);
-    EXPECT_TRUE(written.equal(added)) << type;
-    EXPECT_LT((portably - added).abs().max().item<double>(), 0.1) << type;
-    linear_backward_weight(x, grad, written);
-    EXPECT_TRUE(written.equal(added * 2)) << type;
-  }
-}
-
-// Uses whole numbers that bf16 and fp32 sums represent exactly, so that every implementation must give the same result,
-// also for sizes that are no multiples of its blocks.
-TEST(Linear, IsExactAtEverySize) {
-  at::manual_seed(7);
-  const auto whole = [](at::IntArrayRef sizes) { return at::randint(-3, 4, sizes, at::kFloat).to(at::kBFloat16); };
-  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
-                                                                         {1, 96, 80},
-                                                                         {5, 33, 1100},
-                                                                         {31, 64, 47},
-                                                                         {33, 31, 65},
-                                                                         {64, 700, 32},
-                                                                         {100, 130, 2100},
-                                                                         {1100, 90, 70},
-                                                                         {600, 1025, 96}}) {
-    const at::Tensor x = whole({rows, in}), weight = whole({out, in}), bias = whole({out}), grad = whole({rows, out});
-    const at::Tensor wide_x = x.to(at::kDouble), wide_weight = weight.to(at::kDouble), wide_grad = grad.to(at::kDouble);
-    const auto rounded = [](const at::Tensor& exact) { return exact.to(at::kFloat).to(at::kBFloat16); };
-    EXPECT_TRUE(gyre::linear(x, weight, {}).equal(rounded(wide_x.mm(wide_weight.t())))) << rows << " " << in;
-    EXPECT_TRUE(linear_backward_input(grad, weight).equal(rounded(wide_grad.mm(wide_weight)))) << rows << " " << in;
-    if (has_fast_bf16_products()) {  // libtorch rounds once more before it adds these
-      const at::Tensor exact = wide_x.mm(wide_weight.t()) + bias.to(at::kDouble);
-      EXPECT_TRUE(gyre::linear(x, weight, bias).equal(rounded(exact))) << rows << " " << in;
-      at::Tensor gradient = at::ones({out, in});
-      linear_backward_weight(x, grad, gradient);
-      const at::Tensor product = wide_grad.t().mm(wide_x);
-      EXPECT_TRUE(gradient.equal((product + 1).to(at::kFloat))) << rows << " " << in;
-      linear_backward_weight(x, grad, gradient, /*adds=*/false);
-      EXPECT_TRUE(gradient.equal(product.to(at::kFloat))) << rows << " " << in;
-    }
-  }
-}
-
-// Memory beyond a matrix must not influence its product.
-TEST(Linear, ReadsNothingBesideItsMatrices) {
-  at::manual_seed(8);
-  const int64_t rows = 37, in = 45, out = 51;
-  const auto within_nan = [](int64_t count) {
-    at::Tensor all = at::full({count + 200}, NAN).to(at::kBFloat16);
-    all.narrow(0, 100, count).copy_(at::randn({count}));
-    return all.narrow(0, 100, count);
-  };
-  const at::Tensor x = within_nan(rows * in).view({rows, in}), weight = within_nan(out * in).view({out, in}),
-                   grad = within_nan(rows * out).view({rows, out});
-  at::Tensor gradient = at::zeros({out, in});
-  linear_backward_weight(x, grad, gradient);
-  for (const at::Tensor& result : {gyre::linear(x, weight, {}), linear_backward_input(grad, weight), gradient}) {
-    EXPECT_TRUE(at::isfinite(result).all().item<bool>());
-  }
-}
-
-// Only for gyre's own products: how oneDNN divides its work depends on the number of threads.
-TEST(Linear, BitsAreThoseOfOneThreadOnSeveral) {
-  if (!bf16_products().starts_with("gyre ")) GTEST_SKIP() << bf16_products();
-  at::manual_seed(9);
-  const int64_t rows = 300, in = 1100, out = 430;
-  const at::Tensor x = at::randn({rows, in}).to(at::kBFloat16), weight = at::randn({out, in}).to(at::kBFloat16),
-                   grad = at::randn({rows, out}).to(at::kBFloat16);
-  std::vector<Tensors> results;
-  for (const int threads : {1, 2, 3}) {
-    std::jthread([&] {
-      use_threads(threads);
-      at::Tensor gradient = at::ones({out, in});
-      linear_backward_weight(x, grad, gradient);
-      results.push_back({gyre::linear(x, weight, {}), gyre::linear(x.narrow(0, 0, 7), weight, {}),
-                         linear_backward_input(grad, weight), gradient});
-    }).join();
-  }
-  for (const Tensors& result : results) {
-    for (size_t i = 0; i < result.size(); ++i) EXPECT_TRUE(result[i].equal(results[0][i])) << i;
-  }
-}
-
-// The tests kernels.WithoutTiles and kernels.WithoutBf16Instructions repeat this and the tests above with fewer CPU
-// instructions.
-TEST(Linear, TakesWhatTheCpuHas) {
-  const std::string products = bf16_products();
-  const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
-  const std::string isa = most == nullptr ? "ALL" : most;
-  const bool libtorch = products.starts_with("libtorch ("), onednn = products.starts_with("oneDNN ");
-  EXPECT_TRUE(libtorch || (onednn && isa != "AVX512_CORE") || (products == "gyre (AMX)" && isa == "ALL"))
-      << products << " with " << isa;
 }
 
 TEST(Meta, Linear) {
