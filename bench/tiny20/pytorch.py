@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The model of bench/tiny20 as a plain PyTorch loop: bf16 by autocast, AdamW, clipping.
 
-Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH DEVICE. On a GPU AdamW is fused, and the model is compiled (torch.compile) if a compiler is there. Prints its version when it is ready. Then, for every line
+Usage: pytorch.py LAYERS WIDTH HEADS CONTEXT VOCABULARY MICROBATCH DEVICE plain|compiled. Compiled, the model goes through torch.compile,
+which needs a C++ compiler on a CPU and Triton on a GPU, and AdamW is fused. Prints its version when it is ready. Then, for every line
 "MICROBATCHES_OF_AN_UPDATE MICROBATCHES" on standard input, trains for that many microbatches and prints the seconds.
 """
 import sys
@@ -55,12 +56,12 @@ class Gpt(nn.Module):
 def main():
     layers, width, heads, context, vocabulary, microbatch = map(int, sys.argv[1:7])
     device = torch.device(sys.argv[7])
-    on_gpu = device.type != "cpu"
+    on_gpu, compiled = device.type != "cpu", sys.argv[8] == "compiled"
     torch.manual_seed(1)
     model = Gpt(layers, width, heads, context, vocabulary).to(device)
-    fused = {"fused": True} if on_gpu else {}
+    fused = {"fused": True} if compiled else {}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.99), weight_decay=0.1, **fused)
-    run = torch.compile(model) if on_gpu else model
+    run = torch.compile(model) if compiled else model
 
     def finish():
         if on_gpu:
@@ -76,17 +77,17 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
-    how = "compiled" if on_gpu else f"{torch.get_num_threads()} threads"
+    how = ", compiled" if compiled else ""
     try:
         update(1)
-    except Exception as error:  # torch.compile needs Triton and a C compiler
-        if not on_gpu:
+    except Exception as error:  # torch.compile finds no compiler
+        if not compiled:
             raise
-        how, run = f"not compiled ({type(error).__name__})", model
+        how, run = f", not compiled ({type(error).__name__})", model
         optimizer.zero_grad(set_to_none=True)
         update(1)
     finish()
-    print(f"PyTorch {torch.__version__}, {how}", flush=True)
+    print(f"PyTorch {torch.__version__}{'' if on_gpu else f', {torch.get_num_threads()} threads'}{how}", flush=True)
     for line in sys.stdin:
         accumulate, microbatches = map(int, line.split())
         started = time.perf_counter()

@@ -2,14 +2,14 @@
 // 20.6M parameters, trained with AdamW and with basis rotation at 1,024 and 4,096 tokens per update.
 //   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
 //          [--width W --layers L --heads H --context C --vocabulary V --microbatch M] [--stages S]
-//          [--device NAME [--peak TFLOPS] [--no-wait]]
+//          [--device NAME [--peak TFLOPS] [--no-wait]] [--python PYTHON] [--compiled]
 // Every round measures each of them once, between two measurements of the roofline (the matrix products of a microbatch
 // with oneDNN, on packed matrices and as many threads as there are workers, and one pass of AdamW over the bytes of an
 // update). Each is compared with the mean of the two, in clock time and in processor time, which other programs disturb
-// less. The PyTorch loop has as many threads as there are workers. Prints every round, then medians, then a breakdown
-// of the time by kind of work, and the peak memory of a process that does nothing else.
-// With --device, the workers and a compiled PyTorch loop compute on that device, and --peak, what the device can do in
-// bf16, takes the place of the roofline.
+// less. The PyTorch loop has as many threads as there are workers; with --compiled, it goes through torch.compile and
+// its AdamW is fused. Prints every round, then medians, then a breakdown of the time by kind of work, and the peak
+// memory of a process that does nothing else. With --device, the workers and a compiled PyTorch loop compute on that
+// device, and --peak, what the device can do in bf16, takes the place of the roofline.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -116,8 +116,8 @@ class Training {
 // Null if the Python has no torch.
 class PyTorch {
  public:
-  static std::unique_ptr<PyTorch> start(const Shape& s, const std::string& python) {
-    auto result = std::unique_ptr<PyTorch>(new PyTorch(s, python));
+  static std::unique_ptr<PyTorch> start(const Shape& s, const std::string& python, bool compiled) {
+    auto result = std::unique_ptr<PyTorch>(new PyTorch(s, python, compiled));
     const auto version = result->peer_.hear();
     if (!version) return nullptr;
     fmt::print("beside it: {}\n", *version);
@@ -130,9 +130,10 @@ class PyTorch {
   }
 
  private:
-  PyTorch(const Shape& s, const std::string& python)
+  PyTorch(const Shape& s, const std::string& python, bool compiled)
       : peer_({python, GYRE_TINY20_PYTORCH, std::to_string(s.layers), std::to_string(s.width), std::to_string(s.heads),
-               std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch), s.device},
+               std::to_string(s.context), std::to_string(s.vocabulary), std::to_string(s.microbatch), s.device,
+               compiled ? "compiled" : "plain"},
               {{"OMP_NUM_THREADS", std::to_string(s.workers)}, {"OMP_WAIT_POLICY", "passive"}}),
         rows_(s.rows()) {}
 
@@ -171,7 +172,7 @@ struct Flags {
   int rounds = 5;
   std::vector<int64_t> accumulate = {1, 4};  // microbatches of an update
   int64_t microbatches = 32;
-  bool pytorch = true, rotation = true, rounds_only = false, breakdown_only = false;
+  bool pytorch = true, compiled = false, rotation = true, rounds_only = false, breakdown_only = false;
   std::string python = "/usr/bin/python3";  // Debian's
   std::string memory_of;                    // the name of an arm: run it and nothing else
   double peak = 0;                          // of the device, in 10^12 bf16 operations a second
@@ -224,7 +225,8 @@ void measure(const Shape& shape, const Flags& flags) {
   const bool on_host = !has_streams(device_named(shape.device));
   const auto roofline = on_host ? make_roofline(shape, parameters) : nullptr;
   if (on_host && !roofline) fmt::print("no roofline: built without oneDNN\n");
-  const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python) : nullptr;
+  const bool compiled = flags.compiled || !on_host;
+  const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python, compiled) : nullptr;
   if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
   for (const auto& training : trainings) training->warm_up(shape);
 
@@ -322,6 +324,7 @@ int main(int argc, char** argv) {
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
+  app.add_flag("--compiled", flags.compiled, "PyTorch's loop, by torch.compile; on a device it always is");
   app.add_flag("--rotation,!--no-rotation", flags.rotation);
   app.add_flag("--rounds-only", flags.rounds_only, "Neither breakdown nor memory");
   app.add_flag("--breakdown-only", flags.breakdown_only);
