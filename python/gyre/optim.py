@@ -48,7 +48,7 @@ class BasisRotation(torch.optim.Optimizer):
         super().add_param_group(param_group)
         try:
             _check(self.param_groups[-1])
-        except ValueError:
+        except Exception:
             self.param_groups.pop()
             raise
 
@@ -120,6 +120,15 @@ class BasisRotation(torch.optim.Optimizer):
         return super().state_dict()
 
     def load_state_dict(self, state_dict):
+        """Loads all of it or, if something in it is wrong, nothing."""
+        before = {name: self.__dict__[name] for name in ("state", "param_groups", "_cores")}
+        try:
+            self._load(state_dict)
+        except Exception:
+            self.__dict__.update(before)
+            raise
+
+    def _load(self, state_dict):
         super().load_state_dict(state_dict)
         self._cores = {}
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
@@ -131,6 +140,8 @@ class BasisRotation(torch.optim.Optimizer):
                 continue
             self.state.pop(p, None)
             core = self._core(p, group)
+            if "step" not in saved:
+                raise ValueError(f"BasisRotation: the state of parameter {number} has no 'step'; is it another optimizer's?")
             core.load({k: v.to(p.device) for k, v in saved.items() if k != "step"})
             self.state[p]["step"] = int(saved["step"])
 

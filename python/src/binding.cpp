@@ -165,7 +165,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::class_<Parameter>(module, "Parameter")
       .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, const std::vector<int64_t>&,
                           const gyre::BasisRotationSettings&>())
-      .def("step", &Parameter::step)
+      .def("step", &Parameter::step, pybind11::call_guard<pybind11::gil_scoped_release>())
       .def("state", &Parameter::state)
       .def("load", &Parameter::load);
 }

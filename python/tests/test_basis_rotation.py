@@ -305,6 +305,26 @@ class AsATorchOptimizer(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "interval is missing"):
             BasisRotation(p).load_state_dict(state)
 
+    def test_a_state_that_does_not_fit_changes_nothing(self):
+        def trained(seed):
+            torch.manual_seed(seed)
+            parameters = [torch.nn.Parameter(torch.randn(4, 6)) for _ in range(2)]
+            optimizer = BasisRotation(parameters, lr=1e-2)
+            for p in parameters:
+                p.grad = torch.randn(4, 6)
+            optimizer.step()
+            return optimizer
+
+        optimizer, broken = trained(1), trained(2).state_dict()
+        del broken["state"][1]["step"]
+        before = [t.clone() for state in optimizer.state.values() for t in state.values() if torch.is_tensor(t)]
+        with self.assertRaisesRegex(ValueError, "parameter 1 has no 'step'"):
+            optimizer.load_state_dict(broken)
+        after = [t for state in optimizer.state.values() for t in state.values() if torch.is_tensor(t)]
+        for a, b in zip(before, after, strict=True):
+            self.assertTrue(torch.equal(a, b))
+        optimizer.step()  # with what it has
+
 
 if __name__ == "__main__":
     unittest.main()
