@@ -46,14 +46,16 @@ struct CommandName {
   const char* meaning;
 };
 inline constexpr CommandName kTrain{"train", "Train a model as CONFIG.toml says"};
-inline constexpr CommandName kEval{"eval", "Validation loss of a trained run"};
+inline constexpr CommandName kEval{"eval", "Measure the validation loss of a trained run"};
 inline constexpr CommandName kGenerate{"generate", "Continue a prompt with a trained run"};
 inline constexpr CommandName kPlan{"plan", "Measure the model's layers here and rank the schedules"};
-inline constexpr CommandName kDiagnose{"diagnose", "What delay does to a trained run: Hessian norm, late updates"};
+inline constexpr CommandName kDiagnose{"diagnose",
+                                       "Measure what delay does to a trained run: Hessian norm, late updates"};
 inline constexpr CommandName kImport{"import", "Make a run of a model of Hugging Face's transformers"};
 inline constexpr CommandName kExport{"export", "Write a run's model for Hugging Face's transformers"};
-inline constexpr CommandName kInfo{"info", "What this build has and what machine it sees"};
-inline constexpr CommandName kMeasureLinks{"measure-links", "What messages between ranks cost; under a launcher"};
+inline constexpr CommandName kInfo{"info", "Print what this build has and what machine it sees"};
+inline constexpr CommandName kMeasureLinks{"measure-links",
+                                           "Measure what messages between ranks cost; under a launcher"};
 inline constexpr CommandName kEngineCommands[] = {kTrain,  kEval,   kGenerate, kPlan,        kDiagnose,
                                                   kImport, kExport, kInfo,     kMeasureLinks};
 
@@ -68,7 +70,7 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
 std::string explain(const CLI::App& app, const CLI::Error& error);
 // Checks of paths: not empty, and for output that it can be written. A full disk shows later.
 CLI::Validator some_path();
-CLI::Validator file_to_write();
+CLI::Validator file_to_write(std::string_view beginning);
 CLI::Validator directory_to_make();
 // Words that shell completion offers for a value; checks nothing.
 CLI::Validator offers(const std::vector<std::string>& words);

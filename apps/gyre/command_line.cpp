@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/process_limits.h"
 #include "gyre/core/text.h"
 #include "output.h"
@@ -95,15 +96,15 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
     flush_results();
     return exit_code;
   } catch (const CLI::Error& error) {
-    return fail(app::explain(app, error), 2);
+    return fail(app::explain(app, error), kBadInput);
   } catch (const ToldElsewhere& end) {
     return end.exit_code();
   } catch (const Error& error) {
     return fail(error.what(), error.exit_code());
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(app::explain(error), 2);
+    return fail(app::explain(error), kBadInput);
   } catch (const std::exception& error) {
-    return fail(explain(error), 1);
+    return fail(explain(error), kFailed);
   }
 }
 

@@ -1,10 +1,12 @@
 // gyre eval RUN: validation loss of a trained run.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "gyre/core/error.h"
 #include "gyre/inspect/evaluate_run.h"
 #include "number_flag.h"
 #include "output.h"
@@ -24,6 +26,11 @@ void run(const Flags& flags) {
   TrainedModel model = open_trained_model(flags.model.run, Work::Evaluate, flags.model.step(), flags.model.weights());
   if (!flags.device.empty()) model.config.pipeline.device = flags.device;
   const EvaluationResult result = evaluate_run(model, flags.batches, flags.data);
+  if (!std::isfinite(result.val_loss)) {
+    throw RunError(
+        fmt::format("{}: the validation loss is not finite: of step {}, weights or what they compute are not",
+                    flags.model.run, result.step));
+  }
   if (flags.json) {
     const nlohmann::ordered_json json = {{"run", flags.model.run},
                                          {"step", result.step},

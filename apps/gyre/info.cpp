@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "command.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/text.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/model/settings/model_kind.h"
@@ -33,7 +34,7 @@ std::vector<std::string> device_names() {
 nlohmann::ordered_json describe() {
   return {{"version", GYRE_VERSION},
           {"libtorch", TORCH_VERSION},
-          {"cores", std::thread::hardware_concurrency()},
+          {"cores", usable_core_count()},
           {"bf16_products", bf16_products()},
           {"devices", device_names()},
           {"schedules", schedule_names()},

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "gyre/core/exit_code.h"
+
 namespace gyre::app {
 namespace {
 
@@ -12,7 +14,7 @@ int wake_up() {
 }
 
 int exit_code_after(int signal) {
-  return 128 + (signal == SIGINT ? SIGINT : SIGTERM);
+  return signal == SIGINT ? kInterrupted : kTerminated;
 }
 
 extern "C" void exit_at_once(int signal) {

@@ -33,7 +33,7 @@ struct Flags {
 template <typename Declare>
 bool read_words(const CommandName& name, std::vector<std::string> words, Declare&& declare) {
   CLI::App app;
-  app.name("gyre");
+  describe_program(app);
   declare(*app.add_subcommand(name.name, name.meaning));
   std::ranges::reverse(words);  // the order that CLI11 takes
   try {
@@ -138,12 +138,13 @@ void add_launch(CLI::App& app) {
       ->option_text("-- train CONFIG.toml ...");
   command->allow_extras();  // check_separated() looks at them
   command->footer(
-      "Rank 0 speaks for all. What others write is kept where --log-dir says; without it, only where a message\n"
-      "names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and save; a second one kills\n"
+      "Rank 0 has the terminal. The output of the others goes to files in --log-dir; without it, it is removed at\n"
+      "the end unless a message names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and "
+      "save; a second one kills\n"
       "them. If one rank fails, the others end too; the exit code is its own, or 1 where a signal ended it.\n\n"
       "After a failure --max-restarts starts all ranks again, with --resume: they go on from the newest checkpoint.\n"
       "Bad input (2), divergence (3) and signals to stop (130, 143) are not tried again.\n\n"
-      "The ranks meet in a private directory under TMPDIR; nothing listens on a network.");
+      "The ranks meet in a private directory under TMPDIR, and listen on 127.0.0.1 only.");
   command->callback([command, flags] { run(*command, *flags); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <utility>
 
 #include "output.h"
 
@@ -12,7 +13,8 @@ void end_at_once(const Error& error) {
   std::_Exit(error.exit_code());
 }
 
-std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags) {
+std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags, std::stop_token stop,
+                                  std::function<void(const Error&)> abandon) {
   const std::chrono::seconds meet_within(flags.meet_within);
   MeetingPlace place;
   place.directory = own_rank.store_directory;
@@ -23,7 +25,8 @@ std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flag
   place.attempt = own_rank.restart;
   place.interface = flags.interface;
   place.deadline = meet_within;
-  place.abandon = end_at_once;
+  place.stop = std::move(stop);
+  place.abandon = std::move(abandon);
   const std::string& job = flags.job.empty() ? own_rank.job : flags.job;
   return std::make_unique<Ranks>(own_rank.rank, own_rank.world, job, make_rendezvous(place), meet_within);
 }

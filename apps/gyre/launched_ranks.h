@@ -1,7 +1,9 @@
 // The processes that a launcher has started together with this one.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "gyre/core/error.h"
 #include "gyre/launch/rank.h"
@@ -10,8 +12,9 @@
 
 namespace gyre::app {
 
-// Throws InputError if they cannot be met.
-std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags);
+// stop: ends the wait for the others. abandon: as in MeetingPlace. Throws InputError if they cannot be met.
+std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags, std::stop_token stop,
+                                  std::function<void(const Error&)> abandon);
 
 // Prints the error and ends this process without waiting for a thread that hangs.
 [[noreturn]] void end_at_once(const Error& error);

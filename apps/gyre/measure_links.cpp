@@ -43,7 +43,7 @@ void run(const MeasureLinksFlags& flags) {
   if (!own_rank || own_rank->world == 1) {
     throw InputError("gyre measure-links needs several ranks: gyre launch -n 2 -- measure-links");
   }
-  const auto ranks = make_ranks(*own_rank, flags.meeting);
+  const auto ranks = make_ranks(*own_rank, flags.meeting, {}, end_at_once);
   const auto cluster = profile(*ranks);
   if (!cluster) return;
   if (!ranks->network().empty()) say(stderr, fmt::format("network    {}\n", ranks->network()));

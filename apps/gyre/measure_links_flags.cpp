@@ -5,7 +5,8 @@
 namespace gyre::app {
 
 void declare_measure_links_flags(CLI::App& command, MeasureLinksFlags& flags) {
-  command.add_option("--out", flags.out, "The cluster's file (TOML), which is written")->check(file_to_write());
+  command.add_option("--out", flags.out, "The cluster's file (TOML), which is written")
+      ->check(file_to_write("# Written by gyre measure-links"));
   declare_meeting_flags(command, flags.meeting);
   command.footer(
       "Under a launcher that starts ranks host by host: gyre launch -n 2 -- measure-links, torchrun, mpirun or srun.\n"

@@ -187,11 +187,11 @@ CLI::Validator offers(const std::vector<std::string>& words) {
   return CLI::Validator([](const std::string&) { return std::string(); }, "", kOffers + join(words, " "));
 }
 
-CLI::Validator file_to_write() {
+CLI::Validator file_to_write(std::string_view beginning) {
   return CLI::Validator(
-      [](const std::string& text) -> std::string {
+      [beginning](const std::string& text) -> std::string {
         if (text.empty()) return kEmpty;
-        const std::string why = why_not_writable(text);
+        const std::string why = why_not_writable(text, beginning);
         return why.empty() ? "" : fmt::format("{} cannot be written: {}", printable(text), why);
       },
       "", "file to write");

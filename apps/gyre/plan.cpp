@@ -97,7 +97,7 @@ struct CoresNeeded {
 
 CoresNeeded cores_needed(const Config& config, int workers_of_replica) {
   const int64_t workers = workers_of_replica * config.pipeline.replicas;
-  return {workers, workers * config.pipeline.threads_per_worker, static_cast<int64_t>(usable_cores().size())};
+  return {workers, workers * config.pipeline.threads_per_worker, usable_core_count()};
 }
 
 void print_json(const std::vector<LayerProfile>& layers, const Plan& plan, const Config& config,

@@ -29,11 +29,12 @@ void run(const Flags& flags) {
 
 void add_report(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("report", "Runs, studies and traces as one HTML page, to look at offline");
+  CLI::App* command =
+      app.add_subcommand("report", "Write runs, studies and traces as one HTML page, to look at offline");
   command->add_option("what", flags->what, "Directories of runs and of studies, and traces (JSON)")
       ->required()
       ->check(some_path());
-  command->add_option("--out", flags->out, "The page [report.html]")->check(file_to_write());
+  command->add_option("--out", flags->out, "The page")->check(file_to_write("<!doctype html>"));
   command->callback([flags] { run(*flags); });
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "command.h"
+#include "gyre/core/address.h"
 #include "gyre/core/error.h"
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"
@@ -70,12 +71,14 @@ CLI::Validator address() {
 void add_serve(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
-      app.add_subcommand("serve", "The report of runs and studies, live, for a browser on this machine");
+      app.add_subcommand("serve", "Show the report of runs and studies live in a browser on this machine");
   command->add_option("what", flags->what, "Directories of runs and of studies, and traces (JSON)")
       ->required()
       ->check(some_path());
-  add_number(*command, "--port", flags->server.port, {0, 65535}, "Where to listen [8642]; 0: any port that is free");
-  command->add_option("--address", flags->server.address, "Where to listen [127.0.0.1]: another lets other machines in")
+  add_number(*command, "--port", flags->server.port, {0, 65535}, "TCP port; 0: any that is free");
+  command
+      ->add_option("--address", flags->server.address,
+                   "Address to listen on; another than 127.0.0.1 lets other machines in")
       ->check(address());
   command->callback([flags] { run(*flags); });
 }

@@ -73,7 +73,7 @@ void add_simulate(CLI::App& app) {
   add_number(*command, "--checkpoint-every", flags->checkpoint_every, {0, kMostWindow},
              "Updates after which the pipeline drains and is saved; 0: never");
   command->add_option("--trace", flags->trace, "Write the timeline as Chrome trace (JSON) to this file")
-      ->check(file_to_write());
+      ->check(file_to_write(kTraceBeginning));
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

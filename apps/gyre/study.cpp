@@ -6,10 +6,11 @@
 #include <thread>
 
 #include "command.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/core/message.h"
 #include "gyre/core/text.h"
-#include "gyre/study/conduct.h"
+#include "gyre/study/run_study.h"
 #include "interrupts.h"
 #include "number_flag.h"
 #include "output.h"
@@ -38,11 +39,11 @@ void run(const Flags& flags) {
   }
   if (flags.study.empty()) throw InputError("gyre study: give a STUDY.toml; --help-study lists what it can say");
   const Study study = load_study(flags.study);
-  ConductOptions options;
+  RunStudyOptions options;
   options.root = flags.out.empty() ? std::filesystem::path("studies") / study.name : std::filesystem::path(flags.out);
   options.program = engine_program();
   options.jobs = static_cast<int>(flags.jobs > 0 ? flags.jobs : study.jobs);
-  options.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.cores = usable_core_count();
   options.report_only = flags.report_only;
   const WakeFlag save;
   const Interrupts interrupts(SecondSignal::EndsThisProcess, [&save] {
@@ -56,7 +57,7 @@ void run(const Flags& flags) {
     say(stderr, "stopping: the runs drain and save; once more abandons what they have not saved\n");
   });
   options.say = [](const std::string& line) { say(stderr, line + "\n"); };
-  const auto result = conduct(study, options);
+  const auto result = run_study(study, options);
   if (!result) {
     print("interrupted; every run is saved. Continue with the same command: gyre study {}{}\n", shell_word(flags.study),
           flags.out.empty() ? "" : " --out " + shell_word(flags.out));

@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "gyre/core/message.h"
+#include "gyre/core/timing.h"
 #include "gyre/report/top/figures.h"
 #include "gyre/report/top/screen.h"
 #include "gyre/report/top/terminal.h"
@@ -25,10 +26,6 @@ struct Flags {
   std::string run;
   bool once = false, json = false;
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // As wide as standard output if that is a terminal; all lines, whatever its height.
 ScreenRoom room_of_output() {
@@ -72,7 +69,7 @@ int watch(TopReader& reader) {
   mask_size_changes(SIG_BLOCK);
   const Interrupts interrupts;
   mask_size_changes(SIG_UNBLOCK);
-  TopFigures figures = reader.read(now());  // errors are reported before the screen is taken over
+  TopFigures figures = reader.read(unix_seconds());  // errors are reported before the screen is taken over
   const auto terminal = open_terminal();
   int first = 0;
   auto read_at = std::chrono::steady_clock::now();
@@ -88,7 +85,7 @@ int watch(TopReader& reader) {
     first = scrolled(screen, key);
     if (std::chrono::steady_clock::now() - read_at < kRedraw) continue;
     read_at = std::chrono::steady_clock::now();
-    figures = reader.read(now());
+    figures = reader.read(unix_seconds());
   }
   return interrupts.exit_code();
 }
@@ -96,12 +93,12 @@ int watch(TopReader& reader) {
 void run(const Flags& flags) {
   TopReader reader(flags.run);
   if (flags.json) {
-    print_text(to_json(reader.read(now())));
+    print_text(to_json(reader.read(unix_seconds())));
     return;
   }
   const bool on_terminal = ::isatty(STDOUT_FILENO) != 0 && ::isatty(STDIN_FILENO) != 0;
   if (flags.once || !on_terminal) {
-    const TopFigures figures = reader.read(now());
+    const TopFigures figures = reader.read(unix_seconds());
     if (!flags.once) say(stderr, "standard input or output is no terminal: one screen, as --once prints it\n");
     print_text(plain_text(draw_screen(figures, room_of_output())));
     return;
@@ -113,7 +110,7 @@ void run(const Flags& flags) {
 
 void add_top(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("top", "What a run is doing now, on a screen that is updated");
+  CLI::App* command = app.add_subcommand("top", "Show what a run is doing now, on a screen that is updated");
   command->add_option("run", flags->run, "Directory of the run")->required()->check(some_path());
   CLI::Option* once = command->add_flag("--once", flags->once, "Print one screen as text, and end");
   command->add_flag("--json", flags->json, "Print the figures as JSON, and end")->excludes(once);

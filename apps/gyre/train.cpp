@@ -10,6 +10,7 @@
 #include "command.h"
 #include "gyre/config/config.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/rank.h"
@@ -23,9 +24,6 @@
 
 namespace gyre::app {
 namespace {
-
-// The exit code of a run that stopped in order because another of its processes was asked to: as after SIGTERM.
-constexpr int kAskedToEnd = 143;
 
 TrainOptions options_of(const TrainFlags& flags) {
   const TrainPlace place = place_of(flags);
@@ -77,7 +75,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
 void run_check(const TrainFlags& flags, const TrainOptions& options) {
   if (flags.json) throw InputError("--check says what the run would be as text, not as JSON; leave out --json");
   Progress progress(stdout, false);
-  if (!check(options, progress)) return;
+  if (!check_run(options, progress)) return;
   print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
         options.resume ? "resumed" : "trained");
 }
@@ -93,20 +91,33 @@ void run(const TrainFlags& flags) {
   const auto own_rank = find_rank();
   const bool one_of_several = own_rank && own_rank->world > 1;
   std::atomic<bool> save_asked = false;
-  const Interrupts interrupts(one_of_several ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess,
+  const bool has_launcher = one_of_several && !own_rank->by_hand;
+  const Interrupts interrupts(has_launcher ? SecondSignal::IsTheLaunchers : SecondSignal::EndsThisProcess,
                               [&save_asked] { save_asked = true; });
   options.take_save_request = [&save_asked] { return save_asked.exchange(false); };
-  const auto ranks = one_of_several ? make_ranks(*own_rank, flags.meeting) : nullptr;
+  const auto abandon_meeting = [&interrupts](const Error& error) {
+    const bool is_stopped = dynamic_cast<const StoppedMeeting*>(&error) != nullptr;
+    end_at_once(is_stopped ? Error(error.what(), interrupts.exit_code()) : error);
+  };
+  const auto ranks =
+      one_of_several ? make_ranks(*own_rank, flags.meeting, interrupts.stop(), abandon_meeting) : nullptr;
   options.ranks = ranks.get();
   if (own_rank) options.process = {own_rank->local_rank, own_rank->local_world};
   options.stop = interrupts.stop();
   options.abandon = end_at_once;
-  const TrainResult result = train(options, progress);
+  const TrainResult result = [&] {
+    try {
+      return train(options, progress);
+    } catch (const StoppedMeeting& stopped) {
+      throw Error(stopped.what(), interrupts.exit_code());
+    }
+  }();
   if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);
   if (result.fault_afterwards) std::rethrow_exception(result.fault_afterwards);
   if (result.finished) return;
+  // If another process of the run was asked to stop, this one ends as after SIGTERM.
   const int code = interrupts.exit_code();
-  throw CLI::RuntimeError(code != 0 ? code : kAskedToEnd);
+  throw CLI::RuntimeError(code != 0 ? code : kTerminated);
 }
 
 }  // namespace

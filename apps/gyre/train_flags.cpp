@@ -5,6 +5,7 @@
 #include "command.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/report/trace.h"
 
 namespace gyre::app {
 
@@ -18,7 +19,7 @@ void declare_train_flags(CLI::App& command, TrainFlags& flags) {
   command.add_flag("--resume", flags.resume, "Continue RUN from its newest checkpoint: gyre train --resume RUN");
   command.add_flag("--check", flags.check, "Check everything and say what the run would be; write nothing");
   command.add_option("--trace", flags.trace, "Write what ran as Chrome trace (JSON) to this file")
-      ->check(file_to_write());
+      ->check(file_to_write(kTraceBeginning));
   declare_meeting_flags(command, flags.meeting);
   command.add_flag("--json", flags.json, "Print the result as one JSON object");
   command.add_flag("--help-config", flags.help_config, "List every configuration key with its default, and exit");

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "gyre/core/directories.h"
 #include "gyre/core/error.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/text.h"
@@ -37,11 +38,9 @@ std::optional<int64_t> step_of(const std::string& name) {
 
 // Directories that crashed saves have left.
 std::vector<fs::path> unfinished(const fs::path& checkpoints) {
-  std::vector<fs::path> paths;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(checkpoints, ignored)) {
-    if (entry.path().filename().string().rfind(kTemporary, 0) == 0) paths.push_back(entry.path());
-  }
+  std::vector<fs::path> paths = entries_of(checkpoints, ignored);
+  std::erase_if(paths, [](const fs::path& path) { return !path.filename().string().starts_with(kTemporary); });
   return paths;
 }
 
@@ -80,8 +79,8 @@ std::vector<int64_t> obsolete_with_the_next(const fs::path& checkpoints, Retenti
 int64_t bytes_in(const fs::path& directory) {
   std::error_code ignored;
   int64_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
-    const auto size = entry.file_size(ignored);
+  for (const fs::path& file : entries_of(directory, ignored)) {
+    const auto size = fs::file_size(file, ignored);
     if (!ignored) bytes += static_cast<int64_t>(size);
   }
   return bytes;
@@ -124,9 +123,7 @@ void CheckpointUnderConstruction::commit(const CheckpointRecord& record, const s
   Manifest manifest{record, {}, {}};
   const auto add = [&](const std::string& name, const std::string& text) {
     write_new_file(directory() / name, text, files_);
-    Checksum checksum;
-    checksum.update(text.data(), text.size());
-    manifest.files[name] = {text.size(), checksum.hex()};
+    manifest.files[name] = {text.size(), text_checksum(text)};
   };
   for (const WrittenShard& shard : shards) manifest.files[shard.name] = shard.file;
   for (const Part part : kParts) {
@@ -222,9 +219,8 @@ std::vector<int64_t> list_checkpoints(const fs::path& checkpoints) {
   std::vector<int64_t> steps;
   if (!is_there(checkpoints)) return steps;
   std::error_code error;
-  fs::directory_iterator entry(checkpoints, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    if (const auto step = step_of(entry->path().filename().string())) steps.push_back(*step);
+  for (const fs::path& entry : entries_of(checkpoints, error)) {
+    if (const auto step = step_of(entry.filename().string())) steps.push_back(*step);
   }
   if (error) throw InputError(fmt::format("{}: cannot be read: {}", checkpoints.string(), error.message()));
   std::sort(steps.begin(), steps.end());

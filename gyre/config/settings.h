@@ -81,7 +81,7 @@ struct PipelineSettings {
         "wait_for_device", self.wait_for_device, Range{},
         "whether a worker waits at the end of each action until its GPU has done it. Times of actions, traces and "
         "bubbles are then right, and a GPU that hangs is noticed. false: actions are handed over ahead, up to the next "
-        "update, and their times are those of handing over. No difference on the CPU");
+        "update, and their times are only those to enqueue them. No difference on the CPU");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads for the operations of each worker; another number may change the last bits of the results");
     visit("pin_workers", self.pin_workers, Range{},

@@ -30,6 +30,12 @@ std::string Checksum::hex() const {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
+std::string text_checksum(std::string_view text) {
+  Checksum checksum;
+  checksum.update(text.data(), text.size());
+  return checksum.hex();
+}
+
 std::string file_checksum(const std::filesystem::path& path) {
   const Descriptor file(path, O_RDONLY);
   if (!file.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace gyre {
 
@@ -20,6 +21,7 @@ class Checksum {
  private:
   void* state_;
 };
+std::string text_checksum(std::string_view text);
 // The checksum of a whole file, read in pieces.
 std::string file_checksum(const std::filesystem::path& path);
 

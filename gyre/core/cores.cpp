@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace gyre {
 
@@ -15,6 +16,11 @@ std::vector<int> usable_cores() {
     if (CPU_ISSET(static_cast<size_t>(core), &set)) cores.push_back(core);
   }
   return cores;
+}
+
+int usable_core_count() {
+  const size_t usable = usable_cores().size();
+  return std::max(1, static_cast<int>(usable > 0 ? usable : std::thread::hardware_concurrency()));
 }
 
 std::vector<int> cores_of_worker(const std::vector<int>& cores, int number, int count) {

@@ -8,6 +8,8 @@ namespace gyre {
 // The cores that the calling thread may run on, ascending, as the machine, a container's cpuset or taskset allow. Empty
 // if the system does not say.
 std::vector<int> usable_cores();
+// How many those are; all of the machine's if the system does not say. At least 1.
+int usable_core_count();
 
 // The `count` cores from `cores` that worker `number` runs on. Workers take them in order, so no two share a core
 // unless there are too few; then assignment wraps around.

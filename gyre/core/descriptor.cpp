@@ -21,8 +21,14 @@ std::string reason() {
 Descriptor::Descriptor(const std::filesystem::path& path, int flags)
     : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
 
-Descriptor::~Descriptor() {
-  if (value_ >= 0) ::close(value_);
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  close();
+  value_ = std::exchange(other.value_, -1);
+  return *this;
+}
+
+void Descriptor::close() {
+  if (value_ >= 0) ::close(std::exchange(value_, -1));
 }
 
 ssize_t read_fully(int descriptor, char* out, size_t bytes) {

@@ -1,4 +1,4 @@
-// Shared by the functions for files: descriptors that close themselves, locks, and the system's error messages.
+// Descriptors that close themselves, locks on files, and the system's error messages.
 #pragma once
 
 #include <sys/types.h>
@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "gyre/core/file_system.h"
 
@@ -27,9 +28,12 @@ class Descriptor {
  public:
   // `flags` as for open(2), without any that change files: those go through a FileSystem.
   Descriptor(const std::filesystem::path& path, int flags);
-  ~Descriptor();
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  // Takes over what a system call has returned; -1: none.
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  void close();
   int get() const { return value_; }
   bool ok() const { return value_ >= 0; }
 

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 #include "gyre/core/output_file.h"
 
@@ -48,10 +48,21 @@ void check_can_make(const std::filesystem::path& directory) {
   throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
 }
 
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory, std::error_code& error) {
+  // A range-for would throw where the next entry cannot be read.
+  std::vector<std::filesystem::path> paths;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 void remove_tree(const std::filesystem::path& path, FileSystem& files) {
   std::error_code error;
   if (std::filesystem::is_directory(std::filesystem::symlink_status(path, error))) {
-    for (const auto& entry : std::filesystem::directory_iterator(path, error)) remove_tree(entry.path(), files);
+    for (const auto& entry : entries_of(path, error)) remove_tree(entry, files);
   }
   files.remove(path);
 }
@@ -59,19 +70,17 @@ void remove_tree(const std::filesystem::path& path, FileSystem& files) {
 DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files)
     : files_(files), path_(std::move(path)) {
   make_directories(path_, files_);
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
-  if (try_lock(descriptor_, files_) == Lock::Held) {
-    ::close(descriptor_);
+  lock_ = Descriptor(path_, O_RDONLY | O_DIRECTORY);
+  if (!lock_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
+  if (try_lock(lock_.get(), files_) == Lock::Held) {
     throw InputError(fmt::format("{}: another process is writing here; wait for it", path_.string()));
   }
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) remove_tree(entry.path(), files_);
+  for (const auto& entry : entries_of(path_, error)) remove_tree(entry, files_);
 }
 
 DirectoryUnderConstruction::~DirectoryUnderConstruction() {
   remove_tree(path_, files_);
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {

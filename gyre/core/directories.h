@@ -2,7 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <system_error>
+#include <vector>
 
+#include "gyre/core/descriptor.h"
 #include "gyre/core/file_system.h"
 
 namespace gyre {
@@ -21,6 +24,10 @@ void make_directories(const std::filesystem::path& directory, FileSystem& files 
 // Throws InputError if make_directories would surely fail, as far as can be told without trying: something above the
 // directory is a file, or is not writable.
 void check_can_make(const std::filesystem::path& directory);
+
+// What is in a directory, sorted. If it cannot be read, as a network's file system may refuse in the middle, `error`
+// says why, and the entries may be incomplete.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& directory, std::error_code& error);
 
 // Removes a file, or a directory with everything in it; links are not followed. Failures are ignored, so use it only
 // where leftovers do no harm.
@@ -48,7 +55,7 @@ class DirectoryUnderConstruction {
 
   FileSystem& files_;
   std::filesystem::path path_;  // what the destructor removes
-  int descriptor_;              // the open directory, locked where the file system has locks
+  Descriptor lock_;             // the open directory, locked where the file system has locks
 };
 
 }  // namespace gyre

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "gyre/core/descriptor.h"
 #include "gyre/core/directories.h"
 #include "gyre/core/error.h"
 #include "gyre/core/input_file.h"
@@ -24,33 +22,27 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
   made_ = !std::filesystem::exists(directory, error);
   do {
     make_directories(directory, files);
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = files.open(file, O_RDWR | O_CREAT, 0644);
-    if (descriptor_ < 0) {
+    file_ = Descriptor(files.open(file, O_RDWR | O_CREAT, 0644));
+    if (!file_.ok()) {
       const std::string why = reason();
       // A lock file is left of an earlier process: what it wrote is to be continued, which is possible only here.
       const bool goes_on = std::filesystem::exists(file, error);
       throw InputError(fmt::format("{}: cannot be written to: {}; make it writable{}", directory.string(), why,
                                    goes_on ? "" : ", or choose another --out"));
     }
-    if (try_lock(descriptor_, files) == Lock::Held) {
-      ::close(descriptor_);
+    if (try_lock(file_.get(), files) == Lock::Held) {
       throw InputError(
           fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
     }
-  } while (!is_same_file(descriptor_, file));  // the previous holder removed the file in the meantime
+  } while (!is_same_file(file_.get(), file));  // the previous holder removed the file in the meantime
 }
 
 DirectoryLock::~DirectoryLock() {
   std::error_code error;
-  std::filesystem::directory_iterator entries(directory_, error);
-  const bool is_alone = !error && entries != std::filesystem::directory_iterator() &&
-                        entries->path().filename() == kLockFile && ++entries == std::filesystem::directory_iterator();
-  if (is_alone) {
-    files_.remove(directory_ / kLockFile);
-    if (made_) files_.remove(directory_);
-  }
-  ::close(descriptor_);
+  const auto entries = entries_of(directory_, error);
+  if (error || entries.size() != 1 || entries[0].filename() != kLockFile) return;
+  files_.remove(directory_ / kLockFile);
+  if (made_) files_.remove(directory_);
 }
 
 void DirectoryLock::leave_note(const std::string& note) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "gyre/core/descriptor.h"
 #include "gyre/core/file_system.h"
 
 namespace gyre {
@@ -29,7 +30,7 @@ class DirectoryLock {
   FileSystem& files_;
   std::filesystem::path directory_;
   bool made_ = false;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace gyre

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "gyre/core/exit_code.h"
+
 namespace gyre {
 
 // The base of every exception gyre throws on purpose. `exit_code` is what the command line returns for it.
@@ -19,13 +21,13 @@ class Error : public std::runtime_error {
 // Something the user gave is wrong: a flag, a configuration key, a file. Exit 2; nothing has been changed.
 class InputError : public Error {
  public:
-  explicit InputError(const std::string& message) : Error(message, 2) {}
+  explicit InputError(const std::string& message) : Error(message, kBadInput) {}
 };
 
 // A run that began and could not go on: full disk, stall. Exit 1; earlier checkpoints are whole.
 class RunError : public Error {
  public:
-  explicit RunError(const std::string& message) : RunError(message, 1) {}
+  explicit RunError(const std::string& message) : RunError(message, kFailed) {}
 
  protected:
   RunError(const std::string& message, int exit_code) : Error(message, exit_code) {}
@@ -34,7 +36,7 @@ class RunError : public Error {
 // A run whose loss or gradient is no longer finite. Exit 3: running it again will not help, other settings may.
 class Divergence : public RunError {
  public:
-  explicit Divergence(const std::string& message) : RunError(message, 3) {}
+  explicit Divergence(const std::string& message) : RunError(message, kDiverged) {}
 };
 
 // This process ends because of a failure that another process of the same run reports.

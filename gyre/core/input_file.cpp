@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 
 namespace gyre {
@@ -46,10 +45,9 @@ bool is_there(const std::filesystem::path& path) {
   throw InputError(fmt::format("{}: cannot be looked at: {}", path.string(), std::strerror(error)));
 }
 
-InputFile::InputFile(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)), file_(path_, O_RDONLY) {
   struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+  if (!file_.ok() || ::fstat(file_.get(), &status) != 0) {
     throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
   }
   size_ = static_cast<uint64_t>(status.st_size);
@@ -57,23 +55,16 @@ InputFile::InputFile(std::filesystem::path path)
 
 InputFile::Stamp InputFile::stamp() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0)
+  if (::fstat(file_.get(), &status) != 0)
     throw RunError(fmt::format("{}: cannot be looked at: {}", path_.string(), reason()));
   const auto nanoseconds = [](const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; };
   return {status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
 }
 
-InputFile::~InputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-InputFile::InputFile(InputFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
-
 void InputFile::read_at(uint64_t offset, void* data, size_t bytes) const {
   auto* to = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, to, bytes, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(file_.get(), to, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw RunError(fmt::format("{}: cannot be read: {}", path_.string(), reason()));
     if (got == 0) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "gyre/core/descriptor.h"
+
 namespace gyre {
 
 // The whole file as bytes. Throws InputError naming the path and the system's reason.
@@ -19,9 +21,6 @@ class InputFile {
  public:
   // Throws InputError naming the path and the system's reason.
   explicit InputFile(std::filesystem::path path);
-  ~InputFile();
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&&) = delete;
   uint64_t size() const { return size_; }  // when it was opened
   // Equal stamps mean equal content; with different stamps the content may differ.
   struct Stamp {
@@ -34,7 +33,7 @@ class InputFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_;
+  Descriptor file_;
   uint64_t size_ = 0;
 };
 

@@ -28,10 +28,9 @@ PrivateDirectory::PrivateDirectory(const std::filesystem::path& parent, const st
         fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()));
   }
   path_ = name;
-  lock_ = std::make_unique<Descriptor>(path_, O_RDONLY | O_DIRECTORY);
-  if (!lock_->ok() || try_lock(lock_->get(), system_files()) != Lock::Taken) return;
-  const int mark = system_files().open(path_ / kOwnedMark, O_WRONLY | O_CREAT, 0600);
-  if (mark >= 0) ::close(mark);
+  lock_ = Descriptor(path_, O_RDONLY | O_DIRECTORY);
+  if (!lock_.ok() || try_lock(lock_.get(), system_files()) != Lock::Taken) return;
+  const Descriptor mark(system_files().open(path_ / kOwnedMark, O_WRONLY | O_CREAT, 0600));
 }
 
 PrivateDirectory::~PrivateDirectory() {
@@ -44,8 +43,7 @@ PrivateDirectory::~PrivateDirectory() {
 
 void PrivateDirectory::remove_abandoned(const std::filesystem::path& parent, const std::string& prefix) {
   std::error_code none;
-  for (std::filesystem::directory_iterator entry(parent, none), end; !none && entry != end; entry.increment(none)) {
-    const std::filesystem::path path = entry->path();
+  for (const std::filesystem::path& path : entries_of(parent, none)) {
     if (!path.filename().string().starts_with(prefix)) continue;
     const Descriptor directory(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     struct stat found {};

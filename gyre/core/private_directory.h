@@ -2,12 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 
-namespace gyre {
+#include "gyre/core/descriptor.h"
 
-class Descriptor;
+namespace gyre {
 
 // A new directory that only this user may enter. The destructor removes it.
 class PrivateDirectory {
@@ -28,7 +27,7 @@ class PrivateDirectory {
 
  private:
   std::filesystem::path path_;
-  std::unique_ptr<Descriptor> lock_;  // held as long as this process lives
+  Descriptor lock_;  // held as long as this process lives
   bool kept_ = false;
 };
 

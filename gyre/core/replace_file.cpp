@@ -118,6 +118,14 @@ class Replacement {
   bool took_place_ = false;
 };
 
+// Whether the file at `path` has content, and that does not begin so.
+bool is_another_kind(const fs::path& path, std::string_view beginning) {
+  const Descriptor file(path, O_RDONLY);
+  std::string found(beginning.size(), '\0');
+  const ssize_t got = file.ok() ? read_fully(file.get(), found.data(), found.size()) : 0;
+  return got > 0 && found.substr(0, static_cast<size_t>(got)) != beginning;
+}
+
 }  // namespace
 
 void write_file_atomic(const fs::path& path, std::string_view content, FileSystem& files) {
@@ -137,12 +145,16 @@ void replace_file(const fs::path& path, std::string_view content, FileSystem& fi
   replacement.take_place();
 }
 
-std::string why_not_writable(const fs::path& path) {
+std::string why_not_writable(const fs::path& path, std::string_view beginning) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return std::strerror(EISDIR);
     if (::access(path.c_str(), W_OK) != 0) return reason();
     if (is_written_in_place(path)) return "";
+    if (is_another_kind(path, beginning)) {
+      return fmt::format("it is there and is another kind of file (it does not begin with '{}'); choose another name",
+                         beginning);
+    }
   } else if (errno != ENOENT) {
     return reason();
   }

@@ -17,9 +17,10 @@ void write_file_atomic(const std::filesystem::path& path, std::string_view conte
 // old or new.
 void replace_file(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 
-// For a check before long work: the reason why write_file_atomic could not write `path`; empty if it could. Changes
+// For a check before long work: the reason why write_file_atomic could not or should not write `path`; empty if there
+// is none. beginning: what all such files begin with; a file of another kind that is there was not meant. Changes
 // nothing; a full disk is not noticed.
-std::string why_not_writable(const std::filesystem::path& path);
+std::string why_not_writable(const std::filesystem::path& path, std::string_view beginning = {});
 // Throws InputError with path and reason if why_not_writable gives one.
 void check_writable(const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// Elapsed seconds, and the median of measurements.
+// Elapsed seconds, the time of day, and the median of measurements.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,10 @@ inline double seconds_between(std::chrono::steady_clock::time_point from, std::c
 }
 inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return seconds_between(start, std::chrono::steady_clock::now());
+}
+// Seconds since 1970, by the clock that people set.
+inline double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // For an even number of values, the larger of the two in the middle. `values` must not be empty.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -12,21 +11,17 @@
 namespace gyre {
 
 WakeFlag::WakeFlag() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (descriptor_ < 0)
+  if (!descriptor_.ok())
     throw RunError(fmt::format("no file descriptor is left: {}; raise the limit (ulimit -n)", std::strerror(errno)));
 }
 
-WakeFlag::~WakeFlag() {
-  ::close(descriptor_);
-}
-
 void WakeFlag::raise() const {
-  ::eventfd_write(descriptor_, 1);
+  ::eventfd_write(descriptor_.get(), 1);
 }
 
 bool WakeFlag::lower() const {
   eventfd_t times = 0;
-  return ::eventfd_read(descriptor_, &times) == 0;
+  return ::eventfd_read(descriptor_.get(), &times) == 0;
 }
 
 }  // namespace gyre

@@ -17,18 +17,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 2;
 
-std::string checksum_of(std::string_view content) {
-  Checksum checksum;
-  checksum.update(content.data(), content.size());
-  return checksum.hex();
-}
-
 // The content of a tokenizer's file, checked against meta.json; empty if meta.json does not list it.
 std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& directory, const std::string& name) {
   if (meta.checksums.count(name) == 0) return "";
   const auto path = directory / name;
   std::string content = read_file(path);
-  if (checksum_of(content) != meta.checksums.at(name)) {
+  if (text_checksum(content) != meta.checksums.at(name)) {
     throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it names (its checksum differs); {}",
                                  path.string(), "bring it back, or run gyre prepare again"));
   }
@@ -126,7 +120,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& directory
 void describe_tokenizer(const TokenizerModel& model, DatasetMeta& meta) {
   meta.tokenizer = model.kind;
   meta.end_of_document = model.end_of_document;
-  for (const auto& [name, content] : files_of(model)) meta.checksums[name] = checksum_of(content);
+  for (const auto& [name, content] : files_of(model)) meta.checksums[name] = text_checksum(content);
 }
 
 void write_tokenizer(const TokenizerModel& model, const std::filesystem::path& directory, DatasetMeta& meta,

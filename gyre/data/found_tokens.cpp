@@ -73,7 +73,9 @@ std::vector<fs::path> files_of(const std::string& path) {
   std::error_code ignored;
   std::vector<fs::path> found;
   if (fs::is_directory(path, ignored)) {
-    for (const auto& entry : fs::directory_iterator(path)) found.push_back(entry.path());
+    std::error_code error;
+    found = entries_of(path, error);
+    if (error) throw InputError(fmt::format("{}: cannot be read: {}", path, error.message()));
     std::erase_if(found, [](const fs::path& file) { return file.extension() != ".bin" && file.extension() != ".idx"; });
   } else if (is_file(path)) {
     found.emplace_back(path);

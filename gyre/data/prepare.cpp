@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
@@ -55,9 +56,14 @@ void check_place(const std::filesystem::path& out, bool overwrite) {
   if (std::filesystem::equivalent(out, std::filesystem::current_path(), error)) {
     throw InputError(fmt::format("{}: is the current directory; give --out a directory of its own", out.string()));
   }
+  const auto parent = std::filesystem::absolute(out / "").lexically_normal().parent_path().parent_path();
+  if (out.filename() == "tokenizer" && std::filesystem::exists(parent / "config.toml", error)) {
+    throw InputError(fmt::format("{}: is the tokenizer of the run in {}; give --out a directory of its own",
+                                 out.string(), parent.string()));
+  }
   bool has_data = false;
-  for (const auto& entry : std::filesystem::directory_iterator(out, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const auto& entry : entries_of(out, error)) {
+    const std::string name = entry.filename().string();
     if (kOurs.count(name) == 0) {
       throw InputError(fmt::format("{}: has '{}', which gyre prepare did not make; give --out a directory of its own",
                                    out.string(), name));
@@ -270,8 +276,7 @@ int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tok
 }
 
 int thread_count(const PrepareOptions& options) {
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return options.threads > 0 ? options.threads : usable_core_count();
 }
 
 }  // namespace

@@ -175,6 +175,7 @@ struct Dataset::Opener {
     } else if (!val.empty()) {
       add(data.val_, source, kValPart, val, sequence(val, source.tokens));
     } else {
+      data.cuts_validation_ = true;
       add(data.val_, source, kValPart, train, all.part(all.size() - kept, kept));
     }
   }
@@ -272,10 +273,7 @@ bool Dataset::has_as_json(const std::string& tokenizer_json) const {
   if (!prepared_ && !tokenizer_) return false;
   try {
     const TokenizerModel model = prepared_ ? load_tokenizer_model(*prepared_) : *tokenizer_;
-    const std::string written = hugging_face_files(model, description_).tokenizer;
-    Checksum checksum;
-    checksum.update(written.data(), written.size());
-    return checksum.hex() == tokenizer_json;
+    return text_checksum(hugging_face_files(model, description_).tokenizer) == tokenizer_json;
   } catch (const InputError&) {  // it cannot be converted
     return false;
   }

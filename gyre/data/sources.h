@@ -30,6 +30,8 @@ class Dataset {
   int64_t vocabulary() const { return vocabulary_; }
   int64_t train_tokens() const { return tokens_in(train_); }
   int64_t val_tokens() const { return tokens_in(val_); }
+  // Whether validation tokens are a share of the training files' ([data] val_fraction).
+  bool cuts_validation() const { return cuts_validation_; }
   // Where the tokens come from, for messages.
   const std::string& description() const { return description_; }
 
@@ -80,6 +82,7 @@ class Dataset {
   std::optional<std::filesystem::path> prepared_;
   std::optional<TokenizerModel> tokenizer_;
   DatasetMeta meta_;
+  bool cuts_validation_ = false;
   bool is_prepared_ = false;  // prepared_ is the only source of tokens
 };
 

@@ -28,7 +28,7 @@ TextInput::TextInput(const std::string& path, TextLayout layout, const Standard&
   if (path != "-") {
     open(path);
   } else if (standard.spool.empty()) {
-    descriptor_ = ::dup(standard.descriptor);
+    file_ = Descriptor(::dup(standard.descriptor));
   } else {
     spooled_ = standard.spool;
     spool(standard.descriptor);
@@ -37,19 +37,15 @@ TextInput::TextInput(const std::string& path, TextLayout layout, const Standard&
 }
 
 TextInput::~TextInput() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!spooled_.empty()) files_->remove(spooled_);
 }
 
 void TextInput::open(const std::filesystem::path& path) {
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+  file_ = Descriptor(path, O_RDONLY);
+  if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) return;
-  if (S_ISDIR(status.st_mode)) {
-    ::close(descriptor_);
-    throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
-  }
+  if (::fstat(file_.get(), &status) != 0) return;
+  if (S_ISDIR(status.st_mode)) throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
   if (S_ISREG(status.st_mode)) bytes_ = status.st_size;
 }
 
@@ -67,8 +63,8 @@ void TextInput::spool(int from) const {
 }
 
 void TextInput::read(const std::function<void(TextChunk, int64_t taken)>& visit) const {
-  ::lseek(descriptor_, 0, SEEK_SET);  // fails for a pipe, which is read only once
-  const auto bytes = open_bytes(descriptor_, layout_.name);
+  ::lseek(file_.get(), 0, SEEK_SET);  // fails for a pipe, which is read only once
+  const auto bytes = open_bytes(file_.get(), layout_.name);
   TextReader reader(*bytes, layout_);
   while (auto chunk = reader.next()) {
     throw_if_stopped(stop_);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "gyre/core/descriptor.h"
 #include "gyre/core/file_system.h"
 #include "gyre/data/text_reader.h"
 
@@ -44,7 +45,7 @@ class TextInput {
   FileSystem* files_;
   std::stop_token stop_;
   std::filesystem::path spooled_;
-  int descriptor_ = -1;
+  Descriptor file_;
   int64_t bytes_ = 0;
 };
 

@@ -192,6 +192,11 @@ ExportResult export_model(const ExportOptions& options) {
   const Types types(options.dtype, run, step);
   check_memory(config, memory_limit(), Work::Generate);
 
+  const fs::path parent = fs::absolute(options.out / "").lexically_normal().parent_path().parent_path();
+  const RunDirectory around(parent.parent_path());
+  if (parent == around.checkpoints() && is_there(around.checkpoints_marker())) {
+    throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", options.out.string()));
+  }
   NewDirectory out(options.out, ".exporting", files);
   const CheckpointReader checkpoint(run.checkpoints(), step);
   check_model_identity(checkpoint.record().model, config);

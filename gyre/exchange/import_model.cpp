@@ -41,9 +41,10 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 // The tensors of the files and the counterpart that each is. Throws InputError unless they are the tensors of the
 // model.
-class Plan {
+class MatchedTensors {
  public:
-  Plan(const Family& family, const std::vector<TensorFile>& files, const std::vector<Counterpart>& counterparts) {
+  MatchedTensors(const Family& family, const std::vector<TensorFile>& files,
+                 const std::vector<Counterpart>& counterparts) {
     std::map<std::string, const Counterpart*> wanted;
     std::set<std::string> known;
     for (const Counterpart& counterpart : counterparts) {
@@ -113,13 +114,14 @@ at::Tensor rows_of(NamedTensors& weights, const Counterpart& counterpart) {
 }
 
 // Reads one file at a time. Copies are compared in a second pass, when the tensors that they are copies of are there.
-NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan, const std::vector<OwnTensor>& own) {
+NamedTensors read_weights(const std::vector<TensorFile>& files, const MatchedTensors& matched,
+                          const std::vector<OwnTensor>& own) {
   NamedTensors weights;
   for (const OwnTensor& tensor : own) weights[tensor.name] = at::empty(tensor.shape, at::kFloat);
   for (const bool copies : {false, true}) {
     for (const TensorFile& file : files) {
       const auto is_due = [&](const TensorEntry& tensor) {
-        const Counterpart* const counterpart = plan.find(tensor.name);
+        const Counterpart* const counterpart = matched.find(tensor.name);
         return counterpart != nullptr && (counterpart->use != TensorPair::Use::Own) == copies;
       };
       if (std::none_of(file.tensors.begin(), file.tensors.end(), is_due)) continue;
@@ -127,7 +129,7 @@ NamedTensors read_weights(const std::vector<TensorFile>& files, const Plan& plan
       if (opened.tensors() != file.tensors) throw InputError(file.path.string() + ": was changed while it was read");
       for (const TensorEntry& tensor : file.tensors) {
         if (!is_due(tensor)) continue;
-        const Counterpart& counterpart = *plan.find(tensor.name);
+        const Counterpart& counterpart = *matched.find(tensor.name);
         const at::Tensor theirs = opened.view(tensor);
         const at::Tensor value = counterpart.transposed ? theirs.t() : theirs;
         const at::Tensor ours = rows_of(weights, counterpart);
@@ -230,8 +232,8 @@ ImportResult import_model(const ImportOptions& options) {
   if (family.read_tokens != nullptr) family.read_tokens(special_tokens(options.from), settings);
   const std::vector<OwnTensor> own = own_tensors(settings);
   const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
-  const Plan plan(family, tensor_files, counterparts);
-  const std::string dtype = one_dtype(plan.dtypes());
+  const MatchedTensors matched(family, tensor_files, counterparts);
+  const std::string dtype = one_dtype(matched.dtypes());
   const Config config = run_config(settings, dtype);
   check_memory(config, memory_limit(), Work::Generate);
   ImportResult result;
@@ -239,7 +241,7 @@ ImportResult import_model(const ImportOptions& options) {
 
   NewDirectory out(options.out, ".importing", files);
   const RunDirectory run(out.path(), files);
-  const NamedTensors weights = read_weights(tensor_files, plan, own);
+  const NamedTensors weights = read_weights(tensor_files, matched, own);
   run.create(config);
   CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
   CheckpointRecord record;
@@ -249,7 +251,7 @@ ImportResult import_model(const ImportOptions& options) {
 
   make_directories(run.hugging_face(), files);
   write_new_file(run.hugging_face() / "config.json", config_json, files);
-  write_new_file(run.hugging_face() / kProvenanceFile, to_text(Provenance{plan.dtypes()}), files);
+  write_new_file(run.hugging_face() / kProvenanceFile, to_text(Provenance{matched.dtypes()}), files);
   for (const std::string& name : beside) {
     write_new_file(run.hugging_face() / name, read_file(options.from / name), files);
   }
@@ -266,7 +268,7 @@ ImportResult import_model(const ImportOptions& options) {
   result.dtype = dtype;
   result.vocabulary = settings.vocabulary;
   result.context = settings.context;
-  result.left_out = plan.left_out();
+  result.left_out = matched.left_out();
   for (const auto& [name, tensor] : weights) result.parameters += tensor.numel();
   return result;
 }

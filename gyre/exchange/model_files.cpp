@@ -30,6 +30,9 @@ void check_name(const std::string& name, const fs::path& index) {
 
 std::vector<TensorFile> indexed_files(const fs::path& directory, const fs::path& index_path) {
   const ShardIndex index = read_index(index_path);
+  if (index.weight_map.empty()) {
+    throw InputError(fmt::format("{}: names no tensors; is it whole?", index_path.string()));
+  }
   std::map<std::string, std::set<std::string>> tensors;  // by file
   for (const auto& [tensor, file] : index.weight_map) {
     check_name(file, index_path);

@@ -55,7 +55,7 @@ class Pair {
     for (;;) {
       const uint64_t ticket = bell_.ticket();
       if (holds()) return;
-      if (const auto failure = ranks_.failure()) throw RunError(*failure);
+      ranks_.raise_failure();
       bell_.wait(ticket);
     }
   }

@@ -74,9 +74,9 @@ class LayerProfiler {
     context_.targets = targets;
     context_.loss_in_backward = true;
     profile_.name = layer->name();
-    const MicrobatchShape shape{static_cast<double>(config.pipeline.microbatch),
-                                static_cast<double>(config.model.context),
-                                static_cast<double>(at::elementSize(compute_)), config.pipeline.accumulate > 1};
+    const MicrobatchShape shape{
+        static_cast<double>(config.pipeline.microbatch), static_cast<double>(config.model.context),
+        static_cast<double>(at::elementSize(compute_)), config.pipeline.accumulate > 1, !has_streams(device_)};
     profile_.passing_bytes = static_cast<int64_t>(layer->passing_bytes(shape));
     profile_.split_bytes = static_cast<int64_t>(layer->split_bytes(shape));
   }

@@ -82,8 +82,8 @@ ChildProcess::ChildProcess(ChildOptions options) {
   ::close(error_pipe[0]);
   if (process_ < 0) fail("started", error);
   if (error == 0) {
-    descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
-    if (descriptor_ >= 0) return;
+    descriptor_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
+    if (descriptor_.ok()) return;
     error = errno;
     ::kill(process_, SIGKILL);
   }
@@ -96,11 +96,10 @@ ChildProcess::~ChildProcess() {
     signal(SIGKILL);
     reap();
   }
-  ::close(descriptor_);
 }
 
 void ChildProcess::signal(int number) const {
-  ::syscall(SYS_pidfd_send_signal, descriptor_, number, nullptr, 0);
+  ::syscall(SYS_pidfd_send_signal, descriptor_.get(), number, nullptr, 0);
 }
 
 ChildEnd ChildProcess::reap() {

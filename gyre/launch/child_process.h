@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/core/descriptor.h"
+
 namespace gyre {
 
 struct ChildOptions {
@@ -37,7 +39,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   // For poll(): readable once the child has ended.
-  pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
+  pollfd poll_entry() const { return {descriptor_.get(), POLLIN, 0}; }
   // Sends a signal; does nothing if the child has ended. From any thread.
   void signal(int number) const;
   // Waits for its end. Call once.
@@ -45,7 +47,7 @@ class ChildProcess {
 
  private:
   pid_t process_;
-  int descriptor_;  // a pidfd: after reaping, the process id may belong to another process
+  Descriptor descriptor_;  // a pidfd: after reaping, the process id may belong to another process
   bool reaped_ = false;
 };
 

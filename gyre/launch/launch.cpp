@@ -12,8 +12,10 @@
 #include <optional>
 
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/core/private_directory.h"
+#include "gyre/core/random_hex.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/child_process.h"
 #include "gyre/launch/rank.h"
@@ -23,8 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-constexpr int kBadInput = 2, kDiverged = 3, kInterrupted = 130, kTerminated = 143;
 
 constexpr const char* kPrivatePrefix = "gyre-launch-";
 
@@ -52,14 +52,6 @@ class Logs {
   std::optional<PrivateDirectory> own_;
   fs::path directory_;
 };
-
-std::string random_job() {
-  uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    throw RunError(fmt::format("the system gives no random numbers: {}", std::strerror(errno)));
-  }
-  return fmt::format("{:016x}", number);
-}
 
 std::string name_of_signal(int signal) {
   const char* const name = ::sigabbrev_np(signal);
@@ -244,7 +236,7 @@ bool is_worth_another(int exit_code) {
 int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
   PrivateDirectory::remove_abandoned(options.temporary, kPrivatePrefix);
   Logs logs(options);
-  const std::string job = random_job();
+  const std::string job = random_hex(8);
   for (int restart = 0;; ++restart) {
     Attempt attempt(options, logs, job, restart);
     attempt.wait(signals);

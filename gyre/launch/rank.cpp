@@ -277,6 +277,7 @@ std::optional<Rank> find_rank(const Variables& variable) {
   if (nearest->by_hand) {
     const Launcher* const other = first_seen(all.subspan(static_cast<size_t>(nearest - all.data()) + 1), variable);
     if (other != nullptr) check_against(*other, variable, rank);
+    rank.by_hand = other == nullptr;
   }
   nearest->complete(reader, rank);
   check_local(*nearest, rank);

@@ -21,7 +21,8 @@ struct Rank {
   // An identifier that only this run's processes know, so that two runs at one address do not mix. Empty if the
   // launcher has none.
   std::string job;
-  int restart = 0;  // how often the launcher has started the run again
+  int restart = 0;       // how often the launcher has started the run again
+  bool by_hand = false;  // RANK and WORLD_SIZE are set, and no launcher that would end the ranks is seen
 
   bool operator==(const Rank&) const = default;
 };

@@ -17,21 +17,20 @@ SignalQueue::SignalQueue() {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&queued, number);
   struct sigaction hangup {};
   if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&queued, SIGHUP);
-  descriptor_ = ::signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (descriptor_ < 0) throw RunError(fmt::format("signals cannot be received: {}", std::strerror(errno)));
+  descriptor_ = Descriptor(::signalfd(-1, &queued, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor_.ok()) throw RunError(fmt::format("signals cannot be received: {}", std::strerror(errno)));
   ::pthread_sigmask(SIG_BLOCK, &queued, &mask_before_);
 }
 
 SignalQueue::~SignalQueue() {
   while (next() != 0) {
   }
-  ::close(descriptor_);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 int SignalQueue::next() {
   signalfd_siginfo info{};
-  return ::read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  return ::read(descriptor_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
 }  // namespace gyre

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "gyre/core/descriptor.h"
+
 namespace gyre {
 
 // While one exists, these signals are blocked and only queued: SIGINT, SIGTERM, SIGUSR1, and SIGHUP unless it is
@@ -17,13 +19,13 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   // For poll(): readable when a signal is queued.
-  pollfd poll_entry() const { return {descriptor_, POLLIN, 0}; }
+  pollfd poll_entry() const { return {descriptor_.get(), POLLIN, 0}; }
   // Takes the next signal; 0 if there is none.
   int next();
 
  private:
   sigset_t mask_before_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace gyre

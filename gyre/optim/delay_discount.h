@@ -25,6 +25,7 @@ class DelayDiscount final : public Optimizer {
   void skip(std::span<const at::Tensor> weights, const UpdateContext& context) override {
     optimizer_->skip(weights, context);
   }
+  bool takes_gradient_factor() const override { return optimizer_->takes_gradient_factor(); }
   NamedTensors state() const override { return optimizer_->state(); }
   void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
 

@@ -26,20 +26,17 @@ constexpr double kSilentPeriods = 10, kSilentSeconds = 60;
 // The longest lists that are accepted.
 constexpr size_t kMaxEntries = 100'000;
 
-Json number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
 Json to_object(const LiveWorker& worker) {
   Json waits = Json::array();
   for (const LiveWorker::Wait& wait : worker.waits) {
-    waits.push_back({{"worker", wait.worker < 0 ? Json(nullptr) : Json(wait.worker)}, {"share", number(wait.share)}});
+    waits.push_back(
+        {{"worker", wait.worker < 0 ? Json(nullptr) : Json(wait.worker)}, {"share", json_number(wait.share)}});
   }
   return {{"worker", worker.worker},
           {"process", worker.process},
           {"action", worker.action},
           {"needs", worker.needs},
-          {"busy", number(worker.busy)},
+          {"busy", json_number(worker.busy)},
           {"waits", waits},
           {"activations", worker.activations},
           {"gradients", worker.gradients},
@@ -118,23 +115,23 @@ bool LiveRun::ended() const {
 
 std::string to_json(const LiveRun& run) {
   Json json = {{"state", run.state},
-               {"written", number(run.written)},
-               {"period", number(run.period)},
+               {"written", json_number(run.written)},
+               {"period", json_number(run.period)},
                {"host", run.host},
                {"pid", run.pid},
                {"pid_started", run.pid_started},
                {"step", run.step},
                {"updates", run.updates},
                {"tokens", run.tokens},
-               {"loss", number(run.loss)},
-               {"val_loss", number(run.val_loss)},
-               {"lr", number(run.lr)},
-               {"grad_norm", number(run.grad_norm)},
-               {"tokens_per_second", number(run.tokens_per_second)},
-               {"seconds_left", number(run.seconds_left)},
-               {"seconds", number(run.seconds)}};
+               {"loss", json_number(run.loss)},
+               {"val_loss", json_number(run.val_loss)},
+               {"lr", json_number(run.lr)},
+               {"grad_norm", json_number(run.grad_norm)},
+               {"tokens_per_second", json_number(run.tokens_per_second)},
+               {"seconds_left", json_number(run.seconds_left)},
+               {"seconds", json_number(run.seconds)}};
   for (const char* key : {"delays", "workers", "processes"}) json[key] = Json::array();
-  for (const auto& delay : run.delays) json["delays"].push_back(number(delay));
+  for (const auto& delay : run.delays) json["delays"].push_back(json_number(delay));
   for (const LiveWorker& worker : run.workers) json["workers"].push_back(to_object(worker));
   for (const LiveProcess& process : run.processes) json["processes"].push_back(to_object(process));
   return json_text(json) + "\n";

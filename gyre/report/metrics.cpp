@@ -10,6 +10,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/json_text.h"
 #include "gyre/report/metrics_reader.h"
 
 namespace gyre {
@@ -17,16 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-Json number(const std::optional<double>& value) {
-  return value ? number(*value) : Json(nullptr);
-}
-
 Json numbers(const std::vector<double>& values) {
   Json all = Json::array();
-  for (const double value : values) all.push_back(number(value));
+  for (const double value : values) all.push_back(json_number(value));
   return all;
 }
 
@@ -72,18 +66,18 @@ void MetricsWriter::check() const {
 void MetricsWriter::step(const MetricsStep& line) {
   write(Json{{"event", "step"},
              {"step", line.step},
-             {"loss", number(line.loss)},
-             {"lr", number(line.lr)},
-             {"grad_norm", number(line.grad_norm)},
+             {"loss", json_number(line.loss)},
+             {"lr", json_number(line.lr)},
+             {"grad_norm", json_number(line.grad_norm)},
              {"tokens", line.tokens},
-             {"tokens_per_second", number(line.tokens_per_second)},
-             {"seconds", number(line.seconds)}}
+             {"tokens_per_second", json_number(line.tokens_per_second)},
+             {"seconds", json_number(line.seconds)}}
             .dump());
 }
 
 void MetricsWriter::eval(int64_t step, double val_loss, std::optional<double> ema_val_loss) {
-  Json line{{"event", "eval"}, {"step", step}, {"val_loss", number(val_loss)}};
-  if (ema_val_loss) line["ema_val_loss"] = number(*ema_val_loss);
+  Json line{{"event", "eval"}, {"step", step}, {"val_loss", json_number(val_loss)}};
+  if (ema_val_loss) line["ema_val_loss"] = json_number(*ema_val_loss);
   write(line.dump());
 }
 
@@ -100,8 +94,8 @@ void MetricsWriter::drain(int64_t step, const std::string& reason) {
 void MetricsWriter::checkpoint(int64_t step, double wait_seconds, double write_seconds) {
   write(Json{{"event", "checkpoint"},
              {"step", step},
-             {"wait_seconds", number(wait_seconds)},
-             {"write_seconds", number(write_seconds)}}
+             {"wait_seconds", json_number(wait_seconds)},
+             {"write_seconds", json_number(write_seconds)}}
             .dump());
   sync();
   check();
@@ -110,7 +104,7 @@ void MetricsWriter::checkpoint(int64_t step, double wait_seconds, double write_s
 void MetricsWriter::segment(const MetricsSegment& line) {
   write(Json{{"event", "segment"},
              {"step", line.step},
-             {"seconds", number(line.seconds)},
+             {"seconds", json_number(line.seconds)},
              {"bubbles", numbers(line.bubbles)},
              {"delays", numbers(line.delays)},
              {"peak_tensor_bytes", line.peak_tensor_bytes},
@@ -122,16 +116,16 @@ void MetricsWriter::end(const MetricsEnd& line) {
   Json end{{"event", "end"},
            {"status", line.status},
            {"step", line.step},
-           {"loss", number(line.loss)},
-           {"val_loss", number(line.val_loss)},
+           {"loss", json_number(line.loss)},
+           {"val_loss", json_number(line.val_loss)},
            {"tokens", line.tokens},
-           {"tokens_per_second", number(line.tokens_per_second)},
-           {"bubble_fraction", number(line.bubble_fraction)},
+           {"tokens_per_second", json_number(line.tokens_per_second)},
+           {"bubble_fraction", json_number(line.bubble_fraction)},
            {"skipped_updates", line.skipped_updates},
-           {"seconds", number(line.seconds)},
-           {"save_wait_seconds", number(line.save_wait_seconds)},
-           {"save_write_seconds", number(line.save_write_seconds)}};
-  if (line.ema_val_loss) end["ema_val_loss"] = number(*line.ema_val_loss);
+           {"seconds", json_number(line.seconds)},
+           {"save_wait_seconds", json_number(line.save_wait_seconds)},
+           {"save_write_seconds", json_number(line.save_write_seconds)}};
+  if (line.ema_val_loss) end["ema_val_loss"] = json_number(*line.ema_val_loss);
   write(end.dump());
 }
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include "gyre/core/timing.h"
 
 namespace gyre {
 namespace {
@@ -48,7 +48,7 @@ std::string PrometheusFile::text() const {
   const auto add = [&](const char* metric, const char* help, const std::string& value) {
     text += head(metric, help) + fmt::format("{}{{run=\"{}\"}} {}\n", metric, run_, value);
   };
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now = unix_seconds();
   add("gyre_step", "Updates made", std::to_string(step_));
   add("gyre_updates", "Updates in the whole run", std::to_string(updates_));
   add("gyre_checkpoint_step", "Updates made at the last checkpoint", std::to_string(saved_));

@@ -8,10 +8,12 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <chrono>
 #include <system_error>
 
+#include "gyre/core/directories.h"
+#include "gyre/core/error.h"
 #include "gyre/core/host_name.h"
+#include "gyre/core/timing.h"
 
 namespace gyre {
 namespace {
@@ -72,10 +74,6 @@ std::string event(double wall_time, int64_t step, const std::string& what) {
   return tensorboard_record(double_field(1, wall_time) + whole_field(2, step) + what);
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string event_of(const MetricsLine& line, double wall_time) {
   const std::vector<Scalar> scalars = scalars_of(line);
   return scalars.empty() ? "" : tensorboard_scalars(wall_time, line.step(), scalars);
@@ -96,11 +94,10 @@ std::string history_of(std::string_view metrics, double last_written) {
 
 // In the order in which TensorBoard reads them.
 std::vector<fs::path> event_files(const fs::path& directory) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    if (entry.path().filename().string().find(kMark) != std::string::npos) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::error_code error;
+  std::vector<fs::path> files = entries_of(directory, error);
+  if (error) throw RunError(fmt::format("{}: cannot be read: {}", directory.string(), error.message()));
+  std::erase_if(files, [](const fs::path& file) { return file.filename().string().find(kMark) == std::string::npos; });
   return files;
 }
 
@@ -156,13 +153,13 @@ TensorBoardWriter::TensorBoardWriter(const fs::path& directory, std::string_view
     return directory / fmt::format("events.out.{}.{:010}.{}.{}", kMark, seconds, host_name(), ::getpid());
   };
   const fs::path path =
-      path_at(std::max(static_cast<int64_t>(now()), earlier.empty() ? 0 : time_of(earlier.back()) + 1));
+      path_at(std::max(static_cast<int64_t>(unix_seconds()), earlier.empty() ? 0 : time_of(earlier.back()) + 1));
   rename_path(history, path, files);
   file_ = std::make_unique<OutputFile>(path, O_WRONLY | O_APPEND, files);
 }
 
 void TensorBoardWriter::hear(const MetricsLine& line) {
-  const std::string text = event_of(line, now());
+  const std::string text = event_of(line, unix_seconds());
   file_->write(text.data(), text.size());
 }
 

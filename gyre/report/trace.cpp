@@ -67,7 +67,7 @@ class TraceText {
     for (const TimedAction& timed : actions) add_action(worker, timed);
   }
 
-  std::string take() { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" + std::move(events_) + "\n]}\n"; }
+  std::string take() { return std::string(kTraceBeginning) + "\n" + std::move(events_) + "\n]}\n"; }
 
  private:
   void add(const std::string& event) {

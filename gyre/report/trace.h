@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gyre/core/file_system.h"
@@ -11,6 +12,9 @@
 #include "gyre/schedule/timed_action.h"
 
 namespace gyre {
+
+// What every trace begins with.
+inline constexpr std::string_view kTraceBeginning = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
 
 // actions: [worker], in order, with times in seconds (or units of time, drawn as seconds). The trace has one track per
 // worker, one slice per action, an arrow for every activation and gradient between two workers, and a span "under way"

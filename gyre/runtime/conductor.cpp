@@ -55,7 +55,7 @@ Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segm
 }
 
 void Conductor::attend() {
-  if (!interrupted_ && segment_.interrupt.stop_requested()) {
+  if (!interrupted_ && segment_.stop.stop_requested()) {
     interrupted_ = true;
     // Hold first, announce after: whatever reacts to the announcement comes too late to be taken in.
     if (drain_ == Drain::None && !finished()) ask_to_hold();
@@ -67,8 +67,8 @@ void Conductor::attend() {
     hear_all();
     throw Divergence(bad_loss_.empty() ? bad_gradient_ : bad_loss_);
   }
-  // Asked during a drain too: it may find a request that interrupts the segment.
-  const bool drains = segment_.stop && segment_.stop();
+  // Asked during a drain too: it may find a request to stop.
+  const bool drains = segment_.wants_drain && segment_.wants_drain();
   if (drains && drain_ == Drain::None && !finished()) ask_to_hold();
   if (drain_ == Drain::Holding && std::all_of(holds_.begin(), holds_.end(), [](bool held) { return held; }))
     set_limit();

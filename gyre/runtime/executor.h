@@ -30,7 +30,7 @@ class Executor {
   // differ from the schedule's analysis). After an error the pipeline must not be used again.
   virtual SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) = 0;
   // There is nothing more to run; other processes are told.
-  virtual void ended(RunEnd /*end*/) {}
+  virtual void end_run(RunEnd /*end*/) {}
 };
 
 // Makes the transport that replaces the one in memory. It gets that one, which outlives it, and the bells to ring.

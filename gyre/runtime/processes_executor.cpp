@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/runtime/ranks/rank_transport.h"
 #include "gyre/runtime/threads_run.h"
 #include "gyre/schedule/builders.h"
@@ -50,9 +51,7 @@ std::chrono::steady_clock::time_point here_at(double seconds, const ClockOffset&
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
                        Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {
   Elsewhere elsewhere;
-  elsewhere.raise_failure = [&ranks] {
-    if (const auto failure = ranks.failure()) throw RunError(*failure);
-  };
+  elsewhere.raise_failure = [&ranks] { ranks.raise_failure(); };
   elsewhere.statuses = [&ranks] { return ranks.others(); };
   elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
   elsewhere.note = [&ranks](const std::string& line) { ranks.note(line); };
@@ -79,16 +78,12 @@ ProcessesExecutor::ProcessesExecutor(Ranks& ranks, const RankMap& map) : ranks_(
 }
 
 ProcessesExecutor::~ProcessesExecutor() {
-  if (!told_end_) ended(RunEnd::Failed);
-}
-
-void ProcessesExecutor::raise_failure() const {
-  if (const auto failure = ranks_.failure()) throw RunError(*failure);
+  if (!told_end_) end_run(RunEnd::Failed);
 }
 
 SegmentReport ProcessesExecutor::run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) {
   if (!std::exchange(room_is_known_, true)) check_room_for_worker_threads(pipeline);
-  raise_failure();
+  ranks_.raise_failure();
   const int64_t number = ++segments_;
   for (int rank = 1; rank < ranks_.world(); ++rank) {
     ranks_.send(rank, {Envelope::Kind::Message, 0, commands_to(rank), run_message(number, segment)});
@@ -115,10 +110,10 @@ std::vector<std::string> ProcessesExecutor::ask(const std::string& question, con
   return answers;
 }
 
-void ProcessesExecutor::ended(RunEnd end) {
+void ProcessesExecutor::end_run(RunEnd end) {
   told_end_ = true;
   if (end != RunEnd::Finished && end != RunEnd::Interrupted) {
-    ranks_.fail_all(end == RunEnd::Diverged ? 3 : end == RunEnd::Refused ? 2 : 1);
+    ranks_.fail_all(end == RunEnd::Diverged ? kDiverged : end == RunEnd::Refused ? kBadInput : kFailed);
     return;
   }
   Message message;
@@ -132,7 +127,7 @@ void ProcessesExecutor::ended(RunEnd end) {
 namespace {
 
 // Carries out rank 0's commands until it sends the end.
-RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
+RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
   Doorbell bell;
   const auto commands = ranks.receiver(0, 0, commands_to(ranks.rank()), kCommands, bell);
   TextLine questions(ranks, 0, kQuestions);
@@ -167,9 +162,9 @@ RunEnd obey(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const Follower
 
 }  // namespace
 
-RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
+RunEnd carry_out_commands(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
   try {
-    return obey(pipeline, ranks, map, sources);
+    return command_loop(pipeline, ranks, map, sources);
   } catch (const std::exception& error) {  // libtorch's exceptions too
     if (!ranks.failure()) ranks.report_failure(explain_torch(error));
     if (ranks.nobody_tells()) throw;

@@ -1,5 +1,5 @@
 // processes: workers' threads in several processes. Rank 0 runs the loop over segments; its executor sends the others
-// commands, which follow() carries out.
+// commands, which carry_out_commands() carries out.
 #pragma once
 
 #include <functional>
@@ -22,14 +22,12 @@ class ProcessesExecutor final : public Executor {
   ProcessesExecutor(Ranks& ranks, const RankMap& map);
   ~ProcessesExecutor() override;
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override;
-  void ended(RunEnd end) override;
+  void end_run(RunEnd end) override;
   // Between segments: the other ranks' answers to the question, [rank]; rank 0's own is empty. `meanwhile` runs while
   // they work on it. Throws RunError if one of them cannot go on.
   std::vector<std::string> ask(const std::string& question, const std::function<void()>& meanwhile = {});
 
  private:
-  void raise_failure() const;
-
   Ranks& ranks_;
   const RankMap& map_;
   std::vector<std::unique_ptr<TextLine>> questions_;  // [rank]
@@ -49,6 +47,6 @@ struct FollowerSources {
 // On the other ranks: carries out rank 0's commands until the run has ended. If this process or the run cannot go on,
 // rank 0 is told, if it can be reached. Throws ToldElsewhere then, or the error itself if rank 0 is gone and so cannot
 // report it.
-RunEnd follow(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources);
+RunEnd carry_out_commands(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources);
 
 }  // namespace gyre

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/timing.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
 #include "gyre/tensors/thread_count.h"
@@ -28,7 +29,7 @@ class ReplayExecutor final : public Executor {
       setup.conductor->attend();
       if (std::chrono::steady_clock::now() >= observer.next_look()) observer.on_look({status(setup)});
     }
-    return setup.conductor->report(std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+    return setup.conductor->report(seconds_since(started));
   }
 
  private:

@@ -27,12 +27,12 @@ struct Segment {
   bool trace = false;            // record the times of every action
   ModelWeights weights = ModelWeights::Trained;  // which of them a forward-only segment reads
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // time zero of the trace
-  // When it returns true (a signal, or a checkpoint that is due), the segment drains at the end of the current window.
-  // Called on the thread that called the executor, until the segment ends; it may request `interrupt`.
-  std::function<bool()> stop = {};
-  // Requested by a signal: the segment drains as if `stop` returned true, and an executor that sleeps wakes up to
-  // report what it waits for.
-  std::stop_token interrupt;
+  // When it returns true, as for a checkpoint that is due, the segment drains at the end of the current window. Called
+  // on the thread that called the executor, until the segment ends; it may request `stop`.
+  std::function<bool()> wants_drain = {};
+  // The user wants the run to stop: the segment drains too, the observer hears of it at once, and an executor that
+  // sleeps wakes up to report what it waits for.
+  std::stop_token stop;
 };
 
 // Receives events of a segment, on the thread that called the executor, in an order that is fixed per stage.

@@ -11,16 +11,10 @@
 
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"
+#include "gyre/core/timing.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
-namespace {
-
-double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-}  // namespace
 
 ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap,
                        Elsewhere elsewhere)
@@ -37,7 +31,7 @@ SegmentReport ThreadsRun::run() {
   Conductor* const conductor = setup_.conductor.get();
   if (conductor != nullptr) conductor->attend();  // if a drain is due already, nothing is taken in
   start_threads();
-  const std::stop_callback wake(segment_.interrupt, [this] { bell().ring(); });
+  const std::stop_callback wake(segment_.stop, [this] { bell().ring(); });
   for (;;) {
     const uint64_t ticket = bell().ticket();
     if (conductor != nullptr) conductor->attend();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gyre/core/timing.h"
+
 namespace gyre {
 namespace {
 
@@ -93,16 +95,14 @@ bool Worker::perform(const Action& action) {
 
 void Worker::account(const Action& action, std::chrono::steady_clock::time_point started, bool done) {
   const auto ended = std::chrono::steady_clock::now();
-  const double seconds = std::chrono::duration<double>(ended - started).count();
+  const double seconds = seconds_between(started, ended);
   seen_.worker.busy_seconds += seconds;
   if (!done) return;
   ++seen_.worker.actions;
   ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   if (!context_.segment.trace) return;
-  const auto since_start = [&](auto time) {
-    return std::chrono::duration<double>(time - context_.segment.started).count();
-  };
+  const auto since_start = [&](auto time) { return seconds_between(context_.segment.started, time); };
   TimedAction timed{action, since_start(started), since_start(ended), {}};
   if (const auto came = std::exchange(context_.input_came, {})) timed.came = since_start(*came);
   seen_.worker.trace.push_back(timed);

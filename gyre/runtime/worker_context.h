@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "gyre/runtime/published_status.h"
 #include "gyre/runtime/runtime_options.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/runtime/transport/link.h"
-#include "gyre/runtime/worker_status.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/schedule/reduction_chains.h"
 #include "gyre/tensors/device.h"

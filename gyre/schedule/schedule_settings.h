@@ -28,7 +28,8 @@ struct AmdpSettings {
     visit("pipelines", self.pipelines, between(0, kMostStages),
           "number of pipelines; 0: as many as suit the number of stages. Fewer are slower and take less memory");
     visit("intake", self.intake, between(1, kMostStages),
-          "microbatches of a block that each pipeline takes in; so many are in a pipeline at the same time, at most");
+          "microbatches that each pipeline takes in together; those of all pipelines are a block. At most so many are "
+          "in a pipeline at the same time");
     visit(
         "preload", self.preload, between(-1, kMostWindow),
         "forwards of the next block that precede the last backward of this one; -1: the number that suits tb_over_tf");

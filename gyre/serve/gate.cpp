@@ -1,29 +1,18 @@
 #include "gyre/serve/gate.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <utility>
 
+#include "gyre/core/address.h"
 #include "gyre/core/error.h"
+#include "gyre/core/random_hex.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
-
-bool is_version_6(std::string_view text) {
-  std::array<unsigned char, sizeof(in6_addr)> bytes{};
-  return inet_pton(AF_INET6, std::string(text).c_str(), bytes.data()) == 1;
-}
-
-bool is_version_4(std::string_view text) {
-  std::array<unsigned char, sizeof(in_addr)> bytes{};
-  return inet_pton(AF_INET, std::string(text).c_str(), bytes.data()) == 1;
-}
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -44,21 +33,7 @@ bool are_equal(std::string_view secret, std::string_view given) {
 }  // namespace
 
 std::string new_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw RunError("the system gives no random numbers for the token; try again");
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
-bool is_address(std::string_view text) {
-  return is_version_4(text) || is_version_6(text);
-}
-
-bool is_loopback(std::string_view address) {
-  return address == "::1" || (is_version_4(address) && address.starts_with("127."));
+  return random_hex(16);
 }
 
 std::string host_and_port(std::string_view address, int port) {

@@ -46,10 +46,7 @@ class Gate {
   std::string token_;
 };
 
-// The two as in a URL: "[::1]:80", "127.0.0.1:80".
+// An address and a port as in a URL: "[::1]:80", "127.0.0.1:80".
 std::string host_and_port(std::string_view address, int port);
-bool is_loopback(std::string_view address);
-// Whether it is a numeric IPv4 or IPv6 address.
-bool is_address(std::string_view text);
 
 }  // namespace gyre

@@ -14,12 +14,6 @@ namespace {
 constexpr std::chrono::seconds kMinPause{1};
 constexpr int kRestPerWork = 20;
 
-std::string tag_of(const std::string& text) {
-  Checksum checksum;
-  checksum.update(text.data(), text.size());
-  return checksum.hex();
-}
-
 }  // namespace
 
 LiveReport::LiveReport(std::vector<std::filesystem::path> what, Clock clock)
@@ -43,13 +37,13 @@ void LiveReport::read() {
     texts = *texts_;
   } else if (page) {
     texts.timelines = json_text(page->timelines);
-    texts.timelines_tag = tag_of(texts.timelines);
+    texts.timelines_tag = text_checksum(texts.timelines);
   }
   nlohmann::ordered_json json = page ? page->json : nlohmann::ordered_json::object();
   json["timelines_tag"] = texts.timelines_tag;
   if (!problem.empty()) json["problem"] = problem;
   texts.data = json_text(json);
-  texts.data_tag = tag_of(texts.data);
+  texts.data_tag = text_checksum(texts.data);
   page_ = std::move(page);
   problem_ = std::move(problem);
   texts_ = std::make_shared<const LiveTexts>(std::move(texts));

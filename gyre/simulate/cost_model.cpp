@@ -169,6 +169,8 @@ CostModel parse_costs(std::string_view text, const std::string& origin) {
     }
     costs.stages.push_back(cost);
   }
+  const auto is_free = [](const StageCost& cost) { return cost.forward + cost.backward == 0; };
+  if (std::ranges::all_of(costs.stages, is_free)) root.fail("forward and backward are 0 in every stage");
   return costs;
 }
 

@@ -15,23 +15,20 @@ namespace gyre {
 Curve parse_curve(std::string_view metrics, const std::string& origin) {
   const std::string advice = "remove the run and start the study again";
   Curve curve;
-  double before = 0, last = 0;  // seconds: of earlier sessions, and latest of the current one
+  SessionClock clock;
   for_each_metrics_line(metrics, origin, advice, [&](const MetricsLine& line) {
+    const double seconds = clock.at(line);
     if (line.is("eval")) {
       if (const auto loss = line.real("val_loss")) curve.val_loss = loss;
     }
-    if (line.is("resume")) before += std::exchange(last, 0);  // every session counts from 0
     if (!line.is("step")) return;
     if (line.step() != static_cast<int64_t>(curve.loss.size()) + 1) {
       throw InputError(fmt::format("{}:{}: steps are not consecutive; {}", origin, line.number(), advice));
     }
-    const double seconds = line.real("seconds").value_or(0);
-    if (seconds < last) before += last;  // resumed by an older gyre, which wrote no "resume" line
-    last = seconds;
     // The loss of a skipped update is null; the previous loss stands for it.
     const double previous = curve.loss.empty() ? std::nan("") : curve.loss.back();
     curve.loss.push_back(line.real("loss").value_or(previous));
-    curve.seconds.push_back(before + last);
+    curve.seconds.push_back(seconds);
   });
   // Before the first that is finite there is none to stand for it, and NaN would spoil every mean.
   const auto first = std::ranges::find_if(curve.loss, [](double loss) { return std::isfinite(loss); });

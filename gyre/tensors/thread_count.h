@@ -23,7 +23,7 @@ inline void use_threads_here_alone(int count) {
   const int everywhere = at::get_num_threads();
   if (everywhere == count) return;
   at::set_num_threads(count);
-  std::thread([everywhere] { at::set_num_threads(everywhere); }).join();
+  std::jthread([everywhere] { at::set_num_threads(everywhere); }).join();
 }
 
 }  // namespace gyre

@@ -35,7 +35,7 @@ Bookkeeper::Bookkeeper(const TrainOptions& options, const std::stop_token& stop,
       progress_(progress),
       announcer_(stop, from.step(), progress),
       saver_(run, checked.config, from.checkpoint ? std::optional(from.step()) : std::nullopt, options.files, attempt,
-             checked.may_copy) {}
+             checked.may_copy, [&progress](const std::string& line) { progress.message(line); }) {}
 
 void Bookkeeper::take_up(int stages) {
   if (!from_.checkpoint) return;
@@ -127,7 +127,7 @@ void Bookkeeper::record(const StepRecord& step) {
   result_.step = step.step;
   result_.loss = step.loss;
   result_.tokens = line.tokens;
-  look_for_end_of_save();
+  note_finished_save();
   // Checked only when an update ends, so that every segment makes progress.
   if (save_is_due()) asks_to_drain_ = true;
 }
@@ -169,6 +169,7 @@ void Bookkeeper::add(const Segment& segment, const SegmentReport& report) {
     line.delays.push_back(sum / gradients);
   }
   if (report.microbatches > 0) metrics_->segment(line);
+  raise_failed_save();
 }
 
 // Every worker reports the peaks of its process when it ends. Peaks only grow, so the largest report covers all of the
@@ -202,7 +203,7 @@ void Bookkeeper::evaluated(int64_t step, double loss, std::optional<double> ema_
 }
 
 void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_goes_on) {
-  end_save();
+  wait_for_save();
   // The state is what was saved then. Saving it again would not be safe, either: parts in several directories cannot be
   // replaced by others of the same step at one moment.
   if (record.step == saver_.last()) {
@@ -239,7 +240,7 @@ void Bookkeeper::note(const WrittenCheckpoint& saved) {
 }
 
 // Notes a background save that has ended. If it has failed, the run ends once the pipeline is empty.
-void Bookkeeper::look_for_end_of_save() {
+void Bookkeeper::note_finished_save() {
   std::optional<WrittenCheckpoint> saved;
   try {
     saved = saver_.ended(/*wait=*/false);
@@ -250,7 +251,7 @@ void Bookkeeper::look_for_end_of_save() {
   if (failed_save_) asks_to_drain_ = true;
 }
 
-void Bookkeeper::end_save() {
+void Bookkeeper::wait_for_save() {
   raise_failed_save();
   if (saver_.is_saving()) live_->enter("saving");
   const auto begun = Clock::now();
@@ -261,7 +262,7 @@ void Bookkeeper::end_save() {
 
 void Bookkeeper::settle_save() {
   try {
-    end_save();
+    wait_for_save();
   } catch (const std::exception&) {
   }
 }

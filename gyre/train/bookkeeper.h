@@ -19,7 +19,7 @@
 #include "gyre/runtime/rank_map.h"
 #include "gyre/runtime/segment.h"
 #include "gyre/train/checked_run.h"
-#include "gyre/train/interruption.h"
+#include "gyre/train/listeners.h"
 #include "gyre/train/live_file.h"
 #include "gyre/train/measurements.h"
 #include "gyre/train/metrics_exports.h"
@@ -58,7 +58,7 @@ class Bookkeeper {
   bool asks_to_drain() const { return asks_to_drain_; }
   // Whether the segment should record the times of its actions.
   bool traces() const;
-  // Records the report of a segment that has ended.
+  // Records the report of a segment that has ended. Throws RunError if a background save has failed.
   void add(const Segment& segment, const SegmentReport& report);
   // For a run that has made all its updates: throws Divergence if the last update's loss is not finite, however few
   // updates were skipped, so that such a run is not saved as one that ended well.
@@ -77,11 +77,9 @@ class Bookkeeper {
   // already. If training goes on, the save may end later, in the background.
   void save(CheckpointRecord record, RunState& state, bool training_goes_on);
   // Waits until no save is under way. Throws RunError if one has failed.
-  void end_save();
+  void wait_for_save();
   // The same when another error ends the run: that error is what counts, so a failed save is ignored.
   void settle_save();
-  // Throws RunError if a background save has failed.
-  void raise_failed_save() const;
 
   // Ends the session as "finished" or "interrupted".
   TrainResult end(const std::string& status);
@@ -96,7 +94,8 @@ class Bookkeeper {
   void record(const StepRecord& step);
   void add_memory(const SegmentReport& report, MetricsSegment& line) const;
   void note(const WrittenCheckpoint& saved);
-  void look_for_end_of_save();
+  void note_finished_save();
+  void raise_failed_save() const;
   void give_up(const std::string& what);
   void record_end(const std::string& status);
   void write_measurements();

@@ -11,7 +11,7 @@
 
 namespace gyre {
 
-TrainResult follow(const TrainOptions& options) {
+TrainResult train_as_follower(const TrainOptions& options) {
   Ranks& ranks = *options.ranks;
   const RunDirectory run(options.out, options.files);
   Config config = session_config(options, run);
@@ -26,7 +26,7 @@ TrainResult follow(const TrainOptions& options) {
                                    [&share](const std::string& question) { return share.answer(question); },
                                    options.stop};
   TrainResult result;
-  result.finished = follow(*pipeline, ranks, map, sources) == RunEnd::Finished;
+  result.finished = carry_out_commands(*pipeline, ranks, map, sources) == RunEnd::Finished;
   return result;
 }
 

@@ -7,6 +7,6 @@
 namespace gyre {
 
 // Throws what train() throws, or ToldElsewhere if rank 0 reports the error.
-TrainResult follow(const TrainOptions& options);
+TrainResult train_as_follower(const TrainOptions& options);
 
 }  // namespace gyre

@@ -134,7 +134,7 @@ void LiveFile::end(const std::string& status) {
 void LiveFile::write() {
   if (!writes_) return;
   written_ = Clock::now();
-  run_.written = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  run_.written = unix_seconds();
   run_.seconds = seconds_between(started_, written_);
   run_.seconds_left = progress_.seconds_left();
   run_.workers.clear();

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <functional>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/core/timing.h"
 #include "gyre/report/prometheus.h"
 #include "gyre/report/tensorboard.h"
 
@@ -56,11 +56,15 @@ double last_written(const std::filesystem::path& metrics) {
   if (::stat(metrics.c_str(), &status) == 0) {
     return static_cast<double>(status.st_mtim.tv_sec) + 1e-9 * static_cast<double>(status.st_mtim.tv_nsec);
   }
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return unix_seconds();
 }
 
 void check_exports(const Config& config) {
   if (config.run.prometheus.empty()) return;
+  if (!config.run.prometheus.ends_with(".prom")) {
+    throw InputError(fmt::format("[run] prometheus is {}: node-exporter reads only files whose names end in .prom",
+                                 printable(config.run.prometheus)));
+  }
   const std::string why = why_not_writable(config.run.prometheus);
   if (why.empty()) return;
   throw InputError(

@@ -109,6 +109,13 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
 }
 
 void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
+  for (const ConfigChange& change : point.changes) {
+    if (!dataset.cuts_validation() || change.table != "data" || change.key != "val_fraction") continue;
+    throw InputError(fmt::format(
+        "[data] val_fraction is {}, but the run was begun with {}: it would validate on tokens that it was trained on; "
+        "resume it with the same, or begin another run",
+        change.after.dump(), change.before.dump()));
+  }
   const auto check = [&](const DataIdentity& begun_with) {
     // An imported model has a tokenizer, but no tokens yet.
     const bool has_tokens = std::any_of(begun_with.begin(), begun_with.end(),

@@ -70,10 +70,11 @@ void RunDirectory::copy_hugging_face(const Config& config_to_save) const {
   const fs::path from = InitialWeights(config_to_save.run.init_from).run().hugging_face();
   if (!is_there(from)) return;
   DirectoryUnderConstruction copy(hugging_face().string() + ".tmp", files_);
-  for (const auto& entry : fs::directory_iterator(from)) {
-    if (!entry.is_regular_file()) continue;
-    write_new_file(copy.path() / entry.path().filename(), read_file(entry.path()), files_);
+  std::error_code error;
+  for (const fs::path& file : entries_of(from, error)) {
+    if (fs::is_regular_file(file)) write_new_file(copy.path() / file.filename(), read_file(file), files_);
   }
+  if (error) throw InputError(fmt::format("{}: cannot be read: {}", from.string(), error.message()));
   copy.complete(hugging_face());
 }
 

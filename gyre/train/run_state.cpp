@@ -217,7 +217,7 @@ void RunState::complete(const std::filesystem::path& directory, int64_t step) {
   if (!error.empty()) throw RunError(error);
 }
 
-void RunState::follow_removal() {
+void RunState::remove_parts_elsewhere() {
   order({.kind = WriteOrder::Kind::KeepOnly, .steps = list_checkpoints(run_.checkpoints())});
 }
 

@@ -55,7 +55,7 @@ class RunState {
   void complete(const std::filesystem::path& directory, int64_t step);
   // At any time before end_save(): the other directories remove parts that belong to no checkpoint here. A failure
   // loses nothing.
-  void follow_removal();
+  void remove_parts_elsewhere();
   // Last, if write() succeeded.
   void end_save();
   // The host of the run's own directory, for the manifest; empty if there are no other directories.

@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/core/timing.h"
 #include "gyre/tensors/explain_torch.h"
 #include "gyre/train/disk_room.h"
 
@@ -27,13 +28,15 @@ void ignoring_errors(const std::function<void()>& work) {
 }  // namespace
 
 Saver::Saver(const RunDirectory& run, const Config& config, std::optional<int64_t> saved, FileSystem& files,
-             std::string attempt, bool may_copy)
+             std::string attempt, bool may_copy, std::function<void(const std::string&)> say)
     : run_(run),
       settings_(config.run),
       files_(files),
       saved_(saved),
       attempt_(std::move(attempt)),
-      may_copy_(may_copy) {}
+      may_copy_(may_copy),
+      say_(std::move(say)),
+      stall_seconds_(config.pipeline.stall_seconds) {}
 
 std::string Saver::describe() const {
   std::vector<std::string> when;
@@ -81,14 +84,22 @@ void Saver::begin(const CheckpointRecord& record, RunState& state, bool training
   tell_unsaved(record.step, "", [&] { state.take(/*copy=*/beside); });
   under_way_ = task->get_future();
   since_ = Clock::now();
-  if (beside) {
-    try {
-      writer_ = std::jthread([task] { (*task)(); });
-      return;
-    } catch (const std::exception&) {  // no thread could be started, so training waits for this one
-    }
+  step_ = record.step;
+  try {
+    writer_ = std::jthread([task] { (*task)(); });
+  } catch (const std::exception&) {  // no thread could be started, so this one writes
+    (*task)();
   }
-  (*task)();
+  if (!beside) wait_for_writer();
+}
+
+// A disk that does not answer would otherwise keep everybody waiting without a word.
+void Saver::wait_for_writer() const {
+  if (under_way_.wait_for(std::chrono::duration<double>(stall_seconds_)) == std::future_status::ready) return;
+  say_(
+      fmt::format("saving step {} takes longer than {:g} s (stall_seconds); does the disk of {} answer? Waiting for it",
+                  step_, stall_seconds_, run_.checkpoints().string()));
+  under_way_.wait();
 }
 
 WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
@@ -101,22 +112,22 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
   // The checkpoint exists from here on. If another process fails now, that is reported as such and not as a failed
   // save.
   ignoring_errors([&] {
-    if (remove_obsolete(run_.checkpoints(), retention(), files_)) state.follow_removal();
+    if (remove_obsolete(run_.checkpoints(), retention(), files_)) state.remove_parts_elsewhere();
   });
   ignoring_errors([&] { state.end_save(); });
-  return {record.step, std::chrono::duration<double>(Clock::now() - begun).count()};
+  return {record.step, seconds_since(begun)};
 }
 
 void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
   const bool is_short = state.is_short_of_room() || !has_room(run_, needed_, files_);
-  if (is_short && make_room(run_.checkpoints(), retention(), files_)) state.follow_removal();
+  if (is_short && make_room(run_.checkpoints(), retention(), files_)) state.remove_parts_elsewhere();
   CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
   const auto shards = state.write(checkpoint.directory(), record.step);
   try {
     state.complete(checkpoint.directory(), record.step);
     checkpoint.commit(record, shards, state.host());
   } catch (const std::exception&) {
-    ignoring_errors([&] { state.follow_removal(); });
+    ignoring_errors([&] { state.remove_parts_elsewhere(); });
     ignoring_errors([&] { state.end_save(); });
     throw;
   }
@@ -124,7 +135,8 @@ void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
 
 std::optional<WrittenCheckpoint> Saver::ended(bool wait) {
   if (!under_way_.valid()) return std::nullopt;
-  if (!wait && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
+  if (wait) wait_for_writer();
+  if (under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
   const WrittenCheckpoint saved = under_way_.get();
   saved_ = saved.step;
   return saved;

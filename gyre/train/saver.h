@@ -29,9 +29,9 @@ class Saver {
  public:
   // `saved`: the step of the run's newest checkpoint. checkpoint_minutes count from now on.
   // attempt: a part of names that distinguishes this session's files from another's. may_copy: there is memory for a
-  // copy.
+  // copy. say: tells the user of a save that training has waited for longer than stall_seconds, once for each.
   Saver(const RunDirectory& run, const Config& config, std::optional<int64_t> saved, FileSystem& files,
-        std::string attempt, bool may_copy);
+        std::string attempt, bool may_copy, std::function<void(const std::string&)> say);
 
   // "saves to <where> every 10 minutes (checkpoint_minutes) and at its end; keeps the newest 3 (keep_checkpoints)"
   std::string describe() const;
@@ -44,9 +44,9 @@ class Saver {
   // Whether checkpoint_minutes have passed since the last save began.
   bool is_due() const;
   // Starts a save; the one before it must have ended. Throws RunError if `find_fault` throws or the state cannot be
-  // taken. If training goes on and memory has room for a copy, a background thread writes the copy; otherwise this call
-  // writes everything itself. `make_durable` is called before the writing, to sync what the checkpoint relies on.
-  // ended() reports the outcome. `state` must outlive this object.
+  // taken. A thread of its own writes. If training goes on and memory has room for a copy, it writes the copy;
+  // otherwise this call waits for it. `make_durable` is called before the writing, to sync what the checkpoint relies
+  // on. ended() reports the outcome. `state` must outlive this object.
   void begin(const CheckpointRecord& record, RunState& state, bool training_goes_on,
              const std::function<void()>& find_fault, std::function<void()> make_durable);
   // Returns the save that was started, once, when it has ended; empty if it has not, unless `wait` is set. Throws
@@ -63,6 +63,7 @@ class Saver {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void wait_for_writer() const;
   void tell_unsaved(int64_t step, const std::string& remedy, const std::function<void()>& work) const;
   void write_checkpoint(const CheckpointRecord& record, RunState& state);
   WrittenCheckpoint write(const CheckpointRecord& record, RunState& state, const std::function<void()>& make_durable);
@@ -73,6 +74,9 @@ class Saver {
   std::optional<int64_t> saved_;
   std::string attempt_;
   bool may_copy_;
+  std::function<void(const std::string&)> say_;
+  double stall_seconds_;
+  int64_t step_ = 0;    // of the save under way
   int64_t needed_ = 0;  // bytes of a checkpoint, with a margin
   Clock::time_point since_ = Clock::now();
   std::future<WrittenCheckpoint> under_way_;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/runtime/settings/executor_kind.h"
@@ -10,18 +13,28 @@
 namespace gyre {
 namespace {
 
-std::string checksum_of(const std::string& text) {
-  Checksum checksum;
-  checksum.update(text.data(), text.size());
-  return checksum.hex();
-}
-
 void check_executor(const Config& config, const Ranks* ranks) {
   if (ranks == nullptr || executor_kinds().at(config.pipeline.executor).side_by_side) return;
   throw InputError(
       fmt::format("[pipeline] executor = \"{}\" is one thread of one process, and {} processes were started; leave "
                   "it out, or start one",
                   config.pipeline.executor, ranks->world()));
+}
+
+// Hosts may have data at different places. What is there is compared by itself.
+Config without_places(Config config) {
+  const auto forget = [](std::string& path) {
+    if (!path.empty()) path = "given";
+  };
+  for (std::string* path : {&config.data.tokens, &config.data.val_tokens, &config.data.tokenizer, &config.run.init_from,
+                            &config.run.prometheus, &config.pipeline.schedule}) {
+    forget(*path);
+  }
+  for (DataSource& source : config.data.source) {
+    forget(source.tokens);
+    forget(source.val_tokens);
+  }
+  return config;
 }
 
 }  // namespace
@@ -38,9 +51,14 @@ Config session_config(const TrainOptions& options, const RunDirectory& run) {
 }
 
 RankFacts facts_of(const CheckedRun& checked, const Pipeline& pipeline) {
-  RankFacts facts = {{"build", file_checksum("/proc/self/exe")},
-                     {"configuration", checksum_of(to_toml(checked.config))},
-                     {"schedule", checksum_of(to_text(pipeline.schedule()))}};
+  const Config config = without_places(checked.config);
+  RankFacts facts = {{"build", file_checksum("/proc/self/exe")}};
+  const auto tables = to_json(config);
+  for (const auto& [table, keys] : tables.items()) {
+    for (const auto& [key, value] : keys.items()) facts.emplace_back(fmt::format("[{}] {}", table, key), value.dump());
+  }
+  facts.emplace_back("configuration", text_checksum(to_toml(config)));  // also tables that only one of the two has
+  facts.emplace_back("schedule", text_checksum(to_text(pipeline.schedule())));
   for (const auto& [file, checksum] : checked.dataset->identity()) facts.emplace_back(file, checksum);
   return facts;
 }

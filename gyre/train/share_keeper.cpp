@@ -72,7 +72,7 @@ ShareAnswer ShareKeeper::look(const ShareQuestion& question) {
   // A network file system may have cached that the directory does not exist. Reading its parent refreshes that.
   const auto root = run_.absolute_root();
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(root.parent_path(), ignored)) static_cast<void>(entry);
+  entries_of(root.parent_path(), ignored);
   ShareAnswer answer;
   answer.note = DirectoryLock::note_in(run_.root());
   answer.place = {host_name(), root.string()};

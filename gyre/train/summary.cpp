@@ -119,13 +119,14 @@ std::string updates_line(const Config& config, const Dataset& dataset) {
                         static_cast<double>(config.pipeline.accumulate) *
                         static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
   const double total = tokens * static_cast<double>(config.run.updates);
-  return line("updates",
-              fmt::format("{} of {} tokens ({}{} microbatch{} x {} sequences x {}): {} in all, the data {:.3g} times",
-                          config.run.updates, human_count(tokens),
-                          config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
-                          config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es",
-                          config.pipeline.microbatch, config.model.context, human_count(total),
-                          total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
+  return line(
+      "updates",
+      fmt::format("{} of {} tokens ({}{} microbatch{} x {} sequence{} x {}): {} in all, the data {:.3g} times",
+                  config.run.updates, human_count(tokens),
+                  config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
+                  config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es", config.pipeline.microbatch,
+                  config.pipeline.microbatch == 1 ? "" : "s", config.model.context, human_count(total),
+                  total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
 // Says which parts of the learning rate's schedule the run is too short for.

@@ -18,6 +18,7 @@
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/random_hex.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/processes_executor.h"
@@ -92,7 +93,7 @@ class Training {
       if (state_->has_parts()) progress_.message("directories " + state_->describe_directories());
       restore();
     } catch (const InputError&) {
-      executor_->ended(RunEnd::Refused);
+      executor_->end_run(RunEnd::Refused);
       throw;
     }
     const ShareSizes sizes = state_->sizes();
@@ -110,16 +111,16 @@ class Training {
       // A run at its last update that has not ended, for example since it was killed, may lack its last evaluation.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
-      books_.end_save();
+      books_.wait_for_save();
     } catch (const Divergence&) {
       books_.end_early("diverged");  // before the others are told to end: they may still be writing
-      executor_->ended(RunEnd::Diverged);
+      executor_->end_run(RunEnd::Diverged);
       throw;
     } catch (const std::exception&) {  // also libtorch's
       books_.end_early("failed");
       throw;
     }
-    executor_->ended(interrupted_ ? RunEnd::Interrupted : RunEnd::Finished);
+    executor_->end_run(interrupted_ ? RunEnd::Interrupted : RunEnd::Finished);
     return books_.end(interrupted_ ? "interrupted" : "finished");
   }
 
@@ -222,7 +223,6 @@ class Training {
     const SegmentReport report =
         telling_how_to_go_on([&] { return executor_->run(*pipeline_, segment, books_.listen_to(segment)); });
     books_.add(segment, report);
-    books_.raise_failed_save();
 
     done_ += report.microbatches / pipeline_->schedule().window;
     microbatches_ += report.microbatches;
@@ -246,8 +246,11 @@ class Training {
     segment.first_update = done_;
     segment.first_microbatch = microbatches_;
     segment.microbatches = (plan_.next(done_) - done_) * pipeline_->schedule().window;
-    segment.stop = [this] { return stop_requested() || books_.asks_to_drain(); };
-    segment.interrupt = stop_.get_token();
+    segment.stop = stop_.get_token();
+    segment.wants_drain = [this] {
+      take_over_stop();
+      return books_.asks_to_drain();
+    };
     segment.trace = books_.traces();
     return segment;
   }
@@ -284,8 +287,11 @@ class Training {
 
   bool evaluates() const { return checked_.val_batches.source != nullptr; }
   // A request that another process got counts as one to this process.
-  bool stop_requested() {
+  void take_over_stop() {
     if (options_.ranks != nullptr && options_.ranks->others_asked_to_stop()) stop_.request_stop();
+  }
+  bool stop_requested() {
+    take_over_stop();
     return stop_.stop_requested();
   }
 
@@ -336,12 +342,11 @@ bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirecto
 
 // A random name that distinguishes this attempt at a run from any other, of this job or another.
 std::string name_of_attempt() {
-  std::random_device random;
-  return fmt::format("-{:08x}{:08x}", random(), random());
+  return fmt::format("-{}", random_hex(8));
 }
 
 // In one process, or as rank 0.
-TrainResult lead(const TrainOptions& options, Progress& progress) {
+TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
   run.refuse_text();
@@ -368,16 +373,16 @@ TrainResult lead(const TrainOptions& options, Progress& progress) {
 }  // namespace
 
 TrainResult train(const TrainOptions& options, Progress& progress) {
-  if (options.ranks == nullptr) return lead(options, progress);
+  if (options.ranks == nullptr) return train_as_leader(options, progress);
   try {
-    return options.ranks->rank() == 0 ? lead(options, progress) : follow(options);
+    return options.ranks->rank() == 0 ? train_as_leader(options, progress) : train_as_follower(options);
   } catch (const std::exception& error) {  // also libtorch's
     options.ranks->refuse(error);
     throw;
   }
 }
 
-bool check(const TrainOptions& options, Progress& progress) {
+bool check_run(const TrainOptions& options, Progress& progress) {
   const RunDirectory run(options.out, options.files);
   run.refuse_parts();
   run.refuse_text();

@@ -63,6 +63,6 @@ TrainResult train(const TrainOptions& options, Progress& progress);
 // Does what train() does before its first update, but writes and locks nothing. A new run's tensors are not allocated;
 // a checkpoint is read and restored. Returns false if the run to resume has nothing left to do. Throws as train() does,
 // and reports faults of the configuration before a run that exists already.
-bool check(const TrainOptions& options, Progress& progress);
+bool check_run(const TrainOptions& options, Progress& progress);
 
 }  // namespace gyre

@@ -96,3 +96,26 @@ refuses "is not UTF-8" "$gyre" train run.toml --out unnamed --set "data.tokens=o
 [ ! -e unnamed ] || fail "something is left of a run that was refused"
 # What several processes are refused for reaches the user whatever bytes it names.
 ends 2 "a run is here already" "$gyre" launch -n 2 -- train run.toml --out "$odd"
+
+# What a command reads, or a run has, is not written over.
+refuses "another kind of file" "$gyre" train run.toml --out x --trace run.toml
+refuses "another kind of file" "$gyre" simulate run.toml --trace run.toml
+refuses "another kind of file" "$gyre" report run --out run/metrics.jsonl
+refuses "node-exporter reads only files whose names end in .prom" "$gyre" train --check run.toml --out x --set run.prometheus=run.toml
+refuses "is the tokenizer of the run in" "$gyre" prepare text.txt --out run/tokenizer --overwrite
+refuses "is among the checkpoints of a run" "$gyre" export run --out run/checkpoints/step-00000007
+grep -q "^layers = 3" run.toml || fail "run.toml was written over"
+"$gyre" train run.toml --out cut --set data.tokens=tokens/train.bin --set data.vocabulary=256 --set run.updates=2 >/dev/null 2>&1
+refuses "it would validate on tokens that it was trained on" "$gyre" train --resume cut --set data.val_fraction=0.3 --set run.updates=4
+
+# Weights that are not finite have no validation loss.
+"$gyre" export run --out hf >/dev/null
+python3 - hf/model.safetensors <<'PYTHON'
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+begin = 8 + struct.unpack("<Q", data[:8])[0]
+data[begin:] = b"\xff" * (len(data) - begin)
+open(sys.argv[1], "wb").write(data)
+PYTHON
+"$gyre" import hf --out nan >/dev/null
+ends 1 "the validation loss is not finite" "$gyre" eval nan --data tokens

@@ -2,6 +2,7 @@
 //   GYRE_FAULT_ALLOCATION=N   the N-th allocation of memory for a tensor fails (from 1)
 //   GYRE_COUNT_ALLOCATIONS=F  at exit the number of these allocations is written to the file F
 //   GYRE_FAULT_READ=F         once the FIFO F exists, pread waits until a process opens F for writing
+//   GYRE_FAULT_SYNC=F         the same for fsync
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,8 +27,7 @@ long number_in(const char* variable) {
   return text != nullptr ? std::strtol(text, nullptr, 10) : 0;
 }
 
-void wait_if_asked() {
-  static const char* const fifo = std::getenv("GYRE_FAULT_READ");
+void wait_if_asked(const char* fifo) {
   if (fifo == nullptr || ::access(fifo, F_OK) != 0) return;
   const int descriptor = ::open(fifo, O_RDONLY | O_CLOEXEC);
   if (descriptor >= 0) ::close(descriptor);
@@ -58,12 +58,18 @@ extern "C" int posix_memalign(void** block, size_t alignment, size_t bytes) noex
 
 extern "C" ssize_t pread(int descriptor, void* data, size_t bytes, off_t offset) {
   static const auto original = next<ssize_t(int, void*, size_t, off_t)>("pread");
-  wait_if_asked();
+  wait_if_asked(std::getenv("GYRE_FAULT_READ"));
   return original(descriptor, data, bytes, offset);
 }
 
 extern "C" ssize_t pread64(int descriptor, void* data, size_t bytes, off64_t offset) {
   static const auto original = next<ssize_t(int, void*, size_t, off64_t)>("pread64");
-  wait_if_asked();
+  wait_if_asked(std::getenv("GYRE_FAULT_READ"));
   return original(descriptor, data, bytes, offset);
+}
+
+extern "C" int fsync(int descriptor) {
+  static const auto original = next<int(int)>("fsync");
+  wait_if_asked(std::getenv("GYRE_FAULT_SYNC"));
+  return original(descriptor);
 }

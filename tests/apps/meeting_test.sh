@@ -46,6 +46,12 @@ listening() {
   awk -v inodes=" $(tr '\n' ' ' <<<"$inodes")" \
     '$4 == "0A" && index(inodes, " " $10 " ") { split($2, at, ":"); print at[1] }' /proc/$1/net/tcp{,6} | sort -u
 }
+until_it_listens() {
+  until (: <>/dev/tcp/127.0.0.1/$port) 2>/dev/null; do
+    kill -0 "${pids[$1]}" 2>/dev/null || fail "rank $1 ended: $(cat err.$1)"
+    read -rt 0.02 <> <(:) || true
+  done
+}
 only_loopback() {
   ! listening "$1" | grep -vx 0100007F || fail "a rank listens where other hosts reach it"
 }
@@ -67,7 +73,19 @@ ends 2 "rank 1 did not come in 1 s (--meet-within)" come 0 2 "$gyre" train run.t
 refuses "rank 0 listens, and is not reached there" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 MASTER_ADDR=no..where \
   MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
 
+refuses "no..where:$port: MASTER_ADDR is not the name of a host" env RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 \
+  MASTER_ADDR=no..where MASTER_PORT=$port "$gyre" train run.toml --meet-within 1
+
+# A rank that waits for others ends when it is asked to.
+free_port
+in_background 0 2 "$gyre" train run.toml --out alone --meet-within 600
+until_it_listens 0
+kill -TERM "${pids[0]}"
+ended 0 143 "stopped before all ranks had met"
+[ ! -e alone ] || fail "something is left of a run that did not begin"
+
 # Another process listens there and does not answer.
+free_port
 mkfifo ready
 python3 -c '
 import signal, socket, sys
@@ -101,8 +119,22 @@ refuses "its job is not that of rank 0 (two, and one); another run is at the sam
 [[ "$(listening "${pids[0]}")" =~ (^|$'\n')0+($|$'\n') ]] || fail "rank 0 listens at $(listening "${pids[0]}")"
 only_loopback "${pids[1]}"
 grep -qxF "network    ranks meet at 127.0.0.1:$port (open on all addresses of that host)" err.0 || fail "not said: $(cat err.0)"
+# A stranger's connection to that port, in the middle of a question, does not keep rank 0 at its end.
+exec 7<>/dev/tcp/127.0.0.1/$port
+printf '\0' >&7
 kill -TERM "${pids[0]}"
 for rank in 0 1; do ended $rank 143; done
+exec 7<&-
+
+# A run that is complete: rank 0 waits until the others know, also those that come later.
+free_port
+for rank in 0 1; do in_background $rank 2 "${train[@]}" --out complete --set run.updates=2; done
+for rank in 0 1; do ended $rank 0; done
+free_port
+in_background 0 2 "$gyre" train --resume complete --meet-within 60
+until_it_listens 0
+in_background 1 2 "$gyre" train --resume complete --meet-within 60
+for rank in 0 1; do ended $rank 0; done
 
 # Under gyre launch they listen only on loopback.
 "$gyre" launch -n 3 -- train run.toml --out launched "${long[@]}" >out.txt 2>err.txt &

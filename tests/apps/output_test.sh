@@ -51,6 +51,7 @@ smooth = 1
 name = "AdamW"
 set = ["run.updates=2", "run.eval_every=0"]
 TOML
+"$gyre" export whole --out hf >/dev/null 2>err.txt || fail "export: $(tail -n 1 err.txt)"
 "$gyre" study study.toml --out study >/dev/null 2>err.txt || fail "study: $(tail -n 1 err.txt)"
 
 commands=(
@@ -58,6 +59,8 @@ commands=(
   "prepare text.txt --out fresh"
   "schedule --stages 3" "simulate --stages 3"
   "study study.toml --out study"
+  "init" "report whole --out fresh.html" "top whole --once" "top whole --json"
+  "import hf --out fresh" "export whole --out fresh" "launch -n 2 -- train run.toml --out fresh --set run.updates=1"
   "info" "plan run.toml --set optimizer.basis-rotation.interval=1"
   "eval whole" "generate whole --prompt verse --tokens 3" "diagnose whole --draws 1 --updates 1"
 )

@@ -121,7 +121,7 @@ all_end 2
 only_rank_0_says "^gyre: rank 1 \(process [0-9]+ on .*\): its job is not that of rank 0"
 start_differently a --set optimizer.lr=1e-3
 all_end 2
-only_rank_0_says "its configuration is not that of rank 0"
+only_rank_0_says "its \[optimizer\] lr is not that of rank 0 \(0.001, and "
 start_differently a --set data.tokens=nowhere
 all_end 2
 grep -qE "^gyre: rank 1 .*nowhere" err.0 || fail "not told: $(cat err.0)"

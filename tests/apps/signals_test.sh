@@ -141,6 +141,20 @@ last="--set run.updates=$((saved + 20))"
 "$gyre" train run.toml --out whole $last $steady >/dev/null 2>&1
 diff <(losses whole) <(losses stuck-run) >difference || fail "losses differ: $(head -n 3 difference)"
 
+# A save whose disk does not answer is told, and goes on when it does.
+LD_PRELOAD=$faults GYRE_FAULT_SYNC=$work/slow-disk "$gyre" train run.toml --out slow-run --set pipeline.stall_seconds=0.3 \
+  $endless $steady >/dev/null 2>err.txt &
+pid=$!
+wait_for_checkpoint slow-run 20 $pid
+mkfifo slow-disk  # from here on syncs hang
+wait_for_words "^saving step [0-9]+ takes longer than 0.3 s \(stall_seconds\); does the disk of slow-run/checkpoints answer" $pid
+exec 6<>slow-disk
+kill -TERM $pid
+code_of $pid
+[ "$code" -eq 143 ] || fail "exit $code of a run with a slow disk: $(tail -n 3 err.txt)"
+exec 6<&-
+rm slow-disk
+
 # A text that was cut off is told by the exit code, whatever its form.
 for form in "" --json; do
   "$gyre" generate stuck-run --prompt verse --tokens 100000000 $form >out.txt 2>err.txt &

@@ -177,6 +177,17 @@ TEST_F(Files, OfTheUsersStay) {
   EXPECT_EQ(read_file(root_ / "a.tmp"), "mine");
 }
 
+TEST_F(Files, OfAnotherKindAreNotWhatWasMeant) {
+  std::ofstream(root_ / "run.toml") << "[model]\n";
+  std::ofstream(root_ / "empty");
+  std::ofstream(root_ / "trace.json") << "{\"traceEvents\": []}";
+  EXPECT_THAT(why_not_writable(root_ / "run.toml", "{\"traceEvents"), ::testing::HasSubstr("another kind of file"));
+  EXPECT_EQ(why_not_writable(root_ / "run.toml"), "");
+  for (const char* name : {"empty", "trace.json", "new"}) {
+    EXPECT_EQ(why_not_writable(root_ / name, "{\"traceEvents"), "") << name;
+  }
+}
+
 TEST_F(Files, ThatLinksLeadToAreReplaced) {
   fs::create_directory(root_ / "below");
   std::ofstream(root_ / "below/file") << "old";

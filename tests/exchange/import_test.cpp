@@ -125,7 +125,10 @@ TEST_F(Import, PipesAreNotWaitedFor) {
 
 TEST_F(Import, AnIndexNamesFilesOfOneLine) {
   fs::remove(model_ / "model.safetensors");
-  const Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", {{"a", "b\nc.safetensors"}}}};
+  Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", Json::object()}};
+  write_file_atomic(model_ / "model.safetensors.index.json", index.dump());
+  EXPECT_THAT(complaint(), HasSubstr("index.json: names no tensors"));
+  index["weight_map"] = {{"a", "b\nc.safetensors"}};
   write_file_atomic(model_ / "model.safetensors.index.json", index.dump());
   EXPECT_THAT(complaint(), HasSubstr("'b\\nc.safetensors' is not the name of a file beside it"));
 }

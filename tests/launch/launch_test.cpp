@@ -44,6 +44,10 @@ using ::testing::UnorderedElementsAreArray;
 
 class LaunchRanks : public ::testing::Test {
  protected:
+  // Under nohup or as a script's background job, tests inherit signals that are ignored, and ranks would inherit them.
+  LaunchRanks() {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+  }
   // `words`: what each rank does (stand_in.cpp).
   int launch(const std::vector<std::string>& words, int max_restarts = 0) {
     options_.ranks = static_cast<int>(words.size());

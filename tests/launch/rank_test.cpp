@@ -99,7 +99,7 @@ std::vector<Example> examples() {
        {"MASTER_ADDR", "TORCHELASTIC_RUN_ID"},
        {}},
       {kByHand,
-       {3, 4, 1, 2, "RANK and WORLD_SIZE", "", "node1", 4711, false, "", 0},
+       {3, 4, 1, 2, "RANK and WORLD_SIZE", "", "node1", 4711, false, "", 0, true},
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"},
        {"MASTER_ADDR"},
        {"MASTER_PORT"}},
@@ -241,6 +241,7 @@ TEST(FindRank, TheNearestLauncherDecides) {
 
 TEST(FindRank, WhatIsSetByHandMustAgreeWithALauncher) {
   EXPECT_EQ(find_in(with(kSlurm, kByHand))->launcher, "RANK and WORLD_SIZE");
+  EXPECT_FALSE(find_in(with(kSlurm, kByHand))->by_hand) << "srun is there to end the ranks";
   EXPECT_EQ(find_in(with(kOpenMpi, kByHand))->rank, 3);
   for (const Environment& launched : {kSlurm, kOpenMpi, kHydra}) {
     EXPECT_THAT(

@@ -204,7 +204,7 @@ inline SegmentReport run_segment(Pipeline& pipeline, Executor& executor, int64_t
   segment.first_update = first_update;
   segment.first_microbatch = first_update * pipeline.schedule().window;
   segment.microbatches = updates * pipeline.schedule().window;
-  if (stop != nullptr) segment.stop = [stop] { return stop->load(); };
+  if (stop != nullptr) segment.wants_drain = [stop] { return stop->load(); };
   return executor.run(pipeline, segment, observer);
 }
 inline SegmentReport run_segment(Pipeline& pipeline, const Experiment& e, int64_t first_update, int64_t updates,

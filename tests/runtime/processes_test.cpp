@@ -56,7 +56,7 @@ class Follower {
         Member member(e, rank, world, place);
         member.meet(facts, handover);
         const auto answer = [rank](const std::string& question) { return question + ": rank " + std::to_string(rank); };
-        end = follow(member.pipeline, member.ranks, member.map, {&batches, &batches, answer});
+        end = carry_out_commands(member.pipeline, member.ranks, member.map, {&batches, &batches, answer});
         state = state_of(member.pipeline);
       } catch (const std::exception& caught) {
         error = caught.what();
@@ -113,7 +113,7 @@ WholeOutcome run_in_processes(const Experiment& e, int world, const std::shared_
     member.meet({}, handover);
     ProcessesExecutor executor(member.ranks, member.map);
     outcome = run_whole(member.pipeline, executor);
-    executor.ended(RunEnd::Finished);
+    executor.end_run(RunEnd::Finished);
   }
   for (const auto& other : others) {
     other->join();
@@ -240,7 +240,7 @@ TEST(Processes, DrainWhereTheRunIsAskedToStop) {
     EXPECT_LT(report.microbatches, 2000);
     EXPECT_GE(report.microbatches, 5);
     EXPECT_EQ(static_cast<int64_t>(observer.recorder.losses.size()), report.microbatches);
-    executor.ended(RunEnd::Interrupted);
+    executor.end_run(RunEnd::Interrupted);
   }
   others[0]->join();
   EXPECT_EQ(others[0]->end, RunEnd::Interrupted);
@@ -263,7 +263,7 @@ TEST(Processes, AnswerWhatRank0Asks) {
   const auto fails = [] { throw RunError("rank 0's own part"); };
   EXPECT_THROW(executor.ask("before", fails), RunError);
   EXPECT_EQ(executor.ask("after"), (std::vector<std::string>{"", "after: rank 1", "after: rank 2"}));
-  executor.ended(RunEnd::Finished);
+  executor.end_run(RunEnd::Finished);
 }
 
 // The text of the error that `action` throws.
@@ -310,7 +310,7 @@ Traced traced_segment() {
   Recorder recorder;
   Traced traced;
   traced.workers = executor.run(member.pipeline, segment, recorder).workers;
-  executor.ended(RunEnd::Finished);
+  executor.end_run(RunEnd::Finished);
   for (const WorkerReport& worker : traced.workers) {
     for (const TimedAction& timed : worker.trace) {
       const std::pair place_of(timed.action.stage, timed.action.microbatch);
@@ -419,9 +419,9 @@ class BlockedPort final : public Rendezvous {
   bool leave_first(const std::string& key, const std::string& note) override { return open_->leave_first(key, note); }
   bool has(const std::string& key) override { return open_->has(key); }
   std::string find(const std::string& key, std::chrono::seconds within) override { return open_->find(key, within); }
-  std::unique_ptr<Wire> connect(const std::string& name, bool first) override {
-    if (name == blocked_) throw InputError("the port is blocked");
-    return open_->connect(name, first);
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    if (name == blocked_) throw RunError("the port is blocked");
+    return open_->connect(name, first, with);
   }
   const std::string& address() const override { return open_->address(); }
   const std::string& listens_at() const override { return open_->listens_at(); }
@@ -445,7 +445,7 @@ TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
   });
   std::jthread rank_2([&] {
     Ranks ranks(2, 3, "job", std::make_unique<BlockedPort>(rendezvous(), "link/1-2"));
-    EXPECT_THROW(ranks.meet({}, pairs, 60), InputError);
+    EXPECT_THROW(ranks.meet({}, pairs, 60), RunError);
   });
   Ranks ranks(0, 3, "job", rendezvous());
   ranks.meet({}, pairs, 60);
@@ -506,7 +506,7 @@ TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {
     member.meet({});
     ProcessesExecutor executor(member.ranks, member.map);
     EXPECT_EQ(run_segment(member.pipeline, executor, 0, 8, listener).microbatches, 8);
-    executor.ended(RunEnd::Finished);
+    executor.end_run(RunEnd::Finished);
   }
   other.join();
   EXPECT_EQ(other.end, RunEnd::Finished) << other.error;

@@ -87,8 +87,8 @@ SegmentReport run(const std::string& executor, double stall_seconds, const Batch
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
   segment.microbatches = 12;
-  segment.interrupt = interrupt.get_token();
-  segment.stop = [token = interrupt.get_token()] { return token.stop_requested(); };
+  segment.stop = interrupt.get_token();
+  segment.wants_drain = [token = interrupt.get_token()] { return token.stop_requested(); };
   return make_executor(executor)->run(pipeline, segment, observer);
 }
 
@@ -148,11 +148,11 @@ TEST(Interrupt, OfASegmentThatDrainsAlreadyIsToldWhereItEnds) {
     segment.schedule = &pipeline.schedule();
     segment.batches = &batches;
     segment.microbatches = 100;
-    segment.stop = [&] {
+    segment.wants_drain = [&] {
       if (is_asked_for) observer.interrupt_when_due();
       return observer.stop.load();
     };
-    segment.interrupt = observer.interrupt.get_token();
+    segment.stop = observer.interrupt.get_token();
     const SegmentReport report = make_executor("replay")->run(pipeline, segment, observer);
     EXPECT_LT(report.microbatches, 100);
     EXPECT_EQ(observer.drained_at, std::vector<int64_t>{report.microbatches}) << is_asked_for;

@@ -238,12 +238,13 @@ Outcome run_in_two(const Experiment& e, int64_t updates, Belt* belt) {
   std::jthread other([&] {
     Process process(e, 1, place.path().string(), belt);
     const auto answer = [](const std::string& question) { return question; };
-    EXPECT_EQ(follow(process.pipeline, process.ranks, process.map, {&batches, &batches, answer}), RunEnd::Finished);
+    EXPECT_EQ(carry_out_commands(process.pipeline, process.ranks, process.map, {&batches, &batches, answer}),
+              RunEnd::Finished);
   });
   Process process(e, 0, place.path().string(), belt);
   ProcessesExecutor executor(process.ranks, process.map);
   Outcome outcome = run_on(process.pipeline, executor, updates);
-  executor.ended(RunEnd::Finished);
+  executor.end_run(RunEnd::Finished);
   return outcome;
 }
 

@@ -9,9 +9,9 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/study/conduct.h"
-#include "gyre/study/launcher.h"
 #include "gyre/study/results.h"
+#include "gyre/study/run_processes.h"
+#include "gyre/study/run_study.h"
 #include "support/source_directory.h"
 #include "support/temporary_directory.h"
 

@@ -78,7 +78,7 @@ class Runs : public ::testing::Test {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path("log").c_str(), "w"), &std::fclose);
     Progress progress(log.get(), false);
     try {
-      check(options, progress);
+      check_run(options, progress);
     } catch (const InputError& error) {
       return error.what();
     }

@@ -59,8 +59,11 @@ TEST_F(MetricsExportsTest, WhatCannotBeWrittenIsSaidOnce) {
 TEST_F(MetricsExportsTest, AFileThatCannotBeIsRefusedBeforeTheWork) {
   config.run.prometheus = root / "nowhere/gyre.prom";
   EXPECT_THROW(check_exports(config), InputError);
-  config.run.prometheus = root.path();
+  fs::create_directory(root / "directory.prom");
+  config.run.prometheus = root / "directory.prom";
   EXPECT_THROW(check_exports(config), InputError) << "a directory";
+  config.run.prometheus = root / "run.toml";
+  EXPECT_THROW(check_exports(config), InputError) << "node-exporter would not read it, and it may be the user's";
   config.run.prometheus = root / "gyre.prom";
   check_exports(config);
   EXPECT_FALSE(fs::exists(config.run.prometheus)) << "a check writes nothing";

@@ -77,7 +77,7 @@ bad input: a flag, a configuration, a file; nothing was changed
 the run diverged
 .TP
 130, 143
-interrupted by SIGINT (130), by SIGTERM or SIGHUP (143); a run has saved and can be resumed
+interrupted by SIGINT (130), by SIGTERM or SIGHUP (143); a run has saved, unless a second signal ended it, and can be resumed
 )";
 
 }  // namespace

@@ -16,12 +16,6 @@ constexpr int64_t kVersion = 1;         // every part in one file
 constexpr int64_t kShardedVersion = 2;  // some part in several files
 constexpr int64_t kPlacesVersion = 3;   // some files on other hosts
 
-std::string text_checksum(std::string_view text) {
-  Checksum checksum;
-  checksum.update(text.data(), text.size());
-  return checksum.hex();
-}
-
 // Adds to the text of an object, as its last key, the checksum of that text.
 std::string sealed(std::string object) {
   const std::string checksum = text_checksum(object);

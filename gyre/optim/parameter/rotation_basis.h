@@ -78,11 +78,11 @@ class RotationBasis {
   // The next basis, from `covariance`: an average of images. Cold start: eigenvectors by falling eigenvalue (sketch:
   // the range of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T
   // C Q), sort the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every
-  // column on the side of its predecessor. In the background: on another thread, or on a
-  // device on another stream, until take() asks for it. Where no
-  // covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows stands in
-  // for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last. wanted:
-  // 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
+  // column on the side of its predecessor. In the background: on another thread, or on a device on another stream,
+  // until take() asks for it.
+  // Where no covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows
+  // stands in for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last.
+  // wanted: 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
   void prepare(const at::Tensor& covariance, double beta, bool in_background, const at::Tensor& wanted = {});
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.

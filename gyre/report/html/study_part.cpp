@@ -16,13 +16,13 @@ std::vector<fs::path> study_runs(const fs::path& directory) {
   std::vector<fs::path> runs;
   std::error_code error;
   // Names of short trials begin with "trial".
-  for (const auto& arm : fs::directory_iterator(directory / "runs", error)) {
-    for (const auto& run : fs::directory_iterator(arm.path(), error)) {
-      const bool counts = run.is_directory() && !run.path().filename().string().starts_with("trial");  // logs are files
-      if (counts && is_there(run.path() / "config.toml")) runs.push_back(run.path());
+  for (const fs::path& arm : entries_of(directory / "runs", error)) {
+    for (const fs::path& run : entries_of(arm, error)) {
+      // Logs are files.
+      const bool counts = fs::is_directory(run, error) && !run.filename().string().starts_with("trial");
+      if (counts && is_there(run / "config.toml")) runs.push_back(run);
     }
   }
-  std::sort(runs.begin(), runs.end());
   return runs;
 }
 

@@ -45,10 +45,6 @@ void take(const MetricsLine& line, TopMetrics& metrics) {
   }
 }
 
-Json number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
-
 }  // namespace
 
 TopReader::TopReader(std::filesystem::path run) : run_(std::move(run)) {
@@ -113,12 +109,12 @@ std::string to_json(const TopFigures& figures) {
                {"now", figures.now},
                {"live", figures.live ? Json::parse(to_json(*figures.live)) : Json(nullptr)},
                {"last_step", nullptr},
-               {"val_loss", number(figures.metrics.val_loss)},
+               {"val_loss", json_number(figures.metrics.val_loss)},
                {"end", figures.metrics.end ? Json(figures.metrics.end->status) : Json(nullptr)}};
   if (const auto& last = figures.metrics.last) {
-    json["last_step"] = {{"step", last->step},     {"loss", number(last->loss)},
-                         {"lr", number(last->lr)}, {"grad_norm", number(last->grad_norm)},
-                         {"tokens", last->tokens}, {"tokens_per_second", number(last->tokens_per_second)}};
+    json["last_step"] = {{"step", last->step},          {"loss", json_number(last->loss)},
+                         {"lr", json_number(last->lr)}, {"grad_norm", json_number(last->grad_norm)},
+                         {"tokens", last->tokens},      {"tokens_per_second", json_number(last->tokens_per_second)}};
   }
   return json_text(json, 2) + "\n";
 }

@@ -16,8 +16,9 @@ class ClockOffset {
     if (answers_.size() == kKept) answers_.pop_front();
     answers_.push_back({answered - asked, other - (asked + answered) / 2});
   }
-  // What to add to this clock's time to get the other's. Needs at least one answer.
+  // What to add to this clock's time to get the other's; 0 without an answer.
   double offset() const {
+    if (answers_.empty()) return 0;
     return std::min_element(answers_.begin(), answers_.end(),
                             [](const Answer& a, const Answer& b) { return a.round_trip < b.round_trip; })
         ->offset;

@@ -1,24 +1,20 @@
-// The two ends of a link between processes. The receiver returns credits for messages it has taken, so the sender knows
-// whether there is room without asking, and whatever arrives always finds room.
+// Where messages and credits from other processes wait until the local ends of links take them.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 
-#include "gyre/core/error.h"
-#include "gyre/runtime/ranks/ranks.h"
+#include "gyre/runtime/transport/doorbell.h"
+#include "gyre/runtime/transport/link.h"
 
 namespace gyre {
-
-// On a link with room for many messages, one credit covers several; the sender has that much more room.
-inline int64_t messages_per_credit(int64_t capacity) {
-  return capacity < 64 ? 1 : capacity / 16;
-}
 
 // Rings the bell of whoever is at this end of the link, if anybody is yet.
 class Mailbox {
@@ -40,7 +36,7 @@ class Mailbox {
 };
 
 // Messages that have come and have not been taken.
-class Ranks::Inbox : public Mailbox {
+class Inbox : public Mailbox {
  public:
   void put(Message message) {
     message.came = std::chrono::steady_clock::now();
@@ -67,7 +63,7 @@ class Ranks::Inbox : public Mailbox {
 };
 
 // Counts the messages taken at the other end.
-class Ranks::Outbox : public Mailbox {
+class Outbox : public Mailbox {
  public:
   void add_room(int64_t messages) {
     const std::lock_guard lock(mutex_);
@@ -83,74 +79,38 @@ class Ranks::Outbox : public Mailbox {
   int64_t taken_ = 0;
 };
 
-class Ranks::RemoteReceiver final : public Receiver {
+// The boxes of all links. Any thread.
+class Mailboxes {
  public:
-  RemoteReceiver(Ranks& ranks, int from, int64_t segment, const LinkId& id, int64_t capacity,
-                 std::shared_ptr<Inbox> inbox, Doorbell& bell)
-      : ranks_(ranks),
-        from_(from),
-        segment_(segment),
-        id_(id),
-        per_credit_(messages_per_credit(capacity)),
-        inbox_(std::move(inbox)) {
-    inbox_->attach(&bell);
-  }
-  ~RemoteReceiver() override { inbox_->attach(nullptr); }
-
-  std::optional<Message> try_receive(int64_t number) override {
-    return credited(inbox_->take([number](const Message& message) { return message.number == number; }));
-  }
-  std::optional<Message> try_receive() override {
-    return credited(inbox_->take([](const Message&) { return true; }));
-  }
-  int64_t waiting() const override { return inbox_->waiting(); }
-
- private:
-  std::optional<Message> credited(std::optional<Message> message) {
-    if (message && ++taken_ == per_credit_) {
-      Envelope credit{Envelope::Kind::Credit, segment_, id_, {}};
-      credit.message.number = std::exchange(taken_, 0);
-      ranks_.send(from_, std::move(credit));
-    }
-    return message;
-  }
-
-  Ranks& ranks_;
-  int from_;
-  int64_t segment_;
-  LinkId id_;
-  int64_t per_credit_, taken_ = 0;
-  std::shared_ptr<Inbox> inbox_;
-};
-
-class Ranks::RemoteSender final : public Sender {
- public:
-  RemoteSender(Ranks& ranks, int to, int64_t segment, const LinkId& id, int64_t capacity,
-               std::shared_ptr<Outbox> outbox, Doorbell& bell)
-      : ranks_(ranks),
-        to_(to),
-        segment_(segment),
-        id_(id),
-        room_(capacity + messages_per_credit(capacity) - 1),
-        outbox_(std::move(outbox)) {
-    outbox_->attach(&bell);
-  }
-  ~RemoteSender() override { outbox_->attach(nullptr); }
-
-  bool has_room() const override { return sent_ - outbox_->taken() < room_; }
-  void send(Message message) override {
-    if (!has_room()) throw RunError(to_string(id_) + ": more messages than the schedule allows");
-    ++sent_;
-    ranks_.send(to_, {Envelope::Kind::Message, segment_, id_, std::move(message)});
+  // The box of a link, made by whoever asks first: the local end, or a message for it. Null once the segment has ended.
+  std::shared_ptr<Inbox> inbox(int64_t segment, const LinkId& link) { return box(inboxes_, {segment, link}); }
+  std::shared_ptr<Outbox> outbox(int64_t segment, const LinkId& link) { return box(outboxes_, {segment, link}); }
+  // Drops the boxes of this segment and of those before, and whatever still comes for them. Links of segment 0 stay.
+  void end_segment(int64_t segment) {
+    const std::lock_guard lock(mutex_);
+    ended_segment_ = std::max(ended_segment_, segment);
+    const auto is_over = [this](const auto& entry) { return has_ended(entry.first.first); };
+    std::erase_if(inboxes_, is_over);
+    std::erase_if(outboxes_, is_over);
   }
 
  private:
-  Ranks& ranks_;
-  int to_;
-  int64_t segment_;
-  LinkId id_;
-  int64_t room_, sent_ = 0;
-  std::shared_ptr<Outbox> outbox_;
+  using Key = std::pair<int64_t, LinkId>;  // segment, link
+
+  bool has_ended(int64_t segment) const { return segment != 0 && segment <= ended_segment_; }
+  template <typename Box>
+  std::shared_ptr<Box> box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key) {
+    const std::lock_guard lock(mutex_);
+    if (has_ended(key.first)) return nullptr;
+    auto& box = boxes[key];
+    if (!box) box = std::make_shared<Box>();
+    return box;
+  }
+
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<Inbox>> inboxes_;
+  std::map<Key, std::shared_ptr<Outbox>> outboxes_;
+  int64_t ended_segment_ = 0;
 };
 
 }  // namespace gyre

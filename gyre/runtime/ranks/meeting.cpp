@@ -6,17 +6,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gyre/core/address.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_text.h"
-#include "gyre/runtime/ranks/interface.h"
+#include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/ranks.h"
 #include "gyre/tensors/explain_torch.h"
 
 namespace gyre {
 namespace {
 
-constexpr std::chrono::seconds kHearing{5};  // for a process that must only read a verdict
+constexpr std::chrono::seconds kHearing{5};    // for a process that must only read a verdict
+constexpr std::chrono::seconds kArriving{15};  // for processes that are started at the same time
 // The key of rank 0's verdict: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
 
@@ -42,7 +45,7 @@ nlohmann::json own_hello() {
 // Throws the error for which a process does not begin, with its name and exit code.
 [[noreturn]] void raise_refusal(const std::string& name, const nlohmann::json& hello) {
   const std::string what = fmt::format("{}: {}", name, hello["error"].get<std::string>());
-  if (hello.value("exit", 2) == 1) throw RunError(what);
+  if (hello.value("exit", kBadInput) == kFailed) throw RunError(what);
   throw InputError(what);
 }
 
@@ -89,18 +92,23 @@ void Ranks::refuse(const std::string& why, int exit_code) {
     return;
   }
   rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"exit", exit_code}}));
-  // The store may end with this process, so those that are there must read the verdict first.
+  // If the store ends with this process, the others must read the verdict first, also those that are about to come.
+  const bool ends_store = !rendezvous_->listens_at().empty();
+  const auto until = Clock::now() + std::min(kArriving, meet_within_);
   for (int other = 1; other < world(); ++other) {
     try {
-      if (rendezvous_->has(hello_of(other))) rendezvous_->find(has_heard(other), kHearing);
-    } catch (const InputError&) {  // it is gone
+      const bool is_there = rendezvous_->has(hello_of(other));
+      const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
+      if (is_there) rendezvous_->find(has_heard(other), kHearing);
+      if (!is_there && ends_store) rendezvous_->find(has_heard(other), std::max(left, std::chrono::seconds(0)));
+    } catch (const Error&) {  // it is gone, or this process is to stop
     }
   }
 }
 
 void Ranks::refuse(const std::exception& error) {
   const auto* const own = dynamic_cast<const Error*>(&error);
-  refuse(explain_torch(error), own != nullptr ? own->exit_code() : 1);
+  refuse(explain_torch(error), own != nullptr ? own->exit_code() : kFailed);
 }
 
 void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,
@@ -183,7 +191,8 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<s
     const int number = first == rank_ ? second : first;
     Other& other = others_[static_cast<size_t>(number)];
     const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), meet_within_));
-    auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_);
+    const std::string with = fmt::format("{} at {}", told_name(number, hello), hello.value("address", ""));
+    auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_, with);
     {
       const std::lock_guard lock(mutex_);  // peers connected already may report about this one
       other.name = told_name(number, hello);

@@ -37,9 +37,10 @@ Peer::~Peer() {
 }
 
 void Peer::send(Envelope envelope) {
+  FrameWriter writer(std::move(envelope));  // outside the lock: it may wait for a device
   const std::lock_guard lock(mutex_);
   if (gone_ || closed_) return;
-  outgoing_.emplace_back(std::move(envelope));
+  outgoing_.push_back(std::move(writer));
   post_sends();
 }
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "gyre/core/error.h"
-#include "gyre/runtime/ranks/mailboxes.h"
+#include "gyre/runtime/ranks/remote_link.h"
 
 namespace gyre {
 
@@ -18,7 +18,7 @@ Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_t
   for (;;) {
     const uint64_t ticket = bell.ticket();
     if (auto message = link.try_receive()) return std::move(*message);
-    if (const auto failure = ranks.failure()) throw RunError(*failure);
+    ranks.raise_failure();
     if (stop.stop_requested()) throw RunError("the process ends");
     bell.wait(ticket);
   }
@@ -116,10 +116,10 @@ void Ranks::deliver(int from, Envelope envelope) {
       if (!message.tensors.empty() && message.tensors[0].is_meta()) {
         take_contents(others_[static_cast<size_t>(from)], message);
       }
-      if (const auto to = box(inboxes_, {envelope.segment, envelope.link})) to->put(std::move(message));
+      if (const auto to = mailboxes_.inbox(envelope.segment, envelope.link)) to->put(std::move(message));
       break;
     case Envelope::Kind::Credit:
-      if (const auto to = box(outboxes_, {envelope.segment, envelope.link})) to->add_room(message.number);
+      if (const auto to = mailboxes_.outbox(envelope.segment, envelope.link)) to->add_room(message.number);
       break;
     case Envelope::Kind::Beat: {
       RankStatus status = parse_rank_status(to_text(message.tensors.at(0)));
@@ -157,31 +157,13 @@ void Ranks::deliver(int from, Envelope envelope) {
   }
 }
 
-// The box of a link, made by whoever asks first: the local end, or a message for it. Null once the segment has ended.
-template <typename Box>
-std::shared_ptr<Box> Ranks::box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key) {
-  const std::lock_guard lock(mutex_);
-  if (key.first != 0 && key.first <= ended_segment_) return nullptr;
-  auto& box = boxes[key];
-  if (!box) box = std::make_shared<Box>();
-  return box;
-}
-
 std::unique_ptr<Receiver> Ranks::receiver(int from, int64_t segment, const LinkId& id, int64_t capacity,
                                           Doorbell& bell) {
-  return std::make_unique<RemoteReceiver>(*this, from, segment, id, capacity, box(inboxes_, {segment, id}), bell);
+  return std::make_unique<RemoteReceiver>(*this, from, segment, id, capacity, mailboxes_.inbox(segment, id), bell);
 }
 
 std::unique_ptr<Sender> Ranks::sender(int to, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell) {
-  return std::make_unique<RemoteSender>(*this, to, segment, id, capacity, box(outboxes_, {segment, id}), bell);
-}
-
-void Ranks::end_segment(int64_t segment) {
-  const std::lock_guard lock(mutex_);
-  ended_segment_ = std::max(ended_segment_, segment);
-  const auto is_over = [&](const auto& entry) { return entry.first.first != 0 && entry.first.first <= segment; };
-  std::erase_if(inboxes_, is_over);
-  std::erase_if(outboxes_, is_over);
+  return std::make_unique<RemoteSender>(*this, to, segment, id, capacity, mailboxes_.outbox(segment, id), bell);
 }
 
 }  // namespace gyre

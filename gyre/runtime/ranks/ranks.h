@@ -18,8 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/core/exit_code.h"
 #include "gyre/runtime/ranks/clock_offset.h"
 #include "gyre/runtime/ranks/device_channel.h"
+#include "gyre/runtime/ranks/mailboxes.h"
 #include "gyre/runtime/ranks/peer.h"
 #include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/runtime/ranks/wire.h"
@@ -51,8 +53,7 @@ class Ranks {
   // Called by all processes, with the pairs that need connections besides those to rank 0. From then on, silence of
   // `silence_seconds` ends the run. On rank 0, throws InputError if a process's facts differ from its own, and what
   // kept a process from beginning, by its name; the others then throw ToldElsewhere. `channels`: for tensors on this
-  // process's device; null: through the host, as between processes that share a device
-  // or have no links.
+  // process's device; null: through the host, as between processes that share a device or have no links.
   void meet(const RankFacts& facts, std::set<std::pair<int, int>> pairs, double silence_seconds,
             std::unique_ptr<DeviceChannels> channels = nullptr);
   // On rank 0, once all have met: which of their addresses other hosts can reach, as text. Empty if there are none.
@@ -62,19 +63,21 @@ class Ranks {
   // The same because of `error`, which libtorch may have thrown. Does nothing once all have met.
   void refuse(const std::exception& error);
 
-  // From here on only for processes that have met. Sending never waits.
+  // From here on only for processes that have met; std::logic_error for a pair that is not connected. Sending never
+  // waits.
   void send(int to, Envelope envelope);
   // The ends of a link with another process. `bell` rings when a message comes, or when room is made. Call once per
   // end.
-  class Inbox;
   std::unique_ptr<Receiver> receiver(int from, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell);
   std::unique_ptr<Sender> sender(int to, int64_t segment, const LinkId& id, int64_t capacity, Doorbell& bell);
   // Drops the links of this segment and of those before, and whatever still comes for them.
-  void end_segment(int64_t segment);
+  void end_segment(int64_t segment) { mailboxes_.end_segment(segment); }
 
   // What went wrong, if anything did, with the name of the process in which it began. Those waiting for messages check
   // this when their bell rings.
   std::optional<std::string> failure() const;
+  // Throws it as a RunError, if there is one.
+  void raise_failure() const;
   // Whether the failure began with rank 0, which therefore cannot report it.
   bool nobody_tells() const;
   // Tells rank 0 that this process cannot go on.
@@ -111,10 +114,6 @@ class Ranks {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Key = std::pair<int64_t, LinkId>;  // segment, link
-  class Outbox;
-  class RemoteReceiver;
-  class RemoteSender;
   // State about one other process.
   struct Other {
     std::string name;  // "rank 1 (process 4711 on host-b)"
@@ -140,9 +139,7 @@ class Ranks {
   void deliver(int from, Envelope envelope);
   void fail(int rank, const std::string& why);
   void lose(int rank, const std::string& why);
-  void report(int to, int about, const std::string& why, int exit_code = 1);
-  template <typename Box>
-  std::shared_ptr<Box> box(std::map<Key, std::shared_ptr<Box>>& boxes, const Key& key);
+  void report(int to, int about, const std::string& why, int exit_code = kFailed);
   void learn_clock();
   void ask_for_time();
   void answer_time(int from, Message message);
@@ -160,14 +157,12 @@ class Ranks {
   bool is_double_ = false;  // another process came first as this rank
   std::string network_;
   double silence_seconds_ = 0;
+  Mailboxes mailboxes_;
   mutable std::mutex mutex_;
-  std::vector<Other> others_;  // [rank]; this process's own is empty
-  std::map<Key, std::shared_ptr<Inbox>> inboxes_;
-  std::map<Key, std::shared_ptr<Outbox>> outboxes_;
-  int64_t ended_segment_ = 0;
+  std::vector<Other> others_;                           // [rank]; this process's own is empty
   std::optional<std::pair<int, std::string>> failure_;  // the rank where it began, and the line that reports it
   bool rank_0_tells_ = true;
-  int exit_code_ = 1;  // replaced by the one that rank 0 sends
+  int exit_code_ = kFailed;  // replaced by the one that rank 0 sends
   bool met_ = false;
   bool asked_to_stop_ = false;  // one of the others was
   ClockOffset clock_of_rank_0_;

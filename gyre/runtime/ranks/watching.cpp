@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gyre/core/error.h"
 #include "gyre/runtime/ranks/ranks.h"
 
 namespace gyre {
@@ -72,6 +73,10 @@ int Ranks::exit_code() const {
 std::optional<std::string> Ranks::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_ ? std::optional(failure_->second) : std::nullopt;
+}
+
+void Ranks::raise_failure() const {
+  if (const auto why = failure()) throw RunError(*why);
 }
 
 bool Ranks::nobody_tells() const {

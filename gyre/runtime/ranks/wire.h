@@ -10,6 +10,7 @@
 #include <string>
 
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 
 namespace gyre {
 
@@ -28,9 +29,16 @@ class Transfer {
 class Wire {
  public:
   virtual ~Wire() = default;
-  // bytes: (n), of type byte; in use until the transfer has ended. Any thread.
+  // bytes: (n), of type byte; in use until the transfer has ended. Any thread. Throws RunError if the connection is
+  // gone.
   virtual std::unique_ptr<Transfer> send(at::Tensor bytes) = 0;
   virtual std::unique_ptr<Transfer> receive(at::Tensor bytes) = 0;
+};
+
+// Somebody has asked this process to end before all others were there. The exit code is that after SIGTERM.
+class StoppedMeeting : public Error {
+ public:
+  StoppedMeeting() : Error("stopped before all ranks had met", kTerminated) {}
 };
 
 // Where processes meet: they leave notes for each other, and make connections.
@@ -42,11 +50,11 @@ class Rendezvous {
   virtual bool leave_first(const std::string& key, const std::string& note) = 0;
   // Whether the note is there already.
   virtual bool has(const std::string& key) = 0;
-  // Waits for the note. Throws InputError if it does not come in time.
+  // Waits for the note. Throws InputError if it does not come in time, StoppedMeeting when a stop is requested.
   virtual std::string find(const std::string& key, std::chrono::seconds within) = 0;
-  // Called by both processes with the same name, by one of them with `first`. Throws InputError if they do not find
-  // each other.
-  virtual std::unique_ptr<Wire> connect(const std::string& name, bool first) = 0;
+  // Called by both processes with the same name, by one of them with `first`. `with`: who the other is, for errors.
+  // Throws RunError if they do not find each other.
+  virtual std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) = 0;
   // The address of this host that connections are made over.
   virtual const std::string& address() const = 0;
   // Where it listens for the others, on all addresses of its host: "host-a:29500". Empty if it does not listen.
@@ -63,8 +71,9 @@ struct MeetingPlace {
   int attempt = 0;                     // of the launcher; notes of earlier attempts are not read
   std::string interface = {};          // of this host, by name or address; connections use it; empty: loopback
   std::chrono::seconds deadline{120};  // for the others to answer
-  // Called if whatever is at the address accepts this process and then says nothing, which no time-out of c10d ends.
-  // Must not return. Empty: it waits.
+  std::stop_token stop = {};           // ends the wait for others
+  // Called if whatever is at the address accepts this process and then says nothing, which no time-out of c10d ends,
+  // or if it waits in c10d when it is to stop. Must not return. Empty: it waits.
   std::function<void(const Error&)> abandon = {};
 };
 

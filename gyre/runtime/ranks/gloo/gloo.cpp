@@ -2,14 +2,18 @@
 // here.
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -17,7 +21,7 @@
 #include <vector>
 
 #include "gyre/core/error.h"
-#include "gyre/runtime/ranks/interface.h"
+#include "gyre/runtime/ranks/host_address.h"
 #include "gyre/runtime/ranks/wire.h"
 
 namespace gyre {
@@ -71,25 +75,28 @@ class GlooWire final : public Wire {
   int other_;
 };
 
-// Abandons what waits for others inside c10d longer than its deadline.
+std::string name_of(const MeetingPlace& place) {
+  return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : place.directory;
+}
+
+// Abandons what waits inside c10d for longer than its deadline, or after `stop` is requested.
 class Deadline {
  public:
-  Deadline(const MeetingPlace& place, const std::string& what, std::chrono::seconds deadline) {
+  Deadline(const MeetingPlace& place, std::chrono::seconds deadline, Error late, std::stop_token stop = {}) {
     if (!place.abandon) return;
-    watcher_ = std::jthread([this, &place, what, deadline](const std::stop_token& stop) {
-      std::unique_lock lock(mutex_);
-      constexpr std::chrono::seconds kForItsOwnTimeOut{2};
-      over_.wait_for(lock, stop, deadline + kForItsOwnTimeOut, [] { return false; });
-      if (stop.stop_requested()) return;
-      place.abandon(InputError(fmt::format(
-          "{}: something listens there and does not answer {} in {} s; is it another program's port? Set MASTER_PORT "
-          "to another",
-          name_of(place), what, deadline.count())));
-    });
-  }
-
-  static std::string name_of(const MeetingPlace& place) {
-    return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : place.directory;
+    watcher_ = std::jthread(
+        [this, &place, deadline, late = std::move(late), stop = std::move(stop)](const std::stop_token& is_over) {
+          const std::stop_callback wake(stop, [this] {
+            const std::lock_guard lock(mutex_);
+            over_.notify_all();
+          });
+          std::unique_lock lock(mutex_);
+          constexpr std::chrono::seconds kForItsOwnTimeOut{2};
+          over_.wait_for(lock, is_over, deadline + kForItsOwnTimeOut, [&] { return stop.stop_requested(); });
+          if (is_over.stop_requested()) return;
+          if (stop.stop_requested()) place.abandon(StoppedMeeting());
+          place.abandon(late);
+        });
   }
 
  private:
@@ -114,17 +121,18 @@ void use_plain_sockets(Options& options) {
   if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
 }
 
-// The destructor of FileStore writes to its file, and on a full disk that ends the process. So it is never destroyed;
-// whoever made the directory removes it.
-c10::intrusive_ptr<c10d::Store> make_file_store(const MeetingPlace& place) {
-  static auto& without_end = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
+// Stores are never destroyed. FileStore's destructor writes to its file, and on a full disk that ends the process;
+// whoever made the directory removes it. TCPStore's waits for a thread that waits for every connection, also a
+// stranger's.
+c10::intrusive_ptr<c10d::Store> without_end(c10::intrusive_ptr<c10d::Store> store) {
+  static auto& stores = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
   static std::mutex mutex;  // tests run ranks in threads
   const std::lock_guard lock(mutex);
-  return without_end.emplace_back(c10::make_intrusive<c10d::FileStore>(place.directory + "/store", place.world));
+  return stores.emplace_back(std::move(store));
 }
 
 c10::intrusive_ptr<c10d::Store> make_store(const MeetingPlace& place) {
-  if (!place.directory.empty()) return make_file_store(place);
+  if (!place.directory.empty()) return c10::make_intrusive<c10d::FileStore>(place.directory + "/store", place.world);
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = place.serves;
@@ -134,52 +142,76 @@ c10::intrusive_ptr<c10d::Store> make_store(const MeetingPlace& place) {
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
+// Why the name of a host is none; empty if it is one.
+std::string why_unresolved(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error != 0) return ::gai_strerror(error);
+  ::freeaddrinfo(found);
+  return "";
+}
+
 class GlooRendezvous final : public Rendezvous {
  public:
   explicit GlooRendezvous(const MeetingPlace& place) : place_(place), address_(address_of(place.interface)) {
     quiet_c10d();
     if (place.serves && place.directory.empty()) listens_at_ = fmt::format("{}:{}", place.address, place.port);
     try {
-      const Deadline deadline(place_, "this rank", place.deadline);
-      store_ = c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), make_store(place));
+      const Deadline deadline(place_, place.deadline, no_answer(), place.stop);
+      store_ =
+          c10::make_intrusive<c10d::PrefixStore>(fmt::format("gyre/{}", place.attempt), without_end(make_store(place)));
     } catch (const std::exception& error) {
-      throw InputError(fmt::format("{}: {}", Deadline::name_of(place_), why_unreachable(error.what())));
+      throw InputError(fmt::format("{}: {}", name_of(place_), why_unreachable(error.what())));
     }
   }
 
   void leave(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, "this rank", place_.deadline);
+    const Deadline deadline(place_, place_.deadline, no_answer());
     reach([&] { store_->set(key, std::vector<uint8_t>(note.begin(), note.end())); });
   }
   bool leave_first(const std::string& key, const std::string& note) override {
-    const Deadline deadline(place_, "this rank", place_.deadline);
+    const Deadline deadline(place_, place_.deadline, no_answer());
     const bool is_first = reach([&] { return store_->add(key + "/left", 1) == 1; });
     if (is_first) leave(key, note);
     return is_first;
   }
   bool has(const std::string& key) override {
-    const Deadline deadline(place_, "this rank", place_.deadline);
+    const Deadline deadline(place_, place_.deadline, no_answer());
     return reach([&] { return store_->check({key}); });
   }
+  // Asks again and again, since c10d's own waiting cannot be stopped.
   std::string find(const std::string& key, std::chrono::seconds within) override {
-    const Deadline deadline(place_, key, within);
-    const auto began = std::chrono::steady_clock::now();
-    try {
-      store_->wait({key}, within);
-      const std::vector<uint8_t> note = store_->get(key);
-      return {note.begin(), note.end()};
-    } catch (const std::exception&) {
-      if (std::chrono::steady_clock::now() - began < within) {
-        throw InputError(
-            fmt::format("{}: rank 0 has ended there; this rank waited for {}", Deadline::name_of(place_), key));
+    const Deadline deadline(place_, within, no_answer());
+    const auto until = std::chrono::steady_clock::now() + within;
+    std::mutex mutex;
+    std::condition_variable_any nobody_notifies;
+    for (std::chrono::milliseconds pause{2};; pause = std::min(2 * pause, std::chrono::milliseconds(200))) {
+      try {
+        if (store_->check({key})) {
+          const std::vector<uint8_t> note = store_->get(key);
+          return {note.begin(), note.end()};
+        }
+      } catch (const std::exception&) {
+        throw InputError(fmt::format("{}: rank 0 has ended there; this rank waited for {}", name_of(place_), key));
       }
-      throw InputError(fmt::format(
-          "{} did not come in {} s (--meet-within); were all ranks started, with the same MASTER_ADDR and MASTER_PORT?",
-          key, within.count()));
+      if (place_.stop.stop_requested()) throw StoppedMeeting();
+      if (std::chrono::steady_clock::now() >= until) break;
+      std::unique_lock lock(mutex);
+      nobody_notifies.wait_for(lock, place_.stop, pause, [] { return false; });
     }
+    throw InputError(fmt::format(
+        "{} did not come in {} s (--meet-within); were all ranks started, with the same MASTER_ADDR and MASTER_PORT?",
+        key, within.count()));
   }
-  std::unique_ptr<Wire> connect(const std::string& name, bool first) override {
-    const Deadline deadline(place_, name, place_.deadline);
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    const auto failed = [&](const std::string& why) {
+      return RunError(
+          fmt::format("{} cannot be connected with from {}: {}; ranks connect over ports that the system "
+                      "chooses, which a firewall must let through",
+                      with, address_, why));
+    };
+    const Deadline deadline(place_, place_.deadline,
+                            failed(fmt::format("it does not answer in {} s", place_.deadline.count())));
     const auto options = c10d::ProcessGroupGloo::Options::create(place_.deadline);
     options->threads = 1;
     const int rank = first ? 0 : 1;
@@ -189,8 +221,7 @@ class GlooRendezvous final : public Rendezvous {
                                             c10::make_intrusive<c10d::PrefixStore>(name, store_), rank, 2, options),
                                         1 - rank);
     } catch (const std::exception& error) {
-      throw InputError(
-          fmt::format("the connection {} over {} cannot be made: {}", name, address_, first_line(error.what())));
+      throw failed(first_line(error.what()));
     }
   }
   const std::string& address() const override { return address_; }
@@ -198,6 +229,15 @@ class GlooRendezvous final : public Rendezvous {
 
  private:
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+  InputError no_answer() const {
+    const std::string where = fmt::format("{}: {}", name_of(place_),
+                                          place_.serves ? "rank 0 does not answer itself there"
+                                                        : "something listens there and does not answer this rank");
+    const std::string why =
+        place_.serves ? "does another program's connection hold it up?" : "is it another program's port?";
+    return InputError(fmt::format("{} in {} s; {} Set MASTER_PORT to another", where, place_.deadline.count(), why));
+  }
 
   std::string why_unreachable(const std::string& error) const {
     if (!place_.directory.empty()) return fmt::format("the other ranks cannot be met there: {}", first_line(error));
@@ -207,6 +247,9 @@ class GlooRendezvous final : public Rendezvous {
     if (place_.serves) {
       return fmt::format("rank 0 listens, and is not reached there ({}); is that an address of its host (MASTER_ADDR)?",
                          first_line(error));
+    }
+    if (const std::string why = why_unresolved(place_.address); !why.empty()) {
+      return fmt::format("MASTER_ADDR is not the name of a host ({})", why);
     }
     const std::string what =
         error.find("timed out") == std::string::npos
@@ -220,8 +263,8 @@ class GlooRendezvous final : public Rendezvous {
     try {
       return ask();
     } catch (const std::exception& error) {
-      throw InputError(fmt::format("{}: the other ranks cannot be met there: {}", Deadline::name_of(place_),
-                                   first_line(error.what())));
+      throw InputError(
+          fmt::format("{}: the other ranks cannot be met there: {}", name_of(place_), first_line(error.what())));
     }
   }
 

@@ -1,4 +1,4 @@
-#include "gyre/study/conduct.h"
+#include "gyre/study/run_study.h"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,16 @@
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/runtime/settings/executor_kind.h"
-#include "gyre/study/launcher.h"
+#include "gyre/study/run_processes.h"
 
 namespace gyre {
 namespace {
 
 constexpr const char* kRuns = "runs";
 
-class Conductor {
+class StudyRunner {
  public:
-  Conductor(const Study& study, const ConductOptions& options)
+  StudyRunner(const Study& study, const RunStudyOptions& options)
       : study_(study), options_(options), arms_(study_arms(study)) {
     for (size_t arm = 0; arm < arms_.size(); ++arm) {
       results_.push_back({arms_[arm], {}, {}, 0, false, {}, {}, {}, {}});
@@ -88,7 +88,7 @@ class Conductor {
       return true;
     }
     make_directories(launcher_.root);
-    return launch(runs, launcher_, [&](const StudyRun& run, RunStatus status) { account(run, status); });
+    return perform_runs(runs, launcher_, [&](const StudyRun& run, RunStatus status) { account(run, status); });
   }
 
   void account(const StudyRun& run, RunStatus status) {
@@ -168,11 +168,11 @@ class Conductor {
   }
 
   const Study& study_;
-  const ConductOptions& options_;
+  const RunStudyOptions& options_;
   std::vector<StudyArm> arms_;
   std::vector<ArmResult> results_;            // by arm
   std::vector<std::optional<double>> rates_;  // by arm: the chosen learning rate
-  LauncherOptions launcher_;
+  RunProcessesOptions launcher_;
   size_t done_ = 0, total_ = 0;
 };
 
@@ -192,7 +192,7 @@ int64_t busy_cores(const Config& config) {
   return workers * config.pipeline.threads_per_worker;
 }
 
-std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options) {
+std::optional<StudyResult> run_study(const Study& study, const RunStudyOptions& options) {
   refuse_foreign_directory(options.root);
   if (options.report_only && !is_there(options.root / kRuns)) {
     throw InputError(
@@ -200,7 +200,7 @@ std::optional<StudyResult> conduct(const Study& study, const ConductOptions& opt
   }
   std::optional<DirectoryLock> lock;
   if (!options.report_only) lock.emplace(options.root);
-  return Conductor(study, options).run();
+  return StudyRunner(study, options).run();
 }
 
 }  // namespace gyre

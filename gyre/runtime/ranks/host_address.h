@@ -8,7 +8,5 @@ namespace gyre {
 // The address of the interface of this host with that name; any other text is taken as an address itself. Empty:
 // loopback. Throws InputError for an interface without an IPv4 address.
 std::string address_of(const std::string& interface);
-// Whether no other host can reach the address.
-bool is_loopback(const std::string& address);
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-#include "gyre/runtime/worker_status.h"
+#include "gyre/runtime/published_status.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

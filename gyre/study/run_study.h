@@ -1,4 +1,4 @@
-// Conducts a study: runs the trials of learning rates, then the final runs, and collects the results.
+// Makes a study: runs the trials of learning rates, then the final runs, and collects the results.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,13 @@
 
 namespace gyre {
 
-struct ConductOptions {
+struct RunStudyOptions {
   std::filesystem::path root;     // the study's directory; created
   std::filesystem::path program;  // gyre-engine
   int jobs = 0;                   // parallel runs; 0: as many as `cores` allow
   int cores = 1;
   bool report_only = false;                     // run nothing: arms without a finished run are left out
-  std::stop_token stop, abandon;                // as in LauncherOptions
+  std::stop_token stop, abandon;                // as in RunProcessesOptions
   const WakeFlag* save = nullptr;               // likewise
   std::function<void(const std::string&)> say;  // prints a line of progress; may be empty
 };
@@ -30,6 +30,6 @@ int64_t busy_cores(const Config& config);
 
 // Returns nothing if the study was stopped; calling again with the same arguments continues it. Errors: InputError,
 // RunError.
-std::optional<StudyResult> conduct(const Study& study, const ConductOptions& options);
+std::optional<StudyResult> run_study(const Study& study, const RunStudyOptions& options);
 
 }  // namespace gyre

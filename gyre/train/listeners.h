@@ -1,4 +1,5 @@
-// What a run tells the user when it is asked to stop, and about workers that take long.
+// What tells the user, while a run works, that it was asked to stop or that workers take long: the listeners to
+// segments and evaluations, and the announcer of stops.
 #pragma once
 
 #include <atomic>

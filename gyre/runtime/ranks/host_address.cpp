@@ -1,4 +1,4 @@
-#include "gyre/runtime/ranks/interface.h"
+#include "gyre/runtime/ranks/host_address.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -26,10 +26,6 @@ std::string address_of(const std::string& interface) {
     if (::inet_ntop(AF_INET, &found.sin_addr, text, sizeof text) != nullptr) return text;
   }
   throw InputError(fmt::format("--interface {}: it has no IPv4 address", interface));
-}
-
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "localhost" || address == "::1";
 }
 
 }  // namespace gyre

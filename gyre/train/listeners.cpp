@@ -1,4 +1,4 @@
-#include "gyre/train/interruption.h"
+#include "gyre/train/listeners.h"
 
 #include <fmt/format.h>
 

@@ -14,7 +14,7 @@
 
 namespace gyre {
 
-struct LauncherOptions {
+struct RunProcessesOptions {
   std::filesystem::path program;   // gyre-engine
   std::filesystem::path root;      // directory of all runs
   int jobs = 1;                    // number of parallel runs
@@ -30,17 +30,17 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& config
 
 // Checks the runs that are not there yet, as `gyre train --check` does, so that what one of the last would be refused
 // for is reported before the first begins. Returns false if it was stopped. Errors: InputError, RunError.
-bool check_runs(const std::vector<StudyRun>& runs, const LauncherOptions& options);
+bool check_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& options);
 
 // Calls `ended` for each run when it ends, in the order in which they end. Returns false if it was stopped.
 // Errors: RunError, or InputError if the run's was one, with the run's own message, if a run fails for another reason
 // than divergence.
-bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
-            const std::function<void(const StudyRun&, RunStatus)>& ended);
+bool perform_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& options,
+                  const std::function<void(const StudyRun&, RunStatus)>& ended);
 
 // The JSON that `gyre diagnose` prints for a finished run. It is stored beside the run, so it is measured only once.
 // Returns nothing if it was stopped.
-std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options);
+std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcessesOptions& options);
 // The same, if it is stored already.
 std::optional<std::string> stored_diagnostics_of(const StudyRun& run, const std::filesystem::path& root);
 

@@ -1,4 +1,4 @@
-#include "gyre/study/launcher.h"
+#include "gyre/study/run_processes.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 
 #include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/launch/child_process.h"
 #include "gyre/study/curves.h"
@@ -35,7 +36,8 @@ std::string without_name(const std::string& message) {
 class Child {
  public:
   // out, log: the child's standard output and standard error.
-  Child(std::vector<std::string> words, const OutputFile& out, const OutputFile& log, const LauncherOptions& options)
+  Child(std::vector<std::string> words, const OutputFile& out, const OutputFile& log,
+        const RunProcessesOptions& options)
       : process_({std::move(words), {}, out.descriptor(), log.descriptor()}),
         on_stop_(options.stop, Kill{&process_, SIGINT}),
         on_abandon_(options.abandon, Kill{&process_, SIGKILL}) {}
@@ -54,7 +56,7 @@ class Child {
   std::stop_callback<Kill> on_stop_, on_abandon_;
 };
 
-std::unique_ptr<Child> start_training(const StudyRun& run, bool resume, const LauncherOptions& options) {
+std::unique_ptr<Child> start_training(const StudyRun& run, bool resume, const RunProcessesOptions& options) {
   const auto directory = options.root / run.directory;
   make_directories(directory.parent_path());
   const auto config = directory.string() + ".toml";
@@ -68,7 +70,7 @@ std::unique_ptr<Child> start_training(const StudyRun& run, bool resume, const La
 // One run's settings, looked at as `gyre train` would before it begins. Leaves no file.
 class Check {
  public:
-  Check(const StudyRun& run, const LauncherOptions& options)
+  Check(const StudyRun& run, const RunProcessesOptions& options)
       : directory_(options.root / run.directory),
         config_(options.root / fmt::format(".check-{}.toml", run.arm)),
         log_file_(log_of(config_)) {
@@ -87,13 +89,13 @@ class Check {
   Check& operator=(const Check&) = delete;
 
   // Errors: InputError or RunError, as the run itself would be refused, with all that it is refused for.
-  void finish(const LauncherOptions& options) {
+  void finish(const RunProcessesOptions& options) {
     const ChildEnd end = child_->reap();
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
     std::string said = read_file(log_file_);
     while (said.ends_with('\n')) said.pop_back();
     const std::string what = fmt::format("{}: {}", directory_.string(), without_name(said));
-    if (end.signal == 0 && end.code == 2) throw InputError(what);
+    if (end.signal == 0 && end.code == kBadInput) throw InputError(what);
     throw RunError(what);
   }
 
@@ -102,19 +104,19 @@ class Check {
   std::unique_ptr<Child> child_;
 };
 
-class Launcher {
+class RunProcesses {
  public:
-  Launcher(const LauncherOptions& options, const std::function<void(const StudyRun&, RunStatus)>& ended)
+  RunProcesses(const RunProcessesOptions& options, const std::function<void(const StudyRun&, RunStatus)>& ended)
       : options_(options), ended_(ended) {
     if (options_.save != nullptr) options_.save->lower();  // when it was raised, no run was under way
   }
   // Ends all running children, also after an exception.
-  ~Launcher() {
+  ~RunProcesses() {
     for (const auto& [run, child] : running_) child->signal(SIGINT);
     for (const auto& [run, child] : running_) child->reap();
   }
-  Launcher(const Launcher&) = delete;
-  Launcher& operator=(const Launcher&) = delete;
+  RunProcesses(const RunProcesses&) = delete;
+  RunProcesses& operator=(const RunProcesses&) = delete;
 
   size_t running() const { return running_.size(); }
   bool stopped() const { return options_.stop.stop_requested(); }
@@ -157,11 +159,11 @@ class Launcher {
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
     const std::string what = fmt::format("{}: {}", directory.string(), without_name(last_line(log_of(directory))));
-    if (end.signal == 0 && end.code == 2) throw InputError(what);
+    if (end.signal == 0 && end.code == kBadInput) throw InputError(what);
     throw RunError(what);
   }
 
-  const LauncherOptions& options_;
+  const RunProcessesOptions& options_;
   const std::function<void(const StudyRun&, RunStatus)>& ended_;
   std::vector<Running> running_;
 };
@@ -184,7 +186,7 @@ RunStatus status_of(const std::filesystem::path& directory, const Config& wanted
   return end == "diverged" ? RunStatus::Diverged : RunStatus::Begun;
 }
 
-bool check_runs(const std::vector<StudyRun>& runs, const LauncherOptions& options) {
+bool check_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& options) {
   std::deque<Check> checks;
   const auto finish_first = [&] {
     checks.front().finish(options);
@@ -200,9 +202,9 @@ bool check_runs(const std::vector<StudyRun>& runs, const LauncherOptions& option
   return !options.stop.stop_requested();
 }
 
-bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
-            const std::function<void(const StudyRun&, RunStatus)>& ended) {
-  Launcher launcher(options, ended);
+bool perform_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& options,
+                  const std::function<void(const StudyRun&, RunStatus)>& ended) {
+  RunProcesses launcher(options, ended);
   for (const StudyRun& run : runs) {
     while (launcher.running() >= static_cast<size_t>(options.jobs)) launcher.wait();
     if (launcher.stopped()) break;
@@ -212,7 +214,7 @@ bool launch(const std::vector<StudyRun>& runs, const LauncherOptions& options,
   return !launcher.stopped();
 }
 
-std::optional<std::string> diagnostics_of(const StudyRun& run, const LauncherOptions& options) {
+std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcessesOptions& options) {
   if (auto stored = stored_diagnostics_of(run, options.root)) return stored;
   const auto directory = options.root / run.directory;
   const auto file = diagnostics_file(run, options.root);
