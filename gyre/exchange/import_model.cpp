@@ -206,6 +206,28 @@ Config run_config(const ModelSettings& settings, const std::string& dtype) {
   return config;
 }
 
+// A run that has made no update yet.
+void write_run(const RunDirectory& run, const Config& config, const NamedTensors& weights, FileSystem& files) {
+  run.create(config);
+  CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
+  CheckpointRecord record;
+  record.seed = static_cast<uint64_t>(config.run.seed);
+  record.model = model_identity(config);
+  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files));
+}
+
+// What the model came with, for its export.
+void write_origin(const RunDirectory& run, const fs::path& from, const std::string& config_json,
+                  const Provenance& provenance, FileSystem& files) {
+  make_directories(run.hugging_face(), files);
+  write_new_file(run.hugging_face() / "config.json", config_json, files);
+  write_new_file(run.hugging_face() / kProvenanceFile, to_text(provenance), files);
+  for (const std::string& name : side_files()) {
+    if (has_file(from / name)) write_new_file(run.hugging_face() / name, read_file(from / name), files);
+  }
+  sync_directory(run.hugging_face(), files);
+}
+
 }  // namespace
 
 ImportResult import_model(const ImportOptions& options) {
@@ -215,8 +237,6 @@ ImportResult import_model(const ImportOptions& options) {
   if (!has_file(config_path)) {
     throw InputError(fmt::format("{}: no model of transformers is here (no config.json)", options.from.string()));
   }
-  std::vector<std::string> beside = side_files();
-  std::erase_if(beside, [&](const std::string& name) { return !has_file(options.from / name); });
   const std::string config_json = read_file(config_path);
   DescribedModel described = parse_config_json(config_json, config_path.string());
   const Family& family = *described.family;
@@ -239,23 +259,11 @@ ImportResult import_model(const ImportOptions& options) {
   ImportResult result;
   const auto tokenizer = find_tokenizer(options.from, settings.vocabulary, result);
 
+  const NamedTensors weights = read_weights(tensor_files, matched, own);
   NewDirectory out(options.out, ".importing", files);
   const RunDirectory run(out.path(), files);
-  const NamedTensors weights = read_weights(tensor_files, matched, own);
-  run.create(config);
-  CheckpointUnderConstruction checkpoint(run.checkpoints(), 0, files);
-  CheckpointRecord record;
-  record.seed = static_cast<uint64_t>(config.run.seed);
-  record.model = model_identity(config);
-  checkpoint.commit(record, write_shards(checkpoint.directory(), weights, {}, {}, files));
-
-  make_directories(run.hugging_face(), files);
-  write_new_file(run.hugging_face() / "config.json", config_json, files);
-  write_new_file(run.hugging_face() / kProvenanceFile, to_text(Provenance{matched.dtypes()}), files);
-  for (const std::string& name : beside) {
-    write_new_file(run.hugging_face() / name, read_file(options.from / name), files);
-  }
-  sync_directory(run.hugging_face(), files);
+  write_run(run, config, weights, files);
+  write_origin(run, options.from, config_json, Provenance{matched.dtypes()}, files);
   Config next = config;
   next.run.init_from = fs::absolute(options.out).lexically_normal().string();
   write_new_file(out.path() / "train.toml", to_toml(next), files);

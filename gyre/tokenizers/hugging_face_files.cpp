@@ -86,7 +86,7 @@ Json merges_of(const SentencePieceModel& model) {
   return list;
 }
 
-Json sentencepiece_json(const SentencePieceModel& model, const std::string& origin) {
+void refuse_without_counterpart(const SentencePieceModel& model, const std::string& origin) {
   if (model.type != SentencePieceModel::Bpe && model.type != SentencePieceModel::Unigram) {
     throw InputError(
         fmt::format("{}: a sentencepiece model of words or characters has no counterpart in a "
@@ -97,15 +97,13 @@ Json sentencepiece_json(const SentencePieceModel& model, const std::string& orig
     throw InputError(fmt::format("{}: a sentencepiece model with {} has no counterpart in a tokenizer.json", origin,
                                  model.blanks_at_ends ? "treat_whitespace_as_suffix" : "escape_whitespaces off"));
   }
+}
+
+Json added_tokens(const SentencePieceModel& model) {
   Json added = Json::array();
-  Json unknown;
-  size_t unknown_id = 0;
-  bool has_symbols = false;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const SentencePiece& piece = model.pieces[id];
     const bool symbol = piece.type == SentencePiece::UserDefined;
-    has_symbols = has_symbols || symbol;
-    if (piece.type == SentencePiece::Unknown) unknown = piece.text, unknown_id = id;
     // A symbol with a blank is never found, because blanks have been replaced by signs by then.
     const bool is_found = symbol && piece.text.find(' ') == std::string::npos;
     if (is_found || piece.type == SentencePiece::Control || piece.type == SentencePiece::Unknown) {
@@ -115,7 +113,17 @@ Json sentencepiece_json(const SentencePieceModel& model, const std::string& orig
           symbol && !(model.remove_extra_whitespaces && piece.text.find(kBlankSign) != std::string::npos);
     }
   }
+  return added;
+}
 
+// Who puts the blank before a text. The normalizer would put one before user-defined symbols too, since these are
+// normalized as well.
+bool metaspace_adds_blank(const SentencePieceModel& model) {
+  const auto is_symbol = [](const SentencePiece& piece) { return piece.type == SentencePiece::UserDefined; };
+  return model.add_dummy_prefix && std::ranges::any_of(model.pieces, is_symbol);
+}
+
+Json normalizer(const SentencePieceModel& model) {
   const std::string sign(kBlankSign);
   std::vector<Json> normalizers;
   if (!model.charsmap.empty()) {
@@ -128,45 +136,60 @@ Json sentencepiece_json(const SentencePieceModel& model, const std::string& orig
     replace({{"Regex", fmt::format("\\A +|[ {}]+\\z", sign)}}, "");
     replace({{"Regex", " {2,}"}}, " ");
   }
-  // The blank before a text. The normalizer would put one before symbols too, since these are normalized as well.
-  // Metaspace puts one before the first part only, unless that begins with the sign; so the first of two Metaspaces
-  // uses another sign.
-  const bool by_metaspace = model.add_dummy_prefix && has_symbols;
-  if (model.add_dummy_prefix && !by_metaspace) normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
-  replace({{"String", " "}}, sign);
-  Json pre_tokenizer;
-  if (by_metaspace) {
-    const auto metaspace = [](const std::string& replacement, const char* scheme) -> Json {
-      return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
-    };
-    pre_tokenizer = sequence_of("pretokenizers", {metaspace(" ", "first"), metaspace(sign, "never")});
+  if (model.add_dummy_prefix && !metaspace_adds_blank(model)) {
+    normalizers.push_back({{"type", "Prepend"}, {"prepend", sign}});
   }
+  replace({{"String", " "}}, sign);
+  return sequence_of("normalizers", normalizers);
+}
 
-  std::vector<Json> decoders = {{{"type", "Replace"}, {"pattern", {{"String", sign}}}, {"content", " "}}};
+// Metaspace puts a blank before the first part only, unless that begins with the sign; so the first of two Metaspaces
+// uses another sign.
+Json pre_tokenizer(const SentencePieceModel& model) {
+  if (!metaspace_adds_blank(model)) return nullptr;
+  const auto metaspace = [](const std::string& replacement, const char* scheme) -> Json {
+    return {{"type", "Metaspace"}, {"replacement", replacement}, {"prepend_scheme", scheme}, {"split", false}};
+  };
+  return sequence_of("pretokenizers", {metaspace(" ", "first"), metaspace(std::string(kBlankSign), "never")});
+}
+
+Json decoder(const SentencePieceModel& model) {
+  std::vector<Json> decoders = {
+      {{"type", "Replace"}, {"pattern", {{"String", std::string(kBlankSign)}}}, {"content", " "}}};
   if (model.byte_fallback) decoders.push_back({{"type", "ByteFallback"}});
   decoders.push_back({{"type", "Fuse"}});
   if (model.add_dummy_prefix) {
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
+  return sequence_of("decoders", decoders);
+}
 
-  Json model_json;
+Json pieces(const SentencePieceModel& model) {
+  Json unknown;
+  size_t unknown_id = 0;
+  for (size_t id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].type == SentencePiece::Unknown) unknown = model.pieces[id].text, unknown_id = id;
+  }
   if (model.type == SentencePieceModel::Bpe) {
     Json vocabulary = Json::object();
     for (size_t id = 0; id < model.pieces.size(); ++id) vocabulary[model.pieces[id].text] = id;
-    model_json = bpe(vocabulary, merges_of(model));
-    model_json["unk_token"] = unknown;
-    model_json["fuse_unk"] = true;
-    model_json["byte_fallback"] = model.byte_fallback;
-  } else {
-    Json vocabulary = Json::array();
-    for (const SentencePiece& piece : model.pieces) vocabulary.push_back(Json::array({piece.text, piece.score}));
-    model_json = {{"type", "Unigram"},
-                  {"unk_id", unknown_id},
-                  {"vocab", std::move(vocabulary)},
-                  {"byte_fallback", model.byte_fallback}};
+    Json json = bpe(vocabulary, merges_of(model));
+    json["unk_token"] = unknown;
+    json["fuse_unk"] = true;
+    json["byte_fallback"] = model.byte_fallback;
+    return json;
   }
-  return document(added, sequence_of("normalizers", normalizers), pre_tokenizer, sequence_of("decoders", decoders),
-                  model_json);
+  Json vocabulary = Json::array();
+  for (const SentencePiece& piece : model.pieces) vocabulary.push_back(Json::array({piece.text, piece.score}));
+  return {{"type", "Unigram"},
+          {"unk_id", unknown_id},
+          {"vocab", std::move(vocabulary)},
+          {"byte_fallback", model.byte_fallback}};
+}
+
+Json sentencepiece_json(const SentencePieceModel& model, const std::string& origin) {
+  refuse_without_counterpart(model, origin);
+  return document(added_tokens(model), normalizer(model), pre_tokenizer(model), decoder(model), pieces(model));
 }
 
 std::string serialized(const Json& json) {

@@ -17,7 +17,7 @@ grep -q '"simulated":false' again.html || fail "a run's trace.json is not shown"
 cmp again.html again2.html || fail "the same report twice differs"
 
 # Output through a link goes to its target, and output to a special file goes there, as with any tool.
-echo old >real.html
+echo "<!doctype html>old" >real.html
 ln -s real.html link.html
 "$gyre" report run --out link.html >/dev/null
 [ -L link.html ] || fail "a link was replaced"

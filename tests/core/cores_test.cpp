@@ -25,13 +25,16 @@ TEST(Cores, AThreadStaysWhereItIsPut) {
   const Cores before = usable_cores();
   ASSERT_FALSE(before.empty());
   Cores during, inherited;
+  int count = 0;
   std::jthread([&] {
     stay_on({before.back()});
     during = usable_cores();
+    count = usable_core_count();
     std::jthread([&] { inherited = usable_cores(); });
   }).join();
   EXPECT_EQ(during, Cores{before.back()});
   EXPECT_EQ(inherited, during);
+  EXPECT_EQ(count, 1);
   EXPECT_EQ(usable_cores(), before);
 }
 

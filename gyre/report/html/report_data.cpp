@@ -129,16 +129,16 @@ std::shared_ptr<const ReportData::Timeline> ReportData::simulated(const std::sha
   return timeline;
 }
 
-std::shared_ptr<const ReportData::Page> ReportData::read() {
+ReportData::Parts ReportData::collect() {
+  Parts parts;
   std::vector<fs::path> run_paths, trace_paths;
-  std::vector<std::shared_ptr<const Json>> studies;
   for (const fs::path& path : what_) {
     switch (kind_of(path)) {
       case Kind::Run:
         run_paths.push_back(path);
         break;
       case Kind::Study: {
-        studies.push_back(study(path));
+        parts.studies.push_back(study(path));
         const std::vector<fs::path> more = study_runs(path);
         run_paths.insert(run_paths.end(), more.begin(), more.end());
         break;
@@ -148,44 +148,40 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
         break;
     }
   }
-  std::vector<std::shared_ptr<const Run>> runs;
-  std::vector<std::shared_ptr<const Timeline>> timelines;
   std::set<std::string> drawn;
   const std::vector<std::string> names = short_names(run_paths);
   for (size_t i = 0; i < run_paths.size(); ++i) {
-    runs.push_back(run(run_paths[i], names[i]));
+    parts.runs.push_back(run(run_paths[i], names[i]));
     if (is_there(run_paths[i] / "trace.json")) {
-      timelines.push_back(trace(run_paths[i] / "trace.json", names[i]));
-    } else if (runs[i]->part.simulated && trace_paths.empty()) {
+      parts.timelines.push_back(trace(run_paths[i] / "trace.json", names[i]));
+    } else if (parts.runs[i]->part.simulated && trace_paths.empty()) {
       // With a study, one timeline is enough for all runs with the same model and pipeline.
-      const Json& config = runs[i]->part.page["config"];
+      const Json& config = parts.runs[i]->part.page["config"];
       const bool is_new = drawn.insert(config["pipeline"].dump() + config["model"].dump()).second;
-      if (!studies.empty() && (!is_new || drawn.size() > kMaxOfStudy)) continue;
-      timelines.push_back(simulated(runs[i], names[i]));
+      if (!parts.studies.empty() && (!is_new || drawn.size() > kMaxOfStudy)) continue;
+      parts.timelines.push_back(simulated(parts.runs[i], names[i]));
     }
   }
   const std::vector<std::string> trace_names = short_names(trace_paths);
-  for (size_t i = 0; i < trace_paths.size(); ++i) timelines.push_back(trace(trace_paths[i], trace_names[i]));
+  for (size_t i = 0; i < trace_paths.size(); ++i) parts.timelines.push_back(trace(trace_paths[i], trace_names[i]));
+  return parts;
+}
 
-  std::vector<std::shared_ptr<const void>> parts(studies.begin(), studies.end());
-  parts.insert(parts.end(), runs.begin(), runs.end());
-  parts.insert(parts.end(), timelines.begin(), timelines.end());
-  if (page_ && parts == parts_) return page_;
-
+ReportData::Page ReportData::assemble(const Parts& parts) {
   Page page;
   page.json = {{"notes", Json::array()}, {"runs", Json::array()}, {"studies", Json::array()}};
   page.timelines = Json::array();
-  for (const auto& part : studies) {
+  for (const auto& part : parts.studies) {
     page.json["studies"].push_back(*part);
     if (part->contains("arms")) continue;
     page.notes.push_back(
         fmt::format("{}: the study has no results yet: here are its runs", part->at("study").get<std::string>()));
   }
-  for (const auto& part : runs) {
+  for (const auto& part : parts.runs) {
     page.json["runs"].push_back(part->part.page);
     page.notes.insert(page.notes.end(), part->notes.begin(), part->notes.end());
   }
-  for (const auto& part : timelines) {
+  for (const auto& part : parts.timelines) {
     page.timelines.push_back(part->page);
     page.notes.insert(page.notes.end(), part->notes.begin(), part->notes.end());
   }
@@ -199,8 +195,15 @@ std::shared_ptr<const ReportData::Page> ReportData::read() {
   count(page.json["runs"], "run", "runs");
   count(page.timelines, "timeline", "timelines");
   page.summary = join(counts, ", ");
-  parts_ = std::move(parts);
-  page_ = std::make_shared<const Page>(std::move(page));
+  return page;
+}
+
+std::shared_ptr<const ReportData::Page> ReportData::read() {
+  Parts parts = collect();
+  if (!page_ || parts != parts_) {
+    page_ = std::make_shared<const Page>(assemble(parts));
+    parts_ = std::move(parts);
+  }
   return page_;
 }
 

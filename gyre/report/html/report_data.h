@@ -49,6 +49,12 @@ class ReportData {
     nlohmann::ordered_json page;
     std::vector<std::string> notes;
   };
+  struct Parts {
+    std::vector<std::shared_ptr<const nlohmann::ordered_json>> studies;
+    std::vector<std::shared_ptr<const Run>> runs;
+    std::vector<std::shared_ptr<const Timeline>> timelines;
+    bool operator==(const Parts&) const = default;  // the same objects
+  };
   // The part in `made` under `key`; calls `build` if one of the files has changed.
   template <typename Part>
   std::shared_ptr<const Part> make(std::map<std::string, Made<Part>>& made, const std::string& key,
@@ -59,12 +65,16 @@ class ReportData {
   // The simulated timeline of a run's schedule.
   std::shared_ptr<const Timeline> simulated(const std::shared_ptr<const Run>& run, const std::string& name);
 
+  // What the page consists of, made again where files have changed.
+  Parts collect();
+  static Page assemble(const Parts& parts);
+
   std::vector<std::filesystem::path> what_;
   std::map<std::string, Made<nlohmann::ordered_json>> studies_;
   std::map<std::string, Made<Run>> runs_;
   std::map<std::string, Made<Timeline>> traces_;
   std::map<std::string, std::pair<std::shared_ptr<const Run>, std::shared_ptr<const Timeline>>> simulated_;
-  std::vector<std::shared_ptr<const void>> parts_;  // the parts of `page_`, in order
+  Parts parts_;  // of `page_`
   std::shared_ptr<const Page> page_;
 };
 
