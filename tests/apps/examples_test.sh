@@ -12,7 +12,7 @@ tried=0
 for example in "$source_of_gyre"/examples/*.toml; do
   name=$(basename "$example" .toml)
   grep -q '^\[model\]' "$example" && ! grep -q '^\[study\]' "$example" || continue  # studies start processes of their own
-  [ $name != gpt2-124m ] || continue  # 5 GB of memory for each process
+  [ $name != gpt2-124m ] || continue  # 4 GB of memory for each process
   few=(--set data.tokens=tokens --set run.updates=2 --set run.eval_every=2 --set run.eval_batches=1 --set run.checkpoint_every=0)
   "$gyre" train "$example" "${few[@]}" --out one-$name >out.txt 2>&1 || fail "$name: $(tail -n 1 out.txt)"
   "$gyre" launch -n 2 -- train "$example" "${few[@]}" --out two-$name >out.txt 2>&1 || fail "$name, launched: $(tail -n 1 out.txt)"
