@@ -332,6 +332,11 @@ Config parse_config(std::string_view text, const std::string& origin, const std:
 }
 
 Config load_config(const std::filesystem::path& path, const std::vector<std::string>& overrides, Tokens tokens) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) {
+    throw InputError(
+        fmt::format("{}: is a directory; give a configuration, such as the config.toml of a run", path.string()));
+  }
   Config config = parse_config(read_file(path), path.string(), overrides, {}, tokens);
   make_paths_absolute(config);
   return config;

@@ -271,7 +271,7 @@ int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tok
       });
   texts.read(input, "encoding", [&](TextChunk chunk) { workers.put(std::move(chunk)); });
   workers.finish();
-  if (bytes == 0) throw InputError(fmt::format("{}: is empty", input.layout().name));
+  if (bytes == 0) throw InputError(fmt::format("{}: has no text", input.layout().name));
   return bytes;
 }
 

@@ -128,7 +128,7 @@ TEST_F(DataTest, StandardInputGivesTheSameTokensAsAFile) {
 TEST_F(DataTest, BadTextAndOptionsGiveOneLine) {
   EXPECT_THAT(complaint(options({directory_ / "missing"})), ::testing::HasSubstr("missing: cannot be opened"));
   EXPECT_THAT(complaint(options({directory_.string()})), ::testing::HasSubstr("directory"));
-  EXPECT_THAT(complaint(options({write("empty", "")})), ::testing::HasSubstr("empty: is empty"));
+  EXPECT_THAT(complaint(options({write("empty", "")})), ::testing::HasSubstr("empty: has no text"));
   EXPECT_THAT(complaint(options({write("latin", "caf\xe9 au lait")})),
               ::testing::HasSubstr("latin: not UTF-8 at byte 4"));
   EXPECT_THAT(complaint(options({write("cut", "caf\xc3")})), ::testing::HasSubstr("ends inside a character"));

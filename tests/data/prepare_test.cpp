@@ -214,7 +214,7 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
               HasSubstr("lines.jsonl:2: the object has no 'text' (it has: content)"));
   EXPECT_THAT(refused(good + "{\"text\": [\"a\"]}"), HasSubstr("lines.jsonl:2: 'text' is no string"));
   EXPECT_THAT(refused(good + "{\"text\": \"\xff\"}"), HasSubstr("lines.jsonl:2: the line is not UTF-8"));
-  EXPECT_THAT(refused("\n\n"), HasSubstr("lines.jsonl: is empty"));
+  EXPECT_THAT(refused("\n\n"), HasSubstr("lines.jsonl: has no text"));
   // Far down in a text, where several threads split chunks.
   std::string many;
   for (int i = 0; i < 200'000; ++i) many += good;

@@ -191,7 +191,8 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file, cons
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
   if (length > kMaxHeaderBytes || length > file.size() - 8) {
-    reader.fail(fmt::format("the header's length is {}", length));
+    reader.fail(
+        fmt::format("the header's length is {}, and the file has {} bytes; was it cut short?", length, file.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);
   if (text.empty() || text[0] != '{') reader.fail("the header does not begin with '{'");

@@ -18,8 +18,9 @@
 namespace gyre {
 namespace {
 
-constexpr std::chrono::seconds kHearing{5};    // for a process that must only read a verdict
-constexpr std::chrono::seconds kArriving{15};  // for processes that are started at the same time
+constexpr std::chrono::seconds kHearing{5};  // for a process that must only read a verdict
+// For processes that are started at the same time. An error of this one is told only afterwards, so that is shorter.
+constexpr std::chrono::seconds kArriving{15}, kArrivingToError{2};
 // The key of rank 0's verdict: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
 
@@ -94,7 +95,7 @@ void Ranks::refuse(const std::string& why, int exit_code) {
   rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"exit", exit_code}}));
   // If the store ends with this process, the others must read the verdict first, also those that are about to come.
   const bool ends_store = !rendezvous_->listens_at().empty();
-  const auto until = Clock::now() + std::min(kArriving, meet_within_);
+  const auto until = Clock::now() + std::min(exit_code == 0 ? kArriving : kArrivingToError, meet_within_);
   for (int other = 1; other < world(); ++other) {
     try {
       const bool is_there = rendezvous_->has(hello_of(other));
