@@ -43,8 +43,8 @@ std::filesystem::path resolved(const std::filesystem::path& out) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-// Throws InputError unless `out` is missing, or is a directory that may be replaced: it holds nothing but prepared
-// text.
+// out: resolved. Throws InputError unless it is missing, or is a directory that may be replaced: it holds nothing but
+// prepared text.
 void check_place(const std::filesystem::path& out, bool overwrite) {
   static const std::set<std::string> kOurs = {kTrainFile,          kValFile,           kMetaFile,
                                               kTokenizerModelFile, kTokenizerJsonFile, kTokenizerConfigFile};
@@ -56,10 +56,9 @@ void check_place(const std::filesystem::path& out, bool overwrite) {
   if (std::filesystem::equivalent(out, std::filesystem::current_path(), error)) {
     throw InputError(fmt::format("{}: is the current directory; give --out a directory of its own", out.string()));
   }
-  const auto parent = std::filesystem::absolute(out / "").lexically_normal().parent_path().parent_path();
-  if (out.filename() == "tokenizer" && std::filesystem::exists(parent / "config.toml", error)) {
+  if (out.filename() == "tokenizer" && std::filesystem::exists(out.parent_path() / "config.toml", error)) {
     throw InputError(fmt::format("{}: is the tokenizer of the run in {}; give --out a directory of its own",
-                                 out.string(), parent.string()));
+                                 out.string(), out.parent_path().string()));
   }
   bool has_data = false;
   for (const auto& entry : entries_of(out, error)) {

@@ -41,9 +41,10 @@ CheckpointState read_checkpoint(const RunDirectory& run, int64_t step, const Con
   return checkpoint;
 }
 
-// A run that trains meanwhile may remove the checkpoint that was the newest; then there is a newer one.
-CheckpointState read_newest_checkpoint(const RunDirectory& run, const Config& config, Work work, ModelWeights weights) {
-  for (int64_t step = newest_step(run);;) {
+// step: the newest. A run that trains meanwhile may remove it; then there is a newer one.
+CheckpointState read_newest_checkpoint(const RunDirectory& run, int64_t step, const Config& config, Work work,
+                                       ModelWeights weights) {
+  for (;;) {
     try {
       return read_checkpoint(run, step, config, work, weights);
     } catch (const Error&) {
@@ -67,10 +68,11 @@ TrainedModel open_trained_model(const std::filesystem::path& directory, Work wor
     model.tokenizer = load_tokenizer(run.tokenizer());
     model.data = DatasetMeta::load(run.tokenizer()).checksums;
   }
-  step ? check_has(run, *step) : static_cast<void>(newest_step(run));
+  const int64_t newest = newest_step(run);
+  if (step) check_has(run, *step);
   check_memory(model.config, memory_limit(), work);
   model.checkpoint = step ? read_checkpoint(run, *step, model.config, work, weights)
-                          : read_newest_checkpoint(run, model.config, work, weights);
+                          : read_newest_checkpoint(run, newest, model.config, work, weights);
   return model;
 }
 

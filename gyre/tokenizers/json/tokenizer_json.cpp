@@ -288,7 +288,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::stri
   }
   throw InputError(
       end_of_document.empty()
-          ? fmt::format("{}: none of its tokens is known to end a text; name one with gyre prepare --end-of-document", origin)
+          ? fmt::format("{}: none of its tokens is known to end a text; name one with gyre prepare --end-of-document",
+                        origin)
           : fmt::format("{}: has no token '{}' to end documents with", origin, printable(end_of_document)));
 }
 
