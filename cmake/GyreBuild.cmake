@@ -6,7 +6,8 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 # All targets, including executables, have the same options, so that they can share one precompiled header.
-add_compile_options(-fPIC -fno-math-errno -fno-trapping-math)  # the last two allow square roots to be vectorised
+# Those about mathematics allow square roots to be vectorised.
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fno-math-errno;-fno-trapping-math>" $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC>)
 # Before all other libraries. PyPI's libtorch exports a part of the C++ library that it was built with, and functions would be found
 # there first that do not work with the rest (std::filesystem::remove_all crashes).
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -23,7 +24,7 @@ if(GYRE_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
       CCACHE_NOHASHDIR=true ${GYRE_CCACHE})
-  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 if(GYRE_SANITIZE)
   add_compile_options(-fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -31,9 +32,10 @@ if(GYRE_SANITIZE)
 endif()
 
 add_library(gyre_warnings INTERFACE)
-target_compile_options(gyre_warnings INTERFACE -Wall -Wextra -Werror)
+target_compile_options(gyre_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(gyre_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow)  # false warnings of GCC 12 about std::string
+  # False warnings of GCC 12 about std::string.
+  target_compile_options(gyre_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow>")
 endif()
 
 if(GYRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "gyre/core/philox.h"
+
 namespace gyre {
 
 // What a stream is for; part of its key, so that streams of different use never overlap.
@@ -23,11 +25,6 @@ enum class StreamPurpose : uint32_t {
   Epochs = 10,
   Test = 99
 };
-
-// Constants of the generator, for device code that implements it again.
-inline constexpr int kPhiloxRounds = 10;
-inline constexpr std::array<uint32_t, 2> kPhiloxFactors = {0xD2511F53u, 0xCD9E8D57u};
-inline constexpr std::array<uint32_t, 2> kPhiloxKeySteps = {0x9E3779B9u, 0xBB67AE85u};
 
 // One block of the generator, as published: ten rounds over the counter.
 std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cuda/kernels.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
@@ -154,7 +155,7 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
     y = at::empty(x.sizes(), x.options());
     forward_kernel(function, x.data_ptr<c10::BFloat16>(), y.data_ptr<c10::BFloat16>(), x.numel());
   });
-  return done ? y : portable::activate(x, activation);
+  return done || cuda::activate(x, activation, y) ? y : portable::activate(x, activation);
 }
 
 ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
@@ -166,7 +167,8 @@ ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x
         backward_kernel(function, grad.data_ptr<c10::BFloat16>(), x.data_ptr<c10::BFloat16>(),
                         result.grad.data_ptr<c10::BFloat16>(), result.output.data_ptr<c10::BFloat16>(), x.numel());
       });
-  return done ? result : portable::activate_backward(grad, x, activation);
+  if (done || cuda::activate_backward(grad, x, activation, result)) return result;
+  return portable::activate_backward(grad, x, activation);
 }
 
 at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
@@ -178,7 +180,7 @@ at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
     gated_forward_kernel(function, x.data_ptr<c10::BFloat16>(), y.data_ptr<c10::BFloat16>(), x.numel() / (2 * size),
                          size);
   });
-  return done ? y : portable::gated_activate(x, activation);
+  return done || cuda::gated_activate(x, activation, y) ? y : portable::gated_activate(x, activation);
 }
 
 ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
@@ -191,7 +193,8 @@ ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Ten
                                             result.grad.data_ptr<c10::BFloat16>(),
                                             result.output.data_ptr<c10::BFloat16>(), x.numel() / (2 * size), size);
                     });
-  return done ? result : portable::gated_activate_backward(grad, x, activation);
+  if (done || cuda::gated_activate_backward(grad, x, activation, result)) return result;
+  return portable::gated_activate_backward(grad, x, activation);
 }
 
 namespace portable {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -67,12 +68,16 @@ at::Tensor cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets,
   const ProfileScope scope("gyre::cross_entropy");
   if (cpu::is_plain(logits, at::kFloat)) return on_cpu<float>(logits, targets, weight);
   if (cpu::is_plain(logits, at::kBFloat16)) return on_cpu<c10::BFloat16>(logits, targets, weight);
+  at::Tensor loss;
+  if (cuda::cross_entropy_in_place(logits, targets, weight, loss)) return loss;
   return portable::cross_entropy_in_place(logits, targets, weight);
 }
 
 double cross_entropy_bytes(double rows, double vocabulary, bool on_host) {
   constexpr double kTwoInFp32 = 8;
-  return on_host ? 0 : kTwoInFp32 * std::min(rows * vocabulary, static_cast<double>(kElementsAtOnceOnGpus));
+  return on_host || cuda::has_cross_entropy()
+             ? 0
+             : kTwoInFp32 * std::min(rows * vocabulary, static_cast<double>(kElementsAtOnceOnGpus));
 }
 
 namespace portable {

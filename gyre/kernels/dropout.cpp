@@ -1,24 +1,17 @@
 #include "gyre/kernels/dropout.h"
-#include "gyre/tensors/profile_scope.h"
 
 #include <ATen/ATen.h>
+
+#include "gyre/kernels/cuda/kernels.h"
+#include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
 
-// Elements whose random word is below the threshold are dropped.
-uint32_t threshold_of(double probability) {
-  return static_cast<uint32_t>(probability * 0x1.0p32);
-}
-
-float kept_value(double probability) {
-  return static_cast<float>(1.0 / (1.0 - probability));
-}
-
 at::Tensor cpu_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
   at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kFloat));
-  const uint32_t threshold = threshold_of(probability);
-  const float keep = kept_value(probability);
+  const uint32_t threshold = dropout_threshold(probability);
+  const float keep = dropout_kept_value(probability);
   auto* out = mask.data_ptr<float>();
   for (int64_t i = 0; i < mask.numel(); i += 4) {
     const auto words = stream.block(static_cast<uint32_t>(i / 4));
@@ -43,7 +36,17 @@ Product multiply(const at::Tensor& word, int64_t factor) {
 
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
   const ProfileScope scope("gyre::dropout");
-  return x.is_cpu() ? cpu_mask(x, probability, stream) : portable::dropout_mask(x, probability, stream);
+  if (x.is_cpu()) return cpu_mask(x, probability, stream);
+  at::Tensor mask;
+  return cuda::dropout_mask(x, probability, stream, mask) ? mask : portable::dropout_mask(x, probability, stream);
+}
+
+uint32_t dropout_threshold(double probability) {
+  return static_cast<uint32_t>(probability * 0x1.0p32);
+}
+
+float dropout_kept_value(double probability) {
+  return static_cast<float>(1.0 / (1.0 - probability));
 }
 
 namespace portable {
@@ -68,8 +71,8 @@ at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStr
     key[1] += kPhiloxKeySteps[1];
   }
   const at::Tensor words = at::stack({c0, c1, c2, c3}, -1).reshape({-1}).narrow(0, 0, x.numel());
-  const at::Tensor keep = words.ge(int64_t{threshold_of(probability)});
-  return keep.to(at::kFloat).mul_(kept_value(probability)).to(x.scalar_type()).view(x.sizes());
+  const at::Tensor keep = words.ge(int64_t{dropout_threshold(probability)});
+  return keep.to(at::kFloat).mul_(dropout_kept_value(probability)).to(x.scalar_type()).view(x.sizes());
 }
 
 }  // namespace portable

@@ -1,14 +1,17 @@
-// Products of bf16 matrices that are summed and left in fp32, by libtorch on GPUs.
+// Products of bf16 matrices that are summed and left in fp32, by libtorch on CUDA.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace gyre::fused {
 
-// out = a b. a: (m, k), b: (k, n), bf16; out: (m, n), fp32. Returns whether it did: on CUDA, with libtorch 2.8 or
-// newer.
-bool product_in_fp32(const at::Tensor& a, const at::Tensor& b, at::Tensor& out);
-// The same as a new tensor; undefined if it cannot.
+// out = a b, or out += a b if it adds. a: (m, k), b: (k, n), bf16; out: (m, n), fp32. Returns whether it did: on CUDA,
+// with a libtorch that has the function. 2.8 was the first that can overwrite; which was the first that can add, it
+// finds out by trying.
+bool product_in_fp32(const at::Tensor& a, const at::Tensor& b, at::Tensor& out, bool adds);
+// a b as a new tensor; undefined if it cannot.
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b);
+// Whether product_in_fp32 adds on CUDA, with this libtorch.
+bool adds_in_place();
 
 }  // namespace gyre::fused

@@ -7,6 +7,7 @@
 #include "gyre/kernels/bf16/linear.h"
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/fused_product.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
@@ -49,6 +50,7 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
 
 void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds) {
   const ProfileScope scope("gyre::bias_gradient");
+  if (cuda::linear_backward_bias(grad, bias_gradient, adds)) return;
   if (!cpu::is_plain(grad, at::kBFloat16) || !cpu::is_plain(bias_gradient, at::kFloat)) {
     return portable::linear_backward_bias(grad, bias_gradient, adds);
   }
@@ -67,7 +69,7 @@ bool has_fast_bf16_products() {
 }
 
 bool adds_bf16_products_in_place(bool on_host) {
-  return on_host && bf16::adds_in_place();
+  return on_host ? bf16::adds_in_place() : fused::adds_in_place();
 }
 
 namespace portable {
@@ -85,11 +87,9 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // beta 0 ignores old contents
-  } else if (adds) {
-    const at::Tensor in_fp32 = fused::product_in_fp32(grad_rows.t(), x_rows);
-    weight_gradient.add_(in_fp32.defined() ? in_fp32 : at::mm(grad_rows.t(), x_rows));
-  } else if (!fused::product_in_fp32(grad_rows.t(), x_rows, weight_gradient)) {
-    weight_gradient.copy_(at::mm(grad_rows.t(), x_rows));
+  } else if (!fused::product_in_fp32(grad_rows.t(), x_rows, weight_gradient, adds)) {
+    const at::Tensor product = at::mm(grad_rows.t(), x_rows);
+    adds ? weight_gradient.add_(product) : weight_gradient.copy_(product);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
@@ -108,6 +109,8 @@ bool is_fused(const at::Tensor& x) {
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  RmsNormResult result;
+  if (cuda::rms_norm(x, weight, epsilon, result)) return result;
   if (is_fused(x)) return fused::rms_norm(x, weight, epsilon);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, epsilon); },
@@ -116,6 +119,8 @@ RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps
 
 at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
+  at::Tensor output;
+  if (cuda::rms_norm_output(x, rstd, weight, output)) return output;
   if (is_fused(x)) return fused::rms_norm(x, weight, epsilon).output;
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), rstd, weight); },
@@ -125,6 +130,8 @@ at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
+  RmsNormGradients gradients;
+  if (cuda::rms_norm_backward(grad, x, rstd, weight, gradients)) return gradients;
   if (is_fused(x)) return fused::rms_norm_backward(grad, x, rstd, weight);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), rstd, weight); },

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -65,6 +66,7 @@ void rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const bool is_fast = cpu::has_whole_rows(x);
   if (is_fast && x.scalar_type() == at::kFloat) return cpu_rotate<float>(x, angles, direction);
   if (is_fast && x.scalar_type() == at::kBFloat16) return cpu_rotate<c10::BFloat16>(x, angles, direction);
+  if (cuda::rotate(x, angles, direction)) return;
   direction > 0 ? portable::rotate_in_place(x, angles) : portable::rotate_back_in_place(x, angles);
 }
 

@@ -53,7 +53,8 @@ void expect_steps_of_the_others(at::Device device) {
       }
       for (size_t i = 0; i < b.size(); ++i) {
         EXPECT_TRUE(at::allclose(together.weights[i].cpu(), b[i], 1e-5, 1e-6)) << i;
-        EXPECT_TRUE(at::allclose(together.exp_avg_sqs[i].cpu(), others.exp_avg_sqs[i], 1e-5, 1e-8)) << i;
+        // CUDA's function takes 1 - beta2 of beta2 in fp32, which is off by 1e-5.
+        EXPECT_TRUE(at::allclose(together.exp_avg_sqs[i].cpu(), others.exp_avg_sqs[i], 5e-5, 1e-8)) << i;
       }
     }
   }

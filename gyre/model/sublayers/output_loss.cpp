@@ -15,12 +15,9 @@ namespace gyre {
 namespace {
 
 // Every piece of rows adds a matrix product to the output matrix's gradient, which is a pass over the model's largest
-// matrix. With this many rows per piece the pass is a small part of the products' time (bench/head_bench).
-constexpr int64_t kRowsAtOnce = 2048;
-
-int64_t count_pieces(int64_t rows, int64_t rows_at_once) {
-  return std::max<int64_t>(1, (rows + rows_at_once - 1) / rows_at_once);
-}
+// matrix. With this many rows per piece the pass is a small part of the products' time (bench/head_bench). GPUs are
+// faster at products than at passes, so they take more.
+constexpr int64_t kRowsAtOnce = 2048, kRowsAtOnceOnGpus = 8192;
 
 // Cuts into pieces of nearly equal length, because a short piece costs as much as a full one.
 std::vector<at::Tensor> cut(const at::Tensor& rows, int64_t pieces) {
@@ -31,10 +28,17 @@ std::vector<at::Tensor> cut(const at::Tensor& rows, int64_t pieces) {
 
 OutputLoss::OutputLoss(ParameterList& parameters, const std::string& name, const LinearOptions& options,
                        int64_t rows_at_once)
-    : width_(options.in),
-      vocabulary_(options.out),
-      rows_at_once_(rows_at_once > 0 ? rows_at_once : kRowsAtOnce),
-      output_(parameters, name, options) {}
+    : width_(options.in), vocabulary_(options.out), rows_at_once_(rows_at_once), output_(parameters, name, options) {}
+
+int64_t OutputLoss::rows_at_once(bool on_host) const {
+  if (rows_at_once_ > 0) return rows_at_once_;
+  return on_host ? kRowsAtOnce : kRowsAtOnceOnGpus;
+}
+
+int64_t OutputLoss::count_pieces(const at::Tensor& targets) const {
+  const int64_t most = rows_at_once(!has_streams(targets.device()));
+  return std::max<int64_t>(1, (targets.size(0) + most - 1) / most);
+}
 
 at::Tensor OutputLoss::logits(const WeightView& weights, const at::Tensor& x, const LayerContext& context) const {
   Linear::Kept unused;
@@ -47,7 +51,7 @@ at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, c
   at::Tensor sum = at::zeros({}, x.options().dtype(at::kDouble));
   const bool needs_loss = !context.training || !context.loss_in_backward;
   if (needs_loss) {
-    const int64_t pieces = count_pieces(row_targets.size(0), rows_at_once_);
+    const int64_t pieces = count_pieces(row_targets);
     const auto input_pieces = cut(x.reshape({-1, width_}), pieces), target_pieces = cut(row_targets, pieces);
     for (size_t i = 0; i < input_pieces.size(); ++i) {
       at::Tensor piece_logits = logits(weights, input_pieces[i], context);
@@ -69,7 +73,7 @@ void OutputLoss::backward_weights(Kept& kept, const GradientSums& gradients) con
 
 at::Tensor OutputLoss::backward(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept,
                                 const GradientSums& gradients) const {
-  return backward_in_pieces(weights, grad_loss, kept, count_pieces(kept.targets.size(0), rows_at_once_),
+  return backward_in_pieces(weights, grad_loss, kept, count_pieces(kept.targets),
                             [&] { output_.backward_weights(kept.output, gradients); });
 }
 
@@ -105,7 +109,7 @@ double OutputLoss::split_bytes(const MicrobatchShape& shape) const {
 }
 
 double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
-  const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once_)));
+  const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once(shape.on_host))));
   const double gradient_of_input = output_.kept_bytes(shape);
   // A matrix product that cannot be added in place is first computed into a temporary fp32 matrix.
   const bool adds_in_place = adds_bf16_products_in_place(shape.on_host);
