@@ -92,6 +92,7 @@ std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action&
 LayerContext RunningReplica::layer_context(const Action& action) const {
   LayerContext context;
   context.training = context.loss_in_backward = !schedule().forward_only;
+  context.keeps_weights = !reads_latest(worker_.options.weights);
   context.seed = worker_.options.seed;
   context.microbatch = worker_.segment.first_microbatch + action.microbatch;
   return context;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <array>
 #include <cmath>
 
 #include "gyre/core/error.h"
@@ -184,6 +185,27 @@ TEST(GptLayersWeights, WhatTheForwardReadMayBeWrittenOver) {
   const auto kept = gradients(false), written_over = gradients(true);
   for (size_t i = 0; i < kept.size(); ++i) {
     EXPECT_TRUE(kept[i].equal(written_over[i])) << problem.stage.parameters()[i].name;
+  }
+}
+
+TEST(GptLayersWeights, ThoseThatTheBackwardIsGivenAgainAreNotCopied) {
+  const at::NoGradGuard no_grad;
+  const Problem problem = make_problem(small(true, "gelu"), at::kFloat);
+  std::array<int64_t, 2> bytes{};
+  std::array<std::vector<at::Tensor>, 2> gradients;
+  for (const size_t keeps : {0, 1}) {
+    LayerContext context;
+    context.targets = problem.targets;
+    context.keeps_weights = keeps == 1;
+    for (const at::Tensor& weight : problem.weights) gradients[keeps].push_back(at::zeros_like(weight));
+    StageSaved saved;
+    problem.stage.forward(problem.weights, problem.tokens, context, saved);
+    bytes[keeps] = saved_bytes(saved);
+    problem.stage.backward(problem.weights, at::scalar_tensor(1.0), saved, gradients[keeps]);
+  }
+  EXPECT_LT(bytes[1], bytes[0]);
+  for (size_t i = 0; i < gradients[0].size(); ++i) {
+    EXPECT_TRUE(gradients[0][i].equal(gradients[1][i])) << problem.stage.parameters()[i].name;
   }
 }
 

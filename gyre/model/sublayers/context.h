@@ -19,6 +19,9 @@ struct LayerContext {
   // In training: nobody reads the loss that the head returns before the head's backward has run, so the backward may
   // write it.
   bool loss_in_backward = false;
+  // In training: the backward is given the weights that the forward reads, unchanged, so a layer need not copy those
+  // that it reads again.
+  bool keeps_weights = false;
   // If set, the input continues the tokens read so far, and the head returns only the logits of the last position. Not
   // in training.
   DecodingState* decoding = nullptr;

@@ -17,8 +17,8 @@ Norm::Norm(ParameterList& parameters, const std::string& name, const NormOptions
 at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const LayerContext& context,
                          Kept& kept) const {
   kept.input = x;
-  // Cloned, because the backward may be given newer weights, and these may be overwritten by then.
-  if (options_.recomputes_output && context.training) {
+  // Cloned if the backward may be given newer weights, since these may be overwritten by then.
+  if (options_.recomputes_output && context.training && !context.keeps_weights) {
     kept.weight = weights[weight_].clone();
     if (bias_) kept.bias = weights[*bias_].clone();
   }
@@ -34,8 +34,14 @@ at::Tensor Norm::forward(const WeightView& weights, const at::Tensor& x, const L
 }
 
 at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& grad, Kept& kept) const {
-  const Kept forward = std::exchange(kept, {});
-  if (options_.recomputes_output) kept.output = output(forward);
+  Kept forward = std::exchange(kept, {});
+  if (options_.recomputes_output) {
+    if (!forward.weight.defined()) {
+      forward.weight = weights[weight_];
+      if (bias_) forward.bias = weights[*bias_];
+    }
+    kept.output = output(forward);
+  }
   if (options_.kind == NormKind::RmsNorm) {
     auto norm = rms_norm_backward(grad, forward.input, forward.rstd, weights[weight_]);
     kept.grad_weight = std::move(norm.weight);

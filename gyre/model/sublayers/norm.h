@@ -25,7 +25,7 @@ class Norm {
  public:
   struct Kept {
     at::Tensor input, mean, rstd;       // an RMSNorm has no mean
-    at::Tensor weight, bias;            // copies of those that the forward read, to recompute its output
+    at::Tensor weight, bias;            // copies of those that the forward read, unless the backward is given them
     at::Tensor output;                  // recomputed by backward_input, for the caller to take
     at::Tensor grad_weight, grad_bias;  // set by backward_input for backward_weights
     auto members() const { return std::tie(input, mean, rstd, weight, bias, output, grad_weight, grad_bias); }
