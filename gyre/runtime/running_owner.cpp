@@ -16,7 +16,8 @@ namespace {
 // On a device this waits until the gradient is there. In return an update that must be left out is not begun, and one
 // that clips needs no pass of its own. The meta device has no values: nothing is clipped there.
 double value_of(const at::Tensor& norm) {
-  return norm.is_meta() ? 0 : norm.item<double>();
+  if (norm.is_meta()) return 0;
+  return on_device(norm, host(), DeviceEvent::record(norm.device())).item<double>();
 }
 
 }  // namespace

@@ -194,6 +194,11 @@ at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEv
     return tensor;
   }
   if (has_streams(tensor.device()) && has_streams(device)) return moved(tensor, device, ready);
+  if (device.is_cpu()) {
+    // While a copy to the host waits in CUDA's driver, other threads' calls of the driver take a hundred times as long.
+    ready.wait();
+    return tensor.to(device);
+  }
   ready.block(tensor.device());
   // From pinned memory the thread need not wait for the copy, and so for all earlier work of its stream. libtorch keeps
   // pinned memory for reuse; tokens are small, and large tensors are copied rarely.
