@@ -18,16 +18,21 @@
 #include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/tensors/device.h"
+#include "gyre/tensors/device_memory.h"
 #include "gyre/tokenizers/tokenizer.h"
 #include "output.h"
 
 namespace gyre::app {
 namespace {
 
-// The devices that [pipeline] device can name.
+// The devices that [pipeline] device can name, with their memory.
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
-  for (const at::Device device : all_devices()) names.push_back(device.str());
+  for (const at::Device device : all_devices()) {
+    const auto memory = device_memory(device);
+    names.push_back(device.str() +
+                    (memory ? fmt::format(" ({})", human_bytes(static_cast<double>(memory->total))) : ""));
+  }
   return names;
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/tensors/device.h"
+#include "gyre/tensors/device_memory.h"
 
 namespace gyre {
 namespace {
@@ -35,6 +37,14 @@ at::Device run_device(const Config& config) {
 
 bool computes_on_host(const Config& config) {
   return !has_streams(run_device(config));
+}
+
+MemoryLimit device_limit(const Config& config, int workers) {
+  const auto memory = device_memory(run_device(config));
+  if (!memory) return {};
+  const double all = static_cast<double>(workers) * static_cast<double>(memory->total);
+  const std::string has = workers == 1 ? "its device has" : fmt::format("devices of its {} workers have", workers);
+  return {all, fmt::format("{} {} of memory", has, human_bytes(all))};
 }
 
 std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gyre/config/config.h"
+#include "gyre/core/memory_limit.h"
 #include "gyre/runtime/pipeline.h"
 
 namespace gyre {
@@ -21,6 +22,10 @@ at::Device run_device(const Config& config);
 
 // Whether that is the CPU.
 bool computes_on_host(const Config& config);
+
+// What the devices of `workers` workers may hold together: at most as much as if each had one. No limit if libtorch
+// does not tell.
+MemoryLimit device_limit(const Config& config, int workers);
 
 // [worker]; empty if all compute on the CPU. "cuda:1" is the device of all workers. "cuda" is all devices of the host:
 // each process has its share of them, or one if there are fewer devices than processes, and its workers `here` are

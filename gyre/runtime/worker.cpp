@@ -132,7 +132,7 @@ bool Worker::report_end() {
       std::all_of(replicas_.begin(), replicas_.end(), [](const auto& r) { return r.second.has_passed_on_all(); });
   if (!idle || !links_.reports->has_room()) return false;
   DeviceEvent::record(state_.device).wait();  // from here on any thread may read tensors and end leases
-  seen_.worker.memory = ProcessMemory::now();
+  seen_.worker.memory = ProcessMemory::now(state_.device);
   for (const auto& [place, replica] : replicas_) seen_.replicas.push_back(replica.seen());
   for (const auto& [stage, owner] : owners_) seen_.owners.push_back(owner.seen());
   links_.reports->send(to_message(std::move(seen_)));

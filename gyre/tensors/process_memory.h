@@ -1,6 +1,8 @@
 // How much memory this process uses, for reports.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 
 namespace gyre {
@@ -8,8 +10,9 @@ namespace gyre {
 // In bytes.
 struct ProcessMemory {
   int64_t resident = 0, peak_resident = 0;  // resident memory of the process, libraries included
-  int64_t tensors = 0, peak_tensors = 0;    // large tensors on the host; 0 without a HostMemory (host_memory.h)
-  static ProcessMemory now();
+  int64_t tensors = 0, peak_tensors = 0;    // large tensors; 0 if unknown
+  // Tensors are those on the device; on the CPU they are known to a HostMemory (host_memory.h).
+  static ProcessMemory now(at::Device device = at::kCPU);
 };
 
 }  // namespace gyre

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "gyre/build/build.h"
+#include "gyre/build/devices.h"
 #include "gyre/core/faults.h"
 #include "gyre/core/memory_limit.h"
 #include "gyre/train/memory.h"
@@ -28,7 +29,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   faults.raise();
 
   const MemoryLimit limit = memory_limit();
-  if (on_host) check_memory(config, limit);
+  check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
   train_batches = gyre::train_batches(config, *dataset);
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.

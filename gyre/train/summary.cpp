@@ -10,6 +10,7 @@
 #include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "gyre/schedule/delay.h"
+#include "gyre/tensors/device_memory.h"
 #include "gyre/train/predicted_bubble.h"
 
 namespace gyre {
@@ -164,16 +165,23 @@ std::string bubble_line(const Config& config, const Schedule& schedule, const La
                               100 * *bubble, can_shrink ? "; a larger accumulate makes it smaller" : ""));
 }
 
+constexpr const char* kMayNotFit = "this may not fit: lower microbatch or context, or set recompute = true";
+
 // What the worker that needs most memory holds on its device.
 std::string device_line(const Config& config, const PredictedMemory& memory) {
   const auto by_total = [](const WorkerMemory& a, const WorkerMemory& b) { return a.total() < b.total(); };
   const auto most = std::max_element(memory.workers.begin(), memory.workers.end(), by_total);
   const auto bytes = [](int64_t count) { return human_bytes(static_cast<double>(count)); };
-  return line("device", fmt::format("{}; worker {} needs most of it, {} predicted: weights {}, gradients {}, optimizer "
-                                    "{}, activations {}",
-                                    config.pipeline.device, most - memory.workers.begin(), bytes(most->total()),
-                                    bytes(most->weights), bytes(most->gradients + most->received),
-                                    bytes(most->optimizer), bytes(most->activations + most->passing)));
+  const auto device = device_memory(run_device(config));
+  const std::string there = device ? fmt::format(" of its {}", bytes(device->total)) : "";
+  std::string lines = line(
+      "device", fmt::format("{}; worker {} needs most of it, {}{} predicted: weights {}, gradients {}, optimizer {}, "
+                            "activations {}",
+                            config.pipeline.device, most - memory.workers.begin(), bytes(most->total()), there,
+                            bytes(most->weights), bytes(most->gradients + most->received), bytes(most->optimizer),
+                            bytes(most->activations + most->passing)));
+  if (device && most->total() > device->total) lines += line("", kMayNotFit);
+  return lines;
 }
 
 std::string memory_line(const Config& config, const PredictedMemory& memory, bool may_copy, const MemoryLimit& limit) {
@@ -194,7 +202,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
   }
   if (!limit.what.empty()) lines += line("", limit.what);
   if (total > limit.bytes) {
-    lines += line("", "this may not fit: lower microbatch or context, or set recompute = true");
+    lines += line("", kMayNotFit);
   }
   return lines;
 }

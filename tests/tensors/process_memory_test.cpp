@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "gyre/tensors/device.h"
+#include "gyre/tensors/device_memory.h"
 #include "gyre/tensors/host_memory.h"
 
 namespace gyre {
@@ -26,6 +28,20 @@ TEST(ProcessMemory, FollowsLargeTensors) {
   EXPECT_EQ(after.tensors, before.tensors);
   EXPECT_GE(after.peak_tensors, kBytes);
   EXPECT_GE(after.peak_resident, with.peak_resident);
+}
+
+TEST(ProcessMemory, FollowsTensorsOnADeviceWhereItTells) {
+  for (const at::Device device : all_devices()) {
+    const auto before = device_memory(device);
+    if (!before) continue;
+    EXPECT_GE(before->total, kBytes);
+    const at::Tensor large = at::ones({kBytes}, at::TensorOptions(at::kByte).device(device));
+    EXPECT_EQ(device_memory(device)->tensors - before->tensors, kBytes);
+    const ProcessMemory with = ProcessMemory::now(device);
+    EXPECT_EQ(with.tensors, device_memory(device)->tensors);
+    EXPECT_GE(with.peak_tensors, with.tensors);
+  }
+  EXPECT_FALSE(device_memory(at::kCPU));
 }
 
 TEST(ProcessMemory, TensorsThatNobodyCountsAreNone) {

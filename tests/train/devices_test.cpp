@@ -1,5 +1,6 @@
 // Whole runs with [pipeline] device: trained, stopped and resumed on made-up devices with streams, and on GPUs where
 // there are any.
+#include "gyre/tensors/device_memory.h"
 #include "runtime/made_up_device.h"
 #include "train/ranked_fixture.h"
 
@@ -112,6 +113,14 @@ TEST_P(RunsOnDevices, TheSummarySaysWhatTheDeviceHolds) {
   const std::string told = check_of("summary", {.set = {on_all()}});
   EXPECT_THAT(told, HasSubstr("device     " + GetParam() + "; worker "));
   EXPECT_EQ(check_of("summary", {}).find("device  "), std::string::npos);
+}
+
+TEST_P(RunsOnDevices, ARunThatCannotFitIsRefusedWhereTheDeviceTellsItsMemory) {
+  if (!device_memory(at::Device(GetParam() + ":0")))
+    GTEST_SKIP() << "libtorch does not tell the memory of " << GetParam();
+  EXPECT_THAT(complaint("large", {.set = {on_all(), "pipeline.microbatch=1048576", "model.context=65536"}}),
+              HasSubstr(" of memory; "));
+  EXPECT_FALSE(fs::exists(path("large")));
 }
 
 TEST_P(RunsOnDevices, ADeviceThatIsNotThereIsToldBeforeAnythingIsWritten) {
