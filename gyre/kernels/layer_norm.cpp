@@ -7,7 +7,6 @@
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
-#include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -128,18 +127,16 @@ LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const 
   const ProfileScope scope("gyre::norm");
   LayerNormResult result;
   if (cuda::layer_norm(x, weight, bias, epsilon, result)) return result;
-  if (x.is_cuda()) return fused::layer_norm(x, weight, bias, epsilon);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, bias, epsilon); },
       [&] { return portable::layer_norm(x, weight, bias, epsilon); });
 }
 
 at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
-                             const at::Tensor& weight, const at::Tensor& bias, double epsilon) {
+                             const at::Tensor& weight, const at::Tensor& bias) {
   const ProfileScope scope("gyre::norm");
   at::Tensor output;
   if (cuda::layer_norm_output(x, mean, rstd, weight, bias, output)) return output;
-  if (x.is_cuda()) return fused::layer_norm(x, weight, bias, epsilon).output;
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), mean, rstd, weight, bias); },
       [&] { return portable::layer_norm_output(x, mean, rstd, weight, bias); });
@@ -150,7 +147,6 @@ LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor&
   const ProfileScope scope("gyre::norm");
   LayerNormGradients gradients;
   if (cuda::layer_norm_backward(grad, x, mean, rstd, weight, gradients)) return gradients;
-  if (x.is_cuda()) return fused::layer_norm_backward(grad, x, mean, rstd, weight);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), mean, rstd, weight); },
       [&] { return portable::layer_norm_backward(grad, x, mean, rstd, weight); });

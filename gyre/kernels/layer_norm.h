@@ -11,9 +11,9 @@ struct LayerNormResult {
 };
 // x: (..., width); weight: (width); bias: (width) or undefined.
 LayerNormResult layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
-// Its output once more, to the bit, from the statistics that it returned; `epsilon` as before.
+// Its output once more, to the bit, from the statistics that it returned.
 at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
-                             const at::Tensor& weight, const at::Tensor& bias, double epsilon);
+                             const at::Tensor& weight, const at::Tensor& bias);
 
 struct LayerNormGradients {
   at::Tensor input;

@@ -7,7 +7,6 @@
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
-#include "gyre/kernels/fused_norm.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -101,27 +100,21 @@ RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const
   return result;
 }
 
-bool is_fused(const at::Tensor& x) {
-  return x.is_cuda() && fused::has_rms_norm();
-}
-
 }  // namespace
 
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const ProfileScope scope("gyre::norm");
   RmsNormResult result;
   if (cuda::rms_norm(x, weight, epsilon, result)) return result;
-  if (is_fused(x)) return fused::rms_norm(x, weight, epsilon);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_forward<T>(x.contiguous(), weight, epsilon); },
       [&] { return portable::rms_norm(x, weight, epsilon); });
 }
 
-at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight, double epsilon) {
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
   const ProfileScope scope("gyre::norm");
   at::Tensor output;
   if (cuda::rms_norm_output(x, rstd, weight, output)) return output;
-  if (is_fused(x)) return fused::rms_norm(x, weight, epsilon).output;
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_output<T>(x.contiguous(), rstd, weight); },
       [&] { return portable::rms_norm_output(x, rstd, weight); });
@@ -132,7 +125,6 @@ RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, 
   const ProfileScope scope("gyre::norm");
   RmsNormGradients gradients;
   if (cuda::rms_norm_backward(grad, x, rstd, weight, gradients)) return gradients;
-  if (is_fused(x)) return fused::rms_norm_backward(grad, x, rstd, weight);
   return cpu::dispatch(
       x, [&]<typename T>() { return cpu_backward<T>(grad.contiguous(), x.contiguous(), rstd, weight); },
       [&] { return portable::rms_norm_backward(grad, x, rstd, weight); });

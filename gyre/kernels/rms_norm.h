@@ -12,8 +12,8 @@ struct RmsNormResult {
 };
 // x: (..., width); weight: (width).
 RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
-// Its output once more, to the bit, from the rstd that it returned; `epsilon` as before.
-at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight, double epsilon);
+// Its output once more, to the bit, from the rstd that it returned.
+at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight);
 
 struct RmsNormGradients {
   at::Tensor input;

@@ -76,6 +76,14 @@ TEST(Streams, AFaultIsSeen) {
   EXPECT_NE(faults[0].find("may still"), std::string::npos) << faults[0];
 }
 
+TEST(Streams, ACopyToTheHostIsAskedForWhenTheTensorIsThere) {
+  const at::Tensor x = at::ones({3}).to(device(0));
+  const DeviceEvent made = DeviceEvent::record(device(0));
+  const int64_t before = made_up::World::only().waits();
+  EXPECT_EQ(on_device(x, host(), made).sum().item<float>(), 3);
+  EXPECT_EQ(made_up::World::only().waits() - before, 2) << "for the event, then for the copy";
+}
+
 TEST(Streams, AdamwsStepsAreMadeTogetherWhereLibtorchCan) {
   const at::Tensor x = at::ones({3}).to(device(0)), in_bf16 = x.to(at::kBFloat16);
   FusedAdamw together;

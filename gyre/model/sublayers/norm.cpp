@@ -55,9 +55,9 @@ at::Tensor Norm::backward_input(const WeightView& weights, const at::Tensor& gra
 
 at::Tensor Norm::output(const Kept& forward) const {
   if (options_.kind == NormKind::RmsNorm) {
-    return rms_norm_output(forward.input, forward.rstd, forward.weight, options_.epsilon);
+    return rms_norm_output(forward.input, forward.rstd, forward.weight);
   }
-  return layer_norm_output(forward.input, forward.mean, forward.rstd, forward.weight, forward.bias, options_.epsilon);
+  return layer_norm_output(forward.input, forward.mean, forward.rstd, forward.weight, forward.bias);
 }
 
 void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
