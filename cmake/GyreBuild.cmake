@@ -27,7 +27,7 @@ if(GYRE_CCACHE)
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 if(GYRE_SANITIZE)
-  add_compile_options(-fsanitize=${GYRE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${GYRE_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>")
   add_link_options(-fsanitize=${GYRE_SANITIZE})
 endif()
 
@@ -39,7 +39,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
 endif()
 
 if(GYRE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  target_compile_options(gyre_warnings INTERFACE -Wno-maybe-uninitialized)  # false warnings caused by the sanitizers' code
+  # False warnings caused by the sanitizers' code.
+  target_compile_options(gyre_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 
 # gyre_room(NAME [TORCH] [ROOMS a b ...] [LIBRARIES x y ...] [PRIVATE h ...]) declares the library gyre_NAME from this

@@ -18,7 +18,14 @@ pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(sentencepiece IMPORTED_TARGET sentencepiece)
 pkg_check_modules(ncursesw IMPORTED_TARGET ncursesw)
 if(GYRE_TORCH)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # libtorch's, not a second one
   find_package(Torch REQUIRED)
+  # libtorch's package enables the language if it has CUDA itself.
+  set(GYRE_CUDA OFF)
+  if(TARGET torch_cuda AND CMAKE_CUDA_COMPILER)
+    set(GYRE_CUDA ON)
+  endif()
+  message(STATUS "CUDA: ${GYRE_CUDA}")
   # An imported target: installed libraries refer to it by name, and gyreConfig.cmake defines it again for projects that link them.
   add_library(gyre_torch INTERFACE IMPORTED GLOBAL)
   target_link_libraries(gyre_torch INTERFACE ${TORCH_LIBRARIES})

@@ -43,8 +43,8 @@ MemoryLimit device_limit(const Config& config, int workers) {
   const auto memory = device_memory(run_device(config));
   if (!memory) return {};
   const double all = static_cast<double>(workers) * static_cast<double>(memory->total);
-  const std::string has = workers == 1 ? "its device has" : fmt::format("devices of its {} workers have", workers);
-  return {all, fmt::format("{} {} of memory", has, human_bytes(all))};
+  const std::string devices = workers == 1 ? "its device has" : fmt::format("{} such devices have", workers);
+  return {all, fmt::format("{} {} of memory", devices, human_bytes(all))};
 }
 
 std::vector<at::Device> worker_devices(const Config& config, int workers, WorkerRange here, HostProcess process) {

@@ -1,8 +1,7 @@
 #include "gyre/kernels/fused_product.h"
 
 #include <ATen/ATen.h>
-
-#include "gyre/tensors/device.h"
+#include <torch/version.h>
 
 namespace gyre::fused {
 namespace {
@@ -17,25 +16,13 @@ bool multiply(const Tensor& a, const Tensor& b, Tensor& out) {
     return false;
   }
 }
+// libtorch 2.8 has the function, but 2.11 is the first whose code is known to take a sum in fp32.
+constexpr bool kAdds = TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR >= 211;
+
 template <typename Tensor>
 bool add(const Tensor& a, const Tensor& b, Tensor& out) {
-  if constexpr (requires { addmm_out(out, out, a, b, at::kFloat); }) {
-    addmm_out(out, out, a, b, at::kFloat);
-    return true;
-  } else {
-    return false;
-  }
-}
-
-// Some versions that have the function throw if the sum is not bf16 too.
-bool can_add() {
-  try {
-    const at::TensorOptions options = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
-    at::Tensor a = at::ones({8, 8}, options), sum = at::ones({8, 8}, options.dtype(at::kFloat));
-    return add(a, a, sum);
-  } catch (const c10::Error&) {
-    return false;
-  }
+  if constexpr (kAdds) addmm_out(out, out, a, b, at::kFloat);
+  return kAdds;
 }
 
 bool is_served(const at::Tensor& x) {
@@ -46,7 +33,7 @@ bool is_served(const at::Tensor& x) {
 
 bool product_in_fp32(const at::Tensor& a, const at::Tensor& b, at::Tensor& out, bool adds) {
   if (!is_served(a) || !is_served(b)) return false;
-  return adds ? adds_in_place() && add(a, b, out) : multiply(a, b, out);
+  return adds ? add(a, b, out) : multiply(a, b, out);
 }
 
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b) {
@@ -56,8 +43,7 @@ at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool adds_in_place() {
-  static const bool adds = device_count(at::kCUDA) > 0 && can_add();
-  return adds;
+  return kAdds;
 }
 
 }  // namespace gyre::fused

@@ -6,12 +6,11 @@
 namespace gyre::fused {
 
 // out = a b, or out += a b if it adds. a: (m, k), b: (k, n), bf16; out: (m, n), fp32. Returns whether it did: on CUDA,
-// with a libtorch that has the function. 2.8 was the first that can overwrite; which was the first that can add, it
-// finds out by trying.
+// with libtorch 2.8 or newer, or, if it adds, 2.11.
 bool product_in_fp32(const at::Tensor& a, const at::Tensor& b, at::Tensor& out, bool adds);
 // a b as a new tensor; undefined if it cannot.
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b);
-// Whether product_in_fp32 adds on CUDA, with this libtorch.
+// Whether product_in_fp32 can add, with this libtorch.
 bool adds_in_place();
 
 }  // namespace gyre::fused

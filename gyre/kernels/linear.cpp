@@ -88,7 +88,8 @@ void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Ten
   if (x.scalar_type() == weight_gradient.scalar_type()) {
     weight_gradient.addmm_(grad_rows.t(), x_rows, /*beta=*/adds ? 1 : 0);  // beta 0 ignores old contents
   } else if (!fused::product_in_fp32(grad_rows.t(), x_rows, weight_gradient, adds)) {
-    const at::Tensor product = at::mm(grad_rows.t(), x_rows);
+    at::Tensor product = fused::product_in_fp32(grad_rows.t(), x_rows);
+    if (!product.defined()) product = at::mm(grad_rows.t(), x_rows);
     adds ? weight_gradient.add_(product) : weight_gradient.copy_(product);
   }
 }

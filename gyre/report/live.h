@@ -33,7 +33,7 @@ struct LiveWorker {
 // Of one process, in bytes.
 struct LiveProcess {
   int64_t resident = 0, peak_resident = 0;
-  int64_t tensors = 0, peak_tensors = 0;  // large tensors on the host; 0: not counted
+  int64_t tensors = 0, peak_tensors = 0;  // large tensors, on the host or on the GPU that holds most; 0: not counted
   bool operator==(const LiveProcess&) const = default;
 };
 

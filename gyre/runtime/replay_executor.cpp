@@ -55,7 +55,7 @@ class ReplayExecutor final : public Executor {
       status.workers.push_back(worker->status());
       status.workers.back().takes_turns = true;
     }
-    status.memory = ProcessMemory::now();
+    status.memory = setup.process_memory();
     return status;
   }
 

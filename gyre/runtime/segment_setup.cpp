@@ -37,4 +37,10 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentOb
   }
 }
 
+ProcessMemory SegmentSetup::process_memory() const {
+  std::vector<at::Device> devices;
+  for (const auto& worker : workers) devices.push_back(worker->device());
+  return ProcessMemory::now(devices);
+}
+
 }  // namespace gyre

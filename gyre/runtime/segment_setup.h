@@ -17,6 +17,9 @@ struct SegmentSetup {
   // the conductor is in another process.
   SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentObserver* observer, const WrapTransport& wrap);
 
+  // Of this process; tensors are those on its workers' devices.
+  ProcessMemory process_memory() const;
+
   Doorbells bells;
   MemoryTransport memory;
   std::unique_ptr<Transport> wrapped;  // null: `memory` is used

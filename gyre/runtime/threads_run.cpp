@@ -206,7 +206,7 @@ std::map<int, double> ThreadsRun::Pulse::waited() const {
 RankStatus ThreadsRun::status() const {
   RankStatus status;
   status.steps = steps_.load();
-  status.memory = ProcessMemory::now();
+  status.memory = setup_.process_memory();
   for (size_t index = 0; index < pulses_.size(); ++index) {
     WorkerStatus& worker = status.workers.emplace_back(setup_.workers[index]->status());
     worker.inside = is_inside(index);

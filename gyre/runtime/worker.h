@@ -40,6 +40,7 @@ class Worker {
   int waits_for() const;
 
   int number() const { return state_.number; }
+  at::Device device() const { return state_.device; }
 
  private:
   using Place = std::pair<int, int>;  // (pipeline, stage)

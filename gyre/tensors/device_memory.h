@@ -1,4 +1,4 @@
-// The memory of devices, as libtorch knows it.
+// The memory of GPUs: what they have, and what this process's tensors take of it.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,7 +14,8 @@ struct DeviceMemory {
   int64_t tensors = 0, peak_tensors = 0;  // of this process there, now and at most since it began
 };
 
-// Null on the CPU, and where libtorch cannot tell: before 2.10, and of some devices.
+// Null of others than CUDA's. Tensors are counted by libtorch 2.10 and newer; else they are 0. Throws InputError if
+// there is no such device. Does not set the device up.
 std::optional<DeviceMemory> device_memory(at::Device device);
 
 }  // namespace gyre

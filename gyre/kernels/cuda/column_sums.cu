@@ -17,21 +17,19 @@ struct Sums {
 
 // blockIdx.x: the columns; blockIdx.y: the piece of rows.
 template <typename T, int N>
-__global__ void of_pieces(const ColumnSums work, int64_t rows_of_piece) {
+__global__ void sum_pieces(const ColumnSums work, int64_t rows_of_piece) {
   __shared__ float across[kRows][kWarp * N];
   const int lane = threadIdx.x % kWarp, line = threadIdx.x / kWarp;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * kWarp + lane) * N;
   const int64_t first = blockIdx.y * rows_of_piece, last = min(work.rows, first + rows_of_piece);
   Sums<N> sums;
   if (column < work.width) {
-    const T* const grad = static_cast<const T*>(work.grad) + column;
-    const T* const x = work.x == nullptr ? nullptr : static_cast<const T*>(work.x) + column;
 #pragma unroll 4
     for (int64_t row = first + line; row < last; row += kRows) {
-      const auto grads = *reinterpret_cast<const Pack<T, N>*>(grad + row * work.width);
+      const Pack<T, N> grads = load<T, N>(work.grad, row * work.width + column);
       for (int j = 0; j < N; ++j) sums.plain[j] += to_float(grads.values[j]);
-      if (x == nullptr) continue;
-      const auto xs = *reinterpret_cast<const Pack<T, N>*>(x + row * work.width);
+      if (work.x == nullptr) continue;
+      const Pack<T, N> xs = load<T, N>(work.x, row * work.width + column);
       const float mean = work.mean == nullptr ? 0 : work.mean[row], rstd = work.rstd[row];
       for (int j = 0; j < N; ++j)
         sums.normed[j] += to_float(grads.values[j]) * ((to_float(xs.values[j]) - mean) * rstd);
@@ -53,7 +51,7 @@ __global__ void of_pieces(const ColumnSums work, int64_t rows_of_piece) {
 }
 
 // blockIdx.y: 0 for plain sums, 1 for normed ones.
-__global__ void of_columns(const ColumnSums work) {
+__global__ void add_pieces(const ColumnSums work) {
   __shared__ float across[kRows][kWarp];
   const int lane = threadIdx.x % kWarp, line = threadIdx.x / kWarp;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
@@ -78,14 +76,13 @@ template <typename T, int N>
 void start(const ColumnSums& work, cudaStream_t stream) {
   const int64_t rows_of_piece = (work.rows + work.count_pieces - 1) / work.count_pieces;
   const auto pieces = static_cast<unsigned>(work.count_pieces);
-  of_pieces<T, N><<<dim3(columns_in(work.width, kWarp * N), pieces), kThreads, 0, stream>>>(work, rows_of_piece);
-  of_columns<<<dim3(columns_in(work.width, kWarp), work.x == nullptr ? 1 : 2), kThreads, 0, stream>>>(work);
+  sum_pieces<T, N><<<dim3(columns_in(work.width, kWarp * N), pieces), kThreads, 0, stream>>>(work, rows_of_piece);
+  add_pieces<<<dim3(columns_in(work.width, kWarp), work.x == nullptr ? 1 : 2), kThreads, 0, stream>>>(work);
 }
 
 template <typename T>
 void start(const ColumnSums& work, cudaStream_t stream) {
-  const bool in_packs = work.width % kPack<T> == 0 && is_aligned(work.grad) && is_aligned(work.x);
-  in_packs ? start<T, kPack<T>>(work, stream) : start<T, 1>(work, stream);
+  in_packs<T>(work.width, {work.grad, work.x}) ? start<T, kPack<T>>(work, stream) : start<T, 1>(work, stream);
 }
 
 }  // namespace
@@ -98,7 +95,7 @@ int64_t column_sum_pieces(int64_t rows, int64_t width) {
 }
 
 void launch(const ColumnSums& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 
 }  // namespace gyre::cuda

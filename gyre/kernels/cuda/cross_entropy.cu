@@ -14,7 +14,7 @@ constexpr int kRowThreads = 1024, kWarps = kRowThreads / kWarp;
 
 // sum of e^(x - max), for the x seen so far.
 struct Exponentials {
-  float max = -FLT_MAX, sum = 0;
+  float max, sum;
 };
 
 __device__ Exponentials joined(const Exponentials& a, const Exponentials& b) {
@@ -50,7 +50,7 @@ class Row {
     lead_ = past == 0 ? 0 : min(width, static_cast<int64_t>(kPack<T>) - past);
     packs_ = (width - lead_) / kPack<T>;
   }
-  // visit(elements, count, index of the first)
+  // visit(pack, index of its first element, store); store() writes the pack back.
   template <typename Visit>
   __device__ void for_each(Visit&& visit) {
     auto* const packs = reinterpret_cast<Pack<T, kPack<T>>*>(first_ + lead_);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kRowThreads)
   const bool is_class = target >= 0 && target < width;
   const float of_target = is_class ? to_float(first[target]) : NAN;  // before the second pass writes it
 
-  Exponentials mine;
+  Exponentials mine{-FLT_MAX, 0};
   row.for_each([&](auto& pack, int64_t, auto&&) {
     float max = mine.max;
     for (const T x : pack.values) max = fmaxf(max, to_float(x));
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(kRowThreads)
   });
   const Exponentials whole = of_block(mine);  // waits for all threads
 
-  const float factor = weight / whole.sum;
+  // A target out of range makes the gradient NaN too, so that no update is made of it.
+  const float factor = is_class ? weight / whole.sum : NAN;
   row.for_each([&](auto& pack, int64_t begin, auto&& store) {
     for (int i = 0; i < count_of(pack); ++i) {
       const float probability = __expf(to_float(pack.values[i]) - whole.max) * factor;
@@ -115,7 +116,7 @@ void start(const CrossEntropy& work, cudaStream_t stream) {
 }  // namespace
 
 void launch(const CrossEntropy& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 
 }  // namespace gyre::cuda

@@ -46,7 +46,7 @@ void start(const DropoutMask& work, cudaStream_t stream) {
 }  // namespace
 
 void launch(const DropoutMask& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 
 }  // namespace gyre::cuda

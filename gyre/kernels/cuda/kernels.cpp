@@ -57,14 +57,17 @@ ActivationBackward activated(const at::Tensor& grad, const at::Tensor& x, Activa
   return result;
 }
 
-bool is_alike(const at::Tensor& other, const at::Tensor& x) {
-  return !other.defined() || (other.is_contiguous() && other.scalar_type() == x.scalar_type());
+// Whether all are on x's device. Undefined ones do not matter.
+template <typename... Tensors>
+bool is_beside(const at::Tensor& x, const Tensors&... others) {
+  return ((!others.defined() || others.device() == x.device()) && ...);
 }
 
-// Whether kernels know all of them: contiguous, of one type. Undefined ones do not matter.
+// Whether kernels can take all of them: contiguous, of one type, on one device.
 template <typename... Tensors>
-bool serves(const at::Tensor& x, const Tensors&... others) {
-  return type_of(x).has_value() && x.is_contiguous() && x.numel() > 0 && (is_alike(others, x) && ...);
+bool can_take(const at::Tensor& x, const Tensors&... others) {
+  return type_of(x).has_value() && x.is_contiguous() && x.numel() > 0 && is_beside(x, others...) &&
+         ((!others.defined() || (others.is_contiguous() && others.scalar_type() == x.scalar_type())) && ...);
 }
 
 float* floats(const at::Tensor& x) {
@@ -145,7 +148,7 @@ bool has_cross_entropy() {
 }
 
 bool cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight, at::Tensor& loss) {
-  if (!serves(logits)) return false;
+  if (!can_take(logits) || !is_beside(logits, targets)) return false;
   const at::Tensor contiguous_targets = targets.contiguous();
   const at::Tensor losses = at::empty({logits.size(0)}, logits.options().dtype(at::kDouble));
   start(logits, CrossEntropy{.logits = logits.data_ptr(),
@@ -172,6 +175,7 @@ bool dropout_mask(const at::Tensor& x, double probability, const RandomStream& s
 
 bool rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   if (!type_of(x) || x.stride(-1) != 1 || angles.cos.scalar_type() != at::kFloat) return false;
+  if (!is_beside(x, angles.cos, angles.sin)) return false;
   const at::Tensor cos = angles.cos.contiguous(), sin = angles.sin.contiguous();
   start(x, Rotation{.x = x.data_ptr(),
                     .cos = cos.data_ptr<float>(),
@@ -189,7 +193,7 @@ bool rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
 
 bool layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon,
                 LayerNormResult& result) {
-  if (!serves(x, weight, bias)) return false;
+  if (!can_take(x, weight, bias)) return false;
   result.mean = statistics_for(x);
   result.rstd = statistics_for(x);
   result.output = normed(x, result.mean, result.rstd, weight, bias, epsilon, /*known=*/false);
@@ -198,67 +202,68 @@ bool layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor&
 
 bool layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd, const at::Tensor& weight,
                        const at::Tensor& bias, at::Tensor& output) {
-  if (!serves(x, weight, bias)) return false;
+  if (!can_take(x, weight, bias) || !is_beside(x, mean, rstd)) return false;
   output = normed(x, mean, rstd, weight, bias, 0, /*known=*/true);
   return true;
 }
 
 bool layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean, const at::Tensor& rstd,
                          const at::Tensor& weight, LayerNormGradients& result) {
-  if (!serves(x, grad, weight)) return false;
+  if (!can_take(x, grad, weight) || !is_beside(x, mean, rstd)) return false;
   result = {norm_backward(grad, x, mean, rstd, weight), sums_for(x), sums_for(x)};
   sum_columns({grad, x, mean, rstd}, result.bias, result.weight, /*adds=*/false);
   return true;
 }
 
 bool rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon, RmsNormResult& result) {
-  if (!serves(x, weight)) return false;
+  if (!can_take(x, weight)) return false;
   result.rstd = statistics_for(x);
   result.output = normed(x, {}, result.rstd, weight, {}, epsilon, /*known=*/false);
   return true;
 }
 
 bool rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight, at::Tensor& output) {
-  if (!serves(x, weight)) return false;
+  if (!can_take(x, weight) || !is_beside(x, rstd)) return false;
   output = normed(x, {}, rstd, weight, {}, 0, /*known=*/true);
   return true;
 }
 
 bool rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight,
                        RmsNormGradients& result) {
-  if (!serves(x, grad, weight)) return false;
+  if (!can_take(x, grad, weight) || !is_beside(x, rstd)) return false;
   result = {norm_backward(grad, x, {}, rstd, weight), sums_for(x)};
   sum_columns({grad, x, {}, rstd}, {}, result.weight, /*adds=*/false);
   return true;
 }
 
 bool linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, bool adds) {
-  if (!serves(grad) || bias_gradient.scalar_type() != at::kFloat || !bias_gradient.is_contiguous()) return false;
+  const bool is_plain = bias_gradient.scalar_type() == at::kFloat && bias_gradient.is_contiguous();
+  if (!can_take(grad) || !is_plain || !is_beside(grad, bias_gradient)) return false;
   sum_columns({grad, {}, {}, {}}, bias_gradient, {}, adds);
   return true;
 }
 
 bool activate(const at::Tensor& x, Activation activation, at::Tensor& output) {
-  if (!serves(x)) return false;
+  if (!can_take(x)) return false;
   output = activated({}, x, activation, false).output;
   return true;
 }
 
 bool activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation, ActivationBackward& result) {
-  if (!serves(x, grad)) return false;
+  if (!can_take(x, grad)) return false;
   result = activated(grad, x, activation, false);
   return true;
 }
 
 bool gated_activate(const at::Tensor& x, Activation activation, at::Tensor& output) {
-  if (!serves(x)) return false;
+  if (!can_take(x)) return false;
   output = activated({}, x, activation, true).output;
   return true;
 }
 
 bool gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation,
                              ActivationBackward& result) {
-  if (!serves(x, grad)) return false;
+  if (!can_take(x, grad)) return false;
   result = activated(grad, x, activation, true);
   return true;
 }

@@ -13,7 +13,8 @@
 
 namespace gyre::cuda {
 
-// As gyre::cross_entropy_in_place, whose result becomes `loss`. The loss of a target out of range is NaN.
+// As gyre::cross_entropy_in_place, whose result becomes `loss`. The loss of a target out of
+// range is NaN, and so is its row of the gradient.
 bool cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, double weight, at::Tensor& loss);
 // Whether cross_entropy_in_place serves CUDA tensors, with no temporaries of the logits' size.
 bool has_cross_entropy();
@@ -21,7 +22,7 @@ bool has_cross_entropy();
 // As gyre::dropout_mask, to the bit. mask: of x's shape and type.
 bool dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream, at::Tensor& mask);
 
-// direction: 1, or -1 for the inverse; as gyre::rotate_in_place and rotate_back_in_place, to the bit.
+// As gyre::rotate_in_place (direction 1) and rotate_back_in_place (-1), to the bit.
 bool rotate(at::Tensor& x, const RotaryAngles& angles, float direction);
 
 bool layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon,

@@ -1,6 +1,4 @@
 // Layer norm and RMSNorm: a warp for each row, which it reads again from the cache for each of its sums.
-#include <initializer_list>
-
 #include "gyre/kernels/cuda/launch.h"
 #include "gyre/kernels/cuda/pack.cuh"
 #include "gyre/kernels/cuda/sums.cuh"
@@ -9,11 +7,6 @@ namespace gyre::cuda {
 namespace {
 
 constexpr int kRows = kThreads / kWarp;  // of a block
-
-template <typename T, int N>
-__device__ Pack<T, N> pack_at(const T* from, int64_t i) {
-  return *reinterpret_cast<const Pack<T, N>*>(from + i);
-}
 
 // visit(i) for the packs of a row, or the elements, that are this lane's.
 template <int N, typename Visit>
@@ -26,7 +19,7 @@ template <typename T, int N, typename Term>
 __device__ float row_sum(const T* row, int64_t width, Term&& term) {
   float sum = 0;
   for_row<N>(width, [&](int64_t i) {
-    const Pack<T, N> pack = pack_at<T, N>(row, i);
+    const Pack<T, N> pack = load<T, N>(row, i);
     for (const T value : pack.values) sum += term(to_float(value));
   });
   return warp_sum(sum);
@@ -38,7 +31,7 @@ __device__ void write_row(T* row, int64_t width, Make&& make) {
   for_row<N>(width, [&](int64_t i) {
     Pack<T, N> pack;
     make(pack, i);
-    *reinterpret_cast<Pack<T, N>*>(row + i) = pack;
+    store(row, i, pack);
   });
 }
 
@@ -64,9 +57,9 @@ __global__ void forward(const NormForward work) {
   }
   const T *const weight = static_cast<const T*>(work.weight), *const bias = static_cast<const T*>(work.bias);
   write_row<T, N>(static_cast<T*>(work.y) + row * width, width, [&](Pack<T, N>& y, int64_t i) {
-    const Pack<T, N> from = pack_at<T, N>(x, i), w = pack_at<T, N>(weight, i);
+    const Pack<T, N> from = load<T, N>(x, i), w = load<T, N>(weight, i);
     Pack<T, N> b;
-    if (bias != nullptr) b = pack_at<T, N>(bias, i);
+    if (bias != nullptr) b = load<T, N>(bias, i);
     for (int j = 0; j < N; ++j) {
       const float scaled = (to_float(from.values[j]) - mean) * rstd * to_float(w.values[j]);
       y.values[j] = from_float<T>(bias == nullptr ? scaled : scaled + to_float(b.values[j]));
@@ -87,7 +80,7 @@ __global__ void backward(const NormBackward work) {
   const auto normed = [=](T value) { return (to_float(value) - mean) * rstd; };
   float sum_h = 0, sum_hn = 0;
   for_row<N>(width, [&](int64_t i) {
-    const Pack<T, N> xs = pack_at<T, N>(x, i), grads = pack_at<T, N>(grad, i), weights = pack_at<T, N>(weight, i);
+    const Pack<T, N> xs = load<T, N>(x, i), grads = load<T, N>(grad, i), weights = load<T, N>(weight, i);
     for (int j = 0; j < N; ++j) {
       const float h = to_float(grads.values[j]) * to_float(weights.values[j]);
       sum_h += h;
@@ -97,19 +90,12 @@ __global__ void backward(const NormBackward work) {
   const float mean_h = work.mean == nullptr ? 0 : warp_sum(sum_h) / static_cast<float>(width);
   const float mean_hn = warp_sum(sum_hn) / static_cast<float>(width);
   write_row<T, N>(static_cast<T*>(work.grad_x) + row * width, width, [&](Pack<T, N>& to, int64_t i) {
-    const Pack<T, N> xs = pack_at<T, N>(x, i), grads = pack_at<T, N>(grad, i), weights = pack_at<T, N>(weight, i);
+    const Pack<T, N> xs = load<T, N>(x, i), grads = load<T, N>(grad, i), weights = load<T, N>(weight, i);
     for (int j = 0; j < N; ++j) {
       const float h = to_float(grads.values[j]) * to_float(weights.values[j]);
       to.values[j] = from_float<T>(rstd * (h - mean_h - normed(xs.values[j]) * mean_hn));
     }
   });
-}
-
-template <typename T>
-bool in_packs(int64_t width, std::initializer_list<const void*> addresses) {
-  bool aligned = width % kPack<T> == 0;
-  for (const void* address : addresses) aligned = aligned && is_aligned(address);  // null is
-  return aligned;
 }
 
 template <typename T>
@@ -135,10 +121,10 @@ void start(const NormBackward& work, cudaStream_t stream) {
 }  // namespace
 
 void launch(const NormForward& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 void launch(const NormBackward& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 
 }  // namespace gyre::cuda

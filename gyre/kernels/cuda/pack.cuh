@@ -4,6 +4,9 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <initializer_list>
+
+#include "gyre/kernels/cuda/launch.h"
 
 namespace gyre::cuda {
 
@@ -16,8 +19,22 @@ struct alignas(N * sizeof(T)) Pack {
 template <typename T>
 constexpr int kPack = 16 / sizeof(T);
 
-inline bool is_aligned(const void* address) {
-  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+// Whether all of it can be read and written in packs: rows of `width` elements, at these addresses (null: not there).
+template <typename T>
+bool in_packs(int64_t width, std::initializer_list<const void*> addresses) {
+  bool result = width % kPack<T> == 0;
+  for (const void* address : addresses) result = result && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+  return result;
+}
+
+// The N elements from number `at` on.
+template <typename T, int N>
+__device__ Pack<T, N> load(const void* from, int64_t at) {
+  return *reinterpret_cast<const Pack<T, N>*>(static_cast<const T*>(from) + at);
+}
+template <typename T, int N>
+__device__ void store(void* to, int64_t at, const Pack<T, N>& pack) {
+  *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(to) + at) = pack;
 }
 
 __device__ inline float to_float(float x) {
@@ -42,6 +59,12 @@ __device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
 template <typename T>
 __device__ float rounded(float x) {
   return to_float(from_float<T>(x));
+}
+
+// work(T()) for the type's T.
+template <typename Work>
+void with_type(Type type, Work&& work) {
+  type == Type::Float ? work(float()) : work(__nv_bfloat16());
 }
 
 constexpr int kThreads = 256;

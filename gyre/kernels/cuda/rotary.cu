@@ -38,15 +38,15 @@ void start(const Rotation& work, cudaStream_t stream) {
 
 template <typename T>
 void start(const Rotation& work, cudaStream_t stream) {
-  const bool in_packs = is_aligned(work.x) && work.half % kPack<T> == 0 && work.sequence_stride % kPack<T> == 0 &&
-                        work.head_stride % kPack<T> == 0 && work.position_stride % kPack<T> == 0;
-  in_packs ? start<T, kPack<T>>(work, stream) : start<T, 1>(work, stream);
+  const int64_t strides = work.sequence_stride | work.head_stride | work.position_stride;
+  const bool packs = in_packs<T>(work.half, {work.x}) && strides % kPack<T> == 0;
+  packs ? start<T, kPack<T>>(work, stream) : start<T, 1>(work, stream);
 }
 
 }  // namespace
 
 void launch(const Rotation& work, Type type, cudaStream_t stream) {
-  type == Type::Float ? start<float>(work, stream) : start<__nv_bfloat16>(work, stream);
+  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
 }
 
 }  // namespace gyre::cuda
