@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "gyre/build/model_identity.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -64,6 +66,18 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
 
 namespace {
 
+// The oldest checkpoint is damaged, as are the newer ones, which a user looks for first.
+[[noreturn]] void refuse_damaged(const DamagedCheckpoint& oldest, const std::vector<DamagedStep>& newer) {
+  if (newer.empty()) throw DamagedCheckpoint(oldest);
+  std::vector<std::string> steps;
+  for (const DamagedStep& damaged : newer) steps.push_back(std::to_string(damaged.step));
+  throw DamagedCheckpoint(oldest.fault(),
+                          fmt::format("so {} step{} {} ({}); put one back from a copy, or start another run with "
+                                      "--out",
+                                      steps.size() == 1 ? "is" : "are", steps.size() == 1 ? "" : "s", join(steps, ", "),
+                                      newer.front().fault));
+}
+
 // Opens the newest of `steps` that can be opened, and lists those after it as damaged. Throws DamagedCheckpoint if none
 // can be.
 void open_newest(const RunDirectory& run, std::vector<int64_t> steps, ResumePoint& point) {
@@ -71,7 +85,7 @@ void open_newest(const RunDirectory& run, std::vector<int64_t> steps, ResumePoin
     try {
       point.checkpoint.emplace(run.checkpoints(), steps.back());
     } catch (const DamagedCheckpoint& damage) {
-      if (steps.size() == 1) throw;
+      if (steps.size() == 1) refuse_damaged(damage, point.damaged);
       point.damaged.push_back({steps.back(), damage.fault()});
       steps.pop_back();
     }
@@ -102,7 +116,7 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
                                const DamagedCheckpoint& damage) {
   std::vector<int64_t> steps = list_checkpoints(run.checkpoints());
   std::erase_if(steps, [&](int64_t step) { return step >= point.step(); });
-  if (steps.empty()) throw DamagedCheckpoint(damage);
+  if (steps.empty()) refuse_damaged(damage, point.damaged);
   std::vector<DamagedStep> damaged = point.damaged;
   damaged.push_back({point.step(), damage.fault()});
   return find_point(run, config, std::move(steps), std::move(damaged));

@@ -1,6 +1,7 @@
 // What a run leaves behind is the same however often it was killed or stopped, and nothing of it is lost or replaced.
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <span>
 #include <stop_token>
 
@@ -433,6 +434,16 @@ TEST_F(Records, ADamagedCheckpointIsToldBeforeAGap) {
   fs::create_directory(path("damaged") / "checkpoints" / "step-99999999");
   EXPECT_THAT(complaint("damaged", {.set = {"run.updates=16"}, .resume = true}),
               AllOf(HasSubstr("step-99999999/manifest.json: is missing"), HasSubstr("to continue from step 12")));
+}
+
+TEST_F(Records, IfAllCheckpointsAreDamagedAllAreTold) {
+  run("all-damaged", {.set = {"run.checkpoint_every=4"}});
+  for (const int64_t step : list_checkpoints(path("all-damaged") / "checkpoints")) {
+    std::ofstream(checkpoint_path(path("all-damaged") / "checkpoints", step) / "manifest.json") << "{}";
+  }
+  EXPECT_THAT(complaint("all-damaged", {.set = {"run.updates=16"}, .resume = true}),
+              AllOf(HasSubstr("step-00000004/manifest.json"), HasSubstr("so are steps 12, 8 ("),
+                    HasSubstr("step-00000012/manifest.json"), HasSubstr("start another run with --out")));
 }
 
 // A disk with room for a given number of bytes, which also remembers what was there when a checkpoint was begun.
