@@ -25,15 +25,29 @@
 namespace gyre::app {
 namespace {
 
-// The devices that [pipeline] device can name, with their memory.
+// The devices that [pipeline] device can name.
 std::vector<std::string> device_names() {
   std::vector<std::string> names = {"cpu"};
-  for (const at::Device device : all_devices()) {
-    const auto memory = device_memory(device);
-    names.push_back(device.str() +
-                    (memory ? fmt::format(" ({})", human_bytes(static_cast<double>(memory->total))) : ""));
-  }
+  for (const at::Device device : all_devices()) names.push_back(device.str());
   return names;
+}
+
+// Of those whose memory is known, in bytes.
+nlohmann::ordered_json device_bytes() {
+  nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
+  for (const at::Device device : all_devices()) {
+    if (const auto memory = device_memory(device)) bytes[device.str()] = memory->total;
+  }
+  return bytes;
+}
+
+std::string to_text(const nlohmann::ordered_json& value) {
+  if (value.is_array()) return join(value.get<std::vector<std::string>>(), ", ");
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [name, bytes] : value.items()) parts.push_back(name + " " + human_bytes(bytes.get<double>()));
+  return parts.empty() ? "-" : join(parts, ", ");
 }
 
 nlohmann::ordered_json describe() {
@@ -42,6 +56,7 @@ nlohmann::ordered_json describe() {
           {"cores", usable_core_count()},
           {"bf16_products", bf16_products()},
           {"devices", device_names()},
+          {"device_memory", device_bytes()},
           {"schedules", schedule_names()},
           {"executors", executor_kinds().names()},
           {"optimizers", optimizer_kinds().names()},
@@ -55,12 +70,7 @@ void run(bool json) {
     print_object(description);
     return;
   }
-  for (const auto& [key, value] : description.items()) {
-    const std::string text = value.is_array()    ? join(value.get<std::vector<std::string>>(), ", ")
-                             : value.is_string() ? value.get<std::string>()
-                                                 : value.dump();
-    print("{:<15} {}\n", key, text);
-  }
+  for (const auto& [key, value] : description.items()) print("{:<15} {}\n", key, to_text(value));
 }
 
 }  // namespace

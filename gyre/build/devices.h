@@ -23,8 +23,8 @@ at::Device run_device(const Config& config);
 // Whether that is the CPU.
 bool computes_on_host(const Config& config);
 
-// What the devices of `workers` workers may hold together: at most as much as if each had one. No limit if libtorch
-// does not tell.
+// What the devices of `workers` workers may hold together: at most as much as if each had one. No limit where it is
+// not known.
 MemoryLimit device_limit(const Config& config, int workers);
 
 // [worker]; empty if all compute on the CPU. "cuda:1" is the device of all workers. "cuda" is all devices of the host:

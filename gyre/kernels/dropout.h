@@ -11,7 +11,7 @@ namespace gyre {
 // not on x's values or device.
 at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream);
 
-// The mask in whole numbers: elements whose random word is below the threshold are dropped, others get the value.
+// An element whose random 32-bit word is below the threshold is dropped; the others get the value.
 uint32_t dropout_threshold(double probability);
 float dropout_kept_value(double probability);
 

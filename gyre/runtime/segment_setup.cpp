@@ -39,7 +39,10 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentOb
 
 ProcessMemory SegmentSetup::process_memory() const {
   std::vector<at::Device> devices;
-  for (const auto& worker : workers) devices.push_back(worker->device());
+  for (const auto& worker : workers) {
+    if (std::find(devices.begin(), devices.end(), worker->device()) == devices.end())
+      devices.push_back(worker->device());
+  }
   return ProcessMemory::now(devices);
 }
 

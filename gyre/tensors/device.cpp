@@ -195,7 +195,7 @@ at::Tensor on_device(const at::Tensor& tensor, at::Device device, const DeviceEv
   }
   if (has_streams(tensor.device()) && has_streams(device)) return moved(tensor, device, ready);
   if (device.is_cpu()) {
-    // While a copy to the host waits in CUDA's driver, other threads' calls of the driver take a hundred times as long.
+    // While a copy to the host waits in CUDA's driver, other threads' calls of the driver take many times as long.
     ready.wait();
     return tensor.to(device);
   }

@@ -201,9 +201,7 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
                                   human_bytes(memory.copy)));
   }
   if (!limit.what.empty()) lines += line("", limit.what);
-  if (total > limit.bytes) {
-    lines += line("", kMayNotFit);
-  }
+  if (total > limit.bytes) lines += line("", kMayNotFit);
   return lines;
 }
 
