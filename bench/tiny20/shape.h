@@ -16,7 +16,6 @@ struct Shape {
   bool llama = false;                                    // instead of a GPT
   bool bf16_moments = false;                             // [optimizer] moments
   std::string device = "cpu";                            // of all workers
-  bool wait_for_device = true;                           // [pipeline] wait_for_device
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
 
   ModelSettings model() const {

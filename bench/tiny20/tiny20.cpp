@@ -97,7 +97,6 @@ class Training {
     options.learning_rate = [](int64_t) { return 1e-4; };
     const at::Device device = device_named(shape.device);
     if (has_streams(device)) options.devices.assign(static_cast<size_t>(shape.workers), device);
-    options.wait_for_device = shape.wait_for_device;
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
     optimizer.bf16_moments = shape.bf16_moments;
@@ -319,7 +318,6 @@ int main(int argc, char** argv) {
   app.add_option("--stages", shape.workers);
   app.add_option("--device", shape.device, "Of all workers, such as cuda:0; neither breakdown nor memory then");
   app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
-  app.add_flag("--wait,!--no-wait", shape.wait_for_device, "As [pipeline] wait_for_device says");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
   app.add_option("--python", flags.python, "With torch");

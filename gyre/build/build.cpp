@@ -47,7 +47,6 @@ RuntimeOptions runtime_options(const Config& config, const Schedule& schedule) {
   options.threads_per_worker = threads_per_worker(config);
   options.pin_workers = config.pipeline.pin_workers;
   options.stall_seconds = config.pipeline.stall_seconds;
-  options.wait_for_device = config.pipeline.wait_for_device;
   return options;
 }
 

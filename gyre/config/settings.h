@@ -32,7 +32,6 @@ struct PipelineSettings {
   bool recompute = false;
   std::string executor = "threads";
   std::string device = "cpu";
-  bool wait_for_device = true;
   int64_t threads_per_worker = 1;
   bool pin_workers = false;
   double stall_seconds = 60;
@@ -77,11 +76,6 @@ struct PipelineSettings {
         "device", self.device, Range{},
         "where workers compute. cpu; cuda: all GPUs of the host, divided among its processes and their workers; or one "
         "GPU for all workers, such as cuda:0. On another device the results differ in their last bits");
-    visit(
-        "wait_for_device", self.wait_for_device, Range{},
-        "whether a worker waits at the end of each action until its GPU has done it. Times of actions, traces and "
-        "bubbles are then right, and a GPU that hangs is noticed. false: actions are handed over ahead, up to the next "
-        "update, and their times are only those to enqueue them. No difference on the CPU");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
           "threads for the operations of each worker; another number may change the last bits of the results");
     visit("pin_workers", self.pin_workers, Range{},

@@ -62,11 +62,8 @@ void Conductor::attend() {
     observer_.on_interrupt();
   }
   hear_all();
-  if (!bad_loss_.empty() || !bad_gradient_.empty()) {
-    // A loss is sent before the gradients it spoils, but its worker's queue may have been read already.
-    hear_all();
-    throw Divergence(bad_loss_.empty() ? bad_gradient_ : bad_loss_);
-  }
+  if (!bad_loss_.empty()) throw Divergence(bad_loss_);
+  if (bad_gradient_ && (whole_windows_ > bad_gradient_->window || finished())) throw Divergence(bad_gradient_->what);
   // Asked during a drain too: it may find a request to stop.
   const bool drains = segment_.wants_drain && segment_.wants_drain();
   if (drains && drain_ == Drain::None && !finished()) ask_to_hold();
@@ -99,12 +96,22 @@ void Conductor::hear(size_t worker, Report report) {
 void Conductor::hear(const LossReport& report) {
   const int64_t microbatch = segment_.first_microbatch + report.microbatch;
   const auto loss = report.loss.item<double>();
+  count_loss(report.microbatch / segment_.schedule->window);
   if (std::isfinite(loss) || plan_.options.max_skipped > 0) {
-    if (bad_loss_.empty() && bad_gradient_.empty()) observer_.on_loss(microbatch, loss);
+    if (bad_loss_.empty() && !bad_gradient_) observer_.on_loss(microbatch, loss);
   } else if (bad_loss_.empty()) {
     bad_loss_ = fmt::format("the {}loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
                             segment_.schedule->forward_only ? "validation " : "", microbatch,
                             std::isnan(loss) ? std::fabs(loss) : loss);  // the sign of a NaN means nothing
+  }
+}
+
+void Conductor::count_loss(int64_t window) {
+  ++losses_[window];
+  while (!losses_.empty() && losses_.begin()->first == whole_windows_ &&
+         losses_.begin()->second == segment_.schedule->window) {
+    losses_.erase(losses_.begin());
+    ++whole_windows_;
   }
 }
 
@@ -138,8 +145,8 @@ void Conductor::hear(const UpdateReport& report) {
     ++in_a_row;
   }
   if (in_a_row > plan_.options.max_skipped) {
-    if (bad_gradient_.empty()) bad_gradient_ = describe_skip(report, in_a_row);
-  } else if (bad_loss_.empty() && bad_gradient_.empty()) {
+    if (!bad_gradient_) bad_gradient_ = {describe_skip(report, in_a_row), report.window};
+  } else if (bad_loss_.empty() && !bad_gradient_) {
     const at::Tensor norms = report.squared_norms.contiguous();
     const auto* values = norms.data_ptr<double>();
     observer_.on_update(report.stage, segment_.first_update + report.window + 1, {values, values + norms.numel()});

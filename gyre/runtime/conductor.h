@@ -43,6 +43,7 @@ class Conductor {
   void hear_all();
   void hear(size_t worker, Report report);
   void hear(const LossReport& report);
+  void count_loss(int64_t window);
   void hear(const UpdateReport& report);
   std::optional<UpdateReport> joined(UpdateReport report);
   void hear(size_t worker, const HeldReport& report);
@@ -61,8 +62,16 @@ class Conductor {
   std::vector<int64_t> skipped_;   // [stage]
   // Updates some of whose shards have not reported yet: by stage and window, [shard].
   std::map<std::pair<int, int64_t>, std::vector<std::optional<UpdateReport>>> shards_;
-  // Why the run cannot go on. A loss that is not finite says more than the gradients it spoils.
-  std::string bad_loss_, bad_gradient_;
+  // Why the run cannot go on. A loss that is not finite says more than the gradients it spoils, but may be reported
+  // after them: so a gradient ends the run once all losses of its window are known.
+  struct BadGradient {
+    std::string what;
+    int64_t window = 0;
+  };
+  std::string bad_loss_;
+  std::optional<BadGradient> bad_gradient_;
+  std::map<int64_t, int64_t> losses_;  // reported, by window, from the first on that misses some
+  int64_t whole_windows_ = 0;          // windows before that one
   size_t ended_ = 0;
   // State of a drain. Every worker that takes in microbatches is asked to hold and to report what it has taken in; the
   // last window is the one that the furthest of them is in.

@@ -33,14 +33,14 @@ RunningOwner::RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links
 // All chains' gradients of the window, summed in the order of pipelines, clipped and applied.
 bool RunningOwner::update(const Action& action) {
   const ProfileScope scope("gyre::update");
-  if (!worker_.reports.has_room() || !gather_gradient()) return false;
+  if (!gather_gradient()) return false;
   const at::Tensor whole = clip_norm(action.microbatch);
   if (!whole.defined()) return false;
   const double norm = value_of(whole);
   apply_update(action, norm);
   publish(action.microbatch);
   UpdateReport report{action.stage, links_.shard, action.microbatch, std::exchange(squared_norms_, {}), norm};
-  send_from(worker_.device, worker_.reports, to_message(std::move(report)));
+  worker_.report = to_message(std::move(report));
   ++window_;
   return true;
 }
@@ -67,7 +67,7 @@ bool RunningOwner::receive_sums() {
     auto& gradient = gathered_[p];
     const auto& link = links_.sums[p];
     if (!link || gradient || schedule().microbatches_in_window(p, window_) == 0) continue;
-    auto message = arrived_on(worker_.device, link->try_receive(window_));
+    auto message = worker_.arrived(link->try_receive(window_));
     if (message) {
       gradient = {std::move(message->tensors), static_cast<int64_t>(message->values[0]), std::move(message->lease)};
     }
@@ -97,7 +97,7 @@ void RunningOwner::add_sums() {
 // The norm to clip by; if it is not finite, the update is skipped. Undefined while other owners' norms are missing.
 at::Tensor RunningOwner::clip_norm(int64_t window) {
   if (!links_.norm_sum) return whole_norm({&squared_norms_, 1});
-  const auto message = arrived_on(worker_.device, links_.norm_sum->try_receive(window));
+  const auto message = worker_.arrived(links_.norm_sum->try_receive(window));
   return message ? message->tensors[0] : at::Tensor();
 }
 

@@ -20,8 +20,7 @@ class RunningOwner {
   RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
                WorkerContext& worker);
 
-  // Returns false while the window's gradient is not complete, norms of other owners are missing, or there is no room
-  // to report the update.
+  // Returns false while the window's gradient is not complete or norms of other owners are missing.
   bool update(const Action& action);
   // Where other owners wait for this one's norms, sends them as soon as possible, even while the worker's own program
   // waits for something else.

@@ -39,8 +39,7 @@ RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& 
 }
 
 bool RunningReplica::forward(const Action& action) {
-  const bool has_room = is_last() ? can_report_loss(action) : has_output_room();
-  if (!has_room || !take_first_version()) return false;
+  if (!(is_last() || has_output_room()) || !take_first_version()) return false;
   auto input = receive_input(action);
   if (!input) return false;
 
@@ -70,7 +69,7 @@ std::optional<RunningReplica::Input> RunningReplica::receive_input(const Action&
     input.first_version = replica_.weights->number;
     tied_source_.send(*replica_.weights);
   } else {
-    if (!input_) input_ = arrived_on(worker_.device, links_.inputs->try_receive(action.microbatch));
+    if (!input_) input_ = worker_.arrived(links_.inputs->try_receive(action.microbatch));
     if (!input_) return std::nullopt;
     if (schedule().tied) input.first_version = static_cast<int64_t>(input_->values[0]);
   }
@@ -102,7 +101,6 @@ void RunningReplica::send_output(const Action& action, at::Tensor output, int64_
   seen_.sizes.output_bytes = static_cast<int64_t>(output.nbytes());
   Message message{action.microbatch, {std::move(output)}, {}, {}};
   if (schedule().tied) message.values = {static_cast<double>(first_version)};
-  worker_.wait_for_device();
   send_from(worker_.device, *links_.outputs, std::move(message));
 }
 
@@ -122,7 +120,6 @@ void RunningReplica::save_for_backward(const Action& action, InFlight in_flight,
 }
 
 bool RunningReplica::backward(const Action& action) {
-  if (!can_report_loss(action)) return false;
   auto grad_output = receive_grad_output(action);
   if (!grad_output) return false;
 
@@ -147,7 +144,6 @@ bool RunningReplica::backward(const Action& action) {
   }
   if (is_last()) report_loss(action, std::move(microbatch.loss));
   if (!is_first()) {
-    worker_.wait_for_device();
     send_from(worker_.device, *links_.grad_inputs, {action.microbatch, {std::move(grad_input)}, {}, {}});
   }
   if (!split) {
@@ -160,7 +156,7 @@ bool RunningReplica::backward(const Action& action) {
 std::optional<at::Tensor> RunningReplica::receive_grad_output(const Action& action) {
   // The loss of an update is the mean over its window.
   if (is_last()) return at::scalar_tensor(1.0 / static_cast<double>(schedule().window));
-  auto message = arrived_on(worker_.device, links_.grad_outputs->try_receive(action.microbatch));
+  auto message = worker_.arrived(links_.grad_outputs->try_receive(action.microbatch));
   if (!message) return std::nullopt;
   worker_.input_came = message->came;
   return std::move(message->tensors[0]);
@@ -181,15 +177,8 @@ void RunningReplica::backward_weights(const Action& action) {
   in_flight_.erase(entry);
 }
 
-// Whether the loss can be reported if this action does so: the last stage's backward, or its forward where there is no
-// backward.
-bool RunningReplica::can_report_loss(const Action& action) const {
-  const bool reports = is_last() && (action.kind != ActionKind::Forward || schedule().forward_only);
-  return !reports || worker_.reports.has_room();
-}
-
 void RunningReplica::report_loss(const Action& action, at::Tensor loss) {
-  send_from(worker_.device, worker_.reports, to_message(LossReport{action.microbatch, std::move(loss)}));
+  worker_.report = to_message(LossReport{action.microbatch, std::move(loss)});
 }
 
 // The replica's last gradient of a window sends their sum on its way to the owner.
@@ -237,7 +226,7 @@ bool RunningReplica::take_version(int64_t number) {
   bool complete = true;
   for (size_t shard = 0; shard < arriving_.size(); ++shard) {
     auto& part = arriving_[shard];
-    if (!part) part = arrived_on(worker_.device, links_.versions[shard]->try_receive(number));
+    if (!part) part = worker_.arrived(links_.versions[shard]->try_receive(number));
     complete &= part.has_value();
   }
   if (!complete) return false;
@@ -254,7 +243,7 @@ bool RunningReplica::take_version(int64_t number) {
 // Whether `tied_` is version `number` of the first stage; takes it if it has come.
 bool RunningReplica::take_tied_weight(int64_t number) {
   if (tied_ && tied_->number == number) return true;
-  auto message = arrived_on(worker_.device, links_.tied_reads->try_receive(number));
+  auto message = worker_.arrived(links_.tied_reads->try_receive(number));
   if (!message) return false;
   tied_ = std::make_shared<TiedVersion>(TiedVersion{number, std::move(message->tensors[0]), std::move(message->lease)});
   return true;

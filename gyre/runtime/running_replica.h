@@ -62,7 +62,6 @@ class RunningReplica {
   void save_for_backward(const Action& action, InFlight in_flight, Input input);
   std::optional<at::Tensor> receive_grad_output(const Action& action);
   void recompute_forward(const WeightView& weights, InFlight& microbatch) const;
-  bool can_report_loss(const Action& action) const;
   void report_loss(const Action& action, at::Tensor loss);
 
   void finish_gradient(const Action& action, const InFlight& microbatch);

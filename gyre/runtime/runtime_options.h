@@ -23,9 +23,6 @@ enum class ClipScope { None, Global, Stage };
 struct RuntimeOptions {
   at::ScalarType compute = at::kFloat;  // kFloat or kBFloat16
   std::vector<at::Device> devices;      // [worker]: where it computes; empty: all on the CPU
-  // Whether a worker waits, before it sends a result and at an action's end, until its device has done what it was
-  // given. If not, an action's times are those of handing it over.
-  bool wait_for_device = false;
   WeightPolicy weights = WeightPolicy::Stash;
   double discrepancy = 0;  // WeightPolicy::Corrected: D, between 0 and 1
   bool recompute = false;  // save only a stage's input, and rerun its forward before the backward

@@ -57,14 +57,34 @@ Worker::Step Worker::try_step() {
   serve_others();
   const std::optional<Action> action = cursor_.peek();
   context_.status.set_action(action);
-  if (!action) return report_end() ? Step::Finished : Step::MustWait;
-  const auto started = std::chrono::steady_clock::now();
-  const bool done = perform(*action);
-  if (done) context_.wait_for_device();
-  account(*action, started, done);
-  if (!done) return context_.served ? Step::Done : Step::MustWait;
-  cursor_.advance();
-  return Step::Done;
+  settle_done();
+  const bool may_perform = action && (!context_.ahead.full() || settle_oldest());
+  if (may_perform && perform(*action)) {
+    context_.ahead.end(*action, std::exchange(context_.input_came, {}), std::exchange(context_.report, {}));
+    settle_done();
+    cursor_.advance();
+    return Step::Done;
+  }
+  if (context_.served) return Step::Done;
+  // With nothing else to do it waits for its device, so that a worker that sleeps has nothing under way.
+  if (!context_.ahead.empty()) return settle_oldest() ? Step::Done : Step::MustWait;
+  return !action && report_end() ? Step::Finished : Step::MustWait;
+}
+
+// Settles the actions that the device has done.
+void Worker::settle_done() {
+  while (!context_.ahead.empty() && context_.ahead.oldest_is_done() && settle_oldest()) {
+  }
+}
+
+// Waits until the device has done the oldest action under way, counts it and sends its report. Returns whether there is
+// room for the report; if not, nothing is done.
+bool Worker::settle_oldest() {
+  if (context_.ahead.oldest_reports() && !links_.reports->has_room()) return false;
+  ActionsAhead::Done done = context_.ahead.take_oldest();
+  account(done);
+  if (done.report) links_.reports->send(std::move(*done.report));
+  return true;
 }
 
 // Does what other workers wait for, whatever this worker's own program waits for.
@@ -74,7 +94,9 @@ void Worker::serve_others() {
   for (NormSum& sum : norm_sums_) context_.served |= sum.pass_on();
 }
 
+// Does the action, if everything it needs is there.
 bool Worker::perform(const Action& action) {
+  context_.ahead.begin();
   const auto replica = [&]() -> RunningReplica& { return replicas_.at({action.pipeline, action.stage}); };
   switch (action.kind) {
     case ActionKind::Forward:
@@ -93,18 +115,17 @@ bool Worker::perform(const Action& action) {
   return false;
 }
 
-void Worker::account(const Action& action, std::chrono::steady_clock::time_point started, bool done) {
-  const auto ended = std::chrono::steady_clock::now();
-  const double seconds = seconds_between(started, ended);
+void Worker::account(const ActionsAhead::Done& done) {
+  const double seconds = seconds_between(done.started, done.ended);
+  const Action& action = done.action;
   seen_.worker.busy_seconds += seconds;
-  if (!done) return;
   ++seen_.worker.actions;
   ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   if (!context_.segment.trace) return;
   const auto since_start = [&](auto time) { return seconds_between(context_.segment.started, time); };
-  TimedAction timed{action, since_start(started), since_start(ended), {}};
-  if (const auto came = std::exchange(context_.input_came, {})) timed.came = since_start(*came);
+  TimedAction timed{action, since_start(done.started), since_start(done.ended), {}};
+  if (done.came) timed.came = since_start(*done.came);
   seen_.worker.trace.push_back(timed);
 }
 

@@ -3,7 +3,6 @@
 // its own state and its links only.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <utility>
 #include <vector>
@@ -50,7 +49,9 @@ class Worker {
   void serve_others();
   void heed_control();
   bool perform(const Action& action);
-  void account(const Action& action, std::chrono::steady_clock::time_point started, bool done);
+  void settle_done();
+  bool settle_oldest();
+  void account(const ActionsAhead::Done& done);
   bool report_end();
   int only_other(std::vector<int> workers) const;
 

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "gyre/runtime/actions_ahead.h"
 #include "gyre/runtime/published_status.h"
 #include "gyre/runtime/runtime_options.h"
 #include "gyre/runtime/segment.h"
@@ -33,15 +35,18 @@ struct WorkerContext {
         segment(its_segment),
         device(its_device),
         reports(to_conductor),
+        ahead(its_device),
         chains(schedule()),
         analysis(schedule(), numbers, worker),
         status(schedule()) {}
 
   const Schedule& schedule() const { return *segment.schedule; }
   int64_t window_of(const Action& action) const { return action.microbatch / schedule().window; }
-  // See RuntimeOptions::wait_for_device.
-  void wait_for_device() const {
-    if (options.wait_for_device) DeviceEvent::record(device).wait();
+  // A message that has come for the current action, with its tensors on the device.
+  std::optional<Message> arrived(std::optional<Message> message) {
+    message = arrived_on(device, std::move(message));
+    if (message) ahead.begin();
+    return message;
   }
 
   // Throws RunError if the version found is not the one that the schedule's analysis says: the run is then not the one
@@ -53,12 +58,15 @@ struct WorkerContext {
   const Segment& segment;
   at::Device device;
   Sender& reports;
+  ActionsAhead ahead;
   ReductionChains chains;
   VersionTracker analysis;
   Admission admission;
   PublishedStatus status;
   // When the action's input came, if another process sent it.
   std::optional<std::chrono::steady_clock::time_point> input_came;
+  // What the action has to report. The worker sends it when its device has done the action.
+  std::optional<Message> report;
   bool served = false;  // this step did something, besides the action, that others may wait for
 };
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -73,6 +74,17 @@ void wait_for(const Event& event) {
   const auto stream = make_side_stream(event.device());
   event.block(*stream);
   stream->synchronize();
+}
+
+template <typename Event>
+constexpr bool kKeepsTimes = requires(const Event& event) {
+  event.elapsedTime(event);
+};
+
+template <typename Event>
+double seconds_between(const Event& from, const Event& to) {
+  if constexpr (kKeepsTimes<Event>) return from.elapsedTime(to) / 1000;
+  throw std::logic_error("events of this libtorch keep no times");
 }
 
 }  // namespace
@@ -164,12 +176,32 @@ std::optional<c10::Stream> make_side_stream(at::Device device) {
 }
 
 DeviceEvent DeviceEvent::record(at::Device device) {
+  return record(device, c10::EventFlag::PYTORCH_DEFAULT);
+}
+
+DeviceEvent DeviceEvent::record_with_time(at::Device device) {
+  return record(device, c10::EventFlag::BACKEND_DEFAULT);
+}
+
+DeviceEvent DeviceEvent::record(at::Device device, c10::EventFlag flag) {
   DeviceEvent recorded;
   if (!has_streams(device)) return recorded;
-  auto event = std::make_shared<c10::Event>(device.type());
+  auto event = std::make_shared<c10::Event>(device.type(), flag);
   event->record(current_stream(device));
   recorded.event_ = std::move(event);
   return recorded;
+}
+
+bool DeviceEvent::is_past() const {
+  return !event_ || event_->query();
+}
+
+bool DeviceEvent::keep_times() {
+  return kKeepsTimes<c10::Event>;
+}
+
+double DeviceEvent::seconds_since(const DeviceEvent& earlier) const {
+  return seconds_between(*earlier.event_, *event_);
 }
 
 void DeviceEvent::block(at::Device device) const {

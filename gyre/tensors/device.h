@@ -63,15 +63,25 @@ class DeviceEvent {
   DeviceEvent() = default;
   // The point after all work that this thread has given to the device's current stream so far.
   static DeviceEvent record(at::Device device);
+  // The same, and the device keeps the time when it comes there.
+  static DeviceEvent record_with_time(at::Device device);
 
   explicit operator bool() const { return event_ != nullptr; }
+  // Whether the device has come there.
+  bool is_past() const;
   // Orders all later work of this thread on `device` after the event. The thread itself does not wait, unless the event
   // belongs to another type of device.
   void block(at::Device device) const;
   // Blocks this thread until the event.
   void wait() const;
+  // Whether libtorch's events keep times, as since 2.4.
+  static bool keep_times();
+  // Seconds on the device from `earlier` until here. Both must be past, of one device, and recorded with their times.
+  double seconds_since(const DeviceEvent& earlier) const;
 
  private:
+  static DeviceEvent record(at::Device device, c10::EventFlag flag);
+
   std::shared_ptr<const c10::Event> event_;
 };
 

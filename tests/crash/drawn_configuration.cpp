@@ -99,7 +99,6 @@ void draw_pipeline(Drawer& draw) {
   draw.of<double>("pipeline.stall_seconds", {60, 600, 1e9});
   draw.of<int64_t>("pipeline.replicas", {1, 1, 2, 3});
   draw.of<std::string>("pipeline.device", {"cpu"});  // the program that is killed has no other
-  draw.flag("pipeline.wait_for_device", 0.5);
 }
 
 void draw_optimizer(Drawer& draw) {

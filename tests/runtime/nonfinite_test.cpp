@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "fixture.h"
 #include "gyre/core/error.h"
+#include "gyre/runtime/reports.h"
 
 namespace gyre {
 namespace {
@@ -135,17 +138,23 @@ TEST(NonFinite, TooManyInARowEndTheRun) {
   }
 }
 
+// Of three stages; the last has a weight that is not finite.
+Pipeline pipeline_with_bad_head(const Experiment& e) {
+  Pipeline pipeline = make_pipeline(e);
+  WeightStore& weights = pipeline.owner(2).weights;
+  weights.restart(0, [&](size_t i) {
+    return i == 0 ? at::full_like(weights.master(0), std::numeric_limits<float>::quiet_NaN()) : weights.master(i);
+  });
+  return pipeline;
+}
+
 // Whichever worker the conductor hears first, it reports the loss, and not a gradient that the loss spoiled.
 TEST(NonFinite, ALossEndsTheRunByItsOwnName) {
   for (const char* executor : {"replay", "threads"}) {
     Experiment e;
     e.executor = executor;
     e.stages = 3;
-    Pipeline pipeline = make_pipeline(e);
-    WeightStore& weights = pipeline.owner(2).weights;
-    weights.restart(0, [&](size_t i) {
-      return i == 0 ? at::full_like(weights.master(0), std::numeric_limits<float>::quiet_NaN()) : weights.master(i);
-    });
+    Pipeline pipeline = pipeline_with_bad_head(e);
     Recorder recorder;
     try {
       run_segment(pipeline, e, 0, 30, recorder);
@@ -154,6 +163,48 @@ TEST(NonFinite, ALossEndsTheRunByItsOwnName) {
       EXPECT_THAT(divergence.what(), ::testing::HasSubstr("the loss of microbatch 0 is")) << executor;
     }
     EXPECT_TRUE(recorder.losses.empty()) << "a loss that is none is nobody's to record";
+  }
+}
+
+// Sends each loss only when the worker reports the next one.
+class LateLosses final : public Transport {
+ public:
+  explicit LateLosses(Transport& below) : below_(below) {}
+  std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override {
+    auto below = below_.sender(id, ends);
+    if (id.kind != LinkKind::Report) return below;
+    return std::make_unique<LateSender>(std::move(below));
+  }
+  std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
+    return below_.receiver(id, ends);
+  }
+
+ private:
+  struct LateSender final : Sender {
+    explicit LateSender(std::unique_ptr<Sender> below) : below(std::move(below)) {}
+    bool has_room() const override { return below->has_room(); }
+    void send(Message message) override {
+      if (!std::holds_alternative<LossReport>(to_report(message))) return below->send(std::move(message));
+      if (const auto late = std::exchange(last_loss, std::move(message))) below->send(*late);
+    }
+    std::unique_ptr<Sender> below;
+    std::optional<Message> last_loss;
+  };
+  Transport& below_;
+};
+
+// A device has done a gradient's update before another has told the loss.
+TEST(NonFinite, ALossThatComesAfterTheGradientsItSpoilsIsStillTheOneTold) {
+  Experiment e;
+  e.stages = 3;
+  Pipeline pipeline = pipeline_with_bad_head(e);
+  Recorder recorder;
+  try {
+    run_segment(pipeline, e, 0, 30, recorder, nullptr,
+                [](Transport& below, const Doorbells&) { return std::make_unique<LateLosses>(below); });
+    FAIL() << "it went on";
+  } catch (const Divergence& divergence) {
+    EXPECT_THAT(divergence.what(), ::testing::HasSubstr("the loss of microbatch 0 is"));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/optim/parameter/fused_adamw.h"
+#include "gyre/runtime/actions_ahead.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/gradient_chain.h"
 #include "gyre/runtime/processes_executor.h"
@@ -82,6 +83,81 @@ TEST(Streams, ACopyToTheHostIsAskedForWhenTheTensorIsThere) {
   const int64_t before = made_up::World::only().waits();
   EXPECT_EQ(on_device(x, host(), made).sum().item<float>(), 3);
   EXPECT_EQ(made_up::World::only().waits() - before, 2) << "for the event, then for the copy";
+}
+
+constexpr Action kSomeAction{ActionKind::Forward, 0, 1, 7};
+
+TEST(Streams, AWorkerIsAheadOfItsDeviceByAFewActions) {
+  const StreamScope scope(make_stream(device(0)));
+  const at::Tensor x = at::ones({3}).to(device(0));
+  ActionsAhead ahead(device(0));
+  const int64_t before = made_up::World::only().waits();
+  Action action = kSomeAction;
+  for (; !ahead.full(); ++action.microbatch) {
+    ahead.begin();
+    x.add_(1);
+    ahead.end(action, {}, Message{action.microbatch, {x.clone()}, {}, {}});
+  }
+  EXPECT_EQ(action.microbatch, 7 + 3);
+  EXPECT_EQ(made_up::World::only().waits(), before) << "nothing has waited for the device";
+  EXPECT_FALSE(ahead.oldest_is_done());
+
+  ActionsAhead::Done done = ahead.take_oldest();
+  EXPECT_EQ(made_up::World::only().waits(), before + 1);
+  EXPECT_EQ(done.action, kSomeAction);
+  EXPECT_TRUE(done.report->ready.is_past());
+  EXPECT_EQ(done.report->tensors[0].sum().item<float>(), 6);
+  EXPECT_FALSE(ahead.full());
+  EXPECT_TRUE(ahead.oldest_is_done()) << "the sum was read behind it";
+  EXPECT_EQ(ahead.take_oldest().action.microbatch, 8);
+}
+
+TEST(Streams, OnTheCpuAnActionIsDoneWhenItsFunctionReturns) {
+  ActionsAhead ahead(host());
+  ahead.begin();
+  ahead.end(kSomeAction, {}, {});
+  const auto after = ActionsAhead::Clock::now();
+  EXPECT_TRUE(ahead.oldest_is_done());
+  EXPECT_LE(ahead.take_oldest().ended, after);
+  EXPECT_TRUE(ahead.empty());
+}
+
+// An action takes the time that the device needs for it, without that which it waits for its input.
+TEST(Streams, TimesOfActionsAreTheDevices) {
+  if (!DeviceEvent::keep_times()) GTEST_SKIP() << "events of this libtorch keep no times";
+  const StreamScope scope(make_stream(device(0)));
+  const at::Tensor x = at::ones({3}).to(device(0));
+  const auto work = [&](int times) {
+    for (int i = 0; i < times; ++i) x.add_(1);
+  };
+  ActionsAhead ahead(device(0));
+  for (const int waited : {0, 40}) {
+    ahead.begin();
+    work(waited);
+    ahead.begin();  // its input has come
+    work(25);
+    ahead.end(kSomeAction, {}, {});
+    work(10);
+  }
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const auto first = ahead.take_oldest(), second = ahead.take_oldest();
+  EXPECT_NEAR(Milliseconds(first.ended - first.started).count(), 25, 0.1);
+  EXPECT_NEAR(Milliseconds(second.ended - second.started).count(), 25, 0.1);
+  EXPECT_NEAR(Milliseconds(second.started - first.ended).count(), 50, 0.1);
+}
+
+// Elsewhere an action has begun when the one before it has ended, and ended when it is found done.
+TEST(Streams, TimesOfActionsDoNotOverlapWhereTheDeviceKeepsNone) {
+  if (DeviceEvent::keep_times()) GTEST_SKIP() << "events of this libtorch keep times";
+  ActionsAhead ahead(device(0));
+  for (int i = 0; i < 2; ++i) {
+    ahead.begin();
+    ahead.end(kSomeAction, {}, {});
+  }
+  const auto first = ahead.take_oldest(), second = ahead.take_oldest();
+  EXPECT_LE(first.started, first.ended);
+  EXPECT_EQ(second.started, first.ended);
+  EXPECT_LE(second.started, second.ended);
 }
 
 TEST(Streams, AdamwsStepsAreMadeTogetherWhereLibtorchCan) {
