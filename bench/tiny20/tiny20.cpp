@@ -2,7 +2,7 @@
 // 20.6M parameters, trained with AdamW and with basis rotation at 1,024 and 4,096 tokens per update.
 //   tiny20 [--rounds N] [--microbatches N] [--accumulate A...] [--llama]
 //          [--width W --layers L --heads H --context C --vocabulary V --microbatch M] [--stages S]
-//          [--device NAME [--peak TFLOPS] [--no-wait]] [--python PYTHON] [--compiled]
+//          [--device NAME [--peak TFLOPS]] [--python PYTHON] [--compiled]
 // Every round measures each of them once, between two measurements of the roofline (the matrix products of a microbatch
 // with oneDNN, on packed matrices and as many threads as there are workers, and one pass of AdamW over the bytes of an
 // update). Each is compared with the mean of the two, in clock time and in processor time, which other programs disturb

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "gyre/core/error.h"
+#include "gyre/core/timing.h"
 #include "gyre/optim/parameter/fused_adamw.h"
 #include "gyre/runtime/actions_ahead.h"
 #include "gyre/runtime/evaluate.h"
@@ -130,6 +131,12 @@ TEST(Streams, TimesOfActionsAreTheDevices) {
   const auto work = [&](int times) {
     for (int i = 0; i < times; ++i) x.add_(1);
   };
+  const DeviceEvent before = DeviceEvent::record_with_time(device(0));
+  work(1);
+  const DeviceEvent after = DeviceEvent::record_with_time(device(0));
+  after.wait();
+  const double unit = after.seconds_since(before);
+  ASSERT_GT(unit, 0);
   ActionsAhead ahead(device(0));
   for (const int waited : {0, 40}) {
     ahead.begin();
@@ -139,11 +146,10 @@ TEST(Streams, TimesOfActionsAreTheDevices) {
     ahead.end(kSomeAction, {}, {});
     work(10);
   }
-  using Milliseconds = std::chrono::duration<double, std::milli>;
   const auto first = ahead.take_oldest(), second = ahead.take_oldest();
-  EXPECT_NEAR(Milliseconds(first.ended - first.started).count(), 25, 0.1);
-  EXPECT_NEAR(Milliseconds(second.ended - second.started).count(), 25, 0.1);
-  EXPECT_NEAR(Milliseconds(second.started - first.ended).count(), 50, 0.1);
+  EXPECT_NEAR(seconds_between(first.started, first.ended) / unit, 25, 0.1);
+  EXPECT_NEAR(seconds_between(second.started, second.ended) / unit, 25, 0.1);
+  EXPECT_NEAR(seconds_between(first.ended, second.started) / unit, 50, 0.1);
 }
 
 // Elsewhere an action has begun when the one before it has ended, and ended when it is found done.
