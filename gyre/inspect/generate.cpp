@@ -42,6 +42,10 @@ std::vector<at::Tensor> compute_weights(const TrainedModel& model, const Stage& 
   return stage.all_of(weights);
 }
 
+std::vector<int32_t> last_of(const std::vector<int32_t>& tokens, size_t most) {
+  return {tokens.end() - static_cast<ptrdiff_t>(std::min(most, tokens.size())), tokens.end()};
+}
+
 }  // namespace
 
 void generate(const TrainedModel& model, const GenerateOptions& options,
@@ -63,9 +67,8 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
 
   // New tokens are decoded together with the last ones of the prompt, since a tokenizer may write the first word of a
   // text differently.
-  constexpr size_t kPromptTokens = 8;
-  std::vector<int32_t> fresh(unread.end() - static_cast<ptrdiff_t>(std::min(kPromptTokens, unread.size())),
-                             unread.end());
+  constexpr size_t kBefore = 8, kMost = 64;
+  std::vector<int32_t> fresh = last_of(unread, kBefore);
   size_t written = model.tokenizer->decode(fresh).size();
   for (int64_t n = 0; n < options.tokens; ++n) {
     if (options.stop.stop_requested()) break;
@@ -81,6 +84,10 @@ void generate(const TrainedModel& model, const GenerateOptions& options,
     const size_t certain = whole_characters(text);
     if (certain > written) write(std::string_view(text).substr(written, certain - written));
     written = std::max(written, certain);
+    if (fresh.size() >= kMost && written == text.size()) {  // so that a token costs the same, however long the text is
+      fresh = last_of(fresh, kBefore);
+      written = model.tokenizer->decode(fresh).size();
+    }
   }
 }
 
