@@ -144,9 +144,11 @@ class Measurement {
         covariances[i].second.addmm_(g.t(), g);
       }
     }
+    // In fp64, since LAPACK's decomposition in fp32 fails for sides from about 2900 on.
     const auto basis = [](const at::Tensor& c) {
       const double trace = c.trace().item<double>();
-      return trace > 0 ? std::get<1>(at::linalg_eigh(c / trace)) : at::Tensor();
+      if (trace <= 0) return at::Tensor();
+      return std::get<1>(at::linalg_eigh((c / trace).to(at::kDouble))).to(c.scalar_type());
     };
     for (size_t i = 0; i < blocks.size(); ++i) {
       blocks[i].u = basis(covariances[i].first);
