@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -45,6 +47,22 @@ at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) 
   return orthonormalised(values).q.to(device);
 }
 
+// The probe of sketches with `columns` of `rows` directions. It depends on nothing else, so all that need one at a
+// time, in any thread, share it.
+std::shared_ptr<const SketchProbe> shared_probe(int64_t rows, int64_t columns, at::Device device) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int64_t, int64_t, std::string>, std::weak_ptr<const SketchProbe>> probes;
+  const std::lock_guard lock(mutex);
+  auto& shared = probes[{rows, columns, device.str()}];
+  auto probe = shared.lock();
+  if (!probe) {
+    at::Tensor vectors = random_orthonormal(rows, columns, device);
+    probe = std::make_shared<SketchProbe>(SketchProbe{std::move(vectors), DeviceEvent::record(device)});
+    shared = probe;
+  }
+  return probe;
+}
+
 // The trace of a square matrix, 0-dim. Not every device has one of its own.
 at::Tensor diagonal_sum(const at::Tensor& matrix) {
   return matrix.is_cpu() ? matrix.trace() : matrix.diagonal().sum();
@@ -78,7 +96,6 @@ RotationBasis::RotationBasis(int64_t size, const RotationBasisOptions& options, 
   } else {
     eigenvalues_ = at::zeros({columns}, vectors_.options());
   }
-  if (is_sketch()) probe_ = random_orthonormal(size, columns, device);
 }
 
 int64_t RotationBasis::coordinates(int64_t size, const RotationBasisOptions& options) {
@@ -89,9 +106,7 @@ double RotationBasis::state_bytes(int64_t size, const RotationBasisOptions& opti
   constexpr double kFloat = 4;
   const auto columns = static_cast<double>(options.rank > 0 ? options.rank : size);
   const double basis = static_cast<double>(size) * columns * kFloat;
-  const double source = options.keeps_covariance ? basis : columns * kFloat;
-  const double probe = options.rank > 0 ? basis : 0;
-  return basis + source + probe;
+  return basis + (options.keeps_covariance ? basis : columns * kFloat);
 }
 
 RotationCost RotationBasis::cost(int64_t size, const RotationBasisOptions& options, int64_t other) {
@@ -165,8 +180,13 @@ at::Tensor RotationBasis::image(const at::Tensor& x, int64_t side) const {
   const at::Tensor across = side == 0 ? x : x.t();  // (size, k)
   if (!is_sketch()) return product_in_fp32(across, across.t(), options_.bf16.covariance);
   const at::Tensor& held = options_.bf16.covariance ? operand(across.size(1)) : vectors_;
-  const at::Tensor& y = ready_ ? held : probe_;
+  const at::Tensor y = ready_ ? held : probe();
   return product_in_fp32(across, product(across.t(), y, options_.bf16.covariance), options_.bf16.covariance);
+}
+
+at::Tensor RotationBasis::probe() const {
+  if (!probe_) probe_ = shared_probe(size(), directions(), vectors_.device());
+  return on_device(probe_->vectors, vectors_.device(), probe_->made);
 }
 
 void RotationBasis::accumulate(const at::Tensor& x, int64_t side, double beta) {
@@ -191,11 +211,10 @@ RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const a
 
 RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   const at::Tensor& covariance = from.covariance;
-  const bool sketch = from.probe.defined();
   // Scaled to a size of about one: gradients may be tiny, and eigenvectors do not depend on scale.
-  const at::Tensor size = sketch ? covariance.norm() : diagonal_sum(covariance);
+  const at::Tensor size = from.sketch ? covariance.norm() : diagonal_sum(covariance);
   if (from.ready) {
-    at::Tensor moved = sketch ? covariance : product(covariance, from.vectors, from.bf16).to(at::kFloat);
+    at::Tensor moved = from.sketch ? covariance : product(covariance, from.vectors, from.bf16).to(at::kFloat);
     if (from.eigenvalues.defined()) {
       moved = moved * (1 - from.beta) + from.vectors * (from.eigenvalues * from.beta);
     }
@@ -203,7 +222,7 @@ RotationBasis::Prepared RotationBasis::next_basis(const NextBasis& from) {
   }
   // A zero matrix stays one, and gives the standard basis.
   const at::Tensor scaled = covariance / size.clamp_min(std::numeric_limits<float>::min());
-  if (sketch) {
+  if (from.sketch) {
     const auto [q, scales] = orthonormalised(scaled + from.probe * 1e-7);
     return {{}, q, scales * size};
   }
@@ -238,10 +257,11 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
   NextBasis from{covariance,
                  vectors_,
                  eigenvalues_,
-                 probe_,
+                 is_sketch() && !ready_ ? probe() : at::Tensor(),
                  ready_ ? wanted : at::Tensor(),
                  beta,
                  options_.bf16.iteration,
+                 is_sketch(),
                  ready_,
                  options_.largest_decomposition};
   if (!in_background) {
@@ -295,7 +315,7 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   Change change{!next.order.defined(), next.order, keep_old_vectors ? vectors_.clone() : at::Tensor()};
   if (is_sketch() && options_.keeps_covariance) {
     // C new = C old (old^T new), as far as the old sketch knows C.
-    const at::Tensor& old = ready_ ? vectors_ : probe_;
+    const at::Tensor old = ready_ ? vectors_ : probe();
     // In columns, as decompositions lay them out: of a basis that was loaded, which lies in rows, some libraries'
     // products have other last bits.
     const at::Tensor columns = at::empty_like(next.vectors.t(), at::MemoryFormat::Contiguous).t();
@@ -306,6 +326,7 @@ RotationBasis::Change RotationBasis::take(bool keep_old_vectors) {
   set_vectors(next.vectors);
   if (eigenvalues_.defined()) eigenvalues_.copy_(next.eigenvalues);
   ready_ = true;
+  probe_.reset();
   return change;
 }
 
@@ -357,6 +378,7 @@ void RotationBasis::load(const std::string& prefix, const NamedTensors& state) {
   if (eigenvalues_.defined()) load_tensor(state, prefix + "_eigenvalues", eigenvalues_);
   set_vectors(vectors_.clone());
   ready_ = saved_vectors(prefix, state).defined();
+  if (ready_) probe_.reset();
   next_ = {};
   if (state.count(prefix + "_next_basis") == 0) return;
   Prepared next;

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,12 @@ struct RotationCost {
   double rotation = 0;  // rotate() or rotate_back()
   double covariance = 0;
   double refresh = 0;  // one step of orthogonal iteration
+};
+
+// What a sketch takes an image of before its first basis.
+struct SketchProbe {
+  at::Tensor vectors;  // (size, r) orthonormal, random
+  DeviceEvent made;    // when they are there
 };
 
 // The change of coordinates T along this side: T^T T = 1, so rotate_back(rotate(x)) = x.
@@ -122,7 +129,7 @@ class RotationBasis {
     at::Tensor covariance, vectors, eigenvalues, probe, wanted;
     double beta;
     bool bf16;  // C Q in bf16
-    bool ready;
+    bool sketch, ready;
     int64_t largest_decomposition;
   };
   static Prepared next_basis(const NextBasis& from);
@@ -130,6 +137,7 @@ class RotationBasis {
   static Prepared wanted_basis(const NextBasis& from);
   // One step of orthogonal iteration; moved: C Q.
   static Prepared iterated(const at::Tensor& moved, const at::Tensor& vectors, const at::Tensor& size);
+  at::Tensor probe() const;  // (size, r)
   void set_vectors(const at::Tensor& vectors);
   const at::Tensor& operand(int64_t other) const;
 
@@ -140,7 +148,8 @@ class RotationBasis {
   at::Tensor covariance_;              // (size, size), of which the lower triangle is up to date, or (size, r)
   at::Tensor vectors_, bf16_vectors_;
   at::Tensor eigenvalues_;  // (columns), where no covariance is kept
-  at::Tensor probe_;        // (size, r) orthonormal: Y before the first basis
+  // Of a sketch that has no basis yet; made when it is first asked for.
+  mutable std::shared_ptr<const SketchProbe> probe_;
   bool ready_ = false;
   std::shared_future<Prepared> next_;
 };
