@@ -135,13 +135,19 @@ std::string rate_lines(const Config& config) {
   const auto& optimizer = config.optimizer;
   const int64_t updates = config.run.updates;
   std::string lines;
-  if (optimizer.warmup >= updates) {
+  if (optimizer.warmup > updates) {
     lines += line("", fmt::format("warmup is {} updates and the run {}: the learning rate never reaches lr",
                                   optimizer.warmup, updates));
   }
   if (optimizer.decay == "wsd" && optimizer.cooldown > updates) {
     lines += line("", fmt::format("cooldown is {} updates and the run {}: the learning rate begins amid it",
                                   optimizer.cooldown, updates));
+  } else if (optimizer.decay == "wsd" && optimizer.warmup <= updates &&
+             optimizer.warmup + optimizer.cooldown > updates) {
+    lines +=
+        line("", fmt::format("warmup is {} updates, cooldown {} and the run {}: the learning rate drops when warm-up "
+                             "ends",
+                             optimizer.warmup, optimizer.cooldown, updates));
   }
   return lines;
 }

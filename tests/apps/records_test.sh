@@ -29,7 +29,11 @@ grep -q '^resuming run at step 40' out.txt && tail -n 1 out.txt | grep -qF 'run 
 "$gyre" train --check run.toml --out fresh --set optimizer.warmup=500 --set optimizer.decay=wsd --set optimizer.cooldown=121 >out.txt
 grep -q "^ *warmup is 500 updates and the run 120: the learning rate never reaches lr" out.txt || fail "a long warm-up: $(cat out.txt)"
 grep -q "^ *cooldown is 121 updates and the run 120: the learning rate begins amid it" out.txt || fail "a long cooldown: $(cat out.txt)"
-"$gyre" train --check run.toml --out fresh --set optimizer.warmup=119 --set optimizer.decay=wsd --set optimizer.cooldown=100 >out.txt
+"$gyre" train --check run.toml --out fresh --set optimizer.warmup=21 --set optimizer.decay=wsd --set optimizer.cooldown=100 >out.txt
+grep -q "^ *warmup is 21 updates, cooldown 100 and the run 120: the learning rate drops when warm-up ends" out.txt || fail "a cooldown amid the warm-up: $(cat out.txt)"
+"$gyre" train --check run.toml --out fresh --set optimizer.warmup=120 >out.txt
+! grep -q "warmup" out.txt || fail "a warm-up that just ends: $(cat out.txt)"
+"$gyre" train --check run.toml --out fresh --set optimizer.warmup=20 --set optimizer.decay=wsd --set optimizer.cooldown=100 >out.txt
 ! grep -qE "warmup|cooldown" out.txt || fail "nothing is too long: $(cat out.txt)"
 refuses "leave out --json" "$gyre" train --check run.toml --out fresh --json
 for check in --check ""; do

@@ -154,7 +154,7 @@ TEST(Config, BadValuesNameTheirKey) {
   EXPECT_THAT(complaint([](auto& c) { c.beta2 = 1; }), ::testing::HasSubstr("[optimizer] betas has a 1"));
   EXPECT_THAT(complaint([](auto& c) { c.epsilon = 0; }), ::testing::HasSubstr("epsilon"));
   // The ranges are those of a configuration.
-  EXPECT_THAT(complaint([](auto& c) { c.epsilon = 2; }), ::testing::HasSubstr("[optimizer] epsilon is 2; give 1e-300"));
+  EXPECT_THAT(complaint([](auto& c) { c.epsilon = 2; }), ::testing::HasSubstr("[optimizer] epsilon is 2; give 1e-37"));
   EXPECT_THAT(complaint([](auto& c) { c.weight_decay = 1e7; }), ::testing::HasSubstr("[optimizer] weight_decay is 1"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).interval = 0; }), ::testing::HasSubstr("interval"));
   EXPECT_THAT(complaint([](auto& c) { rotation(c).source = "third"; }), ::testing::HasSubstr("source"));

@@ -29,11 +29,11 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 // identity), and, unless `long_sides` says "whole", those at least twice as long as the other side. There r is the
 // length of the other side, which is all that one gradient spans.
 //
-// Moments. The first moment stays in rotated coordinates and moves at a refresh, which is exact, and saves one
-// projection a step. The second moment cannot be rotated exactly: at a refresh it follows the reordering of the
-// columns. Until the first refresh, at update `interval`, the basis is the identity (plain AdamW): a basis from a
-// single gradient would be arbitrary. At that refresh the second moment is carried over as that of a mixture of
-// independent coordinates; `transport` does so at every refresh.
+// Moments. The first moment stays in rotated coordinates and moves at a refresh, which is exact but for the rounding of
+// products, and saves one projection a step. The second moment cannot be rotated exactly: at a refresh it follows the
+// reordering of the columns. Until the first refresh, at update `interval`, the basis is the identity (plain AdamW): a
+// basis from a single gradient would be arbitrary. At that refresh the second moment is carried over as that of a
+// mixture of independent coordinates; `transport` does so at every refresh.
 //
 // Refresh, with f = `interval`:
 //   "fixed"        every f updates
@@ -51,7 +51,8 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 // With `look_ahead` = f the weights stand where they will be when the next gradient, d updates late, arrives, if the
 // last step is repeated until then: ahead of the optimizer's own by -d lr U (mask Dt) V^T. Prediction helps along
 // directions of little curvature, where steps repeat themselves, and harms along the others, where they oscillate; so
-// the mask keeps a share f of each side's directions, those with the least eigenvalues.
+// the mask keeps a share f of each side's directions, those with the least eigenvalues. What is evaluated and saved
+// are these weights.
 class RotatedMatrix {
  public:
   RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,

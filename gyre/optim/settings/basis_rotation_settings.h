@@ -57,7 +57,7 @@ struct BasisRotationSettings {
           "at a refresh, rotate the second moment into the new basis; false: only reorder it");
     visit("look_ahead", self.look_ahead, between(0, 1),
           "fraction of the directions of each side, those with the least curvature, in which the weights are predicted "
-          "ahead by the delay; 0: none");
+          "ahead by the delay; these weights are also the ones that are evaluated and saved. 0: none");
     visit("products", self.products, one_of({"fp32", "bf16"}),
           "type of the matrix products that rotate gradients and directions. bf16: only for matrices that are large "
           "enough to gain from it");

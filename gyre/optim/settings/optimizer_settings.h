@@ -37,7 +37,7 @@ struct OptimizerSettings {
     const std::string betas =
         "decay rates of the first and second moments; empty: the optimizer's own, " + betas_of_kinds();
     visit("betas", self.betas, between(0, 1), betas.c_str());
-    visit("epsilon", self.epsilon, between(1e-300, 1), "added to the square root of the second moment");
+    visit("epsilon", self.epsilon, between(1e-37, 1), "added to the square root of the second moment");
     visit("weight_decay", self.weight_decay, between(0, 1e6), "decoupled weight decay, of matrices and embeddings");
     visit("moments", self.moments, one_of({"fp32", "bf16"}),
           "how Adam's two moments are stored between updates. bf16: half the memory, with stochastic rounding, so that "
