@@ -74,6 +74,7 @@ class Attempt {
       reap();
       if (deadline_ && Clock::now() >= *deadline_) kill_all();
     }
+    cause_ = find_cause();
   }
 
   // Whether a signal to stop came.
@@ -95,9 +96,9 @@ class Attempt {
     std::string text = end.signal != 0 ? fmt::format("{} was killed by {}", name, name_of_signal(end.signal))
                                        : fmt::format("{} failed with exit code {}", name, end.code);
     if (cause_->rank != 0) {
-      const std::string words = printable(last_line(cause_->log, cause_->log_begin));
+      const std::string words = last_words(*cause_);
       if (!words.empty()) {
-        text += fmt::format(": {} ({})", words, cause_->log.string());
+        text += fmt::format(": {} ({})", printable(words), cause_->log.string());
         logs_.keep();
       }
     }
@@ -189,16 +190,31 @@ class Attempt {
       rank.end = rank.child->reap();
       if (rank.killed || is_success(*rank.end)) continue;
       const bool failed = !is_stop(*rank.end);
-      const bool more_telling =
-          cause_ == nullptr || (may_follow_another_failure(*cause_->end) && !may_follow_another_failure(*rank.end));
-      if (failed && more_telling) cause_ = &rank;
+      if (failed) failed_.push_back(&rank);
       // Without this rank the others cannot end in order.
       if ((failed || rank.end->signal != 0) && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
     }
   }
 
+  // The rank in which the failure began, as far as that can be known: the first of those whose end tells most.
+  const RankProcess* find_cause() const {
+    const RankProcess* cause = nullptr;
+    for (const RankProcess* rank : failed_) {
+      if (cause == nullptr || telling(*rank) > telling(*cause)) cause = rank;
+    }
+    return cause;
+  }
+  // A rank that ends with 1 and without a word has noticed that another failed, which says why (ToldElsewhere). It may
+  // end before the other has.
+  static int telling(const RankProcess& rank) {
+    if (!may_follow_another_failure(*rank.end)) return 2;
+    return rank.rank == 0 || !last_words(rank).empty() ? 1 : 0;
+  }
+  // Of a rank other than 0.
+  static std::string last_words(const RankProcess& rank) { return last_line(rank.log, rank.log_begin); }
+
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
-  // Whether a rank may have ended only because it noticed that another failed. It may end before the other has.
+  // Whether a rank may have ended only because it noticed that another failed.
   static bool may_follow_another_failure(const ChildEnd& end) { return end.signal == 0 && end.code == 1; }
   // Whether a rank has ended because it was asked to stop. Before a rank handles a signal, the signal kills it.
   bool is_stop(const ChildEnd& end) const {
@@ -219,7 +235,8 @@ class Attempt {
   int restart_;
   PrivateDirectory store_;
   std::vector<RankProcess> ranks_;             // not changed once all are started
-  const RankProcess* cause_ = nullptr;         // the first rank that failed by itself
+  std::vector<const RankProcess*> failed_;     // in the order in which they ended
+  const RankProcess* cause_ = nullptr;         // one of them, once all have ended
   std::optional<Clock::time_point> deadline_;  // for the ranks that still run
   int stop_ = 0;                               // the signal that asked to stop; 0: none
   bool abandoned_ = false;

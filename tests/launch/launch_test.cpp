@@ -129,6 +129,16 @@ TEST_F(LaunchRanks, WhatRankZeroHasToldIsNotToldAgain) {
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
+// A rank that leaves it to another to say what went wrong may be the first to end.
+TEST_F(LaunchRanks, ARankThatOnlyFollowsAnotherIsNotNamed) {
+  EXPECT_EQ(launch({"gather,watch,exit:1", "gather,exit:1"}), 1);
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_EQ(launch({"gather,once:watch,once:exit:1", "gather,once:exit:1"}, 1), 0);
+  EXPECT_THAT(said_, ElementsAre("rank 0 failed; restart 1 of 1"));
+  EXPECT_EQ(launch({"gather,watch,exit:0", "gather,exit:1", "gather,say:no fish,exit:1"}), 1);
+  EXPECT_THAT(said_.back(), StartsWith("rank 2 failed with exit code 1: no fish ("));
+}
+
 TEST_F(LaunchRanks, WhatARankSaidLastIsShown) {
   EXPECT_EQ(launch({"gather,watch,exit:0", "gather,say:beginning,say:out of \033[1mfish,exit:1"}), 1);
   ASSERT_THAT(said_, SizeIs(1));
