@@ -1,6 +1,7 @@
 // What both programs do with a command line.
-// Exit codes: 0 done; 1 failed; 2 bad input, nothing was changed; 3 the run diverged; 130 interrupted by Ctrl-C, 143 by
-// SIGTERM or SIGHUP: a run or a study has saved and can be resumed, unless a second signal came.
+// Exit codes: 0 done; 1 failed; 2 bad input, nothing was changed; 3 the run diverged; 4 no room on a disk; 130
+// interrupted by Ctrl-C, 143 by SIGTERM or SIGHUP: a run or a study has saved and can be resumed, unless a second
+// signal came.
 #include <fmt/format.h>
 
 #include <algorithm>

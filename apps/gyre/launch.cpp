@@ -143,7 +143,7 @@ void add_launch(CLI::App& app) {
       "save; a second one kills them. If one rank fails, the others end too; the exit code is its own, or 1 where a\n"
       "signal ended it.\n\n"
       "After a failure --max-restarts starts all ranks again, with --resume: they go on from the newest checkpoint.\n"
-      "Bad input (2), divergence (3) and signals to stop (130, 143) are not tried again.\n\n"
+      "Bad input (2), divergence (3), a full disk (4) and signals to stop (130, 143) are not tried again.\n\n"
       "The ranks meet in a private directory under TMPDIR, and listen on 127.0.0.1 only.");
   command->callback([command, flags] { run(*command, *flags); });
 }

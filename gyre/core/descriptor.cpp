@@ -1,11 +1,14 @@
 #include "gyre/core/descriptor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "gyre/core/error.h"
 
 namespace gyre {
 
@@ -16,6 +19,14 @@ Lock try_lock(int descriptor, FileSystem& files) {
 
 std::string reason() {
   return std::strerror(errno);
+}
+
+bool lacks_room() {
+  return errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+}
+
+void throw_with_reason(const std::string& what) {
+  throw_run_error(fmt::format("{}: {}", what, reason()), lacks_room());
 }
 
 Descriptor::Descriptor(const std::filesystem::path& path, int flags)

@@ -22,6 +22,11 @@ Lock try_lock(int descriptor, FileSystem& files);
 
 // The text of errno: why the last system call failed.
 std::string reason();
+// Whether errno says that there was no room: a full disk, or a quota or a limit of file sizes.
+bool lacks_room();
+// Throws what the failure of the last system call (errno) is: a NoRoom or another RunError. `what` says what could not
+// be done.
+[[noreturn]] void throw_with_reason(const std::string& what);
 
 // A file descriptor that closes itself.
 class Descriptor {

@@ -15,7 +15,7 @@ namespace gyre {
 
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to, FileSystem& files) {
   if (files.rename(from, to) == 0) return;
-  throw RunError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(), reason()));
+  throw_with_reason(fmt::format("{}: cannot be renamed to {}", from.string(), to.string()));
 }
 
 void sync_directory(const std::filesystem::path& directory, FileSystem& files) {
@@ -28,9 +28,12 @@ void make_directories(const std::filesystem::path& directory, FileSystem& files)
   const auto parent = directory.has_filename() ? directory.parent_path() : directory.parent_path().parent_path();
   if (!parent.empty()) make_directories(parent, files);
   if (files.make_directory(directory) != 0) {
-    const std::string why = reason();
+    const std::string what =
+        fmt::format("{}: cannot be created: {}; choose another place", directory.string(), reason());
+    const bool no_room = lacks_room();
     if (std::filesystem::is_directory(directory, ignored)) return;  // "a/." is "a"; or another process created it first
-    throw InputError(fmt::format("{}: cannot be created: {}; choose another place", directory.string(), why));
+    if (no_room) throw NoRoom(what);
+    throw InputError(what);
   }
   sync_directory(parent.empty() ? "." : parent, files);
 }
@@ -105,7 +108,7 @@ void DirectoryUnderConstruction::replace(const std::filesystem::path& target) {
   if (files_.exchange(path_, target) == 0) return;
   const bool is_unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   if (!is_unsupported) {
-    throw RunError(fmt::format("{}: cannot take the place of {}: {}", path_.string(), target.string(), reason()));
+    throw_with_reason(fmt::format("{}: cannot take the place of {}", path_.string(), target.string()));
   }
   // NFS, CIFS and some FUSE file systems cannot exchange names. A crash between the two renames leaves nothing under
   // the target's name, and both directories whole beside it, the old one until the next complete(): either can be

@@ -18,7 +18,7 @@ void rename_path(const std::filesystem::path& from, const std::filesystem::path&
 void sync_directory(const std::filesystem::path& directory, FileSystem& files = system_files());
 
 // Creates the directory and its missing parents, each made durable. Throws InputError with path and reason, since the
-// path comes from the user.
+// path comes from the user, or NoRoom.
 void make_directories(const std::filesystem::path& directory, FileSystem& files = system_files());
 
 // Throws InputError if make_directories would surely fail, as far as can be told without trying: something above the

@@ -24,7 +24,7 @@ class InputError : public Error {
   explicit InputError(const std::string& message) : Error(message, kBadInput) {}
 };
 
-// A run that began and could not go on: full disk, stall. Exit 1; earlier checkpoints are whole.
+// A run that began and could not go on: a stall, for example. Exit 1; earlier checkpoints are whole.
 class RunError : public Error {
  public:
   explicit RunError(const std::string& message) : RunError(message, kFailed) {}
@@ -38,6 +38,23 @@ class Divergence : public RunError {
  public:
   explicit Divergence(const std::string& message) : RunError(message, kDiverged) {}
 };
+
+// What is to be written has no room: the disk is full, or a quota or a limit of file sizes is reached. Exit 4: another
+// attempt fails the same way until somebody makes room.
+class NoRoom : public RunError {
+ public:
+  explicit NoRoom(const std::string& message) : RunError(message, kNoRoom) {}
+};
+
+// Throws RunError, or NoRoom if that was the reason.
+[[noreturn]] inline void throw_run_error(const std::string& message, bool no_room) {
+  if (no_room) throw NoRoom(message);
+  throw RunError(message);
+}
+
+inline bool is_no_room(const std::exception& error) {
+  return dynamic_cast<const NoRoom*>(&error) != nullptr;
+}
 
 // This process ends because of a failure that another process of the same run reports.
 class ToldElsewhere : public Error {

@@ -33,7 +33,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::fail(const char* what) const {
-  throw RunError(fmt::format("{}: cannot be {}: {}", path_.string(), what, reason()));
+  throw_with_reason(fmt::format("{}: cannot be {}", path_.string(), what));
 }
 
 void OutputFile::write(const void* data, size_t bytes) {

@@ -11,8 +11,8 @@
 
 namespace gyre {
 
-// A file open for writing. Every failure (a full disk, say) throws RunError with path and reason. The destructor closes
-// it without syncing, so a crash may then lose data.
+// A file open for writing. Every failure throws RunError, for a full disk NoRoom, with path and reason. The destructor
+// closes it without syncing, so a crash may then lose data.
 class OutputFile {
  public:
   // `flags` as for open(2).

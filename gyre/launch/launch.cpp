@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -244,8 +245,8 @@ class Attempt {
 
 // Whether another attempt could succeed.
 bool is_worth_another(int exit_code) {
-  return exit_code != 0 && exit_code != kBadInput && exit_code != kDiverged && exit_code != kInterrupted &&
-         exit_code != kTerminated;
+  constexpr int kOthers[] = {0, kBadInput, kDiverged, kNoRoom, kInterrupted, kTerminated};
+  return std::ranges::find(kOthers, exit_code) == std::end(kOthers);
 }
 
 }  // namespace

@@ -34,9 +34,9 @@ void check_room(const RunDirectory& run, int64_t needed, Retention retention, Fi
   const auto free = free_bytes_at(run.checkpoints(), files);
   const int64_t room = free.value_or(0) + room_to_make(run.checkpoints(), retention);
   if (!free || room >= needed) return;
-  throw RunError(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
-                             run.checkpoints().string(), human_bytes(static_cast<double>(needed)),
-                             human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
+  throw NoRoom(fmt::format("{}: a checkpoint needs {}, and {} are free there; free {} more, or choose another --out",
+                           run.checkpoints().string(), human_bytes(static_cast<double>(needed)),
+                           human_bytes(static_cast<double>(room)), human_bytes(static_cast<double>(needed - room))));
 }
 
 }  // namespace gyre

@@ -14,7 +14,7 @@ namespace gyre {
 int64_t with_margin(int64_t bytes);
 // Whether `needed` bytes are free; true if the system does not say.
 bool has_room(const RunDirectory& run, int64_t needed, FileSystem& files);
-// Throws RunError if `needed` bytes would not be free even after removing the checkpoints that need not stay.
+// Throws NoRoom if `needed` bytes would not be free even after removing the checkpoints that need not stay.
 void check_room(const RunDirectory& run, int64_t needed, Retention retention, FileSystem& files);
 
 }  // namespace gyre

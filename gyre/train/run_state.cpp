@@ -60,6 +60,7 @@ void RunState::raise(const std::vector<ShareAnswer>& answers) const {
     const ShareAnswer& answer = answers[rank];
     if (answer.outcome == ShareAnswer::Outcome::Refused) throw InputError(whose(rank) + answer.what);
     if (answer.outcome == ShareAnswer::Outcome::Failed) throw RunError(whose(rank) + answer.what);
+    if (answer.outcome == ShareAnswer::Outcome::NoRoom) throw NoRoom(whose(rank) + answer.what);
   }
 }
 
@@ -178,15 +179,15 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
   for (size_t rank = 1; rank < writers_.size(); ++rank)
     writers_[rank]->say(to_text(WriteOrder{.directory = name, .numbers = numbers_of(rank)}));
   std::vector<WrittenShard> shards;
-  std::string error;
+  FirstFailure failure;
   try {
     shards = share_.write(directory, numbers_of(0));
-  } catch (const std::exception& failure) {  // the others' results must still be received
-    error = explain_torch(failure);
+  } catch (const std::exception& error) {  // the others' results must still be received
+    failure.note({.error = explain_torch(error), .no_room = is_no_room(error)}, "");
   }
   for (size_t rank = 1; rank < writers_.size(); ++rank) {
     WriteResult result = parse_write_result(writers_[rank]->hear());
-    if (error.empty() && !result.error.empty()) error = whose(rank) + result.error;
+    failure.note(result, whose(rank));
     if (has_parts() && seen_[rank] > 0) {
       const Directory& place = places_[seen_[rank]];
       const FilePlace written{place.host, checkpoint_path(RunDirectory(place.root).checkpoints(), step).string()};
@@ -194,27 +195,35 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
     }
     shards.insert(shards.end(), result.shards.begin(), result.shards.end());
   }
-  if (error.empty()) return shards;
-  order({.kind = WriteOrder::Kind::Drop, .directory = name});
-  throw RunError(error);
+  if (failure) order({.kind = WriteOrder::Kind::Drop, .directory = name});
+  failure.raise();
+  return shards;
 }
 
-std::string RunState::order(const WriteOrder& order) {
-  if (!has_parts()) return "";
-  std::string error;
+RunState::FirstFailure RunState::order(const WriteOrder& order) {
+  FirstFailure failure;
+  if (!has_parts()) return failure;
   for (size_t place = 1; place < places_.size(); ++place) writers_[places_[place].keeper]->say(to_text(order));
   for (size_t place = 1; place < places_.size(); ++place) {
     const size_t keeper = places_[place].keeper;
-    const WriteResult result = parse_write_result(writers_[keeper]->hear());
-    if (error.empty() && !result.error.empty()) error = whose(keeper) + result.error;
+    failure.note(parse_write_result(writers_[keeper]->hear()), whose(keeper));
   }
-  return error;
+  return failure;
+}
+
+void RunState::FirstFailure::note(const WriteResult& result, const std::string& whose) {
+  if (*this || result.error.empty()) return;
+  error_ = whose + result.error;
+  no_room_ = result.no_room;
+}
+
+void RunState::FirstFailure::raise() const {
+  if (*this) throw_run_error(error_, no_room_);
 }
 
 void RunState::complete(const std::filesystem::path& directory, int64_t step) {
   const std::string name = directory.filename().string();
-  const std::string error = order({.kind = WriteOrder::Kind::Complete, .directory = name, .step = step});
-  if (!error.empty()) throw RunError(error);
+  order({.kind = WriteOrder::Kind::Complete, .directory = name, .step = step}).raise();
 }
 
 void RunState::remove_parts_elsewhere() {

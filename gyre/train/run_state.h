@@ -69,8 +69,22 @@ class RunState {
   std::string whose(size_t rank) const;
   void read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own);
   void raise(const std::vector<ShareAnswer>& answers) const;
-  // Sends `order` to the keepers of other directories. Returns the first error, with the name of its process, or "".
-  std::string order(const WriteOrder& order);
+
+  // Of several processes that write: the first that failed.
+  class FirstFailure {
+   public:
+    // `whose`: the name of the process, to begin the message with.
+    void note(const WriteResult& result, const std::string& whose);
+    explicit operator bool() const { return !error_.empty(); }
+    // Throws it, if there is one.
+    void raise() const;
+
+   private:
+    std::string error_;
+    bool no_room_ = false;
+  };
+  // Sends `order` to the keepers of other directories.
+  FirstFailure order(const WriteOrder& order);
 
   // A directory that some processes see.
   struct Directory {

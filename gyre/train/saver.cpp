@@ -66,12 +66,13 @@ bool Saver::is_due() const {
 }
 
 // Runs `work`. Whatever it throws, libtorch's errors and lack of memory included, becomes a RunError that says that
-// `step` was not saved.
+// `step` was not saved; a NoRoom stays one.
 void Saver::tell_unsaved(int64_t step, const std::string& remedy, const std::function<void()>& work) const {
   try {
     work();
   } catch (const std::exception& error) {
-    throw RunError(fmt::format("{}; step {} was not saved. {}{}", explain_torch(error), step, remedy, how_to_go_on()));
+    throw_run_error(fmt::format("{}; step {} was not saved. {}{}", explain_torch(error), step, remedy, how_to_go_on()),
+                    is_no_room(error));
   }
 }
 

@@ -32,7 +32,7 @@ std::string ShareKeeper::answer(const std::string& text) {
     answered.outcome = ShareAnswer::Outcome::Refused;
     answered.what = error.what();
   } catch (const RunError& error) {
-    answered.outcome = ShareAnswer::Outcome::Failed;
+    answered.outcome = is_no_room(error) ? ShareAnswer::Outcome::NoRoom : ShareAnswer::Outcome::Failed;
     answered.what = error.what();
   }
   return to_text(answered);
@@ -99,6 +99,7 @@ void ShareKeeper::write(const std::stop_token& stop) {
         result.shards = obey(order);
       } catch (const std::exception& error) {  // also libtorch's
         result.error = explain_torch(error);
+        result.no_room = is_no_room(error);
       }
     } catch (const RunError&) {  // the run is over
       return;

@@ -93,7 +93,7 @@ WriteOrder parse_write_order(const std::string& text) {
 }
 
 std::string to_text(const WriteResult& result) {
-  Json json = {{"error", result.error}, {"shards", Json::array()}};
+  Json json = {{"error", result.error}, {"no_room", result.no_room}, {"shards", Json::array()}};
   for (const WrittenShard& shard : result.shards) {
     json["shards"].push_back({{"part", shard.part},
                               {"name", shard.name},
@@ -109,6 +109,7 @@ WriteResult parse_write_result(const std::string& text) {
   const Json json = Json::parse(text);
   WriteResult result;
   result.error = json.at("error");
+  result.no_room = json.at("no_room");
   for (const Json& shard : json.at("shards")) {
     result.shards.push_back({shard.at("part"),
                              shard.at("name"),

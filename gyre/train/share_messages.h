@@ -38,7 +38,8 @@ std::string to_text(const ShareQuestion& question);
 ShareQuestion parse_share_question(const std::string& text);
 
 struct ShareAnswer {
-  enum class Outcome { Done, Damaged, Refused, Failed };  // the last three: DamagedCheckpoint, InputError, RunError
+  // All but the first are for an error: DamagedCheckpoint, InputError, RunError, NoRoom.
+  enum class Outcome { Done, Damaged, Refused, Failed, NoRoom };
   Outcome outcome = Outcome::Done;
   std::string what;  // the fault; empty if done
   std::string note;  // Look: the note in the run directory
@@ -69,8 +70,9 @@ std::string to_text(const WriteOrder& order);
 WriteOrder parse_write_order(const std::string& text);
 
 struct WriteResult {
-  std::vector<WrittenShard> shards;
-  std::string error;  // empty if everything was written
+  std::vector<WrittenShard> shards = {};
+  std::string error = {};  // empty if everything was written
+  bool no_room = false;    // the error is a NoRoom
 };
 std::string to_text(const WriteResult& result);
 WriteResult parse_write_result(const std::string& text);

@@ -213,7 +213,7 @@ class Training {
       throw;
     } catch (const Error& error) {
       books_.settle_save();
-      throw RunError(fmt::format("{}; {}", error.what(), books_.how_to_go_on()));
+      throw_run_error(fmt::format("{}; {}", error.what(), books_.how_to_go_on()), is_no_room(error));
     }
   }
 

@@ -70,10 +70,10 @@ refuses "its checksum differs" "$gyre" generate run --prompt a
 grep -qF "$weights: its checksum differs; step 40 is set aside as damaged, the one before it is used" err.txt || fail "not told: $(cat err.txt)"
 "$gyre" generate run --prompt a --tokens 5 >/dev/null || fail "step 40 was not made again"
 
-# A disk that fills up: exit 1, one line, earlier checkpoints intact, nothing half-written.
+# A disk that fills up: exit 4, one line, earlier checkpoints intact, nothing half-written.
 code=0
 (ulimit -f 90; trap '' XFSZ; exec "$gyre" train run.toml --out full --set run.updates=30) >out.txt 2>err.txt || code=$?
-[ "$code" -eq 1 ] || fail "exit $code on a full disk: $(cat err.txt)"
+[ "$code" -eq 4 ] || fail "exit $code on a full disk: $(cat err.txt)"
 grep -q "cannot be written" err.txt || fail "no reason given: $(cat err.txt)"
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
 

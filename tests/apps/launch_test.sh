@@ -51,6 +51,10 @@ refuses "launched-2: a run is here already" "$gyre" launch -n 2 --max-restarts 3
 ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch -n 4 -- train run.toml --out many
 ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
   --set optimizer.lr=1e5 --set optimizer.clip=0
+# On a full disk another attempt would only make the same updates once more. Only rank 0 has something to say.
+code=0
+(ulimit -f 90; trap '' XFSZ; exec "$gyre" launch -n 3 --max-restarts 3 -- train run.toml --out full) >out.txt 2>err.txt || code=$?
+[ "$code" -eq 4 ] && [ "$(grep -c '^gyre: ' err.txt)" -eq 1 ] && grep -q '^gyre: .*step 20 was not saved' err.txt || fail "exit $code on a full disk: $(cat err.txt)"
 
 # Measured links between ranks: one class if all are on one host, in a file that a simulation accepts.
 refuses "needs several ranks: gyre launch -n 2 -- measure-links" "$gyre" measure-links

@@ -45,7 +45,7 @@ done
 # If the trace of a finished run cannot be written, the run's result is printed first.
 code=0
 (ulimit -f 700; trap '' XFSZ; exec "$gyre" train run.toml --out untraced --set optimizer.kind=adamw --set run.updates=800 --set run.checkpoint_every=0 --trace "$work/trace.json") >out.txt 2>err.txt || code=$?
-[ "$code" -eq 1 ] || fail "exit $code where the trace cannot be written: $(tail -n 2 err.txt)"
+[ "$code" -eq 4 ] || fail "exit $code where the trace cannot be written: $(tail -n 2 err.txt)"
 tail -n 1 err.txt | grep -q "trace.json.*: cannot be written" || fail "no word on the trace: $(tail -n 2 err.txt)"
 grep -qF "finished at step 800" out.txt && grep -qF "run: untraced" out.txt || fail "the run is not told: $(cat out.txt)"
 

@@ -172,18 +172,18 @@ code=0
   >/dev/null 2>err.txt || code=$?
 [ "$code" -eq 3 ] || fail "exit $code instead of 3 when a run diverges: $(tail -n 1 err.txt)"
 
-# fails_for WORDS COMMAND...: must exit with 1 within a minute, with one line that contains the words.
+# fails_for CODE WORDS COMMAND...: must exit with CODE within a minute, with one line that contains the words.
 fails_for() {
-  local words=$1
-  shift
+  local expected=$1 words=$2
+  shift 2
   code=0
   timeout -k 1 60 "$@" >out.txt 2>err.txt || code=$?
-  [ "$code" -eq 1 ] || fail "exit $code instead of 1: $*: $(tail -n 3 err.txt)"
+  [ "$code" -eq "$expected" ] || fail "exit $code instead of $expected: $*: $(tail -n 3 err.txt)"
   grep -qE "$words" err.txt || fail "no '$words' in: $(cat err.txt)"
   ! grep -qE "unexpected|frame #" err.txt || fail "not one clear line: $(cat err.txt)"
 }
 for kilobytes in 700000 1000000 1200000; do
-  fails_for "out of memory|of [0-9]+ threads only" prlimit --as=$((kilobytes * 1024)) \
+  fails_for 1 "out of memory|of [0-9]+ threads only" prlimit --as=$((kilobytes * 1024)) \
     "$gyre" train run.toml --out limited --set pipeline.stages=5
   rm -rf limited
 done
@@ -193,7 +193,7 @@ if [ "$(id -u)" -eq 0 ]; then
   as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
   if $as_nobody "$gyre" --version >/dev/null 2>&1; then
     for processes in 1 2 4; do
-      fails_for "threads only [0-9]+ can be started|cannot be started" $as_nobody prlimit --nproc=$processes \
+      fails_for 1 "threads only [0-9]+ can be started|cannot be started" $as_nobody prlimit --nproc=$processes \
         "$gyre" train run.toml --out limited
       rm -rf limited
     done
@@ -201,7 +201,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # A limit on the file size acts like a full disk: no signal, one line, nothing half-written.
-fails_for "cannot be written: File too large" prlimit --fsize=90000 "$gyre" train run.toml --out full
+fails_for 4 "cannot be written: File too large" prlimit --fsize=90000 "$gyre" train run.toml --out full
 [ -z "$(find full -name '*.tmp*')" ] || fail "half-written files: $(find full -name '*.tmp*')"
 
 # start_study SETTINGS: starts a study of one endless run in the background; sets pid, run, and trainer, the run's

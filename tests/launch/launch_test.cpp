@@ -231,7 +231,7 @@ TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
 }
 
 TEST_F(LaunchRanks, WhatAnotherAttemptCannotMendIsNotTriedAgain) {
-  for (const int code : {0, 2, 3, 130, 143}) {
+  for (const int code : {0, 2, 3, 4, 130, 143}) {
     const std::string name = file(std::to_string(code));
     EXPECT_EQ(launch({fmt::format("note:{},exit:{}", name, code)}, 3), code);
     EXPECT_THAT(notes_in(name), SizeIs(1)) << code;
