@@ -32,6 +32,18 @@ std::string without_name(const std::string& message) {
   return message.starts_with(kName) ? message.substr(kName.size()) : message;
 }
 
+// A child's message about the run in `directory`, which it names unless it is about a file there.
+std::string named(const std::filesystem::path& directory, const std::string& message) {
+  const std::string said = without_name(message);
+  return said.starts_with(directory.string()) ? said : fmt::format("{}: {}", directory.string(), said);
+}
+
+// Throws what made a child end so.
+[[noreturn]] void fail(const ChildEnd& end, const std::string& what) {
+  if (end.signal == 0 && end.code == kBadInput) throw InputError(what);
+  throw_run_error(what, end.signal == 0 && end.code == kNoRoom);
+}
+
 // A child process that is sent SIGINT when the study is stopped, and SIGKILL when it is abandoned.
 class Child {
  public:
@@ -94,9 +106,7 @@ class Check {
     if ((end.signal == 0 && end.code == 0) || options.stop.stop_requested()) return;
     std::string said = read_file(log_file_);
     while (said.ends_with('\n')) said.pop_back();
-    const std::string what = fmt::format("{}: {}", directory_.string(), without_name(said));
-    if (end.signal == 0 && end.code == kBadInput) throw InputError(what);
-    throw RunError(what);
+    fail(end, named(directory_, said));
   }
 
  private:
@@ -158,9 +168,7 @@ class RunProcesses {
     const RunStatus status = status_of(directory, run.config);
     if (status == RunStatus::Finished || status == RunStatus::Diverged) return ended_(run, status);
     if (stopped()) return;
-    const std::string what = fmt::format("{}: {}", directory.string(), without_name(last_line(log_of(directory))));
-    if (end.signal == 0 && end.code == kBadInput) throw InputError(what);
-    throw RunError(what);
+    fail(end, named(directory, last_line(log_of(directory))));
   }
 
   const RunProcessesOptions& options_;
@@ -227,8 +235,7 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcesse
   }
   if (end.signal != 0 || end.code != 0) {
     if (options.stop.stop_requested()) return std::nullopt;
-    throw RunError(
-        fmt::format("{}: cannot be diagnosed: {}", directory.string(), without_name(last_line(log_of(directory)))));
+    throw RunError(fmt::format("{}; the run cannot be diagnosed", named(directory, last_line(log_of(directory)))));
   }
   rename_path(out, file);
   return read_file(file);

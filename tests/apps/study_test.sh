@@ -71,6 +71,7 @@ run=$(echo whole/runs/adamw-p1/lr*-seed1)
 mv "$run/metrics.jsonl" metrics
 ends 2 "/metrics.jsonl: is missing, with the lines of steps" "$gyre" study study.toml --out whole
 ! grep -q 'gyre: .*gyre: ' err.txt || fail "told twice by whom: $(cat err.txt)"
+! grep -qF "$run: $run" err.txt || fail "told twice where: $(cat err.txt)"
 mv metrics "$run/metrics.jsonl"
 sed 's/smooth/smoth/' study.toml >other.toml
 refuses "did you mean 'smooth'" "$gyre" study other.toml
