@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+
+#include <cerrno>
 
 #include "gyre/core/directories.h"
 #include "gyre/core/error.h"
@@ -12,6 +15,11 @@ namespace gyre {
 namespace {
 
 constexpr const char* kLockFile = ".lock";
+
+[[noreturn]] void refuse_held(const std::filesystem::path& directory) {
+  throw InputError(
+      fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
+}
 
 }  // namespace
 
@@ -30,11 +38,14 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory, FileSystem&
       throw InputError(fmt::format("{}: cannot be written to: {}; make it writable{}", directory.string(), why,
                                    goes_on ? "" : ", or choose another --out"));
     }
-    if (try_lock(file_.get(), files) == Lock::Held) {
-      throw InputError(
-          fmt::format("{}: another process is writing here; wait for it, or choose another --out", directory.string()));
-    }
+    if (try_lock(file_.get(), files) == Lock::Held) refuse_held(directory);
   } while (!is_same_file(file_.get(), file));  // the previous holder removed the file in the meantime
+}
+
+void DirectoryLock::check_free(const std::filesystem::path& directory) {
+  const Descriptor file(directory / kLockFile, O_RDWR);  // some network file systems lock only what may be written
+  // A shared lock, so that two checks at a time do not take each other for the process that writes.
+  if (file.ok() && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_held(directory);
 }
 
 DirectoryLock::~DirectoryLock() {

@@ -18,6 +18,8 @@ class DirectoryLock {
   // removed, and the directory too if this object created it. `files` must outlive it.
   explicit DirectoryLock(const std::filesystem::path& directory, FileSystem& files = system_files());
   ~DirectoryLock();
+  // Throws the same InputError if another process holds the lock now. Changes nothing.
+  static void check_free(const std::filesystem::path& directory);
   // Writes a note into the lock file, which other processes can read until another note replaces it or the lock file is
   // removed. Throws RunError on failure.
   void leave_note(const std::string& note);

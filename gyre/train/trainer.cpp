@@ -392,10 +392,12 @@ bool check_run(const TrainOptions& options, Progress& progress) {
     open_initial_weights(checked.config);
     check_exports(checked.config);
     if (!options.resume) refuse_to_replace_run(run);
+    DirectoryLock::check_free(run.root());
     check_can_make(run.root());
     progress.message(checked.summary);
     return true;
   }
+  DirectoryLock::check_free(run.root());
   ResumePoint from = find_resume_point(run, config);
   if (has_nothing_to_do(from, config, run, progress)) return false;
   if (::access(run.root().c_str(), W_OK | X_OK) != 0) {

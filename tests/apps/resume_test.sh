@@ -34,6 +34,7 @@ last=$((stopped + 25))
 "$gyre" train run.toml --out planned --set run.updates=100000 --set "run.drains=[$stopped]" >/dev/null 2>&1 &
 pid=$!
 wait_for_step planned $((stopped + 5)) "$pid"
+refuses "planned: another process is writing here" "$gyre" train --check --resume planned
 kill -9 "$pid"
 wait "$pid" 2>/dev/null || true
 diff <(losses interrupted | head -n "$stopped") <(losses planned | head -n "$stopped") >/dev/null || fail "the planned drain differs"

@@ -399,6 +399,7 @@ TEST(DirectoryLock, OneHolderAtATime) {
   {
     const DirectoryLock lock(directory);
     EXPECT_THROW(DirectoryLock{directory}, InputError);
+    EXPECT_THROW(DirectoryLock::check_free(directory), InputError);
   }
   EXPECT_NO_THROW(DirectoryLock{directory});
   EXPECT_FALSE(std::filesystem::exists(directory));  // the lock removes the directory that it made and nobody used
