@@ -17,6 +17,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 2;
 
+// What to do if a file of the directory is damaged or missing.
+std::string remedy_in(const std::filesystem::path& directory) {
+  return is_tokenizer_of_run(directory)
+             ? "put back the one that the run had, from a copy or from the prepared text that it was trained on"
+             : "bring it back, or run gyre prepare again, with --overwrite";
+}
+
 // The content of a tokenizer's file, checked against meta.json; empty if meta.json does not list it.
 std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& directory, const std::string& name) {
   if (meta.checksums.count(name) == 0) return "";
@@ -24,7 +31,7 @@ std::string verified_file(const DatasetMeta& meta, const std::filesystem::path& 
   std::string content = read_file(path);
   if (text_checksum(content) != meta.checksums.at(name)) {
     throw InputError(fmt::format("{}: is not the tokenizer that meta.json beside it names (its checksum differs); {}",
-                                 path.string(), "bring it back, or run gyre prepare again"));
+                                 path.string(), remedy_in(directory)));
   }
   return content;
 }
@@ -51,11 +58,10 @@ std::string DatasetMeta::to_json() const {
   return json.dump(2) + "\n";
 }
 
-DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin) {
+DatasetMeta DatasetMeta::parse(std::string_view text, const std::string& origin, const std::string& remedy) {
   const auto json = parse_json(text);
-  if (!json) throw InputError(fmt::format("{}: not JSON; run gyre prepare again", origin));
-  JsonFields fields(*json,
-                    fmt::format("{}: not a meta.json of this gyre; run gyre prepare again, with --overwrite", origin));
+  if (!json) throw InputError(fmt::format("{}: not JSON; {}", origin, remedy));
+  JsonFields fields(*json, fmt::format("{}: not a meta.json of this gyre; {}", origin, remedy));
   if (fields.need<std::string>("format") != "gyre-tokens" || fields.need<int64_t>("version") != kVersion) {
     fields.fail("its format is not version 2 of gyre-tokens");
   }
@@ -83,11 +89,18 @@ DatasetMeta DatasetMeta::load(const std::filesystem::path& directory) {
   if (std::filesystem::exists(directory, ignored) && !std::filesystem::is_directory(directory, ignored)) {
     throw InputError(fmt::format("{}: is no directory; give one that gyre prepare made", directory.string()));
   }
+  if (!is_there(path) && is_tokenizer_of_run(directory)) {
+    throw InputError(fmt::format("{}: is missing; {}", path.string(), remedy_in(directory)));
+  }
   if (!is_there(path)) {
     throw InputError(fmt::format("{}: no prepared text is here (no meta.json); make it with gyre prepare TEXT --out {}",
                                  directory.string(), directory.string()));
   }
-  return parse(read_file(path), path.string());
+  return parse(read_file(path), path.string(), remedy_in(directory));
+}
+
+bool is_tokenizer_of_run(const std::filesystem::path& directory) {
+  return directory.filename() == "tokenizer" && is_there(directory.parent_path() / "config.toml");
 }
 
 std::vector<std::string> tokenizer_files() {

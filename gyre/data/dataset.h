@@ -29,8 +29,9 @@ struct DatasetMeta {
   bool operator==(const DatasetMeta&) const = default;
 
   std::string to_json() const;
-  // The inverse of to_json(); `origin` is what errors call the text.
-  static DatasetMeta parse(std::string_view json, const std::string& origin);
+  // The inverse of to_json(); `origin` is what errors call the text, and `remedy` what they say to do.
+  static DatasetMeta parse(std::string_view json, const std::string& origin,
+                           const std::string& remedy = "run gyre prepare again, with --overwrite");
   // Throws InputError naming the file and what is wrong with it.
   static DatasetMeta load(const std::filesystem::path& directory);
 };
@@ -42,6 +43,8 @@ inline constexpr const char* kNoTokenizer = "none";  // DatasetMeta::tokenizer i
 // The tokenizers' files that belong to a DataIdentity.
 std::vector<std::string> tokenizer_files();
 
+// Whether the directory is the copy of its tokenizer that a run keeps, which gyre prepare does not make.
+bool is_tokenizer_of_run(const std::filesystem::path& directory);
 // Reads meta.json and the tokenizer's files, if it has any, from a directory. Throws InputError if they do not match,
 // or there is no tokenizer.
 TokenizerModel load_tokenizer_model(const std::filesystem::path& directory);

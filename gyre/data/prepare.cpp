@@ -56,7 +56,7 @@ void check_place(const std::filesystem::path& out, bool overwrite) {
   if (std::filesystem::equivalent(out, std::filesystem::current_path(), error)) {
     throw InputError(fmt::format("{}: is the current directory; give --out a directory of its own", out.string()));
   }
-  if (out.filename() == "tokenizer" && std::filesystem::exists(out.parent_path() / "config.toml", error)) {
+  if (is_tokenizer_of_run(out)) {
     throw InputError(fmt::format("{}: is the tokenizer of the run in {}; give --out a directory of its own",
                                  out.string(), out.parent_path().string()));
   }

@@ -40,6 +40,19 @@ if "$gyre" info --json | grep -q '"bpe"'; then
   refuses "tokenizer.model" "$gyre" generate bpe-run --prompt verse
 fi
 
+# A run's own copy of its tokenizer cannot be prepared again.
+cp -r run broken
+echo '{' >broken/tokenizer/meta.json
+refuses "broken/tokenizer/meta.json: not JSON; put back the one that the run had" "$gyre" eval broken
+refuses "broken/tokenizer/meta.json: not JSON; put back the one that the run had" "$gyre" train --resume broken --set run.updates=40
+echo '{}' >broken/tokenizer/meta.json
+refuses "not a meta.json of this gyre; put back the one that the run had" "$gyre" eval broken
+rm broken/tokenizer/meta.json
+refuses "broken/tokenizer/meta.json: is missing; put back the one that the run had" "$gyre" eval broken
+cp tokens/meta.json broken/tokenizer/
+"$gyre" eval broken >/dev/null || fail "meta.json of the prepared text does not mend the run"
+
+
 # generate and eval need only the weights.
 rm run/checkpoints/*/optimizer.safetensors
 "$gyre" generate run --prompt verse --tokens 3 >/dev/null || fail "generate reads the optimizer's state"
