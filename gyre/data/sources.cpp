@@ -279,6 +279,17 @@ bool Dataset::has_as_json(const std::string& tokenizer_json) const {
   }
 }
 
+// What a message calls the file of that name in an identity. If this data has none, where it comes from must do.
+std::string Dataset::shown(const std::string& name) const {
+  if (is_prepared_) return *prepared_ / name;
+  for (const Split* split : {&train_, &val_}) {
+    for (const Named& named : split->files) {
+      if (named.name == name) return fmt::format("{} ({})", name, files_[named.file].tokens->path().string());
+    }
+  }
+  return fmt::format("{} ({})", name, description_);
+}
+
 void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart>& parts) const {
   const DataIdentity found = identity(parts);
   std::optional<bool> is_same_as_json;  // computed only if files differ
@@ -295,9 +306,8 @@ void Dataset::check_identity(const DataIdentity& run, const std::vector<DataPart
                       "prepare --tokenizer RUN/tokenizer; of token files, [data] tokenizer)",
                       description_, name, difference));
     }
-    throw InputError(fmt::format(
-        "{}: is not what this run was begun with {} begin another run",
-        is_prepared_ ? (*prepared_ / name).string() : fmt::format("{} ({})", name, description_), difference));
+    throw InputError(
+        fmt::format("{}: is not what this run was begun with {} begin another run", shown(name), difference));
   };
   for (const auto& [name, checksum] : found) compare(name);
   for (const auto& [name, checksum] : run) {

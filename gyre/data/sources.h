@@ -72,6 +72,7 @@ class Dataset {
   static int64_t tokens_in(const Split& split);
   const std::vector<WeightedTokens>& verified(const Split& split) const;
   void verify(const File& file) const;
+  std::string shown(const std::string& name) const;
   bool has_as_json(const std::string& tokenizer_json) const;  // whether the tokenizer, converted, has this checksum
 
   int64_t vocabulary_ = 0;

@@ -52,6 +52,12 @@ refuses "broken/tokenizer/meta.json: is missing; put back the one that the run h
 cp tokens/meta.json broken/tokenizer/
 "$gyre" eval broken >/dev/null || fail "meta.json of the prepared text does not mend the run"
 
+# The file that has changed is named, even if it is not the first.
+mkdir apart && cp tokens/train.bin apart/train.bin && cp tokens/val.bin apart/other.bin
+"$gyre" train run.toml --out parts --set data.tokens=apart/train.bin --set data.val_tokens=apart/other.bin \
+  --set data.vocabulary=256 --set run.updates=4 >/dev/null 2>&1
+cp tokens/train.bin apart/other.bin
+refuses "gyre: val/other.bin ($PWD/apart/other.bin): is not what this run was begun with" "$gyre" train --resume parts --set run.updates=8
 
 # generate and eval need only the weights.
 rm run/checkpoints/*/optimizer.safetensors
