@@ -123,6 +123,21 @@ TEST_F(Import, PipesAreNotWaitedFor) {
   }
 }
 
+// As by programs that write only what transformers reads.
+TEST_F(Import, AnIndexNeedsNoMetadata) {
+  fs::rename(model_ / "model.safetensors", model_ / "all.safetensors");
+  Json index = {{"weight_map", Json::object()}};
+  const SafetensorsFile file(model_ / "all.safetensors");
+  for (const TensorEntry& tensor : file.tensors()) {
+    index["weight_map"][tensor.name] = "all.safetensors";
+  }
+  for (const Json& metadata : {Json(), Json::object(), Json{{"total_size", 1.5e9}}}) {
+    write_file_atomic(model_ / "model.safetensors.index.json", index.dump());
+    EXPECT_NO_THROW(import());
+    index["metadata"] = metadata;
+  }
+}
+
 TEST_F(Import, AnIndexNamesFilesOfOneLine) {
   fs::remove(model_ / "model.safetensors");
   Json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", Json::object()}};

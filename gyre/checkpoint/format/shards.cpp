@@ -28,13 +28,23 @@ std::string to_text(const ShardIndex& index) {
   return json.dump(2) + "\n";
 }
 
+namespace {
+
+// 0 if it is not there or not a whole number: other programs may leave the metadata out, and their readers do not look.
+uint64_t size_in(const nlohmann::json* metadata) {
+  if (metadata == nullptr || !metadata->is_object()) return 0;
+  const auto size = metadata->find("total_size");
+  return size != metadata->end() && size->is_number_unsigned() ? size->get<uint64_t>() : 0;
+}
+
+}  // namespace
+
 ShardIndex parse_shard_index(std::string_view text) {
   const auto json = parse_json(text);
   if (!json) throw InputError("is not JSON");
   JsonFields fields(*json, "its content");
   ShardIndex index;
-  JsonFields metadata(fields.at("metadata"), "its metadata");
-  metadata.need("total_size", index.total_size);
+  index.total_size = size_in(fields.find("metadata"));
   fields.need("weight_map", index.weight_map);
   return index;
 }

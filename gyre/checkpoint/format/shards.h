@@ -27,7 +27,7 @@ std::string index_name(Part part);
 
 // The index of a part in several files: which tensor is in which file.
 struct ShardIndex {
-  uint64_t total_size = 0;                        // bytes of all tensors
+  uint64_t total_size = 0;                        // bytes of all tensors; 0: not known
   std::map<std::string, std::string> weight_map;  // tensor -> file
   bool operator==(const ShardIndex&) const = default;
 };
