@@ -101,6 +101,9 @@ void add_prepare(CLI::App& app) {
     if (flags->options.tokenizer != "bpe" && command->count("--vocab-size") > 0) {
       throw InputError("--vocab-size is for --tokenizer bpe; other tokenizers have a fixed vocabulary: leave it out");
     }
+    if (flags->separator.empty() && command->count("--separator") > 0) {
+      throw InputError("--separator is empty; leave it out, and each file is a document");
+    }
     run(*flags);
   });
 }

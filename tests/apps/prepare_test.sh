@@ -24,6 +24,7 @@ for i in $(seq 1 50); do printf 'document %d\n\n\n' "$i"; done >separated.txt
 grep -q " 50 documents" out.txt || fail "$(cat out.txt)"
 same lines separated
 echo '{"text": "half' >>lines.jsonl
+refuses "--separator is empty; leave it out" "$gyre" prepare separated.txt --separator '' --out bad
 refuses "lines.jsonl:51: the line is no JSON" "$gyre" prepare lines.jsonl --out bad
 refuses "lines.jsonl:1: the object has no 'content' (it has: text)" "$gyre" prepare lines.jsonl --field content --out bad
 [ ! -e bad ] && [ ! -e bad.preparing ] || fail "something was left"
