@@ -45,13 +45,13 @@ class Names {
                  [](const std::string& table) { return table.find('.') == std::string::npos; });
     return top_tables;
   }
-  // Kinds that have a table within the top-level table, e.g. "muon".
-  std::vector<std::string> kinds(const std::string& top_table) const {
-    std::vector<std::string> kinds;
-    for (const std::string& table : tables_) {
-      if (table.rfind(top_table + ".", 0) == 0) kinds.push_back(table.substr(top_table.size() + 1));
+  // The tables within `table`, e.g. "muon" within "optimizer".
+  std::vector<std::string> within(const std::string& table) const {
+    std::vector<std::string> within;
+    for (const std::string& other : tables_) {
+      if (other.starts_with(table + ".")) within.push_back(other.substr(table.size() + 1));
     }
-    return kinds;
+    return within;
   }
 
   std::string unknown_table(const std::string& table) const {
@@ -60,16 +60,27 @@ class Names {
     if (dot == std::string::npos || !has_table(top_table)) {
       return fmt::format("unknown table [{}]{}", printable(table), suggestion(top_table, top_tables()));
     }
-    if (kinds(top_table).empty()) {
+    // The names of sources are the user's own: they are suggested only where one is meant.
+    if (table.starts_with(kSourceTable)) {
+      const std::string name = table.substr(std::string_view(kSourceTable).size());
+      return fmt::format("no [[data.source]] has the name '{}'{}", printable(name),
+                         suggestion(name, within("data.source")));
+    }
+    if (top_table == "data") {
+      return fmt::format("unknown table [{}]; [data] has no tables but [[data.source]]", printable(table));
+    }
+    if (within(top_table).empty()) {
       return fmt::format("unknown table [{}]; [{}] has no tables", printable(table), top_table);
     }
-    return fmt::format("unknown table [{}]{}", printable(table), suggestion(table.substr(dot + 1), kinds(top_table)));
+    return fmt::format("unknown table [{}]{}", printable(table), suggestion(table.substr(dot + 1), within(top_table)));
   }
   std::string unknown_key(const std::string& table, const std::string& key) const {
     const std::string what = fmt::format("unknown key '{}' in [{}]", printable(key), table);
     for (const std::string& other : tables_) {
       const bool related = other.rfind(table + ".", 0) == 0 || table.rfind(other + ".", 0) == 0;
-      if (related && has_key(other, key)) return fmt::format("{}; it is a key of [{}]", what, other);
+      if (!related || !has_key(other, key)) continue;
+      return fmt::format("{}; it is a key of {}", what,
+                         other.starts_with(kSourceTable) ? "[[data.source]]" : fmt::format("[{}]", other));
     }
     return what + suggestion(key, keys_.at(table));
   }

@@ -120,6 +120,18 @@ TEST(Config, SingleKindsHaveTablesOfTheirOwn) {
   EXPECT_THAT(complaint(kMinimal, {"pipeline.intake=3"}), HasSubstr("it is a key of [pipeline.amdp]"));
 }
 
+TEST(Config, NamesOfSourcesAreSuggestedOnlyWhereASourceIsMeant) {
+  const std::string sources = "[[data.source]]\nname = \"web\"\ntokens = \"w\"\n";
+  EXPECT_THAT(complaint(sources, {"data.source.wed.weight=3"}),
+              HasSubstr("no [[data.source]] has the name 'wed'; did you mean 'web'?"));
+  EXPECT_THAT(complaint(sources, {"data.sorce.web.weight=3"}),
+              HasSubstr("unknown table [data.sorce.web]; [data] has no tables but [[data.source]]"));
+  EXPECT_THAT(complaint("[data.sorce]\nweight = 3\n"),
+              HasSubstr("unknown table [data.sorce]; [data] has no tables but [[data.source]]"));
+  EXPECT_THAT(complaint(sources, {"data.weight=3"}),
+              HasSubstr("unknown key 'weight' in [data]; it is a key of [[data.source]]"));
+}
+
 TEST(Config, TablesOfOtherKindsAreWrittenWhereTheySaySomething) {
   Config config = parse_config(kMinimal, "x", {});
   EXPECT_THAT(to_toml(config), HasSubstr("[optimizer.basis-rotation]\ninterval = 10\n"));
