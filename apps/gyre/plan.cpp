@@ -129,8 +129,9 @@ std::string shared_cores(const Config& config, int workers_of_replica) {
   if (!computes_on_host(config)) return "";
   const CoresNeeded cores = cores_needed(config, workers_of_replica);
   if (cores.are_there()) return "";
-  return fmt::format("tokens/s take {} cores, {} for each of {} workers; this machine has {}, and is slower\n",
-                     cores.taken, config.pipeline.threads_per_worker, cores.workers, cores.here);
+  return fmt::format("tokens/s take {}, {} for each of {}; this machine has {}, and is slower\n",
+                     counted(cores.taken, "core"), config.pipeline.threads_per_worker, counted(cores.workers, "worker"),
+                     cores.here);
 }
 
 // The number of pipelines of the configuration's own schedule, or 0 if that cannot be built.
@@ -145,8 +146,8 @@ int own_pipelines(const Config& config) {
 void print_table(const Plan& plan, const Config& config, int workers_of_replica) {
   print("a backward takes {:.2f} forwards: [pipeline] tb_over_tf = {:.2f}\n", plan.tb_over_tf, plan.tb_over_tf);
   if (config.pipeline.replicas > 1) {
-    print("of {} replicas together, each on {} workers; accumulate is of each\n", config.pipeline.replicas,
-          workers_of_replica);
+    print("of {} replicas together, each on {}; accumulate is of each\n", config.pipeline.replicas,
+          counted(workers_of_replica, "worker"));
   }
   print("  {:<18} {:>6} {:>9} {:>10} {:>9} {:>9} {:>7} {:>11} {:>6} {:>9}\n", "schedule", "stages", "pipelines",
         "accumulate", "recompute", "tokens/s", "bubble", "memory", "delay", "mismatch");

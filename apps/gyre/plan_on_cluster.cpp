@@ -163,9 +163,9 @@ std::string launch_command(const PlanRow& row, const Cluster& cluster, const std
 std::string describe_plan(const Plan& plan, size_t rows, const Cluster& cluster, const Config& config,
                           const std::string& config_file, const std::vector<std::string>& overrides) {
   std::string text = fmt::format(
-      "a backward takes {:.2f} forwards; the cluster has {} workers on {} host{}\n"
+      "a backward takes {:.2f} forwards; the cluster has {} on {}\n"
       "  {:<18} {:>5} {:>6} {:>8} {:<9} {:>9} {:>10} {:>9} {:>9} {:>7} {:>9} {:>8} {:>10} {:>11} {:>10} {:>5}\n",
-      plan.tb_over_tf, cluster.workers(), cluster.hosts.size(), cluster.hosts.size() == 1 ? "" : "s", "schedule",
+      plan.tb_over_tf, counted(cluster.workers(), "worker"), counted(std::ssize(cluster.hosts), "host"), "schedule",
       "hosts", "stages", "replicas", "near", "pipelines", "an update", "recompute", "tokens/s", "bubble", "imbalance",
       "messages", "reductions", "checkpoints", "memory", "delay");
   const size_t shown = std::min(rows, plan.rows.size());

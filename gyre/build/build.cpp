@@ -8,6 +8,7 @@
 
 #include "gyre/build/model_maker.h"
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/optim/learning_rate.h"
 #include "gyre/tensors/device.h"
 
@@ -111,10 +112,10 @@ void check_stages(const Config& config) {
   const auto layers_per_block = static_cast<int64_t>(build_layers(small).size()) - 2;
   const int64_t layers = config.model.layers * layers_per_block + 2;
   if (config.pipeline.stages <= layers) return;
-  throw InputError(fmt::format(
-      "[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} blocks of {}, head); "
-      "use at most {} stages",
-      config.pipeline.stages, layers, config.model.layers, layers_per_block, layers));
+  throw InputError(
+      fmt::format("[pipeline] stages is {}, but the model has {} layers to share out (embedding, {} of {}, head); "
+                  "use at most {} stages",
+                  config.pipeline.stages, layers, counted(config.model.layers, "block"), layers_per_block, layers));
 }
 
 void check_clipping(const Config& config, const Schedule& schedule) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
@@ -26,15 +27,15 @@ WorkerPlaces::WorkerPlaces(const Cluster& cluster, int workers)
       groups_of_(cluster.hosts.size()) {
   const int64_t room = cluster.workers();
   if (workers > room) {
-    throw InputError(fmt::format("the schedule has {} workers, and the {} host{} of the cluster can run {}", workers,
-                                 cluster.hosts.size(), cluster.hosts.size() == 1 ? "" : "s", room));
+    throw InputError(fmt::format("the schedule has {} workers, and the {} of the cluster can run {}", workers,
+                                 counted(std::ssize(cluster.hosts), "host"), room));
   }
   const int64_t together = cluster.settings.workers_per_process;
   if (workers % together != 0) {
     throw InputError(
-        fmt::format("the schedule has {} workers, which is no multiple of the cluster's "
+        fmt::format("the schedule has {}, which is no multiple of the cluster's "
                     "workers_per_process, {}",
-                    workers, together));
+                    counted(workers, "worker"), together));
   }
   for (size_t host = 0; host < cluster.hosts.size(); ++host) {
     const auto left = static_cast<int64_t>(workers) - std::ssize(host_);

@@ -66,6 +66,12 @@ std::string human_count(double count) {
   return fmt::format("{:.0f}", count);
 }
 
+std::string counted(int64_t count, std::string_view noun) {
+  if (count == 1) return fmt::format("1 {}", noun);
+  const bool hisses = std::string_view("hsx").find(noun.back()) != std::string_view::npos;
+  return fmt::format("{} {}{}", count, noun, hisses ? "es" : "s");
+}
+
 std::string printable(std::string_view text) {
   std::string shown;
   for (const char c : text) {

@@ -229,10 +229,10 @@ class Planner {
       throw InputError(fmt::format("no schedule fits in the memory of the cluster's workers; the least is {}, with {}",
                                    least, name));
     }
-    throw InputError(fmt::format("no schedule fits in {} on each of {} workers; the least is {}, with {}",
-                                 human_bytes(static_cast<double>(options_.memory_limit)),
-                                 options_.cluster == nullptr ? options_.workers : options_.cluster->workers(), least,
-                                 name));
+    throw InputError(fmt::format(
+        "no schedule fits in {} on each of {}; the least is {}, with {}",
+        human_bytes(static_cast<double>(options_.memory_limit)),
+        counted(options_.cluster == nullptr ? options_.workers : options_.cluster->workers(), "worker"), least, name));
   }
 
   const std::vector<LayerProfile>& layers_;

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/schedule/builder_parts.h"
 #include "gyre/schedule/compute_costs.h"
 #include "gyre/schedule/first_ready.h"
@@ -312,17 +313,17 @@ int checked_pipelines(const AmdpOptions& options) {
   const int pipelines =
       options.pipelines > 0 ? static_cast<int>(options.pipelines) : pipelines_for_depth(options.stages);
   if (pipelines > options.stages) {
-    throw InputError(fmt::format("schedule amdp: {} pipelines on {} stages; make {} at most {}", pipelines,
-                                 options.stages, names.of("pipelines"), options.stages));
+    throw InputError(fmt::format("schedule amdp: {} pipelines on {}; make {} at most {}", pipelines,
+                                 counted(options.stages, "stage"), names.of("pipelines"), options.stages));
   }
   const int64_t block_size = block_size_of(options, pipelines);
   if (options.window < block_size) {
     const int64_t fitting = options.window / options.intake;
     throw InputError(
-        fmt::format("schedule amdp: a window of {} microbatches is less than {} for each of {} pipelines; make {} at "
+        fmt::format("schedule amdp: a window of {} is less than {} for each of {}; make {} at "
                     "least {}{}",
-                    options.window, options.intake, pipelines, names.window, block_size,
-                    fitting > 0 ? fmt::format(", or {} at most {}", names.of("pipelines"), fitting) : ""));
+                    counted(options.window, "microbatch"), options.intake, counted(pipelines, "pipeline"), names.window,
+                    block_size, fitting > 0 ? fmt::format(", or {} at most {}", names.of("pipelines"), fitting) : ""));
   }
   // A worker's block is a forward and a backward of each microbatch.
   if (options.preload < -1 || options.preload >= 2 * block_size) {

@@ -94,9 +94,9 @@ std::string or_fewer_replicas(const ScheduleOptions& options) {
 void check_length(const ScheduleOptions& options, CountActions count, int64_t least_window) {
   check_options(options);
   if (options.window < least_window) {
-    throw InputError(
-        fmt::format("schedule {}: a window of {} microbatches is too short for {} stages; make {} at least {}",
-                    options.name, options.window, options.stages, options.names.window, least_window));
+    throw InputError(fmt::format("schedule {}: a window of {} is too short for {}; make {} at least {}", options.name,
+                                 counted(options.window, "microbatch"), counted(options.stages, "stage"),
+                                 options.names.window, least_window));
   }
   const int64_t actions = count(options.stages, options.window);
   const int64_t most = most_actions(options);
@@ -106,14 +106,14 @@ void check_length(const ScheduleOptions& options, CountActions count, int64_t le
     const int64_t middle = fitting + (too_long - fitting) / 2;
     (count(options.stages, middle) <= most ? fitting : too_long) = middle;
   }
-  throw InputError(fmt::format(
-      "schedule {}: {} stages and a window of {} microbatches make programs of {} actions{}, and at most {} are held "
-      "in memory; make {}{}",
-      options.name, options.stages, options.window, actions,
-      options.replicas == 1 ? "" : fmt::format(" in each of {} replicas", options.replicas), kMostActions,
-      fitting >= least_window ? fmt::format("{} at most {}", options.names.window, fitting)
-                              : options.names.stages + " smaller",
-      or_fewer_replicas(options)));
+  throw InputError(
+      fmt::format("schedule {}: {} and a window of {} make programs of {} actions{}, and at most {} are held "
+                  "in memory; make {}{}",
+                  options.name, counted(options.stages, "stage"), counted(options.window, "microbatch"), actions,
+                  options.replicas == 1 ? "" : fmt::format(" in each of {} replicas", options.replicas), kMostActions,
+                  fitting >= least_window ? fmt::format("{} at most {}", options.names.window, fitting)
+                                          : options.names.stages + " smaller",
+                  or_fewer_replicas(options)));
 }
 
 Schedule one_pipeline(const ScheduleOptions& options) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/schedule/builder_parts.h"
 #include "gyre/schedule/schedule_settings.h"
 
@@ -27,16 +28,16 @@ Schedule build(const ScheduleOptions& options) {
   check_options(options);
   const auto chunks = static_cast<int>(options.own.get<InterleavedSettings>().chunks);
   if (options.stages % chunks != 0) {
-    throw InputError(fmt::format(
-        "schedule interleaved-1f1b: {} stages cannot be divided into {} on each worker; make {} a multiple of {}",
-        options.stages, chunks, options.names.stages, options.names.of("chunks")));
+    throw InputError(
+        fmt::format("schedule interleaved-1f1b: {} cannot be divided into {} on each worker; make {} a multiple of {}",
+                    counted(options.stages, "stage"), chunks, options.names.stages, options.names.of("chunks")));
   }
   const int workers = options.stages / chunks;
   if (options.window % workers != 0) {
-    throw InputError(fmt::format(
-        "schedule interleaved-1f1b: a window of {} microbatches cannot be divided among {} workers; make {} a "
-        "multiple of {}",
-        options.window, workers, options.names.window, workers));
+    throw InputError(
+        fmt::format("schedule interleaved-1f1b: a window of {} cannot be divided among {} workers; make {} a "
+                    "multiple of {}",
+                    counted(options.window, "microbatch"), workers, options.names.window, workers));
   }
   if (chunks == 1) return one_f_one_b().build(options);
 

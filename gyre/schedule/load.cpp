@@ -6,6 +6,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 #include "gyre/schedule/csv.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/text.h"
@@ -27,8 +28,8 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
   schedule.tied = options.tied;
   validate(schedule);
   if (check_sizes && (schedule.stages != options.stages || schedule.window != options.window)) {
-    throw InputError(fmt::format("{}: has {} stages and a window of {}, not {} and {}", options.name, schedule.stages,
-                                 schedule.window, options.stages, options.window));
+    throw InputError(fmt::format("{}: has {} and a window of {}, not {} and {}", options.name,
+                                 counted(schedule.stages, "stage"), schedule.window, options.stages, options.window));
   }
   schedule = replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
   return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;

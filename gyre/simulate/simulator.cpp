@@ -38,8 +38,8 @@ void check_length(const Schedule& schedule, const SimulationOptions& options) {
   const int64_t actions = count_actions(schedule, options.microbatches);
   if (actions <= most) return;
   throw InputError(fmt::format(
-      "{} microbatches of schedule {} on {} stages are {} actions, and at most {} can be {}; give fewer microbatches",
-      options.microbatches, schedule.name, schedule.stages,
+      "{} microbatches of schedule {} on {} are {} actions, and at most {} can be {}; give fewer microbatches",
+      options.microbatches, schedule.name, counted(schedule.stages, "stage"),
       actions == kUnlimited ? "very many" : fmt::format("{}", actions), most, options.trace ? "traced" : "simulated"));
 }
 
@@ -107,9 +107,9 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
   check_length(schedule, options);
   if (options.microbatches < 1 || options.microbatches % schedule.window != 0) {
     const int64_t below = std::max<int64_t>(0, options.microbatches) / schedule.window * schedule.window;
-    throw InputError(fmt::format("{} microbatches are no multiple of the window, {}; simulate {}{}",
-                                 options.microbatches, schedule.window, below > 0 ? fmt::format("{} or ", below) : "",
-                                 below + schedule.window));
+    throw InputError(fmt::format("a run of {} is no multiple of the window, {}; simulate {}{}",
+                                 counted(options.microbatches, "microbatch"), schedule.window,
+                                 below > 0 ? fmt::format("{} or ", below) : "", below + schedule.window));
   }
   Simulation simulation;
   simulation.schedule = schedule.name;
@@ -168,13 +168,14 @@ std::string to_json(const Simulation& s, const WorkerPlaces* places) {
 
 std::string to_text(const Simulation& s, const WorkerPlaces* places) {
   std::string text = fmt::format(
-      "{}: {} stages, {} pipeline{}, {} microbatches in windows of {}\n"
+      "{}: {}, {}, {} in windows of {}\n"
       "makespan     {:.6g}\nutilisation  {:.4f} (bubble {:.4f})\nthroughput   {:.6g} microbatches per unit of time\n",
-      s.schedule, s.stages, s.pipelines, s.pipelines == 1 ? "" : "s", s.microbatches, s.window, s.makespan,
-      s.utilisation(), 1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
+      s.schedule, counted(s.stages, "stage"), counted(s.pipelines, "pipeline"), counted(s.microbatches, "microbatch"),
+      s.window, s.makespan, s.utilisation(), 1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
   if (s.tokens_per_time > 0) text += fmt::format("             {} tokens/s\n", human_count(s.tokens_per_time));
   if (s.checkpoints > 0) text += fmt::format("checkpoints  {}, {:.6g} each\n", s.checkpoints, s.checkpoint_stall);
-  text += fmt::format("max delay    {} updates\nmax mismatch {} updates\n", s.max_delay, s.max_mismatch);
+  text += fmt::format("max delay    {}\nmax mismatch {}\n", counted(s.max_delay, "update"),
+                      counted(s.max_mismatch, "update"));
   constexpr size_t kMostRows = 16;
   const bool has_memory = std::any_of(s.memory.begin(), s.memory.end(), [](const auto& m) { return m.total() > 0; });
   text += has_memory ? "worker        busy        idle    peak memory\n" : "worker        busy        idle\n";

@@ -10,6 +10,7 @@
 
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/text.h"
 #include "gyre/report/line_chart.h"
 
 namespace gyre {
@@ -117,9 +118,9 @@ StudyResult summarise(const Study& study, std::vector<ArmResult> arms) {
         "The target is the highest last training loss of the arms that did not diverge, so that every one reaches it.";
   }
   result.target_rule += fmt::format(
-      " The loss is the mean of {} updates; it counts as reached at the first update where "
+      " The loss is the mean of {}; it counts as reached at the first update where "
       "that mean is at most the target.",
-      study.smooth);
+      counted(study.smooth, "update"));
   for (ArmResult& arm : arms) {
     for (const double target : result.targets) {
       TargetResult reached{target, {}, {}, {}};
@@ -256,7 +257,7 @@ std::vector<std::filesystem::path> write_results(const StudyResult& result, cons
   write("results.json", to_json(result));
   const auto rows = rows_of(result);
   for (const int64_t stages : result.stages) {
-    LineChart chart{fmt::format("{} stages", stages), "updates", "training loss", false, false, false, {}};
+    LineChart chart{counted(stages, "stage"), "updates", "training loss", false, false, false, {}};
     for (const auto& [name, arms] : rows) {
       const auto arm = arms.find(stages);
       if (arm == arms.end()) continue;

@@ -167,8 +167,8 @@ Study parse_study(std::string_view toml, const std::string& origin) {
     for (const int64_t stages : method.stages) {
       if (std::find(study.stages.begin(), study.stages.end(), stages) != study.stages.end()) continue;
       throw InputError(
-          fmt::format("{}: [[study.method]] \"{}\" wants {} stages, which [study] stages does not have; add it there",
-                      origin, method.name, stages));
+          fmt::format("{}: [[study.method]] \"{}\" wants {}, which [study] stages does not have; add it there", origin,
+                      method.name, counted(stages, "stage")));
     }
   }
 
@@ -177,8 +177,8 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {
       if (run.config.run.updates < study.smooth) {
-        throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} updates of a run of \"{}\"", origin,
-                                     study.smooth, run.config.run.updates,
+        throw InputError(fmt::format("{}: [study] smooth is {}, more than the {} of a run of \"{}\"", origin,
+                                     study.smooth, counted(run.config.run.updates, "update"),
                                      printable(study.methods[arms[arm].method].name)));
       }
       of_method(study, arms[arm], [&] { return build_schedule(run.config); });

@@ -286,7 +286,8 @@ TrainResult Bookkeeper::end(const std::string& status) {
   result_.finished = status == "finished";
   record_end(status);
   if (skipped_ > 0) {
-    progress_.message(fmt::format("{} updates of stages were left out: their gradients were not finite", skipped_));
+    progress_.message(
+        fmt::format("updates of stages that were left out, since gradients were not finite: {}", skipped_));
   }
   progress_.finish();
   try {

@@ -58,9 +58,9 @@ void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record) {
   if (record.newest_step > 0 && !is_there(run.checkpoints_marker())) {
     const std::string metrics = run.metrics().string();
     throw InputError(fmt::format(
-        "{}: {}, but {} has {} steps; mount or put back what is missing, or remove {} to begin again", place,
+        "{}: {}, but {} has {}; mount or put back what is missing, or remove {} to begin again", place,
         is_there(run.checkpoints()) ? "has no checkpoint and is not the directory that the run made" : "is missing",
-        metrics, record.newest_step, metrics));
+        metrics, counted(record.newest_step, "step"), metrics));
   }
 }
 

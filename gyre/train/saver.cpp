@@ -41,16 +41,17 @@ Saver::Saver(const RunDirectory& run, const Config& config, std::optional<int64_
 std::string Saver::describe() const {
   std::vector<std::string> when;
   if (settings_.checkpoint_every > 0) {
-    when.push_back(fmt::format("every {} updates (checkpoint_every), ", settings_.checkpoint_every));
+    when.push_back(fmt::format("every {} (checkpoint_every), ", counted(settings_.checkpoint_every, "update")));
   }
   if (settings_.checkpoint_minutes > 0) {
-    when.push_back(
-        fmt::format("{:g} minutes after the last save (checkpoint_minutes), ", settings_.checkpoint_minutes));
+    when.push_back(fmt::format("{:g} minute{} after the last save (checkpoint_minutes), ", settings_.checkpoint_minutes,
+                               settings_.checkpoint_minutes == 1 ? "" : "s"));
   }
   const std::string kept =
       settings_.keep_checkpoints == 0 ? "all" : fmt::format("the newest {}", settings_.keep_checkpoints);
-  const std::string for_ever =
-      settings_.keep_every == 0 ? "" : fmt::format(" and those of every {} updates (keep_every)", settings_.keep_every);
+  const std::string for_ever = settings_.keep_every == 0 ? ""
+                                                         : fmt::format(" and those of every {} (keep_every)",
+                                                                       counted(settings_.keep_every, "update"));
   return fmt::format("saves to {} {}when interrupted and at its end; keeps {} (keep_checkpoints){}",
                      run_.checkpoints().string(), join(when, ""), kept, for_ever);
 }

@@ -82,8 +82,9 @@ std::string outline_of(const std::vector<StageRow>& rows, const std::vector<Laye
   const auto [light, heavy] = std::minmax_element(rows.begin(), rows.end(), by_parameters);
   const auto by_delay = [](const StageRow& a, const StageRow& b) { return a.delay < b.delay; };
   const auto [early, late] = std::minmax_element(rows.begin(), rows.end(), by_delay);
-  return line("stages", fmt::format("{}, of {} layers and {} parameters each; delays {}", rows.size(),
+  return line("stages", fmt::format("{}, of {} layer{} and {} parameters each; delays {}", rows.size(),
                                     span(thin->end - thin->begin, thick->end - thick->begin, human_count),
+                                    thick->end - thick->begin == 1 ? "" : "s",
                                     span(light->parameters, heavy->parameters, human_count),
                                     span(early->delay, late->delay, human_count)));
 }
@@ -92,9 +93,9 @@ std::string model_line(const Config& config, const std::vector<StageRow>& rows) 
   int64_t parameters = 0;
   for (const StageRow& row : rows) parameters += row.parameters;
   const auto& model = config.model;
-  return line("model", fmt::format("{} parameters: {}, {} block{} of width {}, context {}, vocabulary {}",
-                                   human_count(static_cast<double>(parameters)), model.kind, model.layers,
-                                   model.layers == 1 ? "" : "s", model.width, model.context, model.vocabulary));
+  return line("model", fmt::format("{} parameters: {}, {} of width {}, context {}, vocabulary {}",
+                                   human_count(static_cast<double>(parameters)), model.kind,
+                                   counted(model.layers, "block"), model.width, model.context, model.vocabulary));
 }
 
 std::string tokens_text(int64_t tokens) {
@@ -120,14 +121,13 @@ std::string updates_line(const Config& config, const Dataset& dataset) {
                         static_cast<double>(config.pipeline.accumulate) *
                         static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
   const double total = tokens * static_cast<double>(config.run.updates);
-  return line(
-      "updates",
-      fmt::format("{} of {} tokens ({}{} microbatch{} x {} sequence{} x {}): {} in all, the data {:.3g} times",
-                  config.run.updates, human_count(tokens),
-                  config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
-                  config.pipeline.accumulate, config.pipeline.accumulate == 1 ? "" : "es", config.pipeline.microbatch,
-                  config.pipeline.microbatch == 1 ? "" : "s", config.model.context, human_count(total),
-                  total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
+  return line("updates",
+              fmt::format("{} of {} tokens ({}{} x {} x {}): {} in all, the data {:.3g} times", config.run.updates,
+                          human_count(tokens),
+                          config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
+                          counted(config.pipeline.accumulate, "microbatch"),
+                          counted(config.pipeline.microbatch, "sequence"), config.model.context, human_count(total),
+                          total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
 // Says which parts of the learning rate's schedule the run is too short for.
@@ -136,8 +136,8 @@ std::string rate_lines(const Config& config) {
   const int64_t updates = config.run.updates;
   std::string lines;
   if (optimizer.warmup > updates) {
-    lines += line("", fmt::format("warmup is {} updates and the run {}: the learning rate never reaches lr",
-                                  optimizer.warmup, updates));
+    lines += line("", fmt::format("warmup is {} and the run {}: the learning rate never reaches lr",
+                                  counted(optimizer.warmup, "update"), updates));
   }
   if (optimizer.decay == "wsd" && optimizer.cooldown > updates) {
     lines += line("", fmt::format("cooldown is {} updates and the run {}: the learning rate begins amid it",
@@ -154,10 +154,10 @@ std::string rate_lines(const Config& config) {
 
 std::string schedule_line(const Config& config, const Schedule& schedule) {
   const int64_t replicas = config.pipeline.replicas;
-  return line("schedule", fmt::format("{} on {} worker{}{}, weights {}, executor {}", schedule.name, schedule.workers,
-                                      schedule.workers == 1 ? "" : "s",
-                                      replicas == 1 ? "" : fmt::format(" ({} replicas)", replicas),
-                                      to_string(weight_policy(config, schedule)), config.pipeline.executor));
+  return line("schedule",
+              fmt::format("{} on {}{}, weights {}, executor {}", schedule.name, counted(schedule.workers, "worker"),
+                          replicas == 1 ? "" : fmt::format(" ({} replicas)", replicas),
+                          to_string(weight_policy(config, schedule)), config.pipeline.executor));
 }
 
 std::string bubble_line(const Config& config, const Schedule& schedule, const Layers& layers,

@@ -24,6 +24,13 @@ TEST(Text, Sizes) {
   EXPECT_EQ(human_duration(3725), "1:02:05");
 }
 
+TEST(Text, CountedHasTheSingularAndThePlural) {
+  EXPECT_EQ(counted(0, "stage"), "0 stages");
+  EXPECT_EQ(counted(1, "stage"), "1 stage");
+  EXPECT_EQ(counted(2, "microbatch"), "2 microbatches");
+  EXPECT_EQ(counted(1, "microbatch"), "1 microbatch");
+}
+
 TEST(Text, PrintableIsOneLine) {
   EXPECT_EQ(printable("a b"), "a b");
   EXPECT_EQ(printable(std::string("a\0b\n\t\x1b[m\x7f", 9)), "a\\x00b\\n\\t\\x1b[m\\x7f");
