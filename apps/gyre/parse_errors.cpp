@@ -36,10 +36,6 @@ std::vector<std::string> keys_named(const std::string& name) {
   return named;
 }
 
-std::string quoted_if_needed(const std::string& value) {
-  return value.find_first_of(" [\"'$") == std::string::npos ? value : "'" + value + "'";
-}
-
 // The command that was chosen, or `app` if none was.
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
@@ -85,7 +81,7 @@ std::string explain_extras(const CLI::App& app) {
   }
 
   const bool takes_keys = command.get_option_no_throw("--set") != nullptr;
-  const auto as_set = [&](const std::string& key) { return fmt::format("--set {}={}", key, quoted_if_needed(value)); };
+  const auto as_set = [&](const std::string& key) { return fmt::format("--set {}={}", key, shell_word(value)); };
   std::vector<std::string> meant;
   if (takes_keys) {
     for (const std::string& key : keys_named(as_key(flag))) meant.push_back(as_set(key));

@@ -74,9 +74,14 @@ std::string counted(int64_t count, std::string_view noun) {
 
 std::string printable(std::string_view text) {
   std::string shown;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto code = static_cast<unsigned char>(c);
-    if (c == '\n') {
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (code == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080 to U+009f, control characters too
+      shown += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else if (c == '\n') {
       shown += "\\n";
     } else if (c == '\t') {
       shown += "\\t";

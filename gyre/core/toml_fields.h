@@ -27,7 +27,7 @@ inline std::string toml_string(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       quoted += fmt::format("\\u{:04x}", c);
     } else {
       quoted += c;

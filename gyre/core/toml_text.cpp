@@ -19,8 +19,21 @@ bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
-// The position of the first character that the library must not see, or npos.
-size_t find_stray(std::string_view text) {
+struct Found {
+  size_t stray = std::string_view::npos;  // the first character that the library must not see
+  int64_t dots = 0;                       // not in strings and comments, and but for the first of a number
+  Found at(size_t position) const { return {position, dots}; }
+};
+
+// Whether the word that ends at `at` has digits and signs only, as a number has before its dot.
+bool begins_number(std::string_view text, size_t at) {
+  size_t begin = at;
+  while (begin > 0 && std::string_view("0123456789_+-").find(text[begin - 1]) != std::string_view::npos) --begin;
+  return begin < at && (begin == 0 || kBeforeString.find(text[begin - 1]) != std::string_view::npos);
+}
+
+Found look_through(std::string_view text) {
+  Found found;
   Inside inside = Inside::Nothing;
   char quote = 0;
   const auto three_quotes = [&](size_t at) { return text.substr(at, 3) == std::string(3, quote); };
@@ -28,11 +41,12 @@ size_t find_stray(std::string_view text) {
     const char c = text[i];
     switch (inside) {
       case Inside::Nothing:
-        if (!is_ascii(c)) return i;
+        if (!is_ascii(c)) return found.at(i);
         if (c == '#') inside = Inside::Comment;
+        if (c == '.' && !begins_number(text, i)) ++found.dots;
         if (c != '"' && c != '\'') break;
         // Within a word a quote starts no string: the library reads on to the word's end.
-        if (i > 0 && kBeforeString.find(text[i - 1]) == std::string_view::npos) return i;
+        if (i > 0 && kBeforeString.find(text[i - 1]) == std::string_view::npos) return found.at(i);
         quote = c;
         inside = three_quotes(i) ? Inside::LongString : Inside::String;
         if (inside == Inside::LongString) i += 2;
@@ -48,7 +62,7 @@ size_t find_stray(std::string_view text) {
         }
         break;
       case Inside::LongString:
-        if (!is_ascii(c)) return i;
+        if (!is_ascii(c)) return found.at(i);
         if (c == '\\' && quote == '"') {
           ++i;
         } else if (c == quote && three_quotes(i)) {
@@ -59,18 +73,19 @@ size_t find_stray(std::string_view text) {
         break;
     }
   }
-  return std::string_view::npos;
+  return found;
 }
 
 }  // namespace
 
 void check_toml_text(std::string_view text, const std::string& origin) {
-  if (std::count(text.begin(), text.end(), '.') > kMaxDots) {
+  const auto [stray, dots] = look_through(text);
+  if (dots > kMaxDots) {
     throw InputError(
-        fmt::format("{}: is not a configuration: it has more than {} dots; give a TOML file, as gyre init writes it",
+        fmt::format("{}: is not a configuration: it has more than {} dots that are not in strings, comments and "
+                    "numbers; give a TOML file, as gyre init writes it",
                     origin, kMaxDots));
   }
-  const size_t stray = find_stray(text);
   if (stray == std::string_view::npos) return;
   throw InputError(fmt::format(
       "{}:{}: has {}", origin, std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(stray), '\n') + 1,

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "gyre/core/error.h"
-#include "gyre/core/files.h"
+#include "gyre/core/input_file.h"
 
 namespace gyre {
 namespace {
@@ -112,8 +112,11 @@ ChildEnd ChildProcess::reap() {
 }
 
 std::string last_line(const std::filesystem::path& log, uint64_t begin) {
-  const std::string content = read_file(log);
-  std::string text = begin < content.size() ? content.substr(begin) : "";
+  constexpr uint64_t kLongestLine = uint64_t{64} << 10;
+  const InputFile file(log);
+  const uint64_t first = std::max(begin, file.size() - std::min(file.size(), kLongestLine));
+  std::string text(file.size() - std::min(file.size(), first), '\0');
+  file.read_at(first, text.data(), text.size());
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text.substr(text.find_last_of("\n\r") + 1);
 }

@@ -211,8 +211,14 @@ class Attempt {
     if (!may_follow_another_failure(*rank.end)) return 2;
     return rank.rank == 0 || !last_words(rank).empty() ? 1 : 0;
   }
-  // Of a rank other than 0.
-  static std::string last_words(const RankProcess& rank) { return last_line(rank.log, rank.log_begin); }
+  // Of a rank other than 0; nothing if its log cannot be read, which is no reason to stop here.
+  static std::string last_words(const RankProcess& rank) {
+    try {
+      return last_line(rank.log, rank.log_begin);
+    } catch (const Error&) {
+      return "";
+    }
+  }
 
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
   // Whether a rank may have ended only because it noticed that another failed.

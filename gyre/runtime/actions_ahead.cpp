@@ -43,6 +43,12 @@ void ActionsAhead::read_times(HandedOver& action) {
     };
     done.started = later(origin_time_, action.began.seconds_since(origin_));
     done.ended = later(done.started, action.ended.seconds_since(action.began));
+    // The longer the time, the coarser CUDA's is: a float of milliseconds.
+    constexpr std::chrono::minutes kLongest{1};
+    if (done.ended - origin_time_ > kLongest) {
+      origin_ = action.ended;
+      origin_time_ = done.ended;
+    }
   } else {
     done.started = std::max(done.started, last_end_);
     done.ended = last_end_ = Clock::now();

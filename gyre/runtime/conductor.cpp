@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -47,6 +48,7 @@ Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segm
       observer_(observer),
       links_(*segment.schedule, transport),
       seen_(links_.reports.size()),
+      updates_(static_cast<size_t>(segment.schedule->stages)),
       skipped_(static_cast<size_t>(segment.schedule->stages)),
       holds_(takes_in(*segment.schedule)),
       limit_(segment.microbatches) {
@@ -62,8 +64,7 @@ void Conductor::attend() {
     observer_.on_interrupt();
   }
   hear_all();
-  if (!bad_loss_.empty()) throw Divergence(bad_loss_);
-  if (bad_gradient_ && (whole_windows_ > bad_gradient_->window || finished())) throw Divergence(bad_gradient_->what);
+  end_if_diverged();
   // Asked during a drain too: it may find a request to stop.
   const bool drains = segment_.wants_drain && segment_.wants_drain();
   if (drains && drain_ == Drain::None && !finished()) ask_to_hold();
@@ -96,14 +97,18 @@ void Conductor::hear(size_t worker, Report report) {
 void Conductor::hear(const LossReport& report) {
   const int64_t microbatch = segment_.first_microbatch + report.microbatch;
   const auto loss = report.loss.item<double>();
-  count_loss(report.microbatch / segment_.schedule->window);
+  const int64_t window = report.microbatch / segment_.schedule->window;
+  count_loss(window);
   if (std::isfinite(loss) || plan_.options.max_skipped > 0) {
-    if (bad_loss_.empty() && !bad_gradient_) observer_.on_loss(microbatch, loss);
-  } else if (bad_loss_.empty()) {
-    bad_loss_ = fmt::format("the {}loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
-                            segment_.schedule->forward_only ? "validation " : "", microbatch,
-                            std::isnan(loss) ? std::fabs(loss) : loss);  // the sign of a NaN means nothing
+    if (window < first_bad_window()) observer_.on_loss(microbatch, loss);
+    return;
   }
+  Fault fault{window, microbatch, {}};
+  if (bad_loss_ && !fault.is_before(*bad_loss_)) return;
+  fault.what = fmt::format("the {}loss of microbatch {} is {}; lower [optimizer] lr, or lengthen its warmup",
+                           segment_.schedule->forward_only ? "validation " : "", microbatch,
+                           std::isnan(loss) ? std::fabs(loss) : loss);  // the sign of a NaN means nothing
+  bad_loss_ = std::move(fault);
 }
 
 void Conductor::count_loss(int64_t window) {
@@ -137,20 +142,42 @@ std::optional<UpdateReport> Conductor::joined(UpdateReport report) {
 
 void Conductor::hear(const UpdateReport& report) {
   const auto stage = static_cast<size_t>(report.stage);
+  ++updates_[stage];
   int64_t& in_a_row = state_.skipped_in_a_row[stage];
   if (std::isfinite(report.norm)) {
     in_a_row = 0;
   } else {
-    ++skipped_[stage];
+    skipped_[stage].push_back(report.window);
     ++in_a_row;
   }
   if (in_a_row > plan_.options.max_skipped) {
-    if (!bad_gradient_) bad_gradient_ = {describe_skip(report, in_a_row), report.window};
-  } else if (bad_loss_.empty() && !bad_gradient_) {
+    const Fault fault{report.window, report.stage, describe_skip(report, in_a_row)};
+    if (!bad_gradient_ || fault.is_before(*bad_gradient_)) bad_gradient_ = fault;
+  } else if (report.window < first_bad_window()) {
     const at::Tensor norms = report.squared_norms.contiguous();
     const auto* values = norms.data_ptr<double>();
     observer_.on_update(report.stage, segment_.first_update + report.window + 1, {values, values + norms.numel()});
   }
+}
+
+// The first window for which the run cannot go on; past all, if there is none yet.
+int64_t Conductor::first_bad_window() const {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  return std::min(bad_loss_ ? bad_loss_->window : kNone, bad_gradient_ ? bad_gradient_->window : kNone);
+}
+
+void Conductor::end_if_diverged() {
+  if (!bad_loss_ && !bad_gradient_) return;
+  const int64_t bad = first_bad_window();
+  const bool has_updates = !segment_.schedule->forward_only;
+  const bool is_known = whole_windows_ > bad && (!has_updates || std::ranges::min(updates_) > bad);
+  if (!is_known && !finished()) return;
+  int64_t skipped = 0;
+  for (const auto& windows : skipped_) {
+    skipped += std::ranges::count_if(windows, [bad](int64_t window) { return window <= bad; });
+  }
+  observer_.on_divergence(skipped);
+  throw Divergence(bad_loss_ && bad_loss_->window == bad ? bad_loss_->what : bad_gradient_->what);
 }
 
 std::string Conductor::describe_skip(const UpdateReport& report, int64_t in_a_row) const {
@@ -202,7 +229,7 @@ SegmentReport Conductor::report(double seconds) const {
   report.sizes.resize(stages);
   report.delay.resize(stages);
   report.mismatch.resize(stages);
-  report.skipped = skipped_;
+  for (const auto& windows : skipped_) report.skipped.push_back(std::ssize(windows));
   report.peak_in_flight.resize(stages);
   report.peak_weight_buffers.resize(stages);
   for (const FinalReport& seen : seen_) {

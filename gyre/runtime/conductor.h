@@ -44,6 +44,8 @@ class Conductor {
   void hear(size_t worker, Report report);
   void hear(const LossReport& report);
   void count_loss(int64_t window);
+  int64_t first_bad_window() const;
+  void end_if_diverged();
   void hear(const UpdateReport& report);
   std::optional<UpdateReport> joined(UpdateReport report);
   void hear(size_t worker, const HeldReport& report);
@@ -58,20 +60,25 @@ class Conductor {
   const Segment& segment_;
   SegmentObserver& observer_;
   ConductorLinks links_;
-  std::vector<FinalReport> seen_;  // [worker]
-  std::vector<int64_t> skipped_;   // [stage]
+  std::vector<FinalReport> seen_;              // [worker]
+  std::vector<int64_t> updates_;               // [stage]: reported
+  std::vector<std::vector<int64_t>> skipped_;  // [stage]: windows whose update was left out
   // Updates some of whose shards have not reported yet: by stage and window, [shard].
   std::map<std::pair<int, int64_t>, std::vector<std::optional<UpdateReport>>> shards_;
-  // Why the run cannot go on. A loss that is not finite says more than the gradients it spoils, but may be reported
-  // after them: so a gradient ends the run once all losses of its window are known.
-  struct BadGradient {
-    std::string what;
+  // Why the run cannot go on. Of what is found in one window, a loss that is not finite says more than the gradients it
+  // spoils. The run ends when everything up to the first such window is known, and no later one is passed on: so it
+  // does not matter which worker was heard first.
+  struct Fault {
     int64_t window = 0;
+    int64_t number = 0;  // of the microbatch, or the stage
+    std::string what;
+    bool is_before(const Fault& other) const {
+      return std::pair(window, number) < std::pair(other.window, other.number);
+    }
   };
-  std::string bad_loss_;
-  std::optional<BadGradient> bad_gradient_;
-  std::map<int64_t, int64_t> losses_;  // reported, by window, from the first on that misses some
-  int64_t whole_windows_ = 0;          // windows before that one
+  std::optional<Fault> bad_loss_, bad_gradient_;  // the first of each
+  std::map<int64_t, int64_t> losses_;             // reported, by window, from the first on that misses some
+  int64_t whole_windows_ = 0;                     // windows before that one
   size_t ended_ = 0;
   // State of a drain. Every worker that takes in microbatches is asked to hold and to report what it has taken in; the
   // last window is the one that the furthest of them is in.

@@ -41,10 +41,12 @@ class SegmentObserver {
   virtual ~SegmentObserver() = default;
   // Mean loss of a microbatch (global number).
   virtual void on_loss(int64_t microbatch, double loss) = 0;
-  // Stage `stage` made update `update` (counted from 1). squared_norms: of its gradients before clipping, one per
-  // parameter.
+  // Stage `stage` made update `update` (counted from 1), or left it out. squared_norms: of its gradients before
+  // clipping, one per parameter.
   virtual void on_update(int stage, int64_t update, const std::vector<double>& squared_norms) = 0;
 
+  // The run has diverged: the segment ends with a Divergence after `skipped` updates of stages that were left out.
+  virtual void on_divergence(int64_t /*skipped*/) {}
   // The segment was interrupted and will drain. Called at once, whatever the workers are doing.
   virtual void on_interrupt() {}
   // After an interrupt: the segment ends after its first `microbatches`. Called once, when the workers have reported

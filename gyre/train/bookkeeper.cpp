@@ -99,7 +99,7 @@ SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {
   live_->enter("training");
   return listener_.emplace(
       segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, *live_,
-      announcer_, [this](const std::string& what) { give_up(what); });
+      announcer_, [this](const std::string& what) { give_up(what); }, [this](int64_t skipped) { skipped_ += skipped; });
 }
 
 SegmentObserver& Bookkeeper::listen_to_evaluation() {

@@ -17,13 +17,15 @@ void StopAnnouncer::announce() {
 
 SegmentListener::SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record,
                                  Progress& progress, LiveFile& live, StopAnnouncer& announcer,
-                                 std::function<void(const std::string&)> give_up)
+                                 std::function<void(const std::string&)> give_up,
+                                 std::function<void(int64_t)> count_skipped)
     : StepRecorder(stages, segment, std::move(record)),
       window_(segment.schedule->window),
       progress_(progress),
       live_(live),
       announcer_(announcer),
-      give_up_(std::move(give_up)) {}
+      give_up_(std::move(give_up)),
+      count_skipped_(std::move(count_skipped)) {}
 
 void SegmentListener::on_drain(int64_t microbatches) {
   const int64_t unfinished = microbatches - steps() * window_;

@@ -44,13 +44,15 @@ class StopAnnouncer {
 class SegmentListener final : public StepRecorder {
  public:
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
-                  LiveFile& live, StopAnnouncer& announcer, std::function<void(const std::string&)> give_up);
+                  LiveFile& live, StopAnnouncer& announcer, std::function<void(const std::string&)> give_up,
+                  std::function<void(int64_t)> count_skipped);
 
   // The executor may notice the request before announcer_'s callback runs.
   void on_interrupt() override { announcer_.announce(); }
   void on_drain(int64_t microbatches) override;
   void on_slow_action(const std::string& what) override { progress_.message(what); }
   void on_stuck_drain(const std::string& what) override { give_up_(what); }
+  void on_divergence(int64_t skipped) override { count_skipped_(skipped); }
   std::chrono::steady_clock::time_point next_look() const override { return live_.next_look(); }
   void on_look(const std::vector<RankStatus>& processes) override { live_.look(processes); }
 
@@ -60,6 +62,7 @@ class SegmentListener final : public StepRecorder {
   LiveFile& live_;
   StopAnnouncer& announcer_;
   std::function<void(const std::string&)> give_up_;
+  std::function<void(int64_t)> count_skipped_;
 };
 
 // The same for an evaluation, which has no steps.

@@ -35,6 +35,10 @@ TEST(Text, PrintableIsOneLine) {
   EXPECT_EQ(printable("a b"), "a b");
   EXPECT_EQ(printable(std::string("a\0b\n\t\x1b[m\x7f", 9)), "a\\x00b\\n\\t\\x1b[m\\x7f");
   EXPECT_EQ(printable("Ω"), "Ω");
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "31m\xc2\xa9"),
+            "a\\x9b31m\xc2\xa9")
+      << "U+009B begins a terminal's command as ESC [ does";
 }
 
 TEST(Text, ShellWordIsOneWord) {

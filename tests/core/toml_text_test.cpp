@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gyre/core/error.h"
+#include "gyre/core/toml_fields.h"
 
 namespace gyre {
 namespace {
@@ -34,6 +35,20 @@ TEST(TomlText, TablesWithinTablesGoOnlySoDeep) {
   for (int i = 0; i < 200'000; ++i) deep += ".a";
   EXPECT_THROW(check_toml_text(deep + " = 1", "f"), InputError);
   EXPECT_NO_THROW(check_toml_text("a = [" + std::string(1000, '.') + "]", "f"));
+  std::string digits = "1";
+  for (int i = 0; i < 200'000; ++i) digits += ".1";
+  EXPECT_THROW(check_toml_text(digits + " = 1", "f"), InputError);
+}
+
+// A long list of paths, names of hosts and numbers is none.
+TEST(TomlText, DotsOfStringsCommentsAndNumbersDoNotCount) {
+  std::string many;
+  for (int i = 0; i < 5'000; ++i) many += "[[host]]  # v1.2.3\nname = \"a.b.c\"\nspeed = 1.0\nleast = -0.5e-3\n";
+  EXPECT_NO_THROW(check_toml_text(many, "f"));
+}
+
+TEST(TomlText, StringsAreWrittenSoThatTheyCanBeRead) {
+  EXPECT_EQ(toml_string("a\x7f\n\"b\\"), R"("a\u007f\u000a\"b\\")");
 }
 
 }  // namespace

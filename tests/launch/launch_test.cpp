@@ -212,6 +212,25 @@ TEST_F(LaunchRanks, AFailedAttemptIsFollowedByAnother) {
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
+// As where logs are cleared away while a run goes on.
+TEST_F(LaunchRanks, ALogThatIsGoneIsNoReasonToStop) {
+  options_.logs = file("logs");
+  const std::string log = options_.logs / "rank-1.log";
+  EXPECT_EQ(
+      launch({"gather,once:watch,once:exit:1", fmt::format("gather,once:remove:{},once:die:{}", log, SIGKILL)}, 3), 0);
+  EXPECT_THAT(said_, ElementsAre(StartsWith("rank 1 was killed by SIGKILL; restart 1 of 3")));
+}
+
+// Only the end of a log is read.
+TEST(LastLine, OfALogOfAnySize) {
+  const testing_support::TemporaryDirectory directory;
+  const std::string log = directory.path() / "log";
+  std::ofstream(log) << "first\n" << std::string(100'000, 'x') << "\nlast\n\n";
+  EXPECT_EQ(last_line(log, 0), "last");
+  EXPECT_EQ(last_line(log, 100'008), "ast");
+  EXPECT_EQ(last_line(log, 1'000'000), "");
+}
+
 TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
   again_ = {GYRE_RANK_STAND_IN, fmt::format("note:{},exit:1", file("again"))};
   EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("first"))}, 3), 1);

@@ -6,6 +6,7 @@
 //   hear:SIGNAL   goes on when that signal comes
 //   drain    ends as gyre does when a signal asks it to
 //   ignore   ignores such signals, and goes on for ever
+//   remove:FILE
 //   once:ACTION   ACTION if this is the first attempt, else nothing
 // Signals stay pending from the start until an action takes them.
 #include <fcntl.h>
@@ -89,6 +90,8 @@ class StandIn {
       std::_Exit(wait_for(signals_of({SIGINT, SIGTERM, SIGHUP})) == SIGINT ? 130 : 143);
     } else if (what == "ignore") {
       for (;;) pause();
+    } else if (what == "remove") {
+      if (unlink(argument.c_str()) != 0) give_up(argument);
     } else if (what == "once") {
       if (variable("GYRE_RESTART") == "0") act(argument);
     } else {

@@ -1,6 +1,7 @@
 // Gradients that are not finite: the update is skipped and counted, the run goes on as if the weights had stood still
 // for one version, and too many in a row end it with one line.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "fixture.h"
 #include "gyre/core/error.h"
@@ -55,9 +57,11 @@ class Poisoned final : public Layer {
   std::set<int64_t> microbatches_;
 };
 
-Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microbatches, int64_t max_skipped) {
+Pipeline poisoned_pipeline(const Experiment& e, const std::set<int64_t>& microbatches, int64_t max_skipped,
+                           bool at_the_head = false) {
   Layers layers = build_gpt(tiny_gpt());
-  layers[1] = std::make_shared<Poisoned>(layers[1], microbatches);
+  auto& poisoned = at_the_head ? layers.back() : layers[1];
+  poisoned = std::make_shared<Poisoned>(poisoned, microbatches);
   std::vector<double> costs;
   for (const auto& layer : layers) costs.push_back(layer->cost(32));
   RuntimeOptions options;
@@ -135,6 +139,43 @@ TEST(NonFinite, TooManyInARowEndTheRun) {
   } catch (const Divergence& divergence) {
     EXPECT_THAT(divergence.what(), ::testing::HasSubstr("update 10 of stage"));
     EXPECT_THAT(divergence.what(), ::testing::HasSubstr("is not finite, 3 times in a row; lower [optimizer] lr"));
+  }
+}
+
+// Keeps what is reported of a divergence too.
+struct DivergenceRecorder final : SegmentObserver {
+  void on_loss(int64_t microbatch, double loss) override { recorder.on_loss(microbatch, loss); }
+  void on_update(int stage, int64_t update, const std::vector<double>& squared) override {
+    recorder.on_update(stage, update, squared);
+  }
+  void on_divergence(int64_t count) override { skipped = count; }
+  // Updates of which everything was passed on.
+  std::vector<int64_t> whole_updates(int stages) const {
+    std::vector<int64_t> whole;
+    for (const auto& [microbatch, loss] : recorder.losses) {
+      bool is_whole = true;
+      for (int stage = 0; stage < stages; ++stage) is_whole &= recorder.norms.count({microbatch + 1, stage}) == 1;
+      if (is_whole) whole.push_back(microbatch + 1);
+    }
+    return whole;
+  }
+  Recorder recorder;
+  std::optional<int64_t> skipped;
+};
+
+// All updates before the one that ends the run, whether the stage that fails is the first to make it or the last.
+TEST(NonFinite, WhatIsPassedOnDoesNotDependOnWhoIsHeardFirst) {
+  for (const char* executor : {"replay", "threads"}) {
+    for (const bool at_the_head : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}, {}", executor, at_the_head));
+      Experiment e = experiment("pipedream", 4, 1);
+      e.executor = executor;
+      Pipeline pipeline = poisoned_pipeline(e, {3, 6, 7}, 1, at_the_head);
+      DivergenceRecorder observer;
+      EXPECT_THROW(run_segment(pipeline, e, 0, 40, observer), Divergence);
+      EXPECT_EQ(observer.whole_updates(4), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}));
+      EXPECT_EQ(observer.skipped, 3);
+    }
   }
 }
 
