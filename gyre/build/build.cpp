@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "gyre/build/model_maker.h"
 #include "gyre/core/error.h"
@@ -21,6 +23,17 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
   if (scope == "global") return ClipScope::Global;
   if (scope == "stage") return ClipScope::Stage;
   return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
+}
+
+std::unique_ptr<Pipeline> make_pipeline(const Config& config, Schedule schedule, RuntimeOptions options,
+                                        std::optional<OptimizerConfig> optimizer, WorkerRange here,
+                                        HostProcess process) {
+  const Layers layers = build_layers(config);
+  const auto ranges = build_partition(config, schedule, layers);
+  options.devices = worker_devices(config, schedule.workers, here, process);
+  if (!options.devices.empty()) use_deterministic_functions();
+  return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), std::move(optimizer),
+                                    here);
 }
 
 }  // namespace
@@ -128,13 +141,15 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config) {
 
 std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here,
                                          HostProcess process) {
-  const Layers layers = build_layers(config);
-  const auto ranges = build_partition(config, schedule, layers);
   RuntimeOptions options = runtime_options(config, schedule);
-  options.devices = worker_devices(config, schedule.workers, here, process);
-  if (!options.devices.empty()) use_deterministic_functions();
-  return std::make_unique<Pipeline>(std::move(schedule), layers, ranges, std::move(options), optimizer_config(config),
-                                    here);
+  return make_pipeline(config, std::move(schedule), std::move(options), optimizer_config(config), here, process);
+}
+
+std::unique_ptr<Pipeline> build_evaluated_pipeline(const Config& config) {
+  Schedule schedule = build_schedule(config);
+  RuntimeOptions options = runtime_options(config, schedule);
+  options.ema_decay = 0;
+  return make_pipeline(config, std::move(schedule), std::move(options), std::nullopt, {}, {});
 }
 
 }  // namespace gyre

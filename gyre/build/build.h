@@ -42,6 +42,8 @@ std::unique_ptr<Pipeline> build_pipeline(const Config& config);
 // this one, among those of its host.
 std::unique_ptr<Pipeline> build_pipeline(const Config& config, Schedule schedule, WorkerRange here = {},
                                          HostProcess process = {});
+// The same stages and weights, to be evaluated alone: without optimizers and averages of weights.
+std::unique_ptr<Pipeline> build_evaluated_pipeline(const Config& config);
 
 // The InputErrors of the functions above, found without allocating anything.
 void check_stages(const Config& config);

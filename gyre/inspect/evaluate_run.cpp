@@ -14,7 +14,6 @@ namespace gyre {
 
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data) {
   Config config = model.config;
-  config.optimizer.ema_decay = 0;  // no update follows
   if (!data.empty()) {
     config.data.tokens = data;
     config.data.val_tokens.clear();
@@ -28,7 +27,7 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   if (data.empty()) same.push_back(DataPart::Val);
   if (!model.data.empty()) dataset.check_identity(model.data, same);
   resolve_vocabulary(config, dataset.vocabulary());
-  const auto pipeline = build_pipeline(config);
+  const auto pipeline = build_evaluated_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);
   const ValidationBatches validation = validation_batches(config, dataset);
   const BatchSource& source = *validation.source;

@@ -19,9 +19,9 @@ void check_clipping(ClipScope scope, const Schedule& schedule) {
 }
 
 Pipeline::Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges,
-                   RuntimeOptions options, const OptimizerConfig& optimizer, WorkerRange here) {
+                   RuntimeOptions options, std::optional<OptimizerConfig> optimizer, WorkerRange here) {
   check_clipping(options.clip_scope, schedule);
-  plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), optimizer);
+  plan_ = std::make_unique<PipelinePlan>(std::move(schedule), layers, ranges, std::move(options), std::move(optimizer));
   use_threads(plan_->options.threads_per_worker);
   for (int worker = 0; worker < plan_->schedule.workers; ++worker) {
     if (here.contains(worker)) workers_.emplace(worker, std::make_unique<WorkerState>(worker, *plan_));
@@ -65,7 +65,7 @@ NamedTensors Pipeline::weights() const {
 NamedTensors Pipeline::optimizer_state(int stage) const {
   NamedTensors state;
   for (const StageOwner* owner : owners_here(stage)) {
-    state.merge(owner->optimizer->state());
+    if (owner->optimizer) state.merge(owner->optimizer->state());
     if (owner->average) state.merge(owner->average->state());
   }
   return state;
@@ -112,7 +112,9 @@ void Pipeline::restore(const NamedTensors& weights, const NamedTensors& optimize
   for (int stage = 0; stage < schedule().stages; ++stage) {
     for (StageOwner* restored : owners_here(stage)) {
       restore_weights(*restored, weights, updates);
-      if (!optimizer_state.empty() || updates > 0) restored->optimizer->load_state(optimizer_state);
+      if (restored->optimizer && (!optimizer_state.empty() || updates > 0)) {
+        restored->optimizer->load_state(optimizer_state);
+      }
       if (!restored->average) continue;
       restored->average->restart([&](size_t i) { return restored->weights.master(i); }, optimizer_state);
     }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gyre/runtime/conductor.h"
@@ -27,9 +28,10 @@ class Pipeline {
  public:
   // From then on, operations of the calling thread use options.threads_per_worker threads. Initial weights are drawn
   // from options.seed. `ranges` has one entry per stage of `schedule`. Workers outside `here` belong to other
-  // processes. Throws InputError for combinations that are not supported (global clipping without a flush).
+  // processes. Without `optimizer` it can only be evaluated. Throws InputError for combinations that are not supported
+  // (global clipping without a flush).
   Pipeline(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
-           const OptimizerConfig& optimizer, WorkerRange here = {});
+           std::optional<OptimizerConfig> optimizer, WorkerRange here = {});
 
   const Schedule& schedule() const { return plan_->schedule; }
   const RuntimeOptions& options() const { return plan_->options; }

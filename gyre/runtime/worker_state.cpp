@@ -45,7 +45,7 @@ std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule) {
 }
 
 PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions o,
-                           OptimizerConfig config)
+                           std::optional<OptimizerConfig> config)
     : schedule(std::move(s)),
       options(std::move(o)),
       optimizer(std::move(config)),
@@ -69,7 +69,7 @@ void WorkerState::add_owner(int stage, int shard, const PipelinePlan& plan) {
   const auto& specs = owner.weights.specs();
   owner.weights.restart(0, [&](size_t i) { return initial_value(specs[i], plan.options.seed); });
   if (owner.average) owner.average->restart([&](size_t i) { return owner.weights.master(i); });
-  owner.optimizer = make_optimizer(plan.optimizer, specs, device);
+  if (plan.optimizer) owner.optimizer = make_optimizer(*plan.optimizer, specs, device);
   owner.mean_delay = plan.mean_delays[stage];
 }
 

@@ -41,7 +41,7 @@ struct StageOwner {
   Shard shard;
   WeightStore weights;
   std::optional<WeightAverage> average;  // only if ema_decay is set
-  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Optimizer> optimizer;  // null if there are only evaluations
   MeanDelays mean_delay;
 };
 
@@ -65,16 +65,16 @@ std::vector<MeanDelays> mean_delays_by_stage(const Schedule& schedule);
 struct PipelinePlan {
   // `layers`: the model's; `ranges`: [stage] which of them the stage has.
   PipelinePlan(Schedule schedule, const Layers& layers, const std::vector<LayerRange>& ranges, RuntimeOptions options,
-               OptimizerConfig optimizer);
+               std::optional<OptimizerConfig> optimizer);
 
   Schedule schedule;
   RuntimeOptions options;
-  OptimizerConfig optimizer;
-  std::vector<Stage> stages;               // [stage]
-  std::vector<std::vector<Shard>> shards;  // [stage][shard]
-  std::vector<ForecastOptions> forecasts;  // [stage]
-  std::vector<MeanDelays> mean_delays;     // [stage]
-  std::optional<size_t> shared;            // index of the first stage's parameter that the last stage is tied to
+  std::optional<OptimizerConfig> optimizer;  // none: there are only evaluations
+  std::vector<Stage> stages;                 // [stage]
+  std::vector<std::vector<Shard>> shards;    // [stage][shard]
+  std::vector<ForecastOptions> forecasts;    // [stage]
+  std::vector<MeanDelays> mean_delays;       // [stage]
+  std::optional<size_t> shared;              // index of the first stage's parameter that the last stage is tied to
 };
 
 struct WorkerState {

@@ -220,7 +220,7 @@ MemoryParts least_memory(const Config& given, Work work) {
       return {version, checkpoint, masters + moments, by_turns ? std::max(held - checkpoint, 0.0) : held};
     }
     case Work::Evaluate:
-      return {version + checkpoint, 0, masters + moments, costliest};
+      return {version + checkpoint, 0, masters, costliest};
     case Work::Generate:
       return {checkpoint + (is_bf16(config) ? version : 0), 0, 0, 0};
     case Work::Diagnose:

@@ -27,7 +27,7 @@ enum class Work { Train, Evaluate, Generate, Diagnose };
 // A lower bound: no work of its kind holds less. Takes microseconds.
 //   Train     one version of the weights, one window's gradients, the optimizer's state, and the activations of the one
 //             microbatch whose forward has just ended in the last stage
-//   Evaluate  the same without gradients, and with the activations of the costliest layer alone
+//   Evaluate  the weights, and the activations of the costliest layer: no update follows
 //   Generate  the weights alone: a prompt may be one token
 //   Diagnose  as Train, in fp32 and without recompute
 MemoryParts least_memory(const Config& config, Work work = Work::Train);
