@@ -14,6 +14,7 @@
 #include "gyre/core/timing.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/optim/state_bytes.h"
 #include "gyre/runtime/weight_store.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/flat_buffer.h"
@@ -129,8 +130,10 @@ class LayerProfiler {
     profile_.gradient_bytes = parameters * 4;
     profile_.optimizer_bytes = parameters * master_bytes(compute_, weight_policy(config_, Schedule()), device_);
     if (config_.optimizer.ema_decay > 0) profile_.optimizer_bytes += parameters * 4;
-    for (const auto& [name, tensor] : optimizer->state())
-      profile_.optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
+    const PassingBytes passing = optimizer_passing_bytes(made_with, stage_.parameters());
+    profile_.optimizer_bytes +=
+        static_cast<int64_t>(optimizer_state_bytes(made_with, stage_.parameters()) + passing.held);
+    profile_.late_bytes = static_cast<int64_t>(passing.per_delay);
   }
 
   const Config& config_;

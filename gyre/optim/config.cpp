@@ -34,7 +34,7 @@ OptimizerMaker maker(const char* name) {
   return {name,
           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
               -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
-          SomeOptimizer::state_bytes, SomeOptimizer::update_cost};
+          SomeOptimizer::state_bytes, SomeOptimizer::update_cost, SomeOptimizer::passing_bytes};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "gyre/core/registry.h"
 #include "gyre/optim/optimizer.h"
+#include "gyre/optim/parameter/passing_bytes.h"
 #include "gyre/optim/settings/optimizer_kind.h"
 
 namespace gyre {
@@ -27,6 +28,8 @@ struct OptimizerMaker {
   // Multiply-adds of an update's matrix products and decompositions for one parameter, the mean of many updates: for
   // balancing stages. 0: it has none. What goes through memory element by element is not counted.
   double (*update_cost)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
+  // What it holds for one parameter besides, for a while. Null: nothing.
+  PassingBytes (*passing_bytes)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
 };
 // The builtin ones, and what a program has added.
 Registry<OptimizerMaker>& optimizer_makers();

@@ -5,6 +5,8 @@
 #include <deque>
 
 #include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/parameter/passing_bytes.h"
+#include "gyre/optim/parameter/state.h"
 #include "gyre/optim/settings/delay_compensated_settings.h"
 
 namespace gyre {
@@ -26,6 +28,9 @@ class DelayCompensated {
   void load(const NamedTensors& state);
   static double state_bytes(const Config& config, const ParameterSpec& spec) {
     return AdamMoments::state_bytes(config, spec);
+  }
+  static PassingBytes passing_bytes(const Config&, const ParameterSpec& spec) {
+    return {.held = state_tensor_bytes(spec), .per_delay = state_tensor_bytes(spec)};  // see remember()
   }
 
  private:

@@ -16,6 +16,7 @@ namespace gyre {
 //   step(const Config&, weight, gradient, context), save(state) and load(state), as Optimizer has them
 //   static double state_bytes(const Config&, const ParameterSpec&)
 //   static double update_cost(const Config&, const ParameterSpec&), if it makes products (optim/config.h)
+//   static PassingBytes passing_bytes(const Config&, const ParameterSpec&), if there are any
 //   static constexpr bool kTakesGradientFactor, if it does
 //   step(const Config&, weight, gradient, context) for a weight in halves, if that saves a pass
 //   step_together(const Config&, weight, gradient, FusedAdamw&), if some of its steps are AdamW's and nothing else
@@ -74,6 +75,13 @@ class ParameterOptimizer final : public Optimizer {
       return Parameter::update_cost(config_of(config), spec);
     } else {
       return 0;
+    }
+  }
+  static PassingBytes passing_bytes(const OptimizerConfig& config, const ParameterSpec& spec) {
+    if constexpr (requires { Parameter::passing_bytes(config_of(config), spec); }) {
+      return Parameter::passing_bytes(config_of(config), spec);
+    } else {
+      return {};
     }
   }
 

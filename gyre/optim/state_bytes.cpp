@@ -9,4 +9,12 @@ double optimizer_state_bytes(const OptimizerConfig& config, const std::vector<Pa
   return bytes;
 }
 
+PassingBytes optimizer_passing_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs) {
+  const OptimizerMaker& maker = optimizer_makers().at(config.kind);
+  PassingBytes bytes;
+  if (maker.passing_bytes == nullptr) return bytes;
+  for (const ParameterSpec& spec : specs) bytes += maker.passing_bytes(config, spec);
+  return bytes;
+}
+
 }  // namespace gyre

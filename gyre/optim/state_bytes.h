@@ -7,8 +7,9 @@
 
 namespace gyre {
 
-// In bytes, from its construction on. What comes and goes (copies for a refresh in the background, weights of past
-// updates) is not in it. A double: a wrong configuration's sizes fit no integer.
+// In bytes, from its construction on. A double: a wrong configuration's sizes fit no integer.
 double optimizer_state_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
+// What comes and goes: bases of a refresh in the background and what they are made from, weights of past updates.
+PassingBytes optimizer_passing_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
 
 }  // namespace gyre

@@ -15,6 +15,7 @@
 #include "gyre/core/text.h"
 #include "gyre/plan/partition.h"
 #include "gyre/plan/shapes.h"
+#include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
 
 namespace gyre {
@@ -280,10 +281,13 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
   for (const LayerProfile& layer : layers) {
     seconds.push_back(static_cast<double>(window) * (layer.forward + layer.backward()) + layer.update);
   }
+  const bool late = std::any_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.late_bytes > 0; });
+  const std::vector<int64_t> delays = late ? longest_delays(schedule).delay : std::vector<int64_t>(schedule.stages);
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
   for (const LayerRange range : partition_by_cost(seconds, schedule)) {
-    const bool splits = splits_backward(schedule, static_cast<int>(model.stages.size()));
+    const size_t stage = model.stages.size();
+    const bool splits = splits_backward(schedule, static_cast<int>(stage));
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
     const auto own = std::span(layers).subspan(range.begin, range.end - range.begin);
@@ -298,7 +302,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
       cost.activation_bytes += layer.activation_bytes + (splits ? layer.split_bytes : 0);
       cost.weight_bytes += layer.weight_bytes;
       cost.gradient_bytes += layer.gradient_bytes;
-      cost.optimizer_bytes += layer.optimizer_bytes;
+      cost.optimizer_bytes += layer.optimizer_bytes + delays[stage] * layer.late_bytes;
       cost.tied_bytes += layer.tied_bytes;
     }
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;

@@ -26,6 +26,7 @@ struct LayerProfile {
   int64_t passing_bytes = 0;     // peak of temporary tensors in its backward, besides activation_bytes
   int64_t split_bytes = 0;       // held besides between the halves of a split backward
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
+  int64_t late_bytes = 0;  // the optimizer's besides, for each update by which gradients are late
   int64_t tied_bytes = 0;  // see StageCost
   double backward() const { return backward_input + backward_weights; }
 };

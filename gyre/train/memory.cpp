@@ -25,6 +25,7 @@ struct LayerBytes {
   std::string name;
   double cost = 0;  // by which layers are assigned to stages
   double version = 0, masters = 0, gradients = 0, moments = 0;
+  PassingBytes optimizer;                                          // what it holds besides moments, for a while
   double kept = 0, passing = 0, split = 0, input = 0, output = 0;  // of one microbatch
   double tied = 0;                                                 // see StageCost
 };
@@ -55,6 +56,7 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   bytes.tied = tied * kFloat;
   bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
+  bytes.optimizer = optimizer_passing_bytes(optimizer_config(config), specs);
   bytes.kept = layer.kept_bytes(shape);
   // Where a bf16 matrix product cannot be added to the fp32 sum in place, the gradient is first a tensor of its own.
   const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place(shape.on_host);
@@ -187,7 +189,8 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
     profile.weight_bytes = whole(layer.version);
     profile.tied_bytes = whole(layer.tied);
     profile.gradient_bytes = whole(layer.gradients);
-    profile.optimizer_bytes = whole(layer.masters + layer.moments);
+    profile.optimizer_bytes = whole(layer.masters + layer.moments + layer.optimizer.held);
+    profile.late_bytes = whole(layer.optimizer.per_delay);
     profiles.push_back(profile);
   };
   add(bytes.embedding);
@@ -248,7 +251,8 @@ PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weights);
-  predicted.copy = model.sum([](const LayerBytes& layer) { return layer.gradients + layer.moments; });
+  predicted.copy =
+      model.sum([](const LayerBytes& layer) { return layer.gradients + layer.moments + layer.optimizer.saved; });
   MemoryParts& process = predicted.process;
   const auto replicas = static_cast<size_t>(config.pipeline.replicas);
   for (size_t number = 0; number < predicted.workers.size(); ++number) {

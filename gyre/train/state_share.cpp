@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/optim/state_bytes.h"
 #include "gyre/train/measurements.h"
 
 namespace gyre {
@@ -38,8 +39,11 @@ NamedTensors shapes_of(const std::vector<ParameterSpec>& parameters) {
 
 ShareSizes StateShare::sizes() const {
   constexpr int64_t kManifestAndDirectory = 1 << 16;
-  return {kManifestAndDirectory + shard_bytes(shapes_of(pipeline_.parameters_here())) +
-              shard_bytes(pipeline_.optimizer_state()),
+  const std::vector<ParameterSpec> parameters = pipeline_.parameters_here();
+  // What the optimizers may hold at the time of a save and do not hold now.
+  const double passing = optimizer_passing_bytes(pipeline_.plan().optimizer.value(), parameters).saved;
+  return {kManifestAndDirectory + shard_bytes(shapes_of(parameters)) + shard_bytes(pipeline_.optimizer_state()) +
+              static_cast<int64_t>(passing),
           optimizer_bytes(pipeline_)};
 }
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "gyre/model/gpt.h"
@@ -25,12 +27,14 @@ std::vector<ParameterSpec> parameters() {
   return Stage(build_gpt(model), 0).parameters();
 }
 
-double state_bytes(const OptimizerConfig& config) {
+double bytes_of(const NamedTensors& state) {
   double bytes = 0;
-  for (const auto& [name, tensor] : make_optimizer(config, parameters(), at::kCPU)->state()) {
-    bytes += static_cast<double>(tensor.nbytes());
-  }
+  for (const auto& [name, tensor] : state) bytes += static_cast<double>(tensor.nbytes());
   return bytes;
+}
+
+double state_bytes(const OptimizerConfig& config) {
+  return bytes_of(make_optimizer(config, parameters(), at::kCPU)->state());
 }
 
 TEST(StateBytes, OfEveryOptimizer) {
@@ -101,6 +105,54 @@ TEST(StateBytes, SketchesHoldWhatTheyBeginWithOnce) {
     optimizer->step(weights, gradients, context);
   }
   EXPECT_NEAR(memory.bytes().live - before, kept, kSmall) << "none once there are bases";
+}
+
+// A checkpoint between a refresh and the update at which it is taken has the next bases too.
+TEST(StateBytes, OfBasesThatAreMadeInTheBackground) {
+  for (const char* source : {"second", "first"}) {
+    for (const char* long_sides : {"thin", "whole"}) {
+      OptimizerConfig config;
+      auto& own = config.own.edit<BasisRotationSettings>();
+      own.interval = 4;
+      own.source = source;
+      own.long_sides = long_sides;
+      EXPECT_EQ(optimizer_passing_bytes(config, parameters()).saved, 0);
+      own.refresh_lag = 2;
+      const PassingBytes passing = optimizer_passing_bytes(config, parameters());
+      const auto optimizer = make_optimizer(config, parameters(), at::kCPU);
+      const double at_first = bytes_of(optimizer->state());
+      std::vector<at::Tensor> weights, gradients;
+      for (const ParameterSpec& spec : parameters()) weights.push_back(initial_value(spec, 1));
+      double most = 0;
+      for (int64_t update = 1; update <= 12; ++update) {
+        gradients.clear();
+        for (const at::Tensor& weight : weights) gradients.push_back(at::randn_like(weight));
+        UpdateContext context;
+        context.update = update;
+        context.learning_rate = 1e-3;
+        optimizer->step(weights, gradients, context);
+        double entries = 0;
+        for (const auto& [name, tensor] : optimizer->state()) {
+          if (name.find("_next_") != std::string::npos) entries += static_cast<double>(2 * name.size()) + 384;
+        }
+        most = std::max(most, bytes_of(optimizer->state()) + entries - at_first);
+      }
+      EXPECT_GT(most, 0);
+      EXPECT_LE(most, passing.saved) << source << long_sides;
+      EXPECT_GE(most, 0.95 * passing.saved) << source << long_sides;
+    }
+  }
+}
+
+TEST(StateBytes, OfWeightsOfPastUpdates) {
+  OptimizerConfig config;
+  config.kind = "delay-compensated";
+  double weights = 0;
+  for (const ParameterSpec& spec : parameters()) weights += static_cast<double>(initial_value(spec, 1).nbytes());
+  const PassingBytes passing = optimizer_passing_bytes(config, parameters());
+  EXPECT_EQ(passing.held, weights);
+  EXPECT_EQ(passing.per_delay, weights);
+  EXPECT_EQ(passing.saved, 0);
 }
 
 TEST(StateBytes, OfMatricesThatNobodyCanHold) {

@@ -198,6 +198,19 @@ TEST(Plan, LogitsOfASplitBackwardAreHeld) {
   }
 }
 
+TEST(Plan, WhatAnOptimizerHoldsForLateGradientsGrowsWithTheirDelay) {
+  auto layers = profiles(4);
+  const Schedule schedule = make_schedule({.name = "pipedream", .stages = 3, .window = 1});
+  const CostModel without = stage_costs(layers, schedule, 1, false, 100);
+  for (LayerProfile& layer : layers) layer.late_bytes = 7;
+  const CostModel with = stage_costs(layers, schedule, 1, false, 100);
+  for (int stage = 0; stage < 3; ++stage) {
+    const int64_t layers_there = without.stages[stage].weight_bytes / 100;
+    EXPECT_EQ(with.stages[stage].optimizer_bytes - without.stages[stage].optimizer_bytes,
+              (2 - stage) * layers_there * 7);
+  }
+}
+
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
   const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});

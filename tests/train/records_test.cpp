@@ -478,6 +478,20 @@ TEST_F(Records, RoomIsLookedForBeforeTheFirstUpdate) {
   EXPECT_FALSE(fs::exists(path("small") / "metrics.jsonl"));
 }
 
+// Of a checkpoint at any update: one between a refresh in the background and its taking has the next bases too.
+TEST_F(Records, TheRoomIsThatOfTheLargestCheckpoint) {
+  const std::vector<std::string> set = {"optimizer.kind=\"basis-rotation\"", "optimizer.basis-rotation.interval=4",
+                                        "optimizer.basis-rotation.refresh_lag=2", "model.width=64"};
+  run("saved", {.set = set});
+  double largest = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path("saved") / "checkpoints" / "step-00000012")) {
+    largest += static_cast<double>(entry.file_size());
+  }
+  SmallDisk disk(static_cast<int64_t>(largest), path("no room") / "checkpoints");
+  EXPECT_THAT(complaint("no room", {.set = set, .files = &disk}), HasSubstr("a checkpoint needs "));
+  EXPECT_EQ(checkpoint("saved").optimizer.count("blocks.0.attention.projection.weight/left_next_basis"), 1U);
+}
+
 TEST_F(Records, ObsoleteCheckpointsGoFirstWhereRoomIsShort) {
   SmallDisk disk(int64_t{1} << 40, path("short") / "checkpoints");
   disk.becomes(0);  // after the first

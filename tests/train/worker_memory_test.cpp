@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,12 @@ void expect_predicted(const Settings& given) {
   const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the test", settings);
   const Schedule schedule = build_schedule(config);
   const PredictedMemory predicted = predict_memory(config, schedule);
+  const int64_t updates = std::max(4, 2 * schedule.stages);  // some of them while the pipeline is full
   HostMemory memory(1);
   for (int worker = 0; worker < schedule.workers; ++worker) {
     memory.forget_peak();
     const auto before = static_cast<double>(memory.bytes().live);
-    testing_support::run_alone(config, schedule, worker, 4 * schedule.window * schedule.pipelines);
+    testing_support::run_alone(config, schedule, worker, updates * schedule.window * schedule.pipelines);
     const double taken = static_cast<double>(memory.bytes().peak) - before;
     const auto said = static_cast<double>(predicted.workers[static_cast<size_t>(worker)].total());
     EXPECT_NEAR(said / taken, 1, 0.1) << "worker " << worker << ", " << taken << " bytes; "
@@ -49,6 +51,11 @@ TEST(WorkerMemory, IsPredictedWithinATenthUnderEverySchedule) {
 TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecision) {
   expect_predicted({"pipeline.recompute=true"});
   expect_predicted({"optimizer.kind=\"basis-rotation\""});
+  expect_predicted({"optimizer.kind=\"basis-rotation\"", "optimizer.basis-rotation.interval=2",
+                    "optimizer.basis-rotation.refresh_lag=1"});
+  for (const int stages : {2, 4}) {
+    expect_predicted({"optimizer.kind=\"delay-compensated\"", fmt::format("pipeline.stages={}", stages)});
+  }
   expect_predicted({"optimizer.kind=\"muon\""});
   expect_predicted({"model.kind=\"bert\""});
   for (const char* weights : {"stash", "latest"}) {

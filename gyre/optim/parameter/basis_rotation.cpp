@@ -351,4 +351,24 @@ double RotatedMatrices::state_bytes(const RotationConfig& config, const Paramete
   return bytes;
 }
 
+// From a refresh in the background until its bases are taken: each side's next basis, with eigenvalues and the order of
+// the columns, and the copies that it is made from, of the covariance and the basis.
+PassingBytes RotatedMatrices::passing_bytes(const RotationConfig& config, const std::vector<MatrixBlock>& blocks) {
+  PassingBytes bytes;
+  if (config.refresh_lag == 0) return bytes;
+  constexpr double kFloat = 4, kLong = 8;
+  constexpr double kEntries = 432;  // of a tensor in a file's header and an index, but for the matrix's name twice
+  for (const MatrixBlock& block : blocks) {
+    const RotatedDirections directions = rotated_directions(config, block.rows, block.columns);
+    for (const auto& [size, of_side] : {std::pair(block.rows, directions.left), {block.columns, directions.right}}) {
+      if (of_side == 0) continue;
+      const auto columns = static_cast<double>(of_side);
+      const double basis = static_cast<double>(size) * columns * kFloat;
+      bytes.held += 3 * basis + 2 * columns * kFloat + columns * kLong;
+      bytes.saved += basis + 2 * columns * kFloat + 3 * (kEntries + 2 * static_cast<double>(block.name.size()));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace gyre

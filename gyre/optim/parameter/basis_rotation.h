@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/optim/parameter/passing_bytes.h"
 #include "gyre/optim/parameter/rotation_basis.h"
 #include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/parameter/update_context.h"
@@ -136,6 +137,7 @@ class RotatedMatrices {
   static double state_bytes(const RotationConfig& config, const ParameterSpec& spec,
                             const std::vector<MatrixBlock>& blocks);
   static double update_cost(const RotationConfig& config, const std::vector<MatrixBlock>& blocks);
+  static PassingBytes passing_bytes(const RotationConfig& config, const std::vector<MatrixBlock>& blocks);
 
  private:
   std::vector<MatrixBlock> blocks_;
