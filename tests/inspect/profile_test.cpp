@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "gyre/optim/config.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "runtime/made_up_device.h"
 
 namespace gyre {
@@ -57,6 +63,55 @@ TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
   EXPECT_LT(static_cast<double>(profiles.back().passing_bytes), 1.5 * logits);
   EXPECT_LT(static_cast<double>(profiles.back().activation_bytes), 0.1 * logits);
   EXPECT_EQ(profiles.front().input_bytes, 4 * 63 * 8);
+}
+
+// Counts its updates. One in 200 takes long.
+class Sleeper final : public Optimizer {
+ public:
+  static inline int64_t updates = 0;
+  void step(std::span<const at::Tensor>, std::span<const at::Tensor>, const UpdateContext& context) override {
+    ++updates;
+    if (context.update == 200) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  }
+  NamedTensors state() const override { return {}; }
+  void load_state(const NamedTensors&) override {}
+};
+
+TEST(Profile, AFewUpdatesStandForAPeriod) {
+  optimizer_kinds().add({.name = "sleeper", .meaning = "sleeps", .period = [](const OptionTable&) {
+                           return std::vector<AlikeUpdates>{{1, 199}, {200, 1}};
+                         }});
+  optimizer_makers().add({"sleeper",
+                          [](const OptimizerConfig&, const std::vector<ParameterSpec>&,
+                             at::Device) -> std::unique_ptr<Optimizer> { return std::make_unique<Sleeper>(); },
+                          [](const OptimizerConfig&, const ParameterSpec&) { return 0.0; }});
+  Config config = small("gpt");
+  config.optimizer.kind = "sleeper";
+  for (const LayerProfile& layer : profile_layers(config)) {
+    EXPECT_GE(layer.update, 40e-3 / 200) << layer.name;
+    EXPECT_LT(layer.update, 40e-3 / 20) << layer.name;
+  }
+  EXPECT_LT(Sleeper::updates, 100) << "of four layers";
+}
+
+TEST(Profile, ALongPeriodTakesNoLongerThanAShortOne) {
+  Config config = small("gpt");
+  config.optimizer.kind = "basis-rotation";
+  auto& own = config.optimizer.own.get<BasisRotationSettings>();
+  own.interval = int64_t{1} << 62;
+  own.covariance_every = own.refresh_lag = int64_t{1} << 61;
+  for (const LayerProfile& layer : profile_layers(config)) EXPECT_GT(layer.update, 0) << layer.name;
+}
+
+// A run copies the weights of norms only where the backward may be given newer ones.
+TEST(Profile, NormsKeepWhatARunKeeps) {
+  const auto bytes_with = [](const char* weights) {
+    Config config = small("gpt");
+    config.pipeline.weights = weights;
+    return profile_layers(config)[1].activation_bytes;
+  };
+  EXPECT_LT(bytes_with("stash"), bytes_with("latest"));
+  EXPECT_EQ(bytes_with("auto"), bytes_with("stash"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "fixture.h"
@@ -93,6 +95,31 @@ TEST(Refresh, AdaptiveComesWithDriftAlone) {
   }
   EXPECT_LT(steady, 40);  // of 120 occasions
   EXPECT_GT(turning, steady);
+}
+
+// For whoever measures a few updates in the place of a whole period.
+TEST(Refresh, APeriodSaysHowManyUpdatesDoWhat) {
+  for (int64_t interval = 1; interval <= 9; ++interval) {
+    for (int64_t lag = 0; lag < interval; ++lag) {
+      for (int64_t every = 1; every <= interval; ++every) {
+        const auto done_in = [&](int64_t update) {
+          if (update % interval == 0) return "refreshes";
+          if (lag > 0 && update % interval == lag) return "takes bases";
+          return update % every == 0 ? "averages" : "only steps";
+        };
+        std::map<std::string, int64_t> updates, counted;
+        for (int64_t update = 1; update <= interval; ++update) ++updates[done_in(update)];
+        OptimizerConfig config = config_of("basis-rotation");
+        rotation(config).interval = interval;
+        rotation(config).refresh_lag = lag;
+        rotation(config).covariance_every = every;
+        for (const AlikeUpdates& alike : optimizer_kinds().at("basis-rotation").period(config.own)) {
+          counted[done_in(alike.number)] += alike.count;
+        }
+        EXPECT_EQ(counted, updates) << interval << " " << lag << " " << every;
+      }
+    }
+  }
 }
 
 }  // namespace

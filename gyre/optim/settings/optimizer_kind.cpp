@@ -14,6 +14,26 @@ namespace {
 
 constexpr double kPipeDreamLrWarmup = 7.0 / 250;  // PipeMare's paper: 7k of 250k updates
 
+// From the update that takes the bases made in the background, if there is one, to the next refresh. Between them are
+// updates whose gradient goes into the covariances, and others.
+std::vector<AlikeUpdates> period_of(const BasisRotationSettings& settings) {
+  const int64_t interval = settings.interval, lag = settings.refresh_lag;
+  const int64_t every = std::min(settings.covariance_every, interval);
+  const auto takes_in = [&](int64_t update) { return update % every == 0; };
+  const int64_t between = interval - 1 - (lag > 0 ? 1 : 0);
+  const int64_t covariances = (interval - 1) / every - (lag > 0 && takes_in(lag) ? 1 : 0);
+  std::vector<AlikeUpdates> period;
+  if (lag > 0) period.push_back({lag, 1});
+  if (covariances > 0) period.push_back({every == lag ? 2 * every : every, covariances});
+  if (between > covariances) {
+    int64_t other = 1;
+    while (other == lag || takes_in(other)) ++other;
+    period.push_back({other, between - covariances});
+  }
+  period.push_back({interval, 1});
+  return period;
+}
+
 }  // namespace
 
 Registry<OptimizerKind>& optimizer_kinds() {
@@ -24,7 +44,7 @@ Registry<OptimizerKind>& optimizer_kinds() {
            .meaning = "Adam in the eigenbasis of the gradients' covariances",
            .own = BasisRotationSettings(),
            .betas = {AdamSettings().beta1, 0.99},  // the memory that holds under delay: docs/studies.md
-           .period = [](const OptionTable& own) { return own.get<BasisRotationSettings>().interval; },
+           .period = [](const OptionTable& own) { return period_of(own.get<BasisRotationSettings>()); },
            .faults = [](const OptionTable& own) { return faults_of(own.get<BasisRotationSettings>()); }},
           {.name = "adamw", .meaning = "Adam with decoupled weight decay"},
           {.name = "nesterov-async",

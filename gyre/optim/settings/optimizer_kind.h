@@ -25,6 +25,12 @@ struct AdamSettings {
 
 inline constexpr const char* kUsualOptimizer = "basis-rotation";
 
+// Updates that cost the same: the number of one of them, and how many a period has.
+struct AlikeUpdates {
+  int64_t number = 1;
+  int64_t count = 1;
+};
+
 struct OptimizerKind {
   std::string name;
   std::string meaning;
@@ -32,8 +38,9 @@ struct OptimizerKind {
   std::vector<double> betas = {AdamSettings().beta1, AdamSettings().beta2};  // where none are given
   std::optional<WeightPolicy> weights = {};  // what it was made for, whatever the schedule
   double delay_warmup = 0;                   // share of the run, where none is given
-  int64_t (*period)(const OptionTable& own) =
-      nullptr;  // updates after which their costs repeat; null: every one is alike
+  // A period, after which the costs of updates repeat, in an order in which its updates can be made one by one. Null:
+  // every update costs the same.
+  std::vector<AlikeUpdates> (*period)(const OptionTable& own) = nullptr;
   std::vector<OptionFault> (*faults)(const OptionTable& own) =
       nullptr;  // in more than one option; null: there are none
 };
