@@ -1,6 +1,7 @@
 #include "gyre/inspect/diagnostics.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "gyre/build/batches.h"
 #include "gyre/build/build.h"
@@ -39,10 +40,10 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   {
     RuntimeOptions unclipped = runtime_options(config, schedule);
     unclipped.clip_scope = ClipScope::None;
-    WindowPipeline pipeline(config, *batches, unclipped);
+    WindowPipeline pipeline(config, *batches, unclipped, std::nullopt);
     result.parameters = rotatable_weights(pipeline);
     if (options.draws > 0) {
-      pipeline.pipeline().restore(checkpoint.weights, {}, 0);  // no optimizer states: no update follows
+      pipeline.pipeline().restore(checkpoint.weights, {}, 0);
       const HessianNorms norms =
           measure_hessian(pipeline, {options.draws, options.microbatches, checkpoint.microbatches,
                                      static_cast<uint64_t>(config.run.seed), &checkpoint.optimizer});
@@ -52,8 +53,6 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
     }
   }
 
-  WindowPipeline pipeline(config, *batches, runtime_options(config, schedule));
-  pipeline.pipeline().restore(checkpoint.weights, checkpoint.optimizer, checkpoint.step);
   LateUpdatesOptions late;
   late.delays = longest_delays(schedule).delay;
   late.mean_delays = mean_delays_by_stage(schedule);
@@ -62,6 +61,8 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   late.first_microbatch = checkpoint.microbatches;
   late.first_update = checkpoint.step;
   late.updates = options.updates;
+  WindowPipeline pipeline(config, *batches, runtime_options(config, schedule), late.optimizer);
+  pipeline.pipeline().restore(checkpoint.weights, checkpoint.optimizer, checkpoint.step);
   const auto comparisons = compare_late_updates(pipeline, late);
   for (size_t stage = 0; stage < comparisons.size(); ++stage) {
     result.stages.push_back({late.delays[stage], comparisons[stage].cosine, comparisons[stage].oscillation});

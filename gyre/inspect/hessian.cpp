@@ -150,9 +150,9 @@ class Measurement {
       if (trace <= 0) return at::Tensor();
       return std::get<1>(at::linalg_eigh((c / trace).to(at::kDouble))).to(c.scalar_type());
     };
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      blocks[i].u = basis(covariances[i].first);
-      blocks[i].v = basis(covariances[i].second);
+    for (size_t i = 0; i < blocks.size(); ++i) {  // a basis takes its covariance's place
+      blocks[i].u = basis(std::exchange(covariances[i].first, {}));
+      blocks[i].v = basis(std::exchange(covariances[i].second, {}));
     }
   }
 

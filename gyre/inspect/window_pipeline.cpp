@@ -19,11 +19,11 @@ RuntimeOptions exact(RuntimeOptions options) {
   return options;
 }
 
-Pipeline make_pipeline(const Config& config, RuntimeOptions options) {
+Pipeline make_pipeline(const Config& config, RuntimeOptions options, std::optional<OptimizerConfig> optimizer) {
   const Layers layers = build_layers(config);
   Schedule schedule = build_one_window(static_cast<int>(config.pipeline.stages), config.pipeline.accumulate);
   const auto ranges = build_partition(config, schedule, layers);
-  return Pipeline(std::move(schedule), layers, ranges, exact(std::move(options)), optimizer_config(config));
+  return Pipeline(std::move(schedule), layers, ranges, exact(std::move(options)), std::move(optimizer));
 }
 
 struct NoObserver final : SegmentObserver {
@@ -33,8 +33,9 @@ struct NoObserver final : SegmentObserver {
 
 }  // namespace
 
-WindowPipeline::WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options)
-    : pipeline_(make_pipeline(config, std::move(options))),
+WindowPipeline::WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options,
+                               std::optional<OptimizerConfig> optimizer)
+    : pipeline_(make_pipeline(config, std::move(options), std::move(optimizer))),
       executor_(make_executor(config.pipeline.executor)),
       batches_(batches) {}
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gyre/batches/batch.h"
@@ -19,10 +20,12 @@ using StageTensors = std::vector<at::Tensor>;  // in the order of the stage's pa
 
 class WindowPipeline {
  public:
-  // As many stages as `config` has, without delay, in fp32. `batches` must outlive this object.
-  WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options);
+  // As many stages as `config` has, without delay, in fp32. `optimizer`: of each stage; none if all are replaced.
+  // `batches` must outlive this object.
+  WindowPipeline(const Config& config, const BatchSource& batches, RuntimeOptions options,
+                 std::optional<OptimizerConfig> optimizer);
 
-  // Replaces the optimizer of each stage by `made`(stage, the stage's own optimizer).
+  // Replaces the optimizer of each stage by `made`(stage, the stage's own optimizer, null if it has none).
   using Replace = std::function<std::unique_ptr<Optimizer>(int stage, std::unique_ptr<Optimizer> own)>;
   void replace_optimizers(const Replace& made);
 

@@ -19,6 +19,8 @@
 #include "gyre/data/prepare.h"
 #include "gyre/optim/settings/delay_compensated_settings.h"
 #include "gyre/runtime/executor.h"
+#include "gyre/tensors/host_memory.h"
+#include "gyre/tensors/matrix_block.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -196,6 +198,33 @@ TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
       EXPECT_DOUBLE_EQ(found.stages[stage].oscillation, sums[stage]->oscillation()) << kind << ", stage " << stage;
     }
   }
+}
+
+// Covariances of long sides are most of what a run without bases of its own takes.
+TEST_F(DiagnosticsTest, EstimatedBasesTakeThePlaceOfTheirCovariances) {
+  TrainedModel model;
+  model.config = config("none");
+  model.config.model.layers = 12;
+  model.config.model.width = 32;
+  model.config.model.mlp_width = 512;
+  model.data = Dataset::open(model.config.data).identity();
+  double covariances = 0;
+  {
+    const auto pipeline = build_pipeline(model.config);
+    model.checkpoint.weights = pipeline->weights();
+    for (const ParameterSpec& spec : pipeline->parameters_here()) {
+      for (const MatrixBlock& block : matrix_blocks(spec)) {
+        covariances += 4 * static_cast<double>(block.rows * block.rows + block.columns * block.columns);
+      }
+    }
+  }
+  DiagnosticsOptions options;
+  options.draws = 1;
+  options.microbatches = 1;
+  options.updates = 1;
+  HostMemory memory(1);
+  EXPECT_FALSE(diagnose(model, options).own_bases);
+  EXPECT_LT(static_cast<double>(memory.bytes().peak), 1.8 * covariances);
 }
 
 }  // namespace
