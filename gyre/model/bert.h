@@ -11,7 +11,7 @@ namespace gyre {
 // The vocabulary includes the special tokens.
 struct BertConfig : ModelSettings, BertSettings {
   bool post_norm() const { return norm == "post"; }
-  // The token that ends a segment. Tokens after the first separator have token type 1.
+  // The token that ends a segment.
   int64_t separator() const { return SpecialTokens(*this, vocabulary).separator; }
 };
 

@@ -61,10 +61,13 @@ class BertEmbedding {
   }
 
  private:
-  // Token types: 0 up to and including the first separator, 1 after it. Same shape as `tokens`.
+  // Token types: 0 up to and including the separator between the segments, 1 after it. Same shape as `tokens`. The
+  // separator is known by its place, since the text may have the same token where its documents end. Where the text has
+  // an odd number of tokens, the first segment may have one more than half of them.
   at::Tensor types_of(const at::Tensor& tokens) const {
-    const at::Tensor separators = tokens.eq(separator_).to(at::kLong);
-    return separators.cumsum(1).sub_(separators).clamp_max_(1);
+    const int64_t middle = 1 + (tokens.size(1) - kTokensAroundSegments) / 2;
+    const at::Tensor end = tokens.narrow(1, middle, 1).ne(separator_).to(at::kLong).add_(middle);  // (batch, 1)
+    return at::arange(tokens.size(1), tokens.options()).unsqueeze(0).gt(end).to(at::kLong);
   }
 
   int64_t separator_;

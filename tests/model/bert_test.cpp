@@ -46,13 +46,12 @@ at::Tensor reference_loss(const BertConfig& config, const std::vector<at::Tensor
   };
   const int64_t batch = tokens.size(0), context = tokens.size(1), size = config.width / config.heads;
   const at::Tensor table = take(), positions = take(), types = take();
-  at::Tensor type = at::zeros_like(tokens);
+  // [CLS] and the first segment with its [SEP] have type 0; of an odd number of tokens it may have the larger half.
+  const int64_t half = (context - kTokensAroundSegments) / 2;
+  at::Tensor type = at::ones_like(tokens);
   for (int64_t s = 0; s < batch; ++s) {
-    int64_t current = 0;
-    for (int64_t t = 0; t < context; ++t) {
-      type[s][t] = current;
-      if (tokens[s][t].item<int64_t>() == config.separator()) current = 1;
-    }
+    const bool is_larger = tokens[s][1 + half].item<int64_t>() != config.separator();
+    for (int64_t t = 0; t < 2 + half + (is_larger ? 1 : 0); ++t) type[s][t] = 0;
   }
   const auto rows = [&](const at::Tensor& from, const at::Tensor& which) {
     return from.index_select(0, which.reshape({-1})).view({batch, context, config.width});
@@ -135,6 +134,21 @@ TEST_P(BertLayers, EqualAutograd) {
 INSTANTIATE_TEST_SUITE_P(All, BertLayers,
                          ::testing::Combine(::testing::Bool(), ::testing::Bool(), ::testing::Bool(),
                                             ::testing::Values(at::kDouble, at::kFloat)));
+
+// A tokenizer's [SEP] also ends the documents of a text.
+TEST_P(BertLayers, ASeparatorWithinTheTextEndsNoSegment) {
+  const auto& [post_norm, order, tie, type] = GetParam();
+  BertConfig config = small(post_norm, order);
+  config.tie = tie;
+  const Stage stage(build_bert(config), 0);
+  Batch batch =
+      MaskedBatches(std::make_unique<CountingText>(4, config.context - 3), SpecialTokens(kText), 1, order).batch(3);
+  batch.inputs.select(1, 2).fill_(config.separator());
+  at::manual_seed(1);
+  expect_equal_to_autograd(stage, batch.inputs, batch.targets, type, [&](const std::vector<at::Tensor>& weights) {
+    return reference_loss(config, weights, batch.inputs, batch.targets);
+  });
+}
 
 TEST(Bert, SeesBothDirections) {
   const BertConfig config = small(true, false);
