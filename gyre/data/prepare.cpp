@@ -12,10 +12,10 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
-#include "gyre/core/utf8.h"
 #include "gyre/data/dataset.h"
 #include "gyre/data/ordered_workers.h"
 #include "gyre/data/text_input.h"
+#include "gyre/data/text_sample.h"
 #include "gyre/data/token_splits.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 
@@ -27,7 +27,6 @@ namespace {
 int64_t sample_bytes(int64_t vocabulary) {
   return std::clamp<int64_t>(vocabulary * 128, 1 << 20, 16 << 20);
 }
-constexpr size_t kMaxSampleLine = 4096;  // longer lines are cut for the sample
 
 // The path of `out` with links resolved and without a slash at its end.
 std::filesystem::path resolved(const std::filesystem::path& out) {
@@ -120,39 +119,6 @@ void check(const PrepareOptions& options) {
   }
 }
 
-// Samples lines evenly from all texts: the beginning of every chunk, a share of it that bounds the sample.
-class Sampler {
- public:
-  Sampler(int64_t total_bytes, int64_t wanted)
-      : share_(std::min(1.0, static_cast<double>(wanted) / static_cast<double>(total_bytes))) {}
-
-  void begin_chunk(size_t bytes) {
-    room_ = std::max<size_t>(1, static_cast<size_t>(share_ * static_cast<double>(bytes)));
-  }
-  void add(std::string_view piece) {
-    const bool whole = share_ >= 1 || piece.size() <= room_;
-    if (!whole) piece = whole_characters_of(piece, room_);
-    room_ -= std::min(room_, piece.size());
-    const size_t before = lines_.size();
-    while (!piece.empty()) {
-      size_t end = std::min(piece.find('\n'), piece.size());
-      if (end > kMaxSampleLine) end = whole_characters(piece.substr(0, kMaxSampleLine));
-      if (end > 0) lines_.emplace_back(piece.substr(0, end));
-      piece.remove_prefix(std::min(piece.size(), end < piece.size() && piece[end] == '\n' ? end + 1 : end));
-    }
-    if (!whole && lines_.size() > before) lines_.pop_back();  // the line that the cut has split
-  }
-  const std::vector<std::string>& lines() const { return lines_; }
-
- private:
-  static std::string_view whole_characters_of(std::string_view text, size_t max_bytes) {
-    return text.substr(0, whole_characters(text.substr(0, max_bytes)));
-  }
-  double share_;
-  size_t room_ = 0;  // bytes that may still be taken from this chunk
-  std::vector<std::string> lines_;
-};
-
 bool is_jsonl(const std::string& path, const std::string& format) {
   if (format != "auto") return format == "jsonl";
   std::filesystem::path name = std::filesystem::path(path).filename();
@@ -216,14 +182,14 @@ TokenizerModel find_tokenizer(const PrepareOptions& options, Texts& texts) {
     texts.read(*input, "measuring", [&](const TextChunk& chunk) { total += static_cast<int64_t>(chunk.text.size()); });
   }
   if (total == 0) throw InputError("the text is empty; there is nothing to learn a vocabulary from");
-  Sampler sampler(total, sample_bytes(options.vocabulary_size));
+  TextSample sample(total, sample_bytes(options.vocabulary_size));
   for (const auto& input : texts.inputs()) {
     texts.read(*input, "sampling", [&](const TextChunk& chunk) {
-      sampler.begin_chunk(chunk.text.size());
-      for_each_part(chunk, input->layout(), [&](const TextPart& part) { sampler.add(part.text); });
+      sample.begin_chunk(chunk.text.size());
+      for_each_part(chunk, input->layout(), [&](const TextPart& part) { sample.add(part.text); });
     });
   }
-  model.content = train_bpe_tokenizer(sampler.lines(), options.vocabulary_size);
+  model.content = train_bpe_tokenizer(sample.lines(), options.vocabulary_size);
   return model;
 }
 
