@@ -21,6 +21,9 @@ Curve parse_curve(std::string_view metrics, const std::string& origin) {
     if (line.is("eval")) {
       if (const auto loss = line.real("val_loss")) curve.val_loss = loss;
     }
+    if (line.is("end") && line.word("status") == "finished" && curve.loss.empty()) {
+      throw InputError(fmt::format("{}:{}: the run is finished and has no steps; {}", origin, line.number(), advice));
+    }
     if (!line.is("step")) return;
     if (line.step() != static_cast<int64_t>(curve.loss.size()) + 1) {
       throw InputError(fmt::format("{}:{}: steps are not consecutive; {}", origin, line.number(), advice));

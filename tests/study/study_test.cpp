@@ -221,6 +221,13 @@ TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
 {"event":"resume","step":1,"changed":{}}
 {"event":"step","step":2,"loss":3.25,"seconds":12}
 )"));
+  const auto no_steps = write("no steps", "{\"event\":\"end\",\"status\":\"finished\",\"step\":3}\n");
+  try {
+    read_curve(no_steps);
+    ADD_FAILURE() << "a finished run has steps";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(no_steps.string() + ":1: the run is finished and has no steps"));
+  }
   EXPECT_EQ(resumed.seconds, (std::vector<double>{10, 22})) << "also where the second session had reached more seconds";
 }
 
