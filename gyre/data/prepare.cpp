@@ -91,8 +91,10 @@ void check(const PrepareOptions& options) {
         "--end-of-document is for a tokenizer of your own; {} always has the same token for it: leave it out",
         options.tokenizer));
   }
-  if (!(options.val_fraction >= 0 && options.val_fraction < 1)) {
-    throw InputError(fmt::format("--val-fraction is {}; give 0 or more and less than 1", options.val_fraction));
+  constexpr double kMinFraction = 1e-9;  // its inverse counts documents
+  if (options.val_fraction != 0 && !(options.val_fraction >= kMinFraction && options.val_fraction < 1)) {
+    throw InputError(
+        fmt::format("--val-fraction is {}; give 0, or {} or more and less than 1", options.val_fraction, kMinFraction));
   }
   if (options.tokenizer == "bpe" &&
       (options.vocabulary_size < kSmallestVocabulary || options.vocabulary_size > 1'000'000)) {

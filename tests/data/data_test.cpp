@@ -136,6 +136,12 @@ TEST_F(DataTest, BadTextAndOptionsGiveOneLine) {
   PrepareOptions o = options({write("good", "text")});
   o.val_fraction = 1;
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("--val-fraction is 1"));
+  o = options({write("lines.jsonl", "{\"text\": \"a\"}\n")});
+  o.val_fraction = 1e-19;  // its inverse is more than any number of documents
+  EXPECT_THAT(complaint(o), ::testing::HasSubstr("--val-fraction is 1e-19"));
+  o.val_fraction = 1e-9;
+  o.out = directory_ / "all for training";
+  EXPECT_EQ(complaint(o), "accepted");
   if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
   o = options({write("good", "text")}, "bqe");
   EXPECT_THAT(complaint(o), ::testing::HasSubstr("did you mean 'bpe'?"));
