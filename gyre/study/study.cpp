@@ -149,15 +149,20 @@ Study parse_study(std::string_view toml, const std::string& origin) {
   faults.collect([&] { base = parse_config(toml, origin, {}, {"study"}); });
   faults.raise();
   study.timed_checkpoints = static_cast<bool>(root["run"]["checkpoint_minutes"]);
-  const auto refuse_twice = [&](const char* key, const auto& values) {
+  const auto refuse_twice = [&](const std::string& key, const auto& values) {
     for (auto value = values.begin(); value != values.end(); ++value) {
       if (std::find(values.begin(), value, *value) == value) continue;
-      throw InputError(fmt::format("{}: [study] {} has {} twice; leave one out", origin, key, *value));
+      throw InputError(fmt::format("{}: {} has {} twice; leave one out", origin, key, *value));
     }
   };
-  refuse_twice("stages", study.stages);
-  refuse_twice("learning_rates", study.learning_rates);
-  refuse_twice("seeds", study.seeds);
+  refuse_twice("[study] stages", study.stages);
+  refuse_twice("[study] schedules", study.schedules);
+  refuse_twice("[study] weights", study.weights);
+  refuse_twice("[study] learning_rates", study.learning_rates);
+  refuse_twice("[study] seeds", study.seeds);
+  for (const StudyMethod& method : study.methods) {
+    refuse_twice(fmt::format("[[study.method]] \"{}\" learning_rates", printable(method.name)), method.learning_rates);
+  }
   if (study.stages.empty()) study.stages = {base.pipeline.stages};
   if (study.schedules.empty()) study.schedules = {""};
   if (study.weights.empty()) study.weights = {""};

@@ -145,6 +145,18 @@ TEST(Study, BadInputSaysWhereAndWhat) {
               HasSubstr("gpip"));
 }
 
+TEST(Study, NoTwoOfItsRunsAreTheSame) {
+  const auto study = [](const std::string& keys, const std::string& own = "") {
+    return complaint(kBase + "[study]\nsmooth = 5\n" + keys + "[[study.method]]\nname = \"a\"\n" + own);
+  };
+  EXPECT_EQ(study("stages = [1, 2, 1]\n"), "study.toml: [study] stages has 1 twice; leave one out");
+  EXPECT_EQ(study("schedules = [\"gpipe\", \"gpipe\"]\n"),
+            "study.toml: [study] schedules has gpipe twice; leave one out");
+  EXPECT_EQ(study("weights = [\"stash\", \"stash\"]\n"), "study.toml: [study] weights has stash twice; leave one out");
+  EXPECT_EQ(study("", "learning_rates = [0.5, 0.25, 0.5]\n"),
+            "study.toml: [[study.method]] \"a\" learning_rates has 0.5 twice; leave one out");
+}
+
 TEST(Study, FaultsOfTheStudyAndOfItsRunsAreToldTogether) {
   EXPECT_EQ(complaint(kBase + "sed = 1\n[study]\nsmoth = 5\n[[study.method]]\nname = \"a\"\nsets = []\n"),
             "study.toml:14: unknown key 'smoth' in [study]; did you mean 'smooth'?\n"
