@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
 #include "gyre/core/text.h"
@@ -82,10 +83,18 @@ std::string trials_text(const ArmResult& arm) {
 
 }  // namespace
 
-ArmDiagnostics read_diagnostics(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
-  const auto& first = json.at("stages").at(0);
-  return {json.at("hessian_norm"), json.at("rotated_norm"), first.at("cosine"), first.at("oscillation")};
+ArmDiagnostics read_diagnostics(const std::string& text, const std::string& origin) {
+  // Null stands for a number that is not finite.
+  const auto number = [](const nlohmann::json& value) { return value.is_null() ? std::nan("") : value.get<double>(); };
+  try {
+    const auto json = nlohmann::json::parse(text);
+    const auto& first = json.at("stages").at(0);
+    return {number(json.at("hessian_norm")), number(json.at("rotated_norm")), number(first.at("cosine")),
+            number(first.at("oscillation"))};
+  } catch (const nlohmann::json::exception&) {
+    throw InputError(fmt::format(
+        "{}: is damaged: it is not what gyre diagnose prints; remove it, and gyre study measures it again", origin));
+  }
 }
 
 std::optional<double> best_rate(const std::vector<TrialResult>& trials) {

@@ -33,7 +33,8 @@ struct ArmDiagnostics {
   double hessian_norm = 0, rotated_norm = 0;
   double cosine = 0, oscillation = 0;
 };
-ArmDiagnostics read_diagnostics(const std::string& json);
+// Throws InputError, with `origin` and what to do, if that is not what gyre diagnose prints.
+ArmDiagnostics read_diagnostics(const std::string& json, const std::string& origin);
 
 struct ArmResult {
   StudyArm arm;

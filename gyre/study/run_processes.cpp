@@ -22,10 +22,6 @@ std::filesystem::path log_of(const std::filesystem::path& directory) {
   return directory.string() + ".log";
 }
 
-std::filesystem::path diagnostics_file(const StudyRun& run, const std::filesystem::path& root) {
-  return (root / run.directory).string() + ".diagnostics.json";
-}
-
 // A child's message without the program's name, which this process's own message begins with.
 std::string without_name(const std::string& message) {
   constexpr std::string_view kName = "gyre: ";
@@ -222,6 +218,10 @@ bool perform_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& 
   return !launcher.stopped();
 }
 
+std::filesystem::path diagnostics_file(const StudyRun& run, const std::filesystem::path& root) {
+  return (root / run.directory).string() + ".diagnostics.json";
+}
+
 std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcessesOptions& options) {
   if (auto stored = stored_diagnostics_of(run, options.root)) return stored;
   const auto directory = options.root / run.directory;
@@ -229,9 +229,10 @@ std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcesse
   const std::string out = file.string() + ".tmp";
   ChildEnd end;
   {
-    const OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
+    OutputFile results(out, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
     const OutputFile log(log_of(directory), O_WRONLY | O_CREAT | O_APPEND);
     end = Child({options.program.string(), "diagnose", directory.string(), "--json"}, results, log, options).reap();
+    results.sync();  // a crash of the machine must not leave an empty file under the name
   }
   if (end.signal != 0 || end.code != 0) {
     if (options.stop.stop_requested()) return std::nullopt;

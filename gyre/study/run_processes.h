@@ -38,6 +38,8 @@ bool check_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& op
 bool perform_runs(const std::vector<StudyRun>& runs, const RunProcessesOptions& options,
                   const std::function<void(const StudyRun&, RunStatus)>& ended);
 
+// Where the diagnostics of a run are stored.
+std::filesystem::path diagnostics_file(const StudyRun& run, const std::filesystem::path& root);
 // The JSON that `gyre diagnose` prints for a finished run. It is stored beside the run, so it is measured only once.
 // Returns nothing if it was stopped.
 std::optional<std::string> diagnostics_of(const StudyRun& run, const RunProcessesOptions& options);

@@ -159,7 +159,7 @@ class StudyRunner {
   bool take_diagnostics(const StudyRun& run, ArmResult& result) {
     const auto json =
         options_.report_only ? stored_diagnostics_of(run, launcher_.root) : diagnostics_of(run, launcher_);
-    if (json) result.diagnostics = read_diagnostics(*json);
+    if (json) result.diagnostics = read_diagnostics(*json, diagnostics_file(run, launcher_.root).string());
     return json || options_.report_only;
   }
 

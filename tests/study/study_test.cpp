@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -323,6 +324,24 @@ TEST(Results, ANameWithQuotesIsOneFieldOfARow) {
   Study study = parse_study(kStudy, "study.toml");
   study.methods[0].name = "all \"big\"";
   EXPECT_THAT(to_csv(summarise(study, {arm_of(0, 1, {4, 3, 2, 1, 1})})), HasSubstr("\n\"all \"\"big\"\"\",1,"));
+}
+
+TEST(Results, DamagedDiagnosticsAreNamed) {
+  const std::string good = R"({"hessian_norm":2.5,"rotated_norm":null,"stages":[{"cosine":-0.5,"oscillation":3}]})";
+  const ArmDiagnostics read = read_diagnostics(good, "x");
+  EXPECT_EQ(read.hessian_norm, 2.5);
+  EXPECT_TRUE(std::isnan(read.rotated_norm)) << "it was not finite";
+  EXPECT_EQ(read.cosine, -0.5);
+  EXPECT_EQ(read.oscillation, 3);
+  for (const std::string& text : {std::string(), good.substr(0, 40), std::string("[]"), std::string(R"({"stages":[]})"),
+                                  std::string(R"({"hessian_norm":"2"})")}) {
+    try {
+      read_diagnostics(text, "a.diagnostics.json");
+      ADD_FAILURE() << text;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("a.diagnostics.json: is damaged")) << text;
+    }
+  }
 }
 
 TEST(Results, TheBestRateIsThatOfTheLowestLoss) {
