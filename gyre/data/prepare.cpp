@@ -132,13 +132,13 @@ bool is_jsonl(const std::string& path, const std::string& format) {
 class Texts {
  public:
   Texts(const PrepareOptions& options, const std::filesystem::path& directory) : options_(options) {
-    TextInput::Standard standard{options.input_descriptor, {}, options.files};
-    if (options.tokenizer == "bpe") standard.spool = directory / "input.txt";
+    TextInput::Source source{options.input_descriptor, {}, options.files};
     for (const std::string& path : options.texts) {
       const TextLayout layout{path, is_jsonl(path, options.format), options.field, options.separator};
       has_jsonl_ = has_jsonl_ || layout.json_lines;
       has_plain_ = has_plain_ || !layout.json_lines;
-      inputs_.push_back(std::make_unique<TextInput>(path, layout, standard, options.stop));
+      if (options.tokenizer == "bpe") source.spool = directory / fmt::format("input-{}", inputs_.size());
+      inputs_.push_back(std::make_unique<TextInput>(path, layout, source, options.stop));
       // The length of a text in a pipe is not known.
       if (inputs_.back()->bytes() == 0) all_known_ = false;
       total_ += inputs_.back()->bytes();
@@ -267,7 +267,7 @@ PrepareResult prepare(const PrepareOptions& options) {
     input->cut_by([&](std::string_view text) { return tokenizer->cut(text); });
     meta.text_bytes += add_documents(*texts, *input, *tokenizer, thread_count(options), splits);
   }
-  texts.reset();  // also removes the copy of standard input
+  texts.reset();  // also removes the copies of pipes
   splits.finish();
   meta.train_tokens = splits.train_tokens();
   meta.val_tokens = splits.val_tokens();

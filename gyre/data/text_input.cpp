@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -22,18 +23,18 @@ void throw_if_stopped(const std::stop_token& stop) {
 
 }  // namespace
 
-TextInput::TextInput(const std::string& path, TextLayout layout, const Standard& standard, const std::stop_token& stop)
-    : layout_(std::move(layout)), files_(standard.files), stop_(stop) {
+TextInput::TextInput(const std::string& path, TextLayout layout, const Source& source, const std::stop_token& stop)
+    : layout_(std::move(layout)), files_(source.files), stop_(stop) {
   layout_.name = path == "-" ? "standard input" : path;
-  if (path != "-") {
-    open(path);
-  } else if (standard.spool.empty()) {
-    file_ = Descriptor(::dup(standard.descriptor));
+  if (path == "-") {
+    file_ = Descriptor(::dup(source.standard));
   } else {
-    spooled_ = standard.spool;
-    spool(standard.descriptor);
-    open(spooled_);
+    open(path);
   }
+  if (look() || source.spool.empty()) return;
+  spooled_ = source.spool;
+  spool();
+  open(spooled_);
 }
 
 TextInput::~TextInput() {
@@ -43,17 +44,24 @@ TextInput::~TextInput() {
 void TextInput::open(const std::filesystem::path& path) {
   file_ = Descriptor(path, O_RDONLY);
   if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
-  struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) return;
-  if (S_ISDIR(status.st_mode)) throw InputError(fmt::format("{}: is a directory; give text files", path.string()));
-  if (S_ISREG(status.st_mode)) bytes_ = status.st_size;
 }
 
-void TextInput::spool(int from) const {
+// Finds where the text begins and how long it is. Returns whether it is in a file, which can be read again.
+bool TextInput::look() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode)) throw InputError(fmt::format("{}: is a directory; give text files", layout_.name));
+  if (!S_ISREG(status.st_mode)) return false;
+  begin_ = std::max<int64_t>(0, ::lseek(file_.get(), 0, SEEK_CUR));
+  bytes_ = std::max<int64_t>(0, status.st_size - begin_);
+  return true;
+}
+
+void TextInput::spool() const {
   OutputFile copy(spooled_, O_WRONLY | O_CREAT | O_TRUNC, *files_, 0600);
   std::string buffer(size_t{1} << 18, '\0');
   for (;;) {
-    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    const ssize_t got = ::read(file_.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", layout_.name, std::strerror(errno)));
     if (got == 0) return;
@@ -63,7 +71,7 @@ void TextInput::spool(int from) const {
 }
 
 void TextInput::read(const std::function<void(TextChunk, int64_t taken)>& visit) const {
-  ::lseek(file_.get(), 0, SEEK_SET);  // fails for a pipe, which is read only once
+  ::lseek(file_.get(), begin_, SEEK_SET);  // fails for a pipe that is read only once
   const auto bytes = open_bytes(file_.get(), layout_.name);
   TextReader reader(*bytes, layout_);
   while (auto chunk = reader.next()) {

@@ -1,4 +1,4 @@
-// A text for gyre prepare, from a file or standard input, which can be read several times.
+// A text for gyre prepare, from a file, a pipe or standard input, which can be read several times.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace gyre {
 
 class TextInput {
  public:
-  struct Standard {  // what "-" stands for
-    int descriptor = 0;
-    std::filesystem::path spool;  // a copy is kept here to be read again; empty: it can be read once
+  struct Source {
+    int standard = 0;             // the descriptor that "-" stands for; it is read from where it is
+    std::filesystem::path spool;  // a copy of what is no file is kept here to be read again; empty: it can be read once
     FileSystem* files = nullptr;
   };
   // `layout` needs no name: it is set from `path`. Throws InputError if the file cannot be opened or is a directory.
-  TextInput(const std::string& path, TextLayout layout, const Standard& standard, const std::stop_token& stop);
+  TextInput(const std::string& path, TextLayout layout, const Source& source, const std::stop_token& stop);
   ~TextInput();
   TextInput(const TextInput&) = delete;
   TextInput& operator=(const TextInput&) = delete;
@@ -39,13 +39,15 @@ class TextInput {
 
  private:
   void open(const std::filesystem::path& path);
-  void spool(int from) const;
+  bool look();
+  void spool() const;
 
   TextLayout layout_;
   FileSystem* files_;
   std::stop_token stop_;
   std::filesystem::path spooled_;
   Descriptor file_;
+  int64_t begin_ = 0;  // where the text begins in file_
   int64_t bytes_ = 0;
 };
 

@@ -1,9 +1,11 @@
 // From text to tokens to batches: exact round trips, streaming that changes nothing, deterministic batches, damage
 // noticed.
 #include <ATen/ATen.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -13,6 +15,7 @@
 
 #include "data/fixture.h"
 #include "gyre/batches/token_batches.h"
+#include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random.h"
@@ -99,6 +102,16 @@ TEST_F(DataTest, StreamingDoesNotShow) {
   EXPECT_TRUE(back == text);
 }
 
+// Writes `text` into a pipe, and closes it.
+void write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(descriptor, text.data(), text.size());
+    if (put <= 0) break;
+    text.remove_prefix(static_cast<size_t>(put));
+  }
+  ::close(descriptor);
+}
+
 TEST_F(DataTest, StandardInputGivesTheSameTokensAsAFile) {
   const std::string text = plain_text(20000);
   for (const std::string& tokenizer : tokenizer_names()) {
@@ -107,14 +120,7 @@ TEST_F(DataTest, StandardInputGivesTheSameTokensAsAFile) {
     const std::string expected = read_file(file.out / "train.bin");
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
-    std::jthread writer([&] {
-      for (size_t done = 0; done < text.size();) {
-        const ssize_t put = ::write(ends[1], text.data() + done, text.size() - done);
-        if (put <= 0) break;
-        done += static_cast<size_t>(put);
-      }
-      ::close(ends[1]);
-    });
+    std::jthread writer([&] { write_all(ends[1], text); });
     PrepareOptions input = options({"-"}, tokenizer);
     input.out = directory_ / "input";
     input.input_descriptor = ends[0];
@@ -122,6 +128,40 @@ TEST_F(DataTest, StandardInputGivesTheSameTokensAsAFile) {
     ::close(ends[0]);
     EXPECT_TRUE(read_file(input.out / "train.bin") == expected);
     EXPECT_EQ(read_file(input.out / "meta.json"), read_file(file.out / "meta.json"));
+  }
+}
+
+TEST_F(DataTest, PipesWithNamesGiveTheSameTokensAsFiles) {
+  const std::vector<std::string> texts = {plain_text(20000), plain_text(30000)};
+  for (const std::string& tokenizer : tokenizer_names()) {
+    PrepareOptions files = options({write("a", texts[0]), write("b", texts[1])}, tokenizer);
+    prepare(files);
+    const std::vector<std::string> pipes = {directory_ / (tokenizer + "-a"), directory_ / (tokenizer + "-b")};
+    for (const std::string& pipe : pipes) ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::vector<std::jthread> writers;
+    for (size_t i = 0; i < pipes.size(); ++i) {
+      writers.emplace_back([&, i] { write_all(::open(pipes[i].c_str(), O_WRONLY | O_CLOEXEC), texts[i]); });
+    }
+    PrepareOptions input = options(pipes, tokenizer);
+    input.out = directory_ / "input";
+    prepare(input);
+    EXPECT_TRUE(read_file(input.out / "train.bin") == read_file(files.out / "train.bin"));
+    EXPECT_EQ(read_file(input.out / "meta.json"), read_file(files.out / "meta.json"));
+  }
+}
+
+TEST_F(DataTest, StandardInputBeginsWhereItsReaderBeforeStopped) {
+  const std::string heading = "a heading\n", text = plain_text(20000);
+  for (const std::string& tokenizer : tokenizer_names()) {
+    const PrepareOptions file = options({write("text", text)}, tokenizer);
+    prepare(file);
+    const Descriptor descriptor(write("with heading", heading + text), O_RDONLY);
+    ASSERT_EQ(::lseek(descriptor.get(), static_cast<off_t>(heading.size()), SEEK_SET), heading.size());
+    PrepareOptions input = options({"-"}, tokenizer);
+    input.out = directory_ / "input";
+    input.input_descriptor = descriptor.get();
+    prepare(input);
+    EXPECT_TRUE(read_file(input.out / "train.bin") == read_file(file.out / "train.bin"));
   }
 }
 
