@@ -49,6 +49,24 @@ void check_utf8(std::string_view text, int64_t offset, const std::string& name) 
   }
 }
 
+// Why a line cannot be read as JSON, after "the line is no JSON". Names what json.dumps of Python writes beyond JSON.
+std::string why_no_json(std::string_view line) {
+  if (is_nested_too_deeply(line)) return fmt::format(" that gyre reads: it is nested more than {} deep", kMaxJsonDepth);
+  try {
+    [[maybe_unused]] const auto refused = nlohmann::json::parse(line);
+  } catch (const nlohmann::json::parse_error& error) {
+    if (std::string_view(error.what()).find("surrogate") != std::string_view::npos) {
+      return ": it has half of a character, an escape from \\ud800 to \\udfff without its other half; leave it out, or "
+             "write \\ufffd for it";
+    }
+    const std::string_view rest = line.substr(std::min(line.size(), std::max<size_t>(error.byte, 1) - 1));
+    if (rest.starts_with("NaN") || rest.starts_with("Infinity")) {
+      return ": NaN and Infinity are no numbers there; write null";
+    }
+  }
+  return "";
+}
+
 // The document in a line of JSON.
 std::string document_of(std::string_view line, int64_t number, const TextLayout& layout) {
   const auto fail = [&](const std::string& what) {
@@ -59,7 +77,7 @@ std::string document_of(std::string_view line, int64_t number, const TextLayout&
   if (!json) {
     fail(number == 1 && line.starts_with('[')
              ? "the line is no JSON object; write a list as a line for each of its items"
-             : "the line is no JSON");
+             : "the line is no JSON" + why_no_json(line));
   }
   if (!json->is_object()) fail("the line is no JSON object");
   const auto found = json->find(layout.field);

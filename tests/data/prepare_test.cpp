@@ -210,6 +210,17 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
   EXPECT_THAT(refused(good + "{\"text\": \"cut"), HasSubstr("lines.jsonl:2: the line is no JSON"));
   EXPECT_THAT(refused("[{\"text\": \"a\"},\n"), HasSubstr("lines.jsonl:1: the line is no JSON object; write a list"));
   EXPECT_THAT(refused(good + "[1]"), HasSubstr("lines.jsonl:2: the line is no JSON object"));
+  // What json.dumps of Python writes beyond JSON.
+  for (const std::string half : {"\\ud83d", "\\ud83d\\ud83d", "\\uDE00"}) {
+    EXPECT_THAT(refused(good + "{\"text\": \"a" + half + "\"}\n"),
+                HasSubstr("lines.jsonl:2: the line is no JSON: it has half of a character"))
+        << half;
+  }
+  for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
+    EXPECT_THAT(refused(good + "{\"score\": " + number + ", \"text\": \"a\"}\n"),
+                HasSubstr("lines.jsonl:2: the line is no JSON: NaN and Infinity are no numbers there"))
+        << number;
+  }
   EXPECT_THAT(refused(good + "{\"content\": \"a\"}"),
               HasSubstr("lines.jsonl:2: the object has no 'text' (it has: content)"));
   EXPECT_THAT(refused(good + "{\"text\": [\"a\"]}"), HasSubstr("lines.jsonl:2: 'text' is no string"));
