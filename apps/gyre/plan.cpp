@@ -55,6 +55,7 @@ PlanOptions plan_options(const Config& config, const Flags& flags) {
   if (flags.cluster.empty()) options.workers = workers_of_replica(config);
   options.replicas = static_cast<int>(config.pipeline.replicas);
   options.shard_optimizer = config.pipeline.shard_optimizer;
+  options.tied = config.model.tie;
   options.window = config.pipeline.accumulate;
   options.own = config.pipeline.own;
   options.names = schedule_options(config).names;

@@ -107,6 +107,7 @@ class Planner {
     schedule.replicas = shape_.replicas;
     schedule.by_stages = shape_.by_stages;
     schedule.shard_optimizer = options_.shard_optimizer;
+    schedule.tied = options_.tied;
     schedule.names = options_.names;
     schedule.tb_over_tf = std::clamp(plan_.tb_over_tf, 0.1, 10.0);
     if (kind.variants == nullptr) return add(schedule);

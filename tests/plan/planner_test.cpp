@@ -147,6 +147,23 @@ TEST(Plan, RanksTheScheduleOfAFile) {
   EXPECT_EQ(of("mine.sched").peak_memory, of("1f1b").peak_memory);
 }
 
+// The tied weight's copies and messages are counted for gyre's own schedules as for one of a file.
+TEST(Plan, CountsATiedWeight) {
+  std::vector<LayerProfile> layers = profiles(8);
+  layers.front().tied_bytes = layers.back().tied_bytes = 50'000;
+  PlanOptions options = four_workers();
+  const Plan untied = make_plan(layers, options);
+  options.tied = true;
+  const ScheduleOptions mine{.name = "mine.sched", .stages = 4, .window = 8, .tied = true};
+  options.from_file = {mine, make_schedule({.name = "pipedream", .stages = 4, .window = 8, .tied = true})};
+  const Plan tied = make_plan(layers, options);
+  const auto peak = [](const Plan& plan, const std::string& name) {
+    return std::ranges::find(plan.rows, name, [](const PlanRow& row) { return row.schedule.name; })->peak_memory;
+  };
+  EXPECT_EQ(peak(tied, "pipedream"), peak(tied, "mine.sched"));
+  EXPECT_GE(peak(tied, "pipedream"), peak(untied, "pipedream") + 50'000);
+}
+
 TEST(Plan, SaysWhyASchedulesIsLeftOut) {
   PlanOptions options = four_workers();
   options.workers = 5;
