@@ -24,6 +24,7 @@
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
 #include "gyre/tensors/shape.h"
+#include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
@@ -43,6 +44,7 @@ constexpr Dtype kDtypes[] = {{"fp32", "F32", "float32", at::kFloat},
                              {"bf16", "BF16", "bfloat16", at::kBFloat16},
                              {"fp16", "F16", "float16", at::kHalf}};
 constexpr const char* kAuto = "auto";
+constexpr const char* kConfigFile = "config.json";
 
 const Dtype& dtype_called(const std::string& name, const char* Dtype::*field) {
   for (const Dtype& dtype : kDtypes) {
@@ -145,17 +147,50 @@ int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
       fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked, join(there, ", ")));
 }
 
-// Writes the model's side files as they were imported, but with the run's own tokenizer if that is another by now.
-// Returns their names.
-std::vector<std::string> write_side_files(const RunDirectory& run, const fs::path& out, FileSystem& files) {
-  const auto same = [&](const char* name) {
-    const fs::path own = run.tokenizer() / name, imported = run.hugging_face() / name;
-    return is_there(own) && is_there(imported) && read_file(own) == read_file(imported);
-  };
-  const bool has_own = is_there(run.tokenizer() / kMetaFile) && !same(kTokenizerJsonFile) && !same(kTokenizerModelFile);
-  if (has_own) write_hugging_face_tokenizer(run.root(), out, files);
+// The run's tokenizer, if it has one.
+std::optional<TokenizerModel> tokenizer_of(const RunDirectory& run) {
+  if (!is_there(run.tokenizer() / kMetaFile)) return std::nullopt;
+  if (DatasetMeta::load(run.tokenizer()).tokenizer == kNoTokenizer) return std::nullopt;
+  return load_tokenizer_model(run.tokenizer());
+}
+
+int32_t end_of_document(const TokenizerModel& model, const fs::path& origin) {
+  return make_tokenizer(model, origin.string())->end_of_document();
+}
+
+// Whether the tokenizer is the one that the model came with, in any form, and ends documents with the same token.
+bool is_imported(const TokenizerModel& own, const RunDirectory& run) {
+  const fs::path place = run.hugging_face(), file = place / TokenizerModel::file_of(own.kind);
+  try {
+    const TokenizerModel imported = read_tokenizer(is_there(file) ? file : place);
+    if (own.content != imported.content) {
+      if (hugging_face_files(own, run.tokenizer().string()).tokenizer != imported.content) return false;
+    } else if (own.config == imported.config && own.end_of_document.empty()) {
+      return true;
+    }
+    return end_of_document(own, run.tokenizer()) == end_of_document(imported, place);
+  } catch (const InputError&) {  // none was imported, or one that gyre cannot read
+    return false;
+  }
+}
+
+// What the run has instead of the special tokens that the model came with. Tokens that came without a tokenizer are
+// taken for those of the model's own.
+std::optional<OwnTokens> own_tokens(const RunDirectory& run) {
+  const auto own = tokenizer_of(run);
+  const bool was_imported = is_there(run.hugging_face() / kConfigFile);
+  if (!own) return was_imported ? std::nullopt : std::optional(OwnTokens{});
+  if (was_imported && is_imported(*own, run)) return std::nullopt;
+  return OwnTokens{end_of_document(*own, run.tokenizer())};
+}
+
+// Writes the model's side files as they were imported or, if the run has another tokenizer by now, that one: settings
+// for generation name special tokens too. Returns the files' names.
+std::vector<std::string> write_side_files(const RunDirectory& run, const std::optional<OwnTokens>& own,
+                                          const fs::path& out, FileSystem& files) {
+  if (own && own->end_of_document) write_hugging_face_tokenizer(run.root(), out, files);
   for (const std::string& name : side_files()) {
-    if ((has_own && name != kGenerationFile) || !is_there(run.hugging_face() / name)) continue;
+    if (own || !is_there(run.hugging_face() / name)) continue;
     write_new_file(out / name, read_file(run.hugging_face() / name), files);
   }
   std::vector<std::string> written;
@@ -210,10 +245,12 @@ ExportResult export_model(const ExportOptions& options) {
   ExportResult result{
       .model_type = family.model_type, .step = step, .files = static_cast<int64_t>(groups.size()), .side_files = {}};
   std::optional<std::string> earlier;
-  if (is_there(run.hugging_face() / "config.json")) earlier = read_file(run.hugging_face() / "config.json");
-  write_new_file(out.path() / "config.json",
-                 to_config_json(family, with_all_sizes(config.model, own), types.common().in_config, earlier), files);
-  result.side_files = write_side_files(run, out.path(), files);
+  if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
+  const std::optional<OwnTokens> tokens = own_tokens(run);
+  write_new_file(out.path() / kConfigFile,
+                 to_config_json(family, with_all_sizes(config.model, own), types.common().in_config, earlier, tokens),
+                 files);
+  result.side_files = write_side_files(run, tokens, out.path(), files);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
   return result;

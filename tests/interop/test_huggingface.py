@@ -290,6 +290,8 @@ def test_a_trained_model_is_the_same_in_transformers(name, tokens, tmp_path):
     train(name, tokens, tmp_path, tmp_path / "run")
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
     model = load(tmp_path / "ours", Qwen3 if name == "qwen3" else transformers.AutoModelForCausalLM)
+    settings = model.generation_config
+    assert (settings.eos_token_id, settings.bos_token_id, settings.pad_token_id) == (0, None, None)  # NUL ends documents
 
     ids = some_tokens(CONTEXT)
     logits, _ = outputs(tmp_path / "run", ids, tmp_path)

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "gyre/core/error.h"
 #include "gyre/core/json_fields.h"
 
@@ -28,6 +31,19 @@ Json kept_of(const std::string& earlier, const Family& family) {
   return kept;
 }
 
+// For a field that is missing, transformers takes the number that the family's first model had, and generate() would
+// stop at that token.
+void write_tokens(const OwnTokens& own, Json& config) {
+  std::vector<std::string> old;
+  for (const auto& [key, value] : config.items()) {
+    if (key.ends_with("_token_id")) old.push_back(key);
+  }
+  for (const std::string& key : old) config.erase(key);
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = own.end_of_document ? Json(*own.end_of_document) : Json();
+  config["pad_token_id"] = nullptr;
+}
+
 }  // namespace
 
 DescribedModel parse_config_json(std::string_view text, const std::string& origin) {
@@ -47,13 +63,14 @@ DescribedModel parse_config_json(std::string_view text, const std::string& origi
 }
 
 std::string to_config_json(const Family& family, const ModelSettings& settings, const std::string& dtype,
-                           const std::optional<std::string>& earlier) {
+                           const std::optional<std::string>& earlier, const std::optional<OwnTokens>& own) {
   Json config = earlier ? kept_of(*earlier, family) : Json::object();
   if (!config.contains("architectures")) config["architectures"] = {family.architectures.front()};
   config["model_type"] = family.model_type;
   family.write(settings, config);
   config["tie_word_embeddings"] = settings.tie;
   config["torch_dtype"] = dtype;
+  if (own) write_tokens(*own, config);
   return config.dump(2) + "\n";
 }
 

@@ -1,0 +1,97 @@
+// What an exported model says of special tokens: generate() of transformers stops at the ones that it names.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "exchange/fixture.h"
+#include "gyre/core/files.h"
+#include "gyre/data/dataset.h"
+#include "gyre/exchange/export_model.h"
+#include "gyre/exchange/import_model.h"
+#include "gyre/tokenizers/tokenizer_model.h"
+#include "support/temporary_directory.h"
+
+namespace gyre {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+// 12 tokens.
+std::string tokenizer_json(int end) {
+  Json vocabulary;
+  for (int id = 0; id < 12; ++id) {
+    vocabulary[id == end ? std::string("</s>") : std::string(1, static_cast<char>('a' + id))] = id;
+  }
+  return Json{{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}}.dump();
+}
+
+// A run of an imported model with its tokenizer.
+class Export : public testing::Test {
+ protected:
+  void SetUp() override {
+    testing_support::write_small_llama(model_);
+    Json config = Json::parse(read_file(model_ / "config.json"));
+    config.update({{"bos_token_id", 1}, {"eos_token_id", {2, 3}}, {"pad_token_id", 4}, {"sep_token_id", 5}});
+    write_file_atomic(model_ / "config.json", config.dump());
+    write_file_atomic(model_ / "tokenizer.json", tokenizer_json(2));
+    write_file_atomic(model_ / "generation_config.json", R"({"eos_token_id": 2})");
+    import_model({.from = model_, .out = run_});
+  }
+  void give_tokenizer(const std::string& json, const std::string& end = "") {
+    import_tokenizer({"json", json, "", end}, 12, run_ / "tokenizer");
+  }
+  Json exported_config() {
+    fs::remove_all(out_);
+    export_model({.run = run_, .out = out_});
+    return Json::parse(read_file(out_ / "config.json"));
+  }
+  void expect_end(const Json& end) {
+    const Json config = exported_config();
+    EXPECT_EQ(config.at("eos_token_id"), end);
+    EXPECT_EQ(config.at("bos_token_id"), Json());
+    EXPECT_EQ(config.at("pad_token_id"), Json());
+    EXPECT_FALSE(config.contains("sep_token_id"));
+    EXPECT_FALSE(fs::exists(out_ / "generation_config.json"));
+  }
+
+  const testing_support::TemporaryDirectory place_;
+  const fs::path model_ = place_ / "model", run_ = place_ / "run", out_ = place_ / "out";
+};
+
+TEST_F(Export, KeepsTheSpecialTokensOfTheImportedTokenizer) {
+  const auto expect_kept = [&] {
+    const Json config = exported_config();
+    EXPECT_EQ(config.at("bos_token_id"), 1);
+    EXPECT_EQ(config.at("eos_token_id"), Json({2, 3}));
+    EXPECT_EQ(config.at("pad_token_id"), 4);
+    EXPECT_TRUE(fs::exists(out_ / "generation_config.json"));
+    EXPECT_EQ(read_file(out_ / "tokenizer.json"), tokenizer_json(2));
+  };
+  expect_kept();
+  give_tokenizer(tokenizer_json(2), "</s>");  // prepared with the same token for the end
+  expect_kept();
+  fs::remove_all(run_ / "tokenizer");  // one that gyre does not read, or tokens that came without one
+  expect_kept();
+}
+
+TEST_F(Export, NamesTheEndOfAnotherTokenizersDocuments) {
+  give_tokenizer(tokenizer_json(7));
+  expect_end(7);
+  EXPECT_EQ(read_file(out_ / "tokenizer.json"), tokenizer_json(7));
+  give_tokenizer(tokenizer_json(2), "d");
+  expect_end(3);
+}
+
+TEST_F(Export, NamesNoTokenOfAModelWithoutATokenizer) {
+  fs::remove_all(run_ / "hugging_face");
+  expect_end(2);
+  DatasetMeta none;
+  none.tokenizer = kNoTokenizer;
+  write_file_atomic(run_ / "tokenizer" / "meta.json", none.to_json());
+  expect_end(Json());
+  EXPECT_FALSE(fs::exists(out_ / "tokenizer.json"));
+}
+
+}  // namespace
+}  // namespace gyre
