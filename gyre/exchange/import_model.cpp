@@ -178,10 +178,28 @@ struct FoundTokenizer {
   int64_t vocabulary = 0;
 };
 
+// Null if there is none.
+const TokenizerForm* form_of_tokenizer(const fs::path& from) {
+  for (const TokenizerForm& form : tokenizer_forms()) {
+    if (std::ranges::all_of(form.files, [&](const char* name) { return has_file(from / name); })) return &form;
+  }
+  return nullptr;
+}
+
 // A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same
-// holds for one with more tokens than the model has embeddings, for example since a padding token was added later.
-std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, int64_t vocabulary, ImportResult& result) {
-  if (!has_file(from / kTokenizerJsonFile) && !has_file(from / kTokenizerModelFile)) return std::nullopt;
+// holds for one with more tokens than the model has embeddings, for example since a padding token was added later, and
+// for a vocabulary of another model type than gyre would take it for: Qwen2 splits words in another way than GPT-2.
+std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, const Family& family, int64_t vocabulary,
+                                             ImportResult& result) {
+  const TokenizerForm* const form = form_of_tokenizer(from);
+  if (form == nullptr) return std::nullopt;
+  const std::string taken_for = form->taken_for;
+  if (!taken_for.empty() && taken_for != family.model_type) {
+    result.tokenizer_fault = fmt::format("{} of a {} model is not read; save the tokenizer as {}", form->files.front(),
+                                         family.model_type, kTokenizerJsonFile);
+    return std::nullopt;
+  }
+  has_file(from / kTokenizerConfigFile);  // which is read with it
   FoundTokenizer found;
   try {
     found.model = read_tokenizer(from);
@@ -257,7 +275,7 @@ ImportResult import_model(const ImportOptions& options) {
   const Config config = run_config(settings, dtype);
   check_memory(config, memory_limit(), Work::Generate);
   ImportResult result;
-  const auto tokenizer = find_tokenizer(options.from, settings.vocabulary, result);
+  const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
   const NamedTensors weights = read_weights(tensor_files, matched, own);
   NewDirectory out(options.out, ".importing", files);

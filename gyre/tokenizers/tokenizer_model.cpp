@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/tokenizers/json/tokenizer_json.h"
@@ -30,22 +32,16 @@ TokenizerModel model_of_file(const fs::path& path) {
 }
 
 TokenizerModel model_of_directory(const fs::path& directory) {
-  for (const char* name : {kTokenizerJsonFile, kTokenizerModelFile}) {
-    if (is_there(directory / name)) return model_of_file(directory / name);
-  }
-  TokenizerModel model;
-  model.kind = "json";
-  model.config = read_if_there(directory / kTokenizerConfigFile);
-  static const std::pair<const char*, const char*> kPairs[] = {{"vocab.json", "merges.txt"},
-                                                               {"encoder.json", "vocab.bpe"}};
-  for (const auto& [vocabulary, merges] : kPairs) {
-    if (!is_there(directory / vocabulary) || !is_there(directory / merges)) continue;
-    model.content = json_of_gpt2(read_file(directory / vocabulary), read_file(directory / merges), model.config,
-                                 (directory / vocabulary).string());
-    return model;
-  }
-  if (is_there(directory / "vocab.txt")) {
-    model.content = json_of_bert(read_file(directory / "vocab.txt"), model.config, (directory / "vocab.txt").string());
+  for (const auto& [files, taken_for] : tokenizer_forms()) {
+    if (!std::ranges::all_of(files, [&](const char* name) { return is_there(directory / name); })) continue;
+    const fs::path first = directory / files.front();
+    if (*taken_for == '\0') return model_of_file(first);
+    TokenizerModel model;
+    model.kind = "json";
+    model.config = read_if_there(directory / kTokenizerConfigFile);
+    model.content = files.size() == 1 ? json_of_bert(read_file(first), model.config, first.string())
+                                      : json_of_gpt2(read_file(first), read_file(directory / files.back()),
+                                                     model.config, first.string());
     return model;
   }
   throw InputError(fmt::format(
@@ -60,6 +56,15 @@ const char* TokenizerModel::file_of(const std::string& kind) {
   if (kind == "bpe" || kind == "sentencepiece") return kTokenizerModelFile;
   if (kind == "json") return kTokenizerJsonFile;
   return nullptr;
+}
+
+const std::vector<TokenizerForm>& tokenizer_forms() {
+  static const std::vector<TokenizerForm> kForms = {{{kTokenizerJsonFile}},
+                                                    {{kTokenizerModelFile}},
+                                                    {{"vocab.json", "merges.txt"}, "gpt2"},
+                                                    {{"encoder.json", "vocab.bpe"}, "gpt2"},
+                                                    {{"vocab.txt"}, "bert"}};
+  return kForms;
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin) {

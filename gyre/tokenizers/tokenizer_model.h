@@ -27,9 +27,16 @@ struct TokenizerModel {
 // Throws InputError for a model that cannot be used; `origin` is what errors call the file.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin);
 
-// Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of: tokenizer.json,
-// tokenizer.model, vocab.json and merges.txt (or encoder.json and vocab.bpe) as GPT-2 has, vocab.txt as BERT has. The
-// last two are converted to a tokenizer.json. Throws InputError naming what is missing or unknown.
+// A form in which a directory may have a tokenizer.
+struct TokenizerForm {
+  std::vector<const char*> files;
+  const char* taken_for = "";  // the model type that files without rules of their own are read as; they are converted
+};
+// The first one that a directory has counts.
+const std::vector<TokenizerForm>& tokenizer_forms();
+
+// Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of tokenizer_forms().
+// Those of GPT-2 and BERT are converted to a tokenizer.json. Throws InputError naming what is missing or unknown.
 TokenizerModel read_tokenizer(const std::filesystem::path& path, const std::string& end_of_document = "");
 
 }  // namespace gyre

@@ -83,6 +83,22 @@ TEST_F(Export, NamesTheEndOfAnotherTokenizersDocuments) {
   expect_end(3);
 }
 
+// The run has it as a tokenizer.json.
+TEST_F(Export, GivesAVocabularyBackAsItCame) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "bert";
+  settings.bias = true;
+  settings.activation = "gelu";
+  fs::remove_all(run_);
+  fs::remove_all(model_);
+  testing_support::write_small_model(model_, settings);
+  write_file_atomic(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+  import_model({.from = model_, .out = run_});
+  EXPECT_FALSE(exported_config().contains("eos_token_id"));
+  EXPECT_EQ(read_file(out_ / "vocab.txt"), read_file(model_ / "vocab.txt"));
+  EXPECT_FALSE(fs::exists(out_ / "tokenizer.json"));
+}
+
 TEST_F(Export, NamesNoTokenOfAModelWithoutATokenizer) {
   fs::remove_all(run_ / "hugging_face");
   expect_end(2);

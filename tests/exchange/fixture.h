@@ -28,15 +28,18 @@ inline ModelSettings small_llama() {
 }
 
 // config.json and model.safetensors, with more tensors if there are any.
-inline void write_small_llama(const std::filesystem::path& directory, NamedTensors tensors = {}) {
-  const ModelSettings settings = small_llama();
+inline void write_small_model(const std::filesystem::path& directory, const ModelSettings& settings,
+                              NamedTensors tensors = {}) {
   std::filesystem::create_directories(directory);
   const Family& family = family_of(settings);
   for (const Counterpart& one : correspondence(family, settings.layers, own_tensors(settings))) {
-    tensors[one.theirs] = at::randn(one.shape);
+    if (one.use == TensorPair::Use::Own) tensors[one.theirs] = at::randn(one.shape);
   }
   write_safetensors(directory / "model.safetensors", tensors);
   write_file_atomic(directory / "config.json", to_config_json(family, settings, "float32", std::nullopt));
+}
+inline void write_small_llama(const std::filesystem::path& directory, NamedTensors tensors = {}) {
+  write_small_model(directory, small_llama(), std::move(tensors));
 }
 
 }  // namespace gyre::testing_support

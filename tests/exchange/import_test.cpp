@@ -82,6 +82,28 @@ TEST_F(Import, ATokenizerThatGyreLacksKeepsNobodyFromTheModel) {
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
 }
 
+TEST_F(Import, AVocabularyBecomesTheTokenizerOfItsFamily) {
+  write_file_atomic(model_ / "vocab.json", R"({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})");
+  write_file_atomic(model_ / "merges.txt", "#version: 0.2\na b\n");
+  EXPECT_EQ(import().tokenizer_fault, "vocab.json of a llama model is not read; save the tokenizer as tokenizer.json");
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "gpt";
+  settings.bias = true;
+  settings.activation = "gelu";
+  testing_support::write_small_model(model_, settings);
+  EXPECT_EQ(import().tokenizer, "json");
+  EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "vocab.json"));
+  write_file_atomic(model_ / "merges.txt", "not a merge\n");
+  EXPECT_NE(import().tokenizer_fault, "");
+  fs::remove(model_ / "merges.txt");
+  EXPECT_EQ(import().tokenizer_fault, "");  // the other half alone is no tokenizer
+
+  settings.kind = "bert";
+  testing_support::write_small_model(model_, settings);
+  write_file_atomic(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+  EXPECT_EQ(import().tokenizer, "json");
+}
+
 TEST_F(Import, NumbersHaveTheRangesOfARunsConfiguration) {
   EXPECT_THAT(complaint_with("rms_norm_eps", 0), HasSubstr("[model.llama] norm_epsilon is 0; give"));
   EXPECT_THAT(complaint_with("rms_norm_eps", 1e300), HasSubstr("norm_epsilon"));
@@ -114,7 +136,8 @@ TEST_F(Import, TensorsThatAreLeftOutMayHaveAnyType) {
 }
 
 TEST_F(Import, PipesAreNotWaitedFor) {
-  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt"}) {
     testing_support::write_small_llama(model_);
     fs::remove(model_ / name);
     ASSERT_EQ(::mkfifo((model_ / name).c_str(), 0600), 0);
