@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "gyre/core/json_text.h"
 #include "gyre/core/utf8.h"
 #include "gyre/tokenizers/byte_alphabet.h"
+#include "gyre/tokenizers/json/vocabularies.h"
 #include "gyre/tokenizers/json_parts.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
 #include "gyre/tokenizers/token_text.h"
@@ -192,6 +194,17 @@ Json sentencepiece_json(const SentencePieceModel& model, const std::string& orig
   return document(added_tokens(model), normalizer(model), pre_tokenizer(model), decoder(model), pieces(model));
 }
 
+// Names the special tokens that the vocabulary has and `config` does not name. Returns whether there were any.
+bool name_bert_tokens(const Json& vocabulary, Json& config) {
+  bool is_changed = false;
+  for (const auto& [key, name] : bert_special_tokens()) {
+    if (config.contains(key) || !vocabulary.contains(name)) continue;
+    config[key] = name;
+    is_changed = true;
+  }
+  return is_changed;
+}
+
 std::string serialized(const Json& json) {
   return json_text(json, 2) + "\n";
 }
@@ -206,7 +219,11 @@ HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::stri
   } else {
     end = make_tokenizer(model, origin)->end_of_document_text();
   }
-  if (model.kind == "json") files.tokenizer = model.content;
+  std::optional<std::string> bert;  // a tokenizer.json that was made from BERT's vocabulary
+  if (model.kind == "json") {
+    bert = with_post_processor(model.content);
+    files.tokenizer = bert.value_or(model.content);
+  }
   if (model.kind == "bpe" || model.kind == "sentencepiece") {
     const Json json = sentencepiece_json(SentencePieceModel::parse(model.content, origin), origin);
     unknown = token_text(json["model"].value("unk_token", Json()));
@@ -214,16 +231,16 @@ HuggingFaceFiles hugging_face_files(const TokenizerModel& model, const std::stri
   }
 
   Json config = parse_json(model.config).value_or(Json());
-  if (config.is_object() && token_text(config.value("eos_token", Json())) == end) {
-    files.tokenizer_config = model.config;
-  } else {
+  bool is_changed = !config.is_object() || token_text(config.value("eos_token", Json())) != end;
+  if (is_changed) {
     if (!config.is_object()) {
       config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
       if (!unknown.empty()) config["unk_token"] = unknown;
     }
     config["eos_token"] = end;
-    files.tokenizer_config = serialized(config);
   }
+  if (bert) is_changed |= name_bert_tokens(Json::parse(*bert)["model"]["vocab"], config);
+  files.tokenizer_config = is_changed ? serialized(config) : model.config;
   Json special = Json::object();
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     if (config.contains(key) && !token_text(config[key]).empty()) special[key] = config[key];

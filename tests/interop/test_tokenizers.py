@@ -127,3 +127,20 @@ def test_our_own_tokenizers_are_read_by_auto_tokenizer(words, texts, tmp_path):
         ours = prepared(trained, file, tmp_path / name).tolist()
         assert ours == theirs.encode(text, add_special_tokens=False), name
         assert text == theirs.decode(ours, clean_up_tokenization_spaces=False), name
+
+
+def test_a_bert_vocabulary_is_read_with_its_special_tokens(tmp_path):
+    """Made from a vocab.txt, which says nothing of them."""
+    (tmp_path / "vocab").mkdir()
+    (tmp_path / "vocab/vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nrun\n##s\n")
+    (tmp_path / "text.txt").write_text("the cat runs\n" * 100)
+    gyre("prepare", tmp_path / "text.txt", "--out", tmp_path / "tokens", "--tokenizer", tmp_path / "vocab")
+    (tmp_path / "run.toml").write_text(RUN.format(tokens=tmp_path / "tokens"))
+    gyre("train", tmp_path / "run.toml", "--out", tmp_path / "run")
+    gyre("export", tmp_path / "run", "--out", tmp_path / "exported")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "exported")
+    assert theirs("the cat runs")["input_ids"] == [2, 5, 6, 7, 8, 3]
+    assert theirs("cat", "runs")["input_ids"] == [2, 6, 3, 7, 8, 3]
+    assert theirs("cat", "runs")["token_type_ids"] == [0, 0, 0, 1, 1, 1]
+    names = (theirs.pad_token, theirs.unk_token, theirs.cls_token, theirs.sep_token, theirs.mask_token)
+    assert names == ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -267,5 +267,37 @@ TEST(HuggingFaceFiles, GivesAJsonBackAsItCame) {
   EXPECT_EQ(other["chat_template"], "x");
 }
 
+// What a run keeps has no post-processor, also so that data prepared with an earlier gyre count as the same.
+TEST(HuggingFaceFiles, ABertVocabularyGetsItsSpecialTokens) {
+  const testing_support::TemporaryDirectory temporary;
+  const auto exported = [&](const std::string& vocabulary, const std::string& config) {
+    std::ofstream(temporary.path() / "vocab.txt") << vocabulary;
+    std::ofstream(temporary.path() / "tokenizer_config.json") << config;
+    const TokenizerModel model = read_tokenizer(temporary.path());
+    EXPECT_TRUE(Json::parse(model.content)["post_processor"].is_null());
+    return hugging_face_files(model, "t");
+  };
+  const HuggingFaceFiles files = exported("[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", R"({"cls_token": "a"})");
+  const Json post_processor = Json::parse(files.tokenizer)["post_processor"];
+  EXPECT_EQ(post_processor["type"], "TemplateProcessing");
+  EXPECT_EQ(post_processor["single"],
+            Json::parse(R"([{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                            {"SpecialToken": {"id": "[SEP]", "type_id": 0}}])"));
+  EXPECT_EQ(post_processor["pair"].size(), 5u);
+  EXPECT_EQ(post_processor["pair"][4], Json::parse(R"({"SpecialToken": {"id": "[SEP]", "type_id": 1}})"));
+  EXPECT_EQ(post_processor["special_tokens"]["[SEP]"],
+            Json::parse(R"({"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]})"));
+  EXPECT_EQ(Json::parse(files.tokenizer_config), Json::parse(R"({"cls_token": "a", "eos_token": "[SEP]",
+      "pad_token": "[PAD]", "sep_token": "[SEP]", "unk_token": "[UNK]"})"));
+  EXPECT_EQ(Json::parse(files.special_tokens_map), Json::parse(files.tokenizer_config));
+  EXPECT_EQ(hugging_face_files({"json", files.tokenizer, files.tokenizer_config, ""}, "t").tokenizer, files.tokenizer);
+  EXPECT_EQ(encode(*parse(Json::parse(files.tokenizer)), "a"), std::vector<int32_t>{4});
+
+  const HuggingFaceFiles without = exported("[UNK]\n[SEP]\na\n", "");
+  EXPECT_TRUE(Json::parse(without.tokenizer)["post_processor"].is_null());
+  EXPECT_EQ(Json::parse(without.tokenizer_config)["sep_token"], "[SEP]");
+  EXPECT_FALSE(Json::parse(without.tokenizer_config).contains("cls_token"));
+}
+
 }  // namespace
 }  // namespace gyre

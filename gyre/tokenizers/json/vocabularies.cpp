@@ -54,6 +54,38 @@ Json settings_of(std::string_view config, const std::string& origin) {
   return *json;
 }
 
+Json bert_document(const Json& tokens, const Json& normalizer) {
+  const Json model = {{"type", "WordPiece"},
+                      {"unk_token", "[UNK]"},
+                      {"continuing_subword_prefix", "##"},
+                      {"max_input_chars_per_word", 100},
+                      {"vocab", tokens}};
+  std::vector<std::string> special;
+  for (const auto& [key, name] : bert_special_tokens()) special.emplace_back(name);
+  return json_parts::document(special_tokens(tokens, special), normalizer, {{"type", "BertPreTokenizer"}},
+                              {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}, model);
+}
+
+// [CLS] A [SEP], and B [SEP] of a second text.
+Json bert_template(const Json& tokens) {
+  const auto part = [](const char* kind, const char* id, int type) -> Json {
+    return {{kind, {{"id", id}, {"type_id", type}}}};
+  };
+  const Json single = {part("SpecialToken", "[CLS]", 0), part("Sequence", "A", 0), part("SpecialToken", "[SEP]", 0)};
+  Json pair = single;
+  pair.push_back(part("Sequence", "B", 1));
+  pair.push_back(part("SpecialToken", "[SEP]", 1));
+  Json special = Json::object();
+  for (const char* name : {"[CLS]", "[SEP]"}) {
+    special[name] = {{"id", name}, {"ids", Json::array({tokens.at(name)})}, {"tokens", Json::array({name})}};
+  }
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", special}};
+}
+
+std::string serialized(const Json& json) {
+  return json.dump() + "\n";
+}
+
 }  // namespace
 
 std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, std::string_view config,
@@ -69,10 +101,8 @@ std::string json_of_gpt2(std::string_view vocabulary, std::string_view merges, s
                            {"add_prefix_space", flag_of(settings_of(config, origin), "add_prefix_space", false)},
                            {"trim_offsets", true},
                            {"use_regex", true}};
-  return json_parts::document(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
-                              json_parts::bpe(*tokens, list))
-             .dump() +
-         "\n";
+  return serialized(json_parts::document(special_tokens(*tokens, {"<|endoftext|>"}), nullptr, byte_level, byte_level,
+                                         json_parts::bpe(*tokens, list)));
 }
 
 std::string json_of_bert(std::string_view vocabulary, std::string_view config, const std::string& origin) {
@@ -87,16 +117,28 @@ std::string json_of_bert(std::string_view vocabulary, std::string_view config, c
                            {"handle_chinese_chars", flag_of(settings, "tokenize_chinese_chars", true)},
                            {"strip_accents", flag_of(settings, "strip_accents", lower)},
                            {"lowercase", lower}};
-  const Json model = {{"type", "WordPiece"},
-                      {"unk_token", "[UNK]"},
-                      {"continuing_subword_prefix", "##"},
-                      {"max_input_chars_per_word", 100},
-                      {"vocab", tokens}};
-  return json_parts::document(special_tokens(tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}), normalizer,
-                              {{"type", "BertPreTokenizer"}},
-                              {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}, model)
-             .dump() +
-         "\n";
+  return serialized(bert_document(tokens, normalizer));
+}
+
+const std::vector<std::pair<const char*, const char*>>& bert_special_tokens() {
+  static const std::vector<std::pair<const char*, const char*>> kTokens = {{"pad_token", "[PAD]"},
+                                                                           {"unk_token", "[UNK]"},
+                                                                           {"cls_token", "[CLS]"},
+                                                                           {"sep_token", "[SEP]"},
+                                                                           {"mask_token", "[MASK]"}};
+  return kTokens;
+}
+
+std::optional<std::string> with_post_processor(const std::string& tokenizer_json) {
+  auto json = parse_json(tokenizer_json);
+  if (!json || !json->is_object() || !json->contains("model") || !json->contains("normalizer")) return std::nullopt;
+  const Json& model = (*json)["model"];
+  if (!model.is_object() || model.value("type", Json()) != "WordPiece" || !model.contains("vocab")) return std::nullopt;
+  const Json& tokens = model["vocab"];
+  if (!tokens.is_object()) return std::nullopt;
+  if (serialized(bert_document(tokens, (*json)["normalizer"])) != tokenizer_json) return std::nullopt;
+  if (tokens.contains("[CLS]") && tokens.contains("[SEP]")) (*json)["post_processor"] = bert_template(tokens);
+  return serialized(*json);
 }
 
 }  // namespace gyre
