@@ -92,6 +92,7 @@ int run_command_line(int argc, char** argv, void (*add_commands)(CLI::App&),
   describe_program(app);
   add_commands(app);
   try {
+    raise_file_limit();
     check_files_and_stack();
     const int exit_code = run_command(app, argc, argv);
     flush_results();

@@ -18,7 +18,8 @@ Lock try_lock(int descriptor, FileSystem& files) {
 }
 
 std::string reason() {
-  return std::strerror(errno);
+  const int error = errno;
+  return std::strerror(error) + std::string(error == EMFILE ? "; raise the limit (ulimit -n)" : "");
 }
 
 bool lacks_room() {

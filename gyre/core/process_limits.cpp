@@ -14,6 +14,13 @@
 
 namespace gyre {
 
+void raise_file_limit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, the limit stays as it is
+}
+
 void check_files_and_stack() {
   constexpr rlim_t kMinFiles = 32, kMinStackBytes = rlim_t{1} << 20;
   struct rlimit limit {};

@@ -1,11 +1,15 @@
-// Checks of the system's limits on this process. The libraries do not check them: OpenBLAS retries for ever when it
-// gets no memory for its buffers, and libtorch's pool waits for ever for threads that could not be started.
+// The system's limits on this process, and checks of them. The libraries do not check them: OpenBLAS retries for ever
+// when it gets no memory for its buffers, and libtorch's pool waits for ever for threads that could not be started.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 namespace gyre {
+
+// Lets this process have as many files open at once as the system allows: the limit is often a lower one, 1,024, which
+// any process may raise, and each file of data stays open.
+void raise_file_limit();
 
 // Checks that this process may have the descriptors and the stack that libraries need. Throws RunError that names the
 // limit.

@@ -43,7 +43,7 @@ TextInput::~TextInput() {
 
 void TextInput::open(const std::filesystem::path& path) {
   file_ = Descriptor(path, O_RDONLY);
-  if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), std::strerror(errno)));
+  if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
 }
 
 // Finds where the text begins and how long it is. Returns whether it is in a file, which can be read again.

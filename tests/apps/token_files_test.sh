@@ -29,6 +29,11 @@ for format in llmc nano megatron; do
     fail "$format: $(cat err.txt)"
   diff <(losses own) <(losses $format-run) >difference || fail "$format: losses differ: $(head -n 3 difference)"
 done
+# There may be more files than the usual limit of open files, which any process may raise.
+mkdir shards
+for i in {1..100}; do cp llmc/bible_train_000002.bin shards/part_$i.bin; done
+(ulimit -Sn 64 && "$gyre" train run.toml --check --out shards-run --set data.tokens=shards --set data.vocabulary=256) >/dev/null 2>err.txt ||
+  fail "100 files: $(cat err.txt)"
 # A mixture of one source equals that source.
 sed 's/^\[data\]/[[data.source]]\nname = "bible"/' run.toml >one.toml
 "$gyre" train one.toml --out one "${short[@]}" >/dev/null 2>err.txt || fail "$(cat err.txt)"
