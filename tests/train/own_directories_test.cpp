@@ -256,7 +256,7 @@ TEST_F(OwnDirectories, HaveRoomOrAreRefusedAndMakeRoomTogether) {
   const Session session = own({"run.keep_checkpoints=2"});
   SmallDisk none(1000, 1000);
   const auto ends = run_ranks("small", session, places(none));
-  EXPECT_EQ(ends[0].code, 1);
+  EXPECT_EQ(ends[0].code, 4);
   EXPECT_THAT(ends[0].error, AllOf(HasSubstr("rank 1 (process "), HasSubstr("small-b/checkpoints: a checkpoint needs"),
                                    HasSubstr("free there; free ")));
   EXPECT_FALSE(fs::exists(path("small-b")));
