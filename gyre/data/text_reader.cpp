@@ -63,6 +63,8 @@ std::string why_no_json(std::string_view line) {
     if (rest.starts_with("NaN") || rest.starts_with("Infinity")) {
       return ": NaN and Infinity are no numbers there; write null";
     }
+  } catch (const nlohmann::json::out_of_range&) {
+    return " that gyre reads: a number is too large";
   }
   return "";
 }

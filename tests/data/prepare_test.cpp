@@ -216,6 +216,8 @@ TEST_F(PrepareTest, BadLinesAreNamed) {
                 HasSubstr("lines.jsonl:2: the line is no JSON: it has half of a character"))
         << half;
   }
+  EXPECT_THAT(refused(good + "{\"text\": \"x\", \"score\": 1e400}\n"),
+              HasSubstr("lines.jsonl:2: the line is no JSON that gyre reads: a number is too large"));
   for (const std::string number : {"NaN", "Infinity", "-Infinity"}) {
     EXPECT_THAT(refused(good + "{\"score\": " + number + ", \"text\": \"a\"}\n"),
                 HasSubstr("lines.jsonl:2: the line is no JSON: NaN and Infinity are no numbers there"))
