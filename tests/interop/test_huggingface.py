@@ -84,10 +84,14 @@ def some_tokens(count):
     return [(i * i * 7 + 3 * i + 1) % VOCABULARY for i in range(count)]
 
 
+def middle(count):
+    """Where the separator between the two segments is, of `count` tokens."""
+    return 1 + (count - 3) // 2
+
+
 def logits_of(model, tokens):
-    # What a BERT of gyre treats as the first segment: everything up to the first separator.
-    separators = torch.tensor(tokens).eq(VOCABULARY - 2).long()
-    types = (separators.cumsum(0) - separators).clamp(max=1)
+    # The segments of a BERT of gyre: the first ends with a separator in the middle.
+    types = (torch.arange(len(tokens)) > middle(len(tokens))).long()
     words = {"token_type_ids": types[None]} if model.config.model_type == "bert" else {}
     with torch.no_grad():
         result = model(input_ids=torch.tensor([tokens]), **words)
@@ -107,7 +111,7 @@ def test_an_imported_model_computes_the_same(name, tmp_path):
     model.save_pretrained(tmp_path / "theirs")
     gyre("import", tmp_path / "theirs", "--out", tmp_path / "run")
     tokens = some_tokens(CONTEXT)
-    tokens[20] = VOCABULARY - 2
+    tokens[middle(CONTEXT)] = VOCABULARY - 2
     logits, _ = outputs(tmp_path / "run", tokens, tmp_path)
     expected = logits_of(model, tokens)
     assert expected.std() > 0.1
@@ -317,9 +321,9 @@ def test_a_trained_bert_is_the_same_in_transformers(name, tokens, tmp_path):
     gyre("export", tmp_path / "run", "--out", tmp_path / "ours")
     model = load(tmp_path / "ours", transformers.BertForMaskedLM)
     ids = some_tokens(CONTEXT)
-    ids[20] = ids[-1] = 257  # the byte tokenizer's separator
+    ids[middle(CONTEXT)] = ids[-1] = 257  # the byte tokenizer's separator
     logits, _ = outputs(tmp_path / "run", ids, tmp_path)
-    types = torch.tensor([0] * 21 + [1] * (CONTEXT - 21))
+    types = (torch.arange(CONTEXT) > middle(CONTEXT)).long()
     with torch.no_grad():
         expected = model(input_ids=torch.tensor([ids]), token_type_ids=types[None]).logits[0]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-4)
