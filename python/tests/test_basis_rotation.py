@@ -283,7 +283,7 @@ class AsATorchOptimizer(unittest.TestCase):
         p = [torch.nn.Parameter(torch.ones(4, 4))]
         for settings, words in (({"source": "third"}, 'source is "third"'), ({"interval": 0}, "interval is 0"),
                                 ({"betas": (0.9, 1.0)}, "betas has a 1"), ({"betas": (0.9,)}, "betas has 1 numbers"),
-                                ({"eps": 0}, "eps is 0; give 1e-300"), ({"weight_decay": -1}, "weight_decay is -1"),
+                                ({"eps": 0}, "eps is 0; give 1e-37"), ({"weight_decay": -1}, "weight_decay is -1"),
                                 ({"lr": -1}, "lr is -1; give 0"), ({"lr": "fast"}, "lr='fast' has the wrong type"),
                                 ({"delay": -1}, "delay=-1"), ({"row_blocks": 3}, "row_blocks=3 does not divide the 4 rows"),
                                 ({"row_blocks": [3, 2]}, "row_blocks=[3, 2] are not the 4 rows"),
