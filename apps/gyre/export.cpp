@@ -44,8 +44,8 @@ void run(const Flags& flags) {
     print_object(json);
     return;
   }
-  print("{}: a {} of {} parameters in {} file{}, from step {}\n", flags.out, result.model_type,
-        human_count(static_cast<double>(result.parameters)), result.files, result.files == 1 ? "" : "s", result.step);
+  print("{}: a {} of {} parameters in {}, from step {}\n", flags.out, result.model_type,
+        human_count(static_cast<double>(result.parameters)), counted(result.files, "file"), result.step);
 }
 
 }  // namespace

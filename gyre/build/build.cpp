@@ -71,8 +71,8 @@ at::ScalarType compute_type(const Config& config) {
 int threads_per_worker(const Config& config) {
   const int64_t cores = std::thread::hardware_concurrency();  // 0: not known
   if (cores > 0 && config.pipeline.threads_per_worker > cores) {
-    throw InputError(fmt::format("[pipeline] threads_per_worker is {}, and this machine has {} core{}; give 1 to {}",
-                                 config.pipeline.threads_per_worker, cores, cores == 1 ? "" : "s", cores));
+    throw InputError(fmt::format("[pipeline] threads_per_worker is {}, and this machine has {}; give 1 to {}",
+                                 config.pipeline.threads_per_worker, counted(cores, "core"), cores));
   }
   return static_cast<int>(config.pipeline.threads_per_worker);
 }

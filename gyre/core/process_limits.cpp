@@ -40,7 +40,6 @@ void check_room_for_threads(int threads, size_t bytes, const std::string& what) 
   check_address_space(bytes * static_cast<size_t>(threads), what);
   std::latch end(1);
   std::vector<std::jthread> started;
-  started.reserve(static_cast<size_t>(threads));  // threads that wait for the end are not left by another error
   try {
     while (started.size() < static_cast<size_t>(threads)) started.emplace_back([&end] { end.wait(); });
   } catch (const std::system_error& error) {
@@ -49,6 +48,9 @@ void check_room_for_threads(int threads, size_t bytes, const std::string& what) 
         fmt::format("{}: of {} threads only {} can be started: {}; raise the limit (ulimit -u, or the "
                     "container's), or use fewer",
                     what, threads, started.size(), error.code().message()));
+  } catch (...) {  // the threads are joined, so they must not wait for ever
+    end.count_down();
+    throw;
   }
   end.count_down();
 }

@@ -9,6 +9,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 #include "gyre/data/found_tokens.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 
@@ -205,7 +206,7 @@ Dataset Dataset::open(const DataSettings& settings) {
     if (settings.tokens.empty()) throw InputError("[data] tokens is empty; give the directory that gyre prepare made");
     sources.push_back({"", settings.tokens, 1, settings.val_tokens});
   } else {
-    data.description_ = fmt::format("{} source{}", sources.size(), sources.size() == 1 ? "" : "s");
+    data.description_ = counted(std::ssize(sources), "source");
   }
   if (!settings.tokenizer.empty()) opener.take_tokenizer(settings.tokenizer);
   const bool one_val = !settings.source.empty() && !settings.val_tokens.empty();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gyre/core/error.h"
+#include "gyre/core/text.h"
 #include "gyre/runtime/worker_links.h"
 #include "gyre/schedule/builders.h"
 
@@ -12,10 +13,10 @@ namespace gyre {
 
 RankMap::RankMap(int workers, int world) : workers_(workers), world_(world) {
   if (world <= workers) return;
-  throw InputError(fmt::format(
-      "{} processes were started, and the schedule has {} worker{}; start at most as many processes as there "
-      "are workers",
-      world, workers, workers == 1 ? "" : "s"));
+  throw InputError(
+      fmt::format("{} processes were started, and the schedule has {}; start at most as many processes as there "
+                  "are workers",
+                  world, counted(workers, "worker")));
 }
 
 WorkerRange RankMap::workers_of(int rank) const {

@@ -52,9 +52,8 @@ nlohmann::ordered_json to_json(const ClassUse& use) {
 }
 
 std::string describe(const ClassUse& use) {
-  std::string text =
-      fmt::format("{}: {} link{}; the busiest, from worker {} to {}, carries {} a microbatch", use.name, use.links,
-                  use.links == 1 ? "" : "s", use.from, use.to, human_bytes(use.bytes_per_microbatch));
+  std::string text = fmt::format("{}: {}; the busiest, from worker {} to {}, carries {} a microbatch", use.name,
+                                 counted(use.links, "link"), use.from, use.to, human_bytes(use.bytes_per_microbatch));
   if (use.update_bytes_per_microbatch > 0) {
     text += fmt::format(" and {} of updates", human_bytes(use.update_bytes_per_microbatch));
   }

@@ -186,7 +186,7 @@ std::string to_text(const Simulation& s, const WorkerPlaces* places) {
   }
   if (s.busy.size() > kMostRows) text += fmt::format("... and {} more workers\n", s.busy.size() - kMostRows);
   if (places != nullptr) {
-    text += fmt::format("on {} host{}\n", places->hosts(), places->hosts() == 1 ? "" : "s");
+    text += fmt::format("on {}\n", counted(places->hosts(), "host"));
     for (const ClassUse& use : use_by_class(s, *places)) text += fmt::format("{}\n", describe(use));
   }
   return text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gyre/core/text.h"
 #include "gyre/simulate/simulator.h"
 #include "gyre/svg/svg.h"
 
@@ -47,10 +48,9 @@ class Picture {
   }
 
   std::string draw() {
-    const std::string title =
-        fmt::format("{}: {} microbatch{} through {} stage{}, workers wait {:.0f}% of the time", schedule_.name,
-                    simulation_.microbatches, simulation_.microbatches == 1 ? "" : "es", schedule_.stages,
-                    schedule_.stages == 1 ? "" : "s", 100 * (1 - simulation_.utilisation()));
+    const std::string title = fmt::format("{}: {} through {}, workers wait {:.0f}% of the time", schedule_.name,
+                                          counted(simulation_.microbatches, "microbatch"),
+                                          counted(schedule_.stages, "stage"), 100 * (1 - simulation_.utilisation()));
     const double title_width = kLeft + svg_text_width(title, kSvgTitle) + kRight;
     const double width = std::max({kLeft + simulation_.makespan * scale_ + kRight, title_width, 520.0});
     svg_ = svg_text(kLeft, 20, "start", title, kSvgTitle);

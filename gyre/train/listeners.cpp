@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "gyre/core/text.h"
+
 namespace gyre {
 
 void StopAnnouncer::announce() {
@@ -30,8 +32,7 @@ SegmentListener::SegmentListener(int stages, const Segment& segment, std::functi
 void SegmentListener::on_drain(int64_t microbatches) {
   const int64_t unfinished = microbatches - steps() * window_;
   if (unfinished <= 0) return;  // the request came while the pipeline was empty, for example during an evaluation
-  progress_.message(
-      fmt::format("draining: waiting for {} microbatch{} in flight", unfinished, unfinished == 1 ? "" : "es"));
+  progress_.message(fmt::format("draining: waiting for {} in flight", counted(unfinished, "microbatch")));
 }
 
 }  // namespace gyre

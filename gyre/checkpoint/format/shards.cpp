@@ -9,6 +9,16 @@
 #include "gyre/core/json_fields.h"
 
 namespace gyre {
+namespace {
+
+// 0 if it is not there or not a whole number: other programs may leave the metadata out, and their readers do not look.
+uint64_t size_in(const nlohmann::json* metadata) {
+  if (metadata == nullptr || !metadata->is_object()) return 0;
+  const auto size = metadata->find("total_size");
+  return size != metadata->end() && size->is_number_unsigned() ? size->get<uint64_t>() : 0;
+}
+
+}  // namespace
 
 std::string to_string(Part part) {
   return part == Part::Model ? "model" : "optimizer";
@@ -27,17 +37,6 @@ std::string to_text(const ShardIndex& index) {
   const nlohmann::json json = {{"metadata", {{"total_size", index.total_size}}}, {"weight_map", index.weight_map}};
   return json.dump(2) + "\n";
 }
-
-namespace {
-
-// 0 if it is not there or not a whole number: other programs may leave the metadata out, and their readers do not look.
-uint64_t size_in(const nlohmann::json* metadata) {
-  if (metadata == nullptr || !metadata->is_object()) return 0;
-  const auto size = metadata->find("total_size");
-  return size != metadata->end() && size->is_number_unsigned() ? size->get<uint64_t>() : 0;
-}
-
-}  // namespace
 
 ShardIndex parse_shard_index(std::string_view text) {
   const auto json = parse_json(text);
