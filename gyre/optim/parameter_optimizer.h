@@ -6,6 +6,7 @@
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/optim/parameter/fused_adamw.h"
+#include "gyre/optim/parameter/side_thread.h"
 #include "gyre/optim/parameter/split_weight.h"
 
 namespace gyre {
@@ -38,7 +39,8 @@ class ParameterOptimizer final : public Optimizer {
     }
   }
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& context) override {
+            const UpdateContext& given) override {
+    const UpdateContext context = with_side_thread(given);
     FusedAdamw together;
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if constexpr (requires { parameters_[i].step_together(config_, weights[i], gradients[i], together); }) {
@@ -49,7 +51,8 @@ class ParameterOptimizer final : public Optimizer {
     together.make(config_, context);
   }
   void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
-                  const UpdateContext& context) override {
+                  const UpdateContext& given) override {
+    const UpdateContext context = with_side_thread(given);
     for (size_t i = 0; i < parameters_.size(); ++i) {
       step_on(weights[i], parameters_[i], config_, gradients[i], context);
     }
@@ -86,6 +89,10 @@ class ParameterOptimizer final : public Optimizer {
   }
 
  private:
+  UpdateContext with_side_thread(UpdateContext context) {
+    context.beside = &beside_;
+    return context;
+  }
   static Config config_of(const OptimizerConfig& config) {
     if constexpr (requires { typename Parameter::Settings; }) {
       return {config, config.own.get<typename Parameter::Settings>()};
@@ -96,6 +103,7 @@ class ParameterOptimizer final : public Optimizer {
 
   Config config_;
   std::vector<Parameter> parameters_;
+  SideThread beside_;
 };
 
 }  // namespace gyre

@@ -38,6 +38,7 @@ class BasisRotation(torch.optim.Optimizer):
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, **{**_DEFAULTS, **options},
                         row_blocks=row_blocks, rotate=rotate, delay=delay, mean_delay=mean_delay)
         self._cores = {}
+        self._beside = _core.SideThread()
         self.max_skipped = max_skipped
         self.skipped = 0
         self._skipped_in_a_row = 0
@@ -76,7 +77,7 @@ class BasisRotation(torch.optim.Optimizer):
         state["step"] += 1
         weight = p.detach() if p.dtype == torch.float32 else p.detach().float()
         core.step(weight, p.grad.detach().float(), state["step"], float(group["lr"]), adam, float(group["delay"]),
-                  float(group["mean_delay"]))
+                  float(group["mean_delay"]), self._beside)
         if p.dtype != torch.float32:
             p.copy_(weight)
 
@@ -148,6 +149,7 @@ class BasisRotation(torch.optim.Optimizer):
     def __setstate__(self, state):
         super().__setstate__(state)
         self.__dict__.setdefault("_cores", {})
+        self.__dict__.setdefault("_beside", _core.SideThread())
 
     def __getstate__(self):
         raise TypeError("BasisRotation: save optimizer.state_dict(), not the optimizer itself")

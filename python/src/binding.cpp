@@ -13,6 +13,7 @@
 #include "gyre/core/option_range.h"
 #include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/optim/parameter/matrix_parameter.h"
+#include "gyre/optim/parameter/side_thread.h"
 #include "gyre/optim/settings/optimizer_settings.h"
 
 namespace {
@@ -25,9 +26,9 @@ class Parameter {
             const std::vector<int64_t>& row_blocks, const gyre::BasisRotationSettings& settings)
       : config_{{}, settings}, parameter_(config_, spec(shape, rotate, row_blocks), at::Device(device)) {}
 
-  // `weight` and `gradient` are fp32. Changes `weight` in place.
+  // `weight` and `gradient` are fp32. Changes `weight` in place. `beside` must outlive the refreshes that it makes.
   void step(const at::Tensor& weight, const at::Tensor& gradient, int64_t update, double learning_rate,
-            const gyre::AdamSettings& adam, double delay, double mean_delay) {
+            const gyre::AdamSettings& adam, double delay, double mean_delay, gyre::SideThread& beside) {
     const at::NoGradGuard no_grad;
     static_cast<gyre::AdamSettings&>(config_) = adam;
     gyre::UpdateContext context;
@@ -35,6 +36,7 @@ class Parameter {
     context.learning_rate = learning_rate;
     context.delay = std::llround(delay);
     context.mean_delay = {delay, mean_delay};
+    context.beside = &beside;
     parameter_.step(config_, weight, gradient, context);
   }
 
@@ -162,6 +164,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("rotation_settings", &rotation_settings);
   pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");
   pybind11::class_<gyre::BasisRotationSettings>(module, "RotationSettings");
+  pybind11::class_<gyre::SideThread>(module, "SideThread").def(pybind11::init<>());
   pybind11::class_<Parameter>(module, "Parameter")
       .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, const std::vector<int64_t>&,
                           const gyre::BasisRotationSettings&>())

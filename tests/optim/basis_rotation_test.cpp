@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "fixture.h"
@@ -343,6 +345,33 @@ TEST(BasisRotation, ARefreshInTheBackgroundComesAtItsUpdate) {
     EXPECT_EQ(b.equal(d), t < 7) << t;  // the refresh of update 5 is there at update 7
     EXPECT_EQ(a.equal(d), t < 5) << t;
   }
+}
+
+// Large models have hundreds of sides, all of which may be due at one update.
+TEST(BasisRotation, RefreshesInTheBackgroundShareOneThread) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator all("/proc/self/task");
+    return std::distance(begin(all), end(all));
+  };
+  OptimizerConfig config = config_of("basis-rotation");
+  rotation(config).interval = 4;
+  rotation(config).refresh_lag = 2;
+  std::vector<ParameterSpec> specs;
+  std::vector<at::Tensor> weights;
+  for (int i = 0; i < 8; ++i) {
+    specs.push_back(matrix("w" + std::to_string(i), 96, 64, true));
+    weights.push_back(at::randn({96, 64}));
+  }
+  auto optimizer = make_optimizer(config, specs);
+  std::vector<std::ptrdiff_t> counts;
+  for (int64_t t = 1; t <= 9; ++t) {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& weight : weights) gradients.push_back(at::randn_like(weight));
+    optimizer->step(weights, gradients, context_of(t, 1e-2));
+    counts.push_back(threads());
+  }
+  // Those of update 4 are taken at update 6, so by then all of them are made.
+  for (int64_t t = 6; t <= 9; ++t) EXPECT_EQ(counts[t - 1], counts[2] + 1) << t;
 }
 
 // Threads that a program starts later use as many threads as before: those of the plug-in's users set no number.

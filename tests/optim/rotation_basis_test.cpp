@@ -13,7 +13,7 @@ namespace {
 using namespace testing_support;
 
 void refresh(RotationBasis& basis) {
-  basis.prepare(basis.covariance(), 0, false);
+  basis.prepare(basis.covariance(), 0, nullptr);
   basis.take(false);
 }
 
@@ -49,7 +49,7 @@ TEST(RotationBasis, WhatIsNotWantedIsLeft) {
       options.keeps_covariance = keeps_covariance;
       RotationBasis chosen(8, options, at::kCPU), plain(8, options, at::kCPU);
       const auto refresh = [](RotationBasis& basis, const at::Tensor& x, const at::Tensor& wanted) {
-        basis.prepare(basis.image(x, 0), 0.5, false, wanted);
+        basis.prepare(basis.image(x, 0), 0.5, nullptr, wanted);
         return basis.take(false);
       };
       const at::Tensor x = at::randn({8, 20}), y = at::randn({8, 20}), no = at::zeros({}, at::kBool);

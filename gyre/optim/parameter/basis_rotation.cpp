@@ -261,7 +261,7 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationCon
   // bc over a whole interval; at first the mean of what was seen.
   const double beta = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
                                1 - static_cast<double>(interval) / static_cast<double>(context.update));
-  prepare(found, beta, lag > 0, wanted);
+  prepare(found, beta, lag > 0 ? context.beside : nullptr, wanted);
   if (lag == 0) take(config);
 }
 
@@ -272,10 +272,10 @@ at::Tensor RotatedMatrix::has_drifted(const Covariances& covariances, const Rota
   return drift > config.drift;
 }
 
-void RotatedMatrix::prepare(const Covariances& covariances, double beta, bool in_background, const at::Tensor& wanted) {
+void RotatedMatrix::prepare(const Covariances& covariances, double beta, SideThread* beside, const at::Tensor& wanted) {
   const ProfileScope scope("gyre::rotation_refresh");
-  if (left_) left_->prepare(covariances.left, beta, in_background, wanted);
-  if (right_) right_->prepare(covariances.right, beta, in_background, wanted);
+  if (left_) left_->prepare(covariances.left, beta, beside, wanted);
+  if (right_) right_->prepare(covariances.right, beta, beside, wanted);
 }
 
 void RotatedMatrix::take(const RotationConfig& config) {

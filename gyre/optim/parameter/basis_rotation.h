@@ -42,8 +42,8 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 //                  long (paper, section 4.3: PipeDream's delays are P-1-k, their mean (P-1) / 2)
 //   "adaptive"     looks every f updates, and refreshes if the drift has passed a threshold, which saves the
 //                  decomposition while the basis holds
-// With `refresh_lag` = l the decomposition runs on a thread (on a device: a stream) of its own while l more updates are
-// made, and the basis changes then.
+// With `refresh_lag` = l the decompositions run on one thread beside the worker (on a device: on streams) while l more
+// updates are made, and the bases change then.
 //
 // Covariances. With `covariance_every` = k, `interval` at most, only every k-th gradient goes into L and R, with bc^k
 // in the place of bc. A sketch adds a gradient to its covariance while it rotates that gradient, since both need the
@@ -102,7 +102,7 @@ class RotatedMatrix {
   Covariances covariances(const at::Tensor& gradient, const RotationConfig& config) const;
   // 0-dim bool, on the matrix' device: whether either basis has.
   at::Tensor has_drifted(const Covariances& covariances, const RotationConfig& config) const;
-  void prepare(const Covariances& covariances, double beta, bool in_background, const at::Tensor& wanted);
+  void prepare(const Covariances& covariances, double beta, SideThread* beside, const at::Tensor& wanted);
   void take(const RotationConfig& config);
 
   std::string name_;

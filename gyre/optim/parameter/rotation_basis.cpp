@@ -15,7 +15,6 @@
 #include "gyre/core/random.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/state.h"
-#include "gyre/tensors/thread_count.h"
 
 namespace gyre {
 namespace {
@@ -253,7 +252,7 @@ RotationBasis::Prepared RotationBasis::wanted_basis(const NextBasis& from) {
   return next;
 }
 
-void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_background, const at::Tensor& wanted) {
+void RotationBasis::prepare(const at::Tensor& covariance, double beta, SideThread* beside, const at::Tensor& wanted) {
   NextBasis from{covariance,
                  vectors_,
                  eigenvalues_,
@@ -264,7 +263,7 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
                  is_sketch(),
                  ready_,
                  options_.largest_decomposition};
-  if (!in_background) {
+  if (beside == nullptr) {
     std::promise<Prepared> now;
     now.set_value(wanted_basis(from));
     next_ = now.get_future().share();
@@ -277,10 +276,7 @@ void RotationBasis::prepare(const at::Tensor& covariance, double beta, bool in_b
   if (has_streams(vectors_.device())) {
     next_ = made_beside(std::move(from));
   } else {
-    next_ = std::async(std::launch::async, [from] {
-              use_threads_here_alone(1);  // beside the workers, and the same bits wherever it runs
-              return wanted_basis(from);
-            }).share();
+    next_ = beside->run([from] { return wanted_basis(from); }).share();
   }
 }
 

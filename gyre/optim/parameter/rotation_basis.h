@@ -10,6 +10,7 @@
 #include <string>
 
 #include "gyre/optim/parameter/rotation_products.h"
+#include "gyre/optim/parameter/side_thread.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/parameter.h"
 
@@ -85,12 +86,12 @@ class RotationBasis {
   // The next basis, from `covariance`: an average of images. Cold start: eigenvectors by falling eigenvalue (sketch:
   // the range of the image). Later one step of orthogonal iteration (basis-rotation paper, as SOAP): with e = diag(Q^T
   // C Q), sort the columns by falling e, then Q <- qr(C Q), signs fixed by a positive diagonal of R, which keeps every
-  // column on the side of its predecessor. In the background: on another thread, or on a device on another stream,
-  // until take() asks for it.
+  // column on the side of its predecessor. beside: the thread that makes it, or on a device another stream, until
+  // take() asks for it; null: it is made now.
   // Where no covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows
   // stands in for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last.
   // wanted: 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
-  void prepare(const at::Tensor& covariance, double beta, bool in_background, const at::Tensor& wanted = {});
+  void prepare(const at::Tensor& covariance, double beta, SideThread* beside, const at::Tensor& wanted = {});
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.
   struct Change {

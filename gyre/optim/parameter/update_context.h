@@ -5,6 +5,8 @@
 
 namespace gyre {
 
+class SideThread;
+
 // Mean delays once the pipeline is full, the same for a whole run: for what must not depend on how it fills.
 struct MeanDelays {
   double stage = 0;       // of the stage itself
@@ -19,6 +21,8 @@ struct UpdateContext {
   double learning_rate = 0;
   // For optimizers that say they take it, what gradients are to be multiplied by; for others 1.
   double gradient_factor = 1;
+  // For what may end in a later update; null: it is done at once.
+  SideThread* beside = nullptr;
 };
 
 }  // namespace gyre
