@@ -57,7 +57,7 @@ Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segm
 }
 
 void Conductor::attend() {
-  if (!interrupted_ && segment_.stop.stop_requested()) {
+  if (!interrupted_ && segment_.drains_at_stop && segment_.stop.stop_requested()) {
     interrupted_ = true;
     // Hold first, announce after: whatever reacts to the announcement comes too late to be taken in.
     if (drain_ == Drain::None && !finished()) ask_to_hold();

@@ -33,8 +33,6 @@ class Conductor {
   void attend();
   // Whether every worker's program has ended.
   bool finished() const { return ended_ == links_.reports.size(); }
-  // Whether the segment was interrupted, and so drains.
-  bool interrupted() const { return interrupted_; }
   // The report of the whole segment, once it has finished. Throws RunError if delays or mismatches differ from the
   // schedule's analysis.
   SegmentReport report(double seconds) const;

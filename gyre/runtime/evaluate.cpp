@@ -1,5 +1,6 @@
 #include "gyre/runtime/evaluate.h"
 
+#include <utility>
 #include <vector>
 
 #include "gyre/schedule/builders.h"
@@ -15,6 +16,9 @@ struct LossCollector final : SegmentObserver {
   void on_slow_action(const std::string& what) override {
     if (watcher != nullptr) watcher->on_slow_action(what);
   }
+  void on_stuck(const Error& why) override {
+    if (watcher != nullptr) watcher->on_stuck(why);
+  }
   std::chrono::steady_clock::time_point next_look() const override {
     return watcher != nullptr ? watcher->next_look() : SegmentObserver::next_look();
   }
@@ -26,7 +30,7 @@ struct LossCollector final : SegmentObserver {
 }  // namespace
 
 double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batches, int64_t microbatches,
-                int64_t updates, ModelWeights weights, SegmentObserver* watcher) {
+                int64_t updates, ModelWeights weights, SegmentObserver* watcher, std::stop_token stop) {
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   Segment segment;
   segment.schedule = &forward_only;
@@ -34,6 +38,8 @@ double evaluate(Pipeline& pipeline, Executor& executor, const BatchSource& batch
   segment.first_update = updates;
   segment.microbatches = microbatches;
   segment.weights = weights;
+  segment.stop = std::move(stop);
+  segment.drains_at_stop = false;
   LossCollector collector(microbatches, watcher);
   executor.run(pipeline, segment, collector);
   double sum = 0;

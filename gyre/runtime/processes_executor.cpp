@@ -49,8 +49,7 @@ std::chrono::steady_clock::time_point here_at(double seconds, const ClockOffset&
 
 // Runs this process's part of one segment.
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
-                       Ranks& ranks, const RankMap& map, const std::stop_token& stop = {}) {
-  Elsewhere elsewhere;
+                       Ranks& ranks, const RankMap& map, Elsewhere elsewhere = {}, const std::stop_token& stop = {}) {
   elsewhere.raise_failure = [&ranks] { ranks.raise_failure(); };
   elsewhere.statuses = [&ranks] { return ranks.others(); };
   elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
@@ -78,7 +77,7 @@ ProcessesExecutor::ProcessesExecutor(Ranks& ranks, const RankMap& map) : ranks_(
 }
 
 ProcessesExecutor::~ProcessesExecutor() {
-  if (!told_end_) end_run(RunEnd::Failed);
+  if (!told_end_) fail_run(kFailed);
 }
 
 SegmentReport ProcessesExecutor::run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) {
@@ -112,10 +111,6 @@ std::vector<std::string> ProcessesExecutor::ask(const std::string& question, con
 
 void ProcessesExecutor::end_run(RunEnd end) {
   told_end_ = true;
-  if (end != RunEnd::Finished && end != RunEnd::Interrupted) {
-    ranks_.fail_all(end == RunEnd::Diverged ? kDiverged : end == RunEnd::Refused ? kBadInput : kFailed);
-    return;
-  }
   Message message;
   message.number = static_cast<int64_t>(Command::End);
   message.values = {static_cast<double>(end)};
@@ -124,7 +119,17 @@ void ProcessesExecutor::end_run(RunEnd end) {
   }
 }
 
+void ProcessesExecutor::fail_run(int exit_code) {
+  told_end_ = true;
+  ranks_.fail_all(exit_code);
+}
+
 namespace {
+
+// Tells rank 0 that this process cannot go on, unless the run has failed already.
+void report_failure(Ranks& ranks, const std::exception& error) {
+  if (!ranks.failure()) ranks.report_failure(explain_torch(error));
+}
 
 // Carries out rank 0's commands until it sends the end.
 RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const FollowerSources& sources) {
@@ -133,6 +138,11 @@ RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const 
   TextLine questions(ranks, 0, kQuestions);
   const Schedule forward_only = build_forward_only(pipeline.schedule());
   check_room_for_worker_threads(pipeline);
+  Elsewhere elsewhere;
+  elsewhere.report_failure = [&ranks](const std::exception& error) { report_failure(ranks, error); };
+  elsewhere.abandon = [&](const Error& why) {
+    if (sources.abandon) sources.abandon(ranks.nobody_tells() ? why : Error(why.what(), ranks.exit_code()));
+  };
   for (;;) {
     const Message message = wait_for(ranks, *commands, bell);
     const auto& values = message.values;
@@ -148,7 +158,7 @@ RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const 
         segment.trace = values.at(5) != 0;
         segment.weights = values.at(6) != 0 ? ModelWeights::Ema : ModelWeights::Trained;
         segment.started = here_at(values.at(7), ranks.clock_of_rank_0());
-        run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, sources.stop);
+        run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, elsewhere, sources.stop);
         break;
       }
       case Command::Ask:
@@ -166,7 +176,7 @@ RunEnd carry_out_commands(Pipeline& pipeline, Ranks& ranks, const RankMap& map, 
   try {
     return command_loop(pipeline, ranks, map, sources);
   } catch (const std::exception& error) {  // libtorch's exceptions too
-    if (!ranks.failure()) ranks.report_failure(explain_torch(error));
+    report_failure(ranks, error);
     if (ranks.nobody_tells()) throw;
     throw ToldElsewhere(ranks.exit_code());
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gyre/batches/batch.h"
+#include "gyre/core/error.h"
 #include "gyre/optim/weight_average.h"
 #include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/schedule/schedule.h"
@@ -33,6 +34,7 @@ struct Segment {
   // The user wants the run to stop: the segment drains too, the observer hears of it at once, and an executor that
   // sleeps wakes up to report what it waits for.
   std::stop_token stop;
+  bool drains_at_stop = true;  // false: it goes on to its end then
 };
 
 // Receives events of a segment, on the thread that called the executor, in an order that is fixed per stage.
@@ -54,9 +56,10 @@ class SegmentObserver {
   virtual void on_drain(int64_t /*microbatches*/) {}
   // A worker has been inside one action for longer than stall_seconds. Called once per action; the run goes on.
   virtual void on_slow_action(const std::string& /*what*/) {}
-  // After an interrupt, no action has finished for drain_deadline(): a worker does not return from one. Its thread
-  // cannot be ended, so the executor goes on waiting unless the process is ended here. Called once.
-  virtual void on_stuck_drain(const std::string& /*what*/) {}
+  // The segment should end, after a request to stop or an error, and a worker does not return from an action within
+  // drain_deadline(). Its thread cannot be ended, so the executor goes on waiting unless the process is ended here.
+  // `why` says all of this, and has the exit code of the error. Called once.
+  virtual void on_stuck(const Error& /*why*/) {}
 
   // next_look: when the observer wants to see what workers are doing. on_look then gets the status of every process. A
   // look queries all workers, so it should be rare.

@@ -11,7 +11,9 @@
 
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/timing.h"
+#include "gyre/tensors/explain_torch.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
@@ -28,6 +30,17 @@ ThreadsRun::ThreadsRun(Pipeline& pipeline, const Segment& segment, SegmentObserv
       watched_(setup_.workers.size()) {}
 
 SegmentReport ThreadsRun::run() {
+  try {
+    run_to_end();
+  } catch (const std::exception& error) {
+    end_after(error);
+    throw;
+  }
+  stop_and_join();
+  return setup_.conductor ? setup_.conductor->report(seconds_between(started_, Clock::now())) : SegmentReport{};
+}
+
+void ThreadsRun::run_to_end() {
   Conductor* const conductor = setup_.conductor.get();
   if (conductor != nullptr) conductor->attend();  // if a drain is due already, nothing is taken in
   start_threads();
@@ -36,21 +49,55 @@ SegmentReport ThreadsRun::run() {
     const uint64_t ticket = bell().ticket();
     if (conductor != nullptr) conductor->attend();
     const bool has_finished = finished();  // read before the error: a worker that fails stores its error before it ends
-    if (const auto error = first_error()) {
-      stop_and_join();
-      std::rethrow_exception(error);
-    }
-    if (has_finished) break;
+    if (const auto error = first_error()) std::rethrow_exception(error);
+    if (has_finished) return;
     if (elsewhere_.raise_failure) elsewhere_.raise_failure();
     pass_on_notes();
-    watch();
+    if (is_time_to_look()) {
+      tell_slow_actions("the run waits for it");
+      if (conductor != nullptr) find_stall();
+    }
     let_look();
     double within = stall_seconds() / 4;
     if (observer_ != nullptr) within = std::min(within, seconds_between(Clock::now(), observer_->next_look()));
     bell().wait_for(ticket, std::chrono::duration<double>(within));
   }
-  stop_and_join();
-  return conductor != nullptr ? conductor->report(seconds_between(started_, Clock::now())) : SegmentReport{};
+}
+
+// Waits until the workers have returned from the actions that they are in. The thread of one that does not cannot be
+// ended, and what it uses cannot be destroyed: then the process has to end.
+void ThreadsRun::end_after(const std::exception& error) {
+  const std::string what = explain_torch(error);
+  if (elsewhere_.report_failure) elsewhere_.report_failure(error);
+  tell_to_stop();
+  for (Watched& watched : watched_) watched.told = false;  // it is told again, with the error
+  auto since = Clock::now();
+  for (;;) {
+    const uint64_t ticket = bell().ticket();
+    if (all_have_ended()) return;
+    if (is_time_to_look()) {
+      tell_slow_actions(fmt::format("the run has failed, and ends when it returns: {}", what));
+      if (was_away_) since = last_look_;
+      const double waited = seconds_between(since, last_look_);
+      const double patience = segment_.stop.stop_requested() ? stall_seconds() : drain_deadline(stall_seconds());
+      if (waited >= patience) {
+        const auto* known = dynamic_cast<const Error*>(&error);
+        give_up({fmt::format("{}; {:.0f} s later not all workers have returned: {}", what, waited,
+                             to_string(status().workers)),
+                 known != nullptr ? known->exit_code() : kFailed});
+      }
+    }
+    bell().wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));
+  }
+}
+
+void ThreadsRun::give_up(const Error& why) {
+  if (std::exchange(told_stuck_, true)) return;
+  if (observer_ != nullptr) {
+    observer_->on_stuck(why);
+  } else if (elsewhere_.abandon) {
+    elsewhere_.abandon(why);
+  }
 }
 
 bool ThreadsRun::finished() const {
@@ -116,16 +163,16 @@ bool ThreadsRun::is_inside(size_t index) const {
   return !pulse.ended && !(pulse.waiting && own_bell.ticket() == pulse.ticket);
 }
 
-void ThreadsRun::watch() {
+// If so, the caller looks now.
+bool ThreadsRun::is_time_to_look() {
   const auto now = Clock::now();
   const double since_look = seconds_between(last_look_, now);
-  if (since_look < stall_seconds() / 8) return;
+  if (since_look < stall_seconds() / 8) return false;
   last_look_ = now;
   // Time in which this thread did not look says nothing about the others: the process was stopped, or printing a
   // message blocked.
-  const bool was_away = since_look > stall_seconds();
-  tell_slow_actions(was_away);
-  if (setup_.conductor) find_stall(was_away);
+  was_away_ = since_look > stall_seconds();
+  return true;
 }
 
 void ThreadsRun::pass_on_notes() {
@@ -133,21 +180,20 @@ void ThreadsRun::pass_on_notes() {
   for (const std::string& line : elsewhere_.take_notes()) observer_->on_slow_action(line);
 }
 
-// A worker that is inside one action for stall_seconds may be slow or stuck: this is reported, and the run goes on.
-void ThreadsRun::tell_slow_actions(bool was_away) {
+// A worker that is inside one action for stall_seconds may be slow or stuck: this is reported, and what happens then.
+void ThreadsRun::tell_slow_actions(const std::string& then) {
   const auto now = last_look_;
   for (size_t index = 0; index < pulses_.size(); ++index) {
     const uint64_t turns = pulses_[index].turns.load();
     Watched& watched = watched_[index];
-    if (!is_inside(index) || turns != watched.turns || was_away) {
+    if (!is_inside(index) || turns != watched.turns || was_away_) {
       watched = {turns, now, false};
     } else if (const double seconds = seconds_between(watched.since, now);
                seconds >= stall_seconds() && !watched.told) {
       watched.told = true;
       const Worker& worker = *setup_.workers[index];
-      const std::string what =
-          fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); the run waits for it",
-                      worker.number(), worker.status().action, seconds);
+      const std::string what = fmt::format("worker {} has been inside {} for {:.0f} s ([pipeline] stall_seconds); {}",
+                                           worker.number(), worker.status().action, seconds, then);
       if (observer_ != nullptr) {
         observer_->on_slow_action(what);
       } else if (elsewhere_.note) {
@@ -158,7 +204,7 @@ void ThreadsRun::tell_slow_actions(bool was_away) {
 }
 
 // Nothing computed and no action finished for stall_seconds, in any process: a stall, which waiting cannot end.
-void ThreadsRun::find_stall(bool was_away) {
+void ThreadsRun::find_stall() {
   const auto now = last_look_;
   uint64_t steps = 0;
   bool computing = false;
@@ -169,7 +215,7 @@ void ThreadsRun::find_stall(bool was_away) {
     lines.push_back(to_string(process.workers));
   }
   const std::string all = fmt::format("{}", fmt::join(lines, "; "));
-  if (steps != last_steps_ || was_away) last_step_ = last_progress_ = now;
+  if (steps != last_steps_ || was_away_) last_step_ = last_progress_ = now;
   if (computing) last_progress_ = now;
   last_steps_ = steps;
   const double idle = seconds_between(last_progress_, now);
@@ -177,10 +223,9 @@ void ThreadsRun::find_stall(bool was_away) {
     throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, all));
   }
   const double without_step = seconds_between(last_step_, now);
-  if (setup_.conductor->interrupted() && without_step >= drain_deadline(stall_seconds()) && !told_stuck_) {
-    told_stuck_ = true;
-    observer_->on_stuck_drain(
-        fmt::format("the drain is given up: no action has finished for {:.0f} s: {}", without_step, all));
+  if (segment_.stop.stop_requested() && without_step >= drain_deadline(stall_seconds())) {
+    give_up(RunError(fmt::format("the {} is given up: no action has finished for {:.0f} s: {}",
+                                 segment_.drains_at_stop ? "drain" : "evaluation", without_step, all)));
   }
 }
 
@@ -229,9 +274,18 @@ void ThreadsRun::let_look() {
   if (observer_ != nullptr && Clock::now() >= observer_->next_look()) observer_->on_look(statuses_everywhere());
 }
 
-void ThreadsRun::stop_and_join() {
+bool ThreadsRun::all_have_ended() const {
+  const auto started = pulses_.begin() + static_cast<std::ptrdiff_t>(threads_.size());  // one may not have been
+  return std::all_of(pulses_.begin(), started, [](const Pulse& pulse) { return pulse.ended.load(); });
+}
+
+void ThreadsRun::tell_to_stop() {
   stopping_ = true;
   for (const auto& worker : setup_.workers) setup_.bells.of(worker->number()).ring();
+}
+
+void ThreadsRun::stop_and_join() {
+  tell_to_stop();
   threads_.clear();
 }
 

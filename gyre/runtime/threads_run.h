@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "gyre/core/error.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/segment_setup.h"
 
@@ -20,11 +21,14 @@ namespace gyre {
 
 // Access to the segment's part in other processes. Null functions: there is none.
 struct Elsewhere {
-  std::function<std::vector<RankStatus>()> statuses;  // as last reported, by rank
-  std::function<void()> raise_failure;                // throws an Error if one of them cannot go on
+  std::function<std::vector<RankStatus>()> statuses;          // as last reported, by rank
+  std::function<void()> raise_failure;                        // throws an Error if one of them cannot go on
+  std::function<void(const std::exception&)> report_failure;  // tells them that this process cannot
   // Lines for the observer. take_notes: those that have come, in the observer's process; note: sends one to it.
   std::function<std::vector<std::string>()> take_notes;
   std::function<void(const std::string&)> note;
+  // What SegmentObserver::on_stuck() is to the observer's process.
+  std::function<void(const Error&)> abandon;
 };
 
 // Throws RunError if the threads of this process's workers cannot be started.
@@ -77,17 +81,22 @@ class ThreadsRun {
   };
 
   double stall_seconds() const { return options_.stall_seconds; }
+  void run_to_end();
+  void end_after(const std::exception& error);
+  void give_up(const Error& why);
   void start_threads();
   void work(size_t index);
   std::exception_ptr first_error();
   bool finished() const;
   bool is_inside(size_t index) const;
-  void watch();
+  bool is_time_to_look();
   void pass_on_notes();
-  void tell_slow_actions(bool was_away);
-  void find_stall(bool was_away);
+  void tell_slow_actions(const std::string& then);
+  void find_stall();
   std::vector<RankStatus> statuses_everywhere() const;
   void let_look();
+  bool all_have_ended() const;
+  void tell_to_stop();
   void stop_and_join();
 
   const RuntimeOptions& options_;
@@ -106,6 +115,7 @@ class ThreadsRun {
   uint64_t last_steps_ = 0;
   const Clock::time_point started_ = Clock::now();
   Clock::time_point last_look_ = started_;
+  bool was_away_ = false;                         // for longer than stall_seconds before the last look
   Clock::time_point last_step_ = last_look_;      // when an action was last seen to finish
   Clock::time_point last_progress_ = last_look_;  // the same, or when a worker was last seen inside one
   bool told_stuck_ = false;

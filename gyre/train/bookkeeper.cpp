@@ -9,6 +9,7 @@
 #include "gyre/build/model_identity.h"
 #include "gyre/config/config_changes.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/core/timing.h"
 #include "gyre/report/trace.h"
@@ -99,12 +100,12 @@ SegmentObserver& Bookkeeper::listen_to(const Segment& segment) {
   live_->enter("training");
   return listener_.emplace(
       segment.schedule->stages, segment, [this](const StepRecord& step) { record(step); }, progress_, *live_,
-      announcer_, [this](const std::string& what) { give_up(what); }, [this](int64_t skipped) { skipped_ += skipped; });
+      announcer_, [this](const Error& why) { give_up(why); }, [this](int64_t skipped) { skipped_ += skipped; });
 }
 
 SegmentObserver& Bookkeeper::listen_to_evaluation() {
   live_->enter("evaluating");
-  return evaluation_.emplace(progress_, *live_);
+  return evaluation_.emplace(progress_, *live_, [this](const Error& why) { give_up(why); });
 }
 
 bool Bookkeeper::traces() const {
@@ -272,14 +273,15 @@ void Bookkeeper::raise_failed_save() const {
 }
 
 // A worker hangs inside an action, so nothing that it may touch can be destroyed, and the process has to end.
-void Bookkeeper::give_up(const std::string& what) {
+void Bookkeeper::give_up(const Error& why) {
   if (!options_.abandon) return;
   try {
     record_end("failed");
   } catch (const std::exception&) {  // the reason for giving up is what counts
   }
   options_.abandon(
-      RunError(fmt::format("{}; the updates since step {} are lost, {}", what, announcer_.saved(), how_to_go_on())));
+      {fmt::format("{}; the updates since step {} are lost, {}", why.what(), announcer_.saved(), how_to_go_on()),
+       why.exit_code()});
 }
 
 TrainResult Bookkeeper::end(const std::string& status) {
@@ -298,10 +300,11 @@ TrainResult Bookkeeper::end(const std::string& status) {
   return result_;
 }
 
-void Bookkeeper::end_early(const std::string& status) {
+void Bookkeeper::end_early(int exit_code) {
+  if (!metrics_) return;  // it had not begun
   settle_save();
   try {
-    end(status);
+    end(exit_code == kDiverged ? "diverged" : "failed");
   } catch (const std::exception&) {
   }
 }

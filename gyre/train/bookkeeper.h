@@ -83,9 +83,9 @@ class Bookkeeper {
 
   // Ends the session as "finished" or "interrupted".
   TrainResult end(const std::string& status);
-  // Ends the session as "diverged" or "failed" because of an error. That error is what counts, so failures in here are
-  // ignored: a full disk takes no last lines either.
-  void end_early(const std::string& status);
+  // Ends the session because of an error with this exit code, as "diverged" or "failed". That error is what counts, so
+  // failures in here are ignored: a full disk takes no last lines either.
+  void end_early(int exit_code);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -96,7 +96,7 @@ class Bookkeeper {
   void note(const WrittenCheckpoint& saved);
   void note_finished_save();
   void raise_failed_save() const;
-  void give_up(const std::string& what);
+  void give_up(const Error& why);
   void record_end(const std::string& status);
   void write_measurements();
 
@@ -107,7 +107,6 @@ class Bookkeeper {
   const ResumePoint& from_;
   Progress& progress_;
   StopAnnouncer announcer_;
-  Saver saver_;
   // Set once the run has begun:
   const Pipeline* pipeline_ = nullptr;
   std::vector<int64_t> optimizer_bytes_;
@@ -116,6 +115,7 @@ class Bookkeeper {
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<LiveFile> live_;
   std::optional<SegmentListener> listener_;
+  Saver saver_;  // behind what a save in the background uses, so that it has ended before that is destroyed
   std::optional<EvaluationListener> evaluation_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;

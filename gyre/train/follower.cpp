@@ -24,7 +24,7 @@ TrainResult train_as_follower(const TrainOptions& options) {
   ShareKeeper share(run, checked.config, options.resume, *pipeline, options.files, ranks);
   const FollowerSources sources = {checked.train_batches.get(), checked.val_batches.source.get(),
                                    [&share](const std::string& question) { return share.answer(question); },
-                                   options.stop};
+                                   options.stop, options.abandon};
   TrainResult result;
   result.finished = carry_out_commands(*pipeline, ranks, map, sources) == RunEnd::Finished;
   return result;

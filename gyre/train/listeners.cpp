@@ -19,8 +19,7 @@ void StopAnnouncer::announce() {
 
 SegmentListener::SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record,
                                  Progress& progress, LiveFile& live, StopAnnouncer& announcer,
-                                 std::function<void(const std::string&)> give_up,
-                                 std::function<void(int64_t)> count_skipped)
+                                 std::function<void(const Error&)> give_up, std::function<void(int64_t)> count_skipped)
     : StepRecorder(stages, segment, std::move(record)),
       window_(segment.schedule->window),
       progress_(progress),

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
+#include <utility>
 
+#include "gyre/core/error.h"
 #include "gyre/report/progress.h"
 #include "gyre/train/live_file.h"
 #include "gyre/train/step_recorder.h"
@@ -44,14 +46,14 @@ class StopAnnouncer {
 class SegmentListener final : public StepRecorder {
  public:
   SegmentListener(int stages, const Segment& segment, std::function<void(const StepRecord&)> record, Progress& progress,
-                  LiveFile& live, StopAnnouncer& announcer, std::function<void(const std::string&)> give_up,
+                  LiveFile& live, StopAnnouncer& announcer, std::function<void(const Error&)> give_up,
                   std::function<void(int64_t)> count_skipped);
 
   // The executor may notice the request before announcer_'s callback runs.
   void on_interrupt() override { announcer_.announce(); }
   void on_drain(int64_t microbatches) override;
   void on_slow_action(const std::string& what) override { progress_.message(what); }
-  void on_stuck_drain(const std::string& what) override { give_up_(what); }
+  void on_stuck(const Error& why) override { give_up_(why); }
   void on_divergence(int64_t skipped) override { count_skipped_(skipped); }
   std::chrono::steady_clock::time_point next_look() const override { return live_.next_look(); }
   void on_look(const std::vector<RankStatus>& processes) override { live_.look(processes); }
@@ -61,23 +63,26 @@ class SegmentListener final : public StepRecorder {
   Progress& progress_;
   LiveFile& live_;
   StopAnnouncer& announcer_;
-  std::function<void(const std::string&)> give_up_;
+  std::function<void(const Error&)> give_up_;
   std::function<void(int64_t)> count_skipped_;
 };
 
 // The same for an evaluation, which has no steps.
 class EvaluationListener final : public SegmentObserver {
  public:
-  EvaluationListener(Progress& progress, LiveFile& live) : progress_(progress), live_(live) {}
+  EvaluationListener(Progress& progress, LiveFile& live, std::function<void(const Error&)> give_up)
+      : progress_(progress), live_(live), give_up_(std::move(give_up)) {}
   void on_loss(int64_t, double) override {}
   void on_update(int, int64_t, const std::vector<double>&) override {}
   void on_slow_action(const std::string& what) override { progress_.message(what); }
+  void on_stuck(const Error& why) override { give_up_(why); }
   std::chrono::steady_clock::time_point next_look() const override { return live_.next_look(); }
   void on_look(const std::vector<RankStatus>& processes) override { live_.look(processes); }
 
  private:
   Progress& progress_;
   LiveFile& live_;
+  std::function<void(const Error&)> give_up_;
 };
 
 }  // namespace gyre

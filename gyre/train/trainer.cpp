@@ -17,11 +17,13 @@
 #include "gyre/build/build.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
+#include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random_hex.h"
 #include "gyre/runtime/evaluate.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/runtime/processes_executor.h"
+#include "gyre/tensors/explain_torch.h"
 #include "gyre/train/bookkeeper.h"
 #include "gyre/train/checked_run.h"
 #include "gyre/train/drains.h"
@@ -75,11 +77,6 @@ class Training {
     check_exports(config_);
   }
 
-  // A background save may still be using what is destroyed now.
-  ~Training() { books_.settle_save(); }
-  Training(const Training&) = delete;
-  Training& operator=(const Training&) = delete;
-
   // Builds everything, and checks that there is room for checkpoints. If it returns, the run can begin.
   void prepare() {
     progress_.message(checked_.summary);
@@ -88,14 +85,9 @@ class Training {
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{},
                                options_.process);
     meet_others();
-    try {
-      if (map_) state_->find_directories(attempt_, config_.run.shared_directory);
-      if (state_->has_parts()) progress_.message("directories " + state_->describe_directories());
-      restore();
-    } catch (const InputError&) {
-      executor_->end_run(RunEnd::Refused);
-      throw;
-    }
+    if (map_) state_->find_directories(attempt_, config_.run.shared_directory);
+    if (state_->has_parts()) progress_.message("directories " + state_->describe_directories());
+    restore();
     const ShareSizes sizes = state_->sizes();
     optimizer_bytes_ = sizes.optimizer_bytes;
     books_.check_room(sizes.file_bytes);
@@ -104,20 +96,19 @@ class Training {
   }
 
   TrainResult run() {
-    prepare();
-    books_.begin(*pipeline_, optimizer_bytes_, map_ ? &*map_ : nullptr);
     try {
+      prepare();
+      books_.begin(*pipeline_, optimizer_bytes_, map_ ? &*map_ : nullptr);
       state_->begin(damaged_steps());
       // A run at its last update that has not ended, for example since it was killed, may lack its last evaluation.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
       books_.wait_for_save();
-    } catch (const Divergence&) {
-      books_.end_early("diverged");  // before the others are told to end: they may still be writing
-      executor_->end_run(RunEnd::Diverged);
-      throw;
-    } catch (const std::exception&) {  // also libtorch's
-      books_.end_early("failed");
+    } catch (const std::exception& error) {  // also libtorch's
+      const auto* known = dynamic_cast<const Error*>(&error);
+      const int exit_code = known != nullptr ? known->exit_code() : kFailed;
+      books_.end_early(exit_code);  // before the others are told to end: they may still be writing
+      if (executor_) executor_->fail_run(exit_code);
       throw;
     }
     executor_->end_run(interrupted_ ? RunEnd::Interrupted : RunEnd::Finished);
@@ -213,7 +204,7 @@ class Training {
       throw;
     } catch (const Error& error) {
       books_.settle_save();
-      throw_run_error(fmt::format("{}; {}", error.what(), books_.how_to_go_on()), is_no_room(error));
+      throw_run_error(fmt::format("{}; {}", explain_torch(error), books_.how_to_go_on()), is_no_room(error));
     }
   }
 
@@ -236,7 +227,8 @@ class Training {
     }
     const bool got_on = report.microbatches > 0;  // false if a signal came during an evaluation
     if (got_on && evaluates() && plan_.evaluates_at(done_)) run_evaluation();
-    if (plan_.checkpoints_at(done_) || interrupted_ || books_.save_is_due()) save();
+    const bool is_due = books_.save_is_due();  // asked in any case: a request is answered by whatever save comes
+    if (plan_.checkpoints_at(done_) || interrupted_ || is_due) save();
   }
 
   Segment next_segment() {
@@ -260,7 +252,7 @@ class Training {
     const auto loss_of = [&](ModelWeights weights) {
       return telling_how_to_go_on([&] {
         return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_, weights,
-                        &books_.listen_to_evaluation());
+                        &books_.listen_to_evaluation(), stop_.get_token());
       });
     };
     const double loss = loss_of(ModelWeights::Trained);
@@ -305,12 +297,12 @@ class Training {
   std::string attempt_;
   std::stop_source stop_;  // of this run, whoever asks for it
   std::stop_callback<std::function<void()>> forward_{options_.stop, [this] { stop_.request_stop(); }};
-  Bookkeeper books_;
   std::unique_ptr<Pipeline> pipeline_;
   std::optional<RankMap> map_;  // only with several processes
   std::unique_ptr<Executor> executor_;
   std::optional<RunState> state_;
   std::vector<int64_t> optimizer_bytes_;  // [stage]
+  Bookkeeper books_;  // behind what a save in the background uses, so that it has ended before that is destroyed
   DrainPlan plan_;
   int64_t done_ = 0;  // updates
   int64_t microbatches_ = 0;

@@ -133,7 +133,11 @@ start 4 "$gyre" train run.toml --out different
 all_end 2
 grep -q "4 processes were started, and the schedule has 3 workers" err.0 || fail "$(cat err.0)"
 
-# If a run diverges, every rank exits with that code.
+# Every rank exits with the code of rank 0: of a disk that is full (here a limit of rank 0 alone), of a divergence.
+start 2 bash -c '[ "$GYRE_RANK" -ne 0 ] || { ulimit -f 90; trap "" XFSZ; }; exec "$@"' bash \
+  "$gyre" train run.toml --out full --set run.updates=30
+all_end 4
+only_rank_0_says "File too large|no room|step [0-9]+ was not saved"
 start 2 "$gyre" train run.toml --out diverged --set optimizer.kind=adamw --set optimizer.lr=1e5 --set optimizer.clip=0
 all_end 3
 only_rank_0_says "is not finite|is (nan|inf)"

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "fixture.h"
+#include "gyre/core/error.h"
+#include "gyre/runtime/evaluate.h"
 
 namespace gyre {
 namespace {
@@ -68,11 +70,13 @@ struct Listener final : SegmentObserver {
     told.push_back(what);
     if (at_slow) at_slow();
   }
-  void on_stuck_drain(const std::string& what) override {
-    told.push_back(what);
+  void on_stuck(const Error& why) override {
+    told.push_back(why.what());
+    exit_code = why.exit_code();
     if (at_stuck) at_stuck();
   }
   int64_t drained_at = -1;
+  int exit_code = 0;
   std::vector<std::string> told;
   std::function<void()> at_interrupt, at_slow, at_stuck;
 };
@@ -230,6 +234,39 @@ TEST(Interrupt, ADrainWhoseWorkerDoesNotComeBackIsToldAsStuck) {
   EXPECT_THAT(listener.told, Contains("interrupt"));
   EXPECT_THAT(listener.told, Contains(AllOf(HasSubstr("the drain is given up: no action has finished for "),
                                             HasSubstr("worker 0 inside 0F3"))));
+}
+
+// An evaluation does not drain; but it is given up like a drain.
+TEST(Interrupt, AnEvaluationWhoseWorkerDoesNotComeBackIsToldAsStuck) {
+  Experiment e;
+  e.stall_seconds = 0.1;
+  Pipeline pipeline = make_pipeline(e);
+  std::stop_source interrupt;
+  SlowBatches batches([&] { interrupt.request_stop(); });
+  Listener listener;
+  listener.at_stuck = [&] { batches.go_on(); };
+  const double all = evaluate(pipeline, *make_executor("threads"), batches, 12, 0, ModelWeights::Trained, &listener,
+                              interrupt.get_token());
+  EXPECT_THAT(listener.told, Contains(AllOf(HasSubstr("the evaluation is given up: no action has finished for "),
+                                            HasSubstr("worker 0 inside 0F3"))));
+  EXPECT_EQ(all, evaluate(pipeline, *make_executor("replay"), tiny_batches(), 12, 0)) << "it went on to its end";
+}
+
+// The error comes from the observer while a worker is inside an action.
+TEST(SlowAction, OfASegmentThatHasFailedIsToldWithTheErrorAndGivenUp) {
+  SlowBatches batches([] {});
+  Listener listener;
+  listener.at_slow = [failed = false]() mutable {
+    if (!std::exchange(failed, true)) throw NoRoom("the disk is full");
+  };
+  listener.at_stuck = [&] { batches.go_on(); };
+  EXPECT_THROW(run("threads", 0.05, batches, listener, std::stop_source()), NoRoom);
+  EXPECT_THAT(listener.told,
+              Contains(AllOf(HasSubstr("worker 0 has been inside 0F3"),
+                             HasSubstr("the run has failed, and ends when it returns: the disk is full"))));
+  EXPECT_THAT(listener.told, Contains(AllOf(HasSubstr("the disk is full; "), HasSubstr("not all workers have returned"),
+                                            HasSubstr("worker 0 inside 0F3"))));
+  EXPECT_EQ(listener.exit_code, kNoRoom);
 }
 
 }  // namespace

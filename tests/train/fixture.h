@@ -63,6 +63,7 @@ class Runs : public ::testing::Test {
     bool resume = false;
     FileSystem* files = &system_files();
     std::stop_token stop = {};
+    std::function<bool()> take_save_request = {};
   };
   // What it says while running is in messages().
   TrainResult run(const std::string& name, const Session& session) {
@@ -92,6 +93,7 @@ class Runs : public ::testing::Test {
             .resume = session.resume,
             .trace = {},
             .stop = session.stop,
+            .take_save_request = session.take_save_request,
             .abandon = {},
             .files = *session.files};
   }

@@ -207,6 +207,19 @@ TEST_F(Saves, AStepThatIsSavedIsNotSavedAgain) {
 }
 
 // Whatever ends the run, a checkpoint that is being written is completed, and counts.
+// A request that comes during an evaluation is answered by the save that is planned after it. One more would drain the
+// pipeline once more, which changes the bits of an asynchronous run.
+TEST_F(Saves, ARequestIsAnsweredByThePlannedOne) {
+  bool asked = false;
+  const auto once = [&] { return !std::exchange(asked, asked || !lines("run", "eval").empty()) && asked; };
+  run("run", {.set = {"run.eval_every=10", "run.checkpoint_every=10"}, .take_save_request = once});
+  EXPECT_TRUE(asked);
+  std::vector<int> steps;
+  for (const Json& save : lines("run", "checkpoint")) steps.push_back(save["step"]);
+  EXPECT_EQ(steps, (std::vector<int>{10, 12}));
+  EXPECT_TRUE(lines("run", "drain").empty());
+}
+
 TEST_F(Saves, AnErrorWaitsForOneAndNamesIt) {
   const fs::path tokens = root() / "tokens" / "train.bin";
   const std::string before = read_file(tokens);
