@@ -41,7 +41,7 @@ Bookkeeper::Bookkeeper(const TrainOptions& options, const std::stop_token& stop,
 void Bookkeeper::take_up(int stages) {
   if (!from_.checkpoint) return;
   const CheckpointRecord& record = from_.checkpoint->record();
-  saver_.saved(record.step);
+  saver_.saved(record.step, record.is_sound());
   announcer_.saved(record.step);
   drains_ = record.drains;
   if (record.delay.size() == static_cast<size_t>(stages)) delay_ = record.delay;
@@ -85,7 +85,9 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   }
   run_.create(config_, &*checked_.dataset);
   // Finishes the removals of a save that was killed, in case no other save follows.
-  if (options_.resume) remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
+  if (options_.resume && (!from_.checkpoint || from_.checkpoint->record().is_sound())) {
+    remove_obsolete(run_.checkpoints(), saver_.retention(), options_.files);
+  }
   metrics_ = std::make_unique<MetricsWriter>(run_.metrics(), options_.files);
   exports_ = std::make_unique<MetricsExports>(run_, config_, written, progress_, options_.files);
   metrics_->tell(*exports_);

@@ -73,6 +73,7 @@ class Bookkeeper {
   bool save_is_due();
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const { return saver_.how_to_go_on(); }
+  std::string how_to_go_back() const { return saver_.how_to_go_back(); }
   // Saves the run at the position in `record`, whose other fields are filled in here, unless that step is saved
   // already. If training goes on, the save may end later, in the background.
   void save(CheckpointRecord record, RunState& state, bool training_goes_on);
@@ -114,8 +115,8 @@ class Bookkeeper {
   std::unique_ptr<MetricsExports> exports_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::optional<LiveFile> live_;
-  std::optional<SegmentListener> listener_;
   Saver saver_;  // behind what a save in the background uses, so that it has ended before that is destroyed
+  std::optional<SegmentListener> listener_;
   std::optional<EvaluationListener> evaluation_;
   bool asks_to_drain_ = false;
   bool save_asked_ = false;

@@ -92,6 +92,17 @@ void open_newest(const RunDirectory& run, std::vector<int64_t> steps, ResumePoin
   }
 }
 
+// Whether one of these checkpoints can be opened and was saved while no update was left out.
+bool has_sound(const RunDirectory& run, const std::vector<int64_t>& steps) {
+  return std::ranges::any_of(steps, [&](int64_t step) {
+    try {
+      return CheckpointReader(run.checkpoints(), step).record().is_sound();
+    } catch (const DamagedCheckpoint&) {
+      return false;
+    }
+  });
+}
+
 ResumePoint find_point(const RunDirectory& run, const Config& config, std::vector<int64_t> steps,
                        std::vector<DamagedStep> damaged) {
   ResumePoint point;
@@ -99,9 +110,19 @@ ResumePoint find_point(const RunDirectory& run, const Config& config, std::vecto
   point.changes = changes_since(run, config);
   refuse_other_run(point.changes);
   // The checkpoint comes first: with a damaged one, lines would seem to be missing in the metrics.
-  open_newest(run, std::move(steps), point);
+  open_newest(run, steps, point);
   if (point.checkpoint) check_checkpoint(point.checkpoint->record(), config);
   point.record = read_record(run.metrics(), point.step());
+  const bool has_diverged = point.record.end && point.record.end->status == "diverged";
+  if (has_diverged && point.checkpoint && !point.checkpoint->record().is_sound()) {
+    std::erase_if(steps, [&](int64_t step) { return step >= point.step(); });
+    if (has_sound(run, steps)) {
+      point.damaged.push_back(
+          {point.step(), fmt::format("{}: was saved while updates were left out, and the run diverged",
+                                     checkpoint_path(run.checkpoints(), point.step()).string())});
+      return find_point(run, config, std::move(steps), std::move(point.damaged));
+    }
+  }
   if (!point.checkpoint) refuse_lost_checkpoints(run, point.record);
   return point;
 }

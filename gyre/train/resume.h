@@ -16,7 +16,7 @@
 
 namespace gyre {
 
-// A damaged checkpoint.
+// A checkpoint that is damaged, or from which the run would only diverge again.
 struct DamagedStep {
   int64_t step = 0;
   std::string fault;
@@ -33,7 +33,8 @@ struct ResumePoint {
 
 // Throws InputError if the run's configuration, metrics and checkpoints do not fit each other or `config`: another
 // model or seed, a gap in the metrics, checkpoints that were written and are missing. A checkpoint whose manifest is
-// damaged is skipped if there is one before it.
+// damaged is skipped if there is one before it; so is, after a run that diverged, one that was saved while updates were
+// left out, if there is a sound one before it.
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
 // For a checkpoint of `point` that turned out to be damaged: the resume point of the one before it. Throws `damage` if
 // there is none.

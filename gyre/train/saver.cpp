@@ -87,6 +87,7 @@ void Saver::begin(const CheckpointRecord& record, RunState& state, bool training
   under_way_ = task->get_future();
   since_ = Clock::now();
   step_ = record.step;
+  is_sound_ = record.is_sound();
   try {
     writer_ = std::jthread([task] { (*task)(); });
   } catch (const std::exception&) {  // no thread could be started, so this one writes
@@ -112,9 +113,9 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
                                          human_bytes(static_cast<double>(needed_)));
   tell_unsaved(record.step, remedy, [&] { write_checkpoint(record, state); });
   // The checkpoint exists from here on. If another process fails now, that is reported as such and not as a failed
-  // save.
+  // save. Nothing gives way to one that may be of no use.
   ignoring_errors([&] {
-    if (remove_obsolete(run_.checkpoints(), retention(), files_)) state.remove_parts_elsewhere();
+    if (record.is_sound() && remove_obsolete(run_.checkpoints(), retention(), files_)) state.remove_parts_elsewhere();
   });
   ignoring_errors([&] { state.end_save(); });
   return {record.step, seconds_since(begun)};
@@ -122,7 +123,9 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
 
 void Saver::write_checkpoint(const CheckpointRecord& record, RunState& state) {
   const bool is_short = state.is_short_of_room() || !has_room(run_, needed_, files_);
-  if (is_short && make_room(run_.checkpoints(), retention(), files_)) state.remove_parts_elsewhere();
+  if (is_short && record.is_sound() && make_room(run_.checkpoints(), retention(), files_)) {
+    state.remove_parts_elsewhere();
+  }
   CheckpointUnderConstruction checkpoint(run_.checkpoints(), record.step, files_, attempt_);
   const auto shards = state.write(checkpoint.directory(), record.step);
   try {
@@ -140,14 +143,25 @@ std::optional<WrittenCheckpoint> Saver::ended(bool wait) {
   if (wait) wait_for_writer();
   if (under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
   const WrittenCheckpoint saved = under_way_.get();
-  saved_ = saved.step;
+  this->saved(saved.step, is_sound_);
   return saved;
+}
+
+void Saver::saved(int64_t step, bool is_sound) {
+  saved_ = step;
+  if (is_sound) sound_ = step;
 }
 
 std::string Saver::how_to_go_on() const {
   return fmt::format(
       "gyre train --resume {} continues from {}", shell_word(run_.root().string()),
       saved_.value_or(0) > 0 ? fmt::format("step {}, the last that was saved", *saved_) : "the beginning");
+}
+
+std::string Saver::how_to_go_back() const {
+  if (!sound_) return "";
+  return fmt::format("; gyre train --resume {} continues from step {}, the last saved before updates were left out",
+                     shell_word(run_.root().string()), *sound_);
 }
 
 }  // namespace gyre

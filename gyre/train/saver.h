@@ -38,7 +38,7 @@ class Saver {
   // To be called before anything is written: throws RunError if the disk has no room for a checkpoint of `bytes` bytes.
   void check_room(int64_t bytes);
   // Notes that there is a checkpoint of `step`.
-  void saved(int64_t step) { saved_ = step; }
+  void saved(int64_t step, bool is_sound);
   // The step of the newest checkpoint.
   std::optional<int64_t> last() const { return saved_; }
   // Whether checkpoint_minutes have passed since the last save began.
@@ -56,6 +56,8 @@ class Saver {
   bool is_saving() const { return under_way_.valid(); }
   // "gyre train --resume RUN continues from step 40, the last that was saved".
   std::string how_to_go_on() const;
+  // The same after a divergence, from the last checkpoint that was saved while no update was left out.
+  std::string how_to_go_back() const;
 
   // Which checkpoints stay.
   Retention retention() const { return {settings_.keep_checkpoints, settings_.keep_every}; }
@@ -71,12 +73,13 @@ class Saver {
   const RunDirectory& run_;
   RunSettings settings_;
   FileSystem& files_;
-  std::optional<int64_t> saved_;
+  std::optional<int64_t> saved_, sound_;  // the newest, and the newest that is sound
   std::string attempt_;
   bool may_copy_;
   std::function<void(const std::string&)> say_;
   double stall_seconds_;
-  int64_t step_ = 0;    // of the save under way
+  int64_t step_ = 0;  // of the save under way
+  bool is_sound_ = true;
   int64_t needed_ = 0;  // bytes of a checkpoint, with a margin
   Clock::time_point since_ = Clock::now();
   std::future<WrittenCheckpoint> under_way_;

@@ -200,9 +200,10 @@ class Training {
   std::invoke_result_t<Work> telling_how_to_go_on(Work&& work) {
     try {
       return work();
-    } catch (const Divergence&) {
-      throw;
-    } catch (const Error& error) {
+    } catch (const Divergence& divergence) {
+      books_.settle_save();
+      throw Divergence(divergence.what() + books_.how_to_go_back());
+    } catch (const std::exception& error) {  // also libtorch's
       books_.settle_save();
       throw_run_error(fmt::format("{}; {}", explain_torch(error), books_.how_to_go_on()), is_no_room(error));
     }
@@ -301,8 +302,8 @@ class Training {
   std::optional<RankMap> map_;  // only with several processes
   std::unique_ptr<Executor> executor_;
   std::optional<RunState> state_;
-  std::vector<int64_t> optimizer_bytes_;  // [stage]
   Bookkeeper books_;  // behind what a save in the background uses, so that it has ended before that is destroyed
+  std::vector<int64_t> optimizer_bytes_;  // [stage]
   DrainPlan plan_;
   int64_t done_ = 0;  // updates
   int64_t microbatches_ = 0;

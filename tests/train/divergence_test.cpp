@@ -1,7 +1,12 @@
 // Runs whose losses and gradients are not finite: what ends them does not depend on how often they were resumed.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
 
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/core/files.h"
 #include "gyre/train/run_directory.h"
 #include "train/fixture.h"
 
@@ -45,10 +50,29 @@ TEST_F(Divergences, AResumedRunEndsWhereOneThatWasNeverKilledDoes) {
   for (const char* stages : {"3", "2"}) {
     fs::remove_all(path("killed"));
     fs::copy(path("whole"), path("killed"), fs::copy_options::recursive);
+    std::string metrics = read_file(path("killed") / "metrics.jsonl");
+    metrics.erase(metrics.rfind("{\"event\":\"end\""));  // a run that was killed has not recorded its end
+    std::ofstream(path("killed") / "metrics.jsonl") << metrics;
     Session resumed = session({std::string("pipeline.stages=") + stages});
     resumed.resume = true;
     EXPECT_THAT(divergence_of("killed", resumed), HasSubstr("4 times in a row")) << stages << " stages";
   }
+}
+
+// What it had learnt is kept, however few checkpoints are, and it continues there with settings that are better.
+TEST_F(Divergences, ARunThatDivergedContinuesFromBeforeUpdatesWereLeftOut) {
+  const std::vector<std::string> few = {"run.keep_checkpoints=1", "run.checkpoint_every=4", "run.updates=12"};
+  run("run", {.set = {"run.updates=5", "run.keep_checkpoints=1", "run.eval_every=0"}});
+  Session worse = session(few);
+  worse.resume = true;
+  EXPECT_THAT(divergence_of("run", worse),
+              HasSubstr("continues from step 5, the last saved before updates were left out"));
+  EXPECT_EQ(list_checkpoints(path("run") / "checkpoints"), (std::vector<int64_t>{5, 8}));
+  EXPECT_TRUE(resume("run", {"run.updates=12", "optimizer.lr=1e-3"}).finished);
+  EXPECT_THAT(messages(),
+              HasSubstr("step-00000008: was saved while updates were left out, and the run diverged; step 8 "
+                        "is set aside as damaged, the one before it is used"));
+  EXPECT_THAT(messages(), HasSubstr("resuming " + path("run").string() + " at step 5"));
 }
 
 TEST_F(Divergences, ARunWhoseLastLossIsNotFiniteHasNotEndedWell) {

@@ -26,6 +26,8 @@ struct CheckpointRecord {
   std::vector<std::map<int64_t, int64_t>> delay;
   int64_t skipped = 0;                    // updates of stages that were skipped
   std::vector<int64_t> skipped_in_a_row;  // [stage]: how many of the latest updates in a row; empty if none
+  // Whether no update was being left out. If one was, the run may be about to diverge, whatever is done from here on.
+  bool is_sound() const { return skipped_in_a_row.empty(); }
   bool operator==(const CheckpointRecord&) const = default;
 };
 
