@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/files.h"
@@ -130,6 +132,23 @@ std::string arm_directory(const Study& study, const StudyArm& arm) {
   return fmt::format("{}-p{}", slug(label(study, arm)), arm.stages);
 }
 
+// Two methods with the same keys and learning rates would be trained twice and compared with each other. That happens
+// when a default becomes what one of them sets, or when the study's own lists replace what distinguishes them.
+void refuse_equal_arms(const Study& study, const std::vector<StudyArm>& arms) {
+  std::map<std::pair<std::string, std::vector<double>>, size_t> methods;  // by configuration and rates to try
+  for (const StudyArm& arm : arms) {
+    const std::vector<double> rates = learning_rates(study, arm);
+    const std::string config = to_toml(run_config(study, arm, rates[0], study.seeds[0], 0));
+    const auto [first, is_new] = methods.try_emplace({config, rates}, arm.method);
+    if (is_new) continue;
+    throw InputError(fmt::format(
+        "{}: [[study.method]] \"{}\" and \"{}\" are the same: every key has the same value in both, with {}; leave one "
+        "out, or let it set another value",
+        study.origin, printable(study.methods[first->second].name), printable(study.methods[arm.method].name),
+        counted(arm.stages, "stage")));
+  }
+}
+
 }  // namespace
 
 Study parse_study(std::string_view toml, const std::string& origin) {
@@ -179,6 +198,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
 
   // Finds faults in settings and schedules now, and not after hours of training.
   const auto arms = study_arms(study);
+  refuse_equal_arms(study, arms);
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {
       if (run.config.run.updates < study.smooth) {

@@ -158,6 +158,22 @@ TEST(Study, NoTwoOfItsRunsAreTheSame) {
             "study.toml: [[study.method]] \"a\" learning_rates has 0.5 twice; leave one out");
 }
 
+TEST(Study, NoTwoOfItsMethodsAreTheSame) {
+  const auto study = [](const std::string& keys, const std::string& own) {
+    return complaint(kBase + "[study]\nsmooth = 5\n" + keys + "[[study.method]]\nname = \"a\"\n" + own);
+  };
+  const std::string same =
+      "study.toml: [[study.method]] \"a\" and \"b\" are the same: every key has the same value in both, with 1 stage; "
+      "leave one out, or let it set another value";
+  const std::string b = "[[study.method]]\nname = \"b\"\n";
+  EXPECT_EQ(study("", b), same);
+  EXPECT_EQ(study("", b + "set = [\"optimizer.kind=adamw\"]\n"), same) << "which is the configuration's own";
+  EXPECT_EQ(study("weights = [\"stash\"]\n", b + "set = [\"pipeline.weights=latest\"]\n"), same)
+      << "the study's weights replace the method's";
+  EXPECT_EQ(study("", b + "learning_rates = [0.25, 0.5]\n"), "accepted") << "it chooses from other rates";
+  EXPECT_EQ(study("stages = [1, 2]\n", "stages = [1]\n" + b + "stages = [2]\n"), "accepted");
+}
+
 TEST(Study, FaultsOfTheStudyAndOfItsRunsAreToldTogether) {
   EXPECT_EQ(complaint(kBase + "sed = 1\n[study]\nsmoth = 5\n[[study.method]]\nname = \"a\"\nsets = []\n"),
             "study.toml:14: unknown key 'smoth' in [study]; did you mean 'smooth'?\n"
