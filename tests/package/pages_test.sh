@@ -1,7 +1,7 @@
-# pages_test.sh GYRE PAGES: every command and flag that --help knows is in the man pages and is completed by bash, and by zsh
-# and fish where they are installed; so are words that a value may be, and keys behind --set.
+# pages_test.sh GYRE PAGES README: every command and flag that --help knows is in the man pages and is completed by bash, and by zsh
+# and fish where they are installed; so are words that a value may be, and keys behind --set. The man pages have the README's exit codes.
 set -euo pipefail
-gyre=$1 pages=$2
+gyre=$1 pages=$2 readme=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -63,6 +63,14 @@ if command -v fish >/dev/null; then
   [ "$(fish_offers 'gyre simulate --schedule zb-' | tr '\n' ' ')" = 'zb-h1 zb-v ' ] || fail "fish does not offer zb-h1 and zb-v"
   [ "$(fish_offers 'gyre train --set model.kind=b')" = model.kind=bert ] || fail "fish does not offer bert"
 fi
+
+# Exit codes.
+sed -nE '/^\| exit code/,/^$/s/^\| ([0-9][0-9, ]*) \|.*/\1/p' "$readme" >codes
+[ "$(wc -l <codes)" -ge 6 ] || fail "the README's table has only the exit codes $(tr '\n' ' ' <codes)"
+for page in "$pages"/gyre.1 "$pages"/gyre-train.1; do
+  sed -n '/^\.SH EXIT STATUS/,/^\.SH [^E]/p' "$page" | grep -A 1 -x '\.TP' | grep '^[0-9]' >page || fail "$page has no exit codes"
+  diff codes page >difference || fail "$page: exit codes are not those of the README: $(tail -n +2 difference)"
+done
 
 # Pages that man can show.
 if command -v man >/dev/null; then

@@ -76,6 +76,9 @@ bad input: a flag, a configuration, a file; nothing was changed
 3
 the run diverged
 .TP
+4
+a file has no room: the disk is full, or a quota or a limit of file sizes is reached
+.TP
 130, 143
 interrupted by SIGINT (130), by SIGTERM or SIGHUP (143); a run has saved, unless a second signal ended it, and can be resumed
 )";
