@@ -50,7 +50,10 @@ void add_eval(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(kEval.name, kEval.meaning);
   add_trained_model(*command, flags->model);
-  command->add_option("--data", flags->data, "Token directory to use instead of the run's")->check(some_path());
+  command
+      ->add_option("--data", flags->data,
+                   "Tokens to use instead of the run's: a directory of gyre prepare, or token files of other programs")
+      ->check(some_path());
   add_number(*command, "--batches", flags->batches, {0}, "Microbatches to evaluate; 0 for all");
   command->add_option("--device", flags->device, "Where to compute, instead of on the run's [pipeline] device");
   command->add_flag("--json", flags->json, "Print one JSON object");

@@ -25,6 +25,11 @@ ClipScope clip_scope(const Config& config, const Schedule& schedule) {
   return schedule.has_flush() ? ClipScope::Global : ClipScope::Stage;
 }
 
+int64_t special_tokens(const ModelSettings& model) {
+  const ModelKind& kind = model_kinds().at(model.kind);
+  return kind.special_tokens == nullptr ? 0 : kind.special_tokens(model);
+}
+
 std::unique_ptr<Pipeline> make_pipeline(const Config& config, Schedule schedule, RuntimeOptions options,
                                         std::optional<OptimizerConfig> optimizer, WorkerRange here,
                                         HostProcess process) {
@@ -91,8 +96,7 @@ OptimizerConfig optimizer_config(const Config& config) {
 }
 
 void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
-  const ModelKind& kind = model_kinds().at(config.model.kind);
-  const int64_t special = kind.special_tokens == nullptr ? 0 : kind.special_tokens(config.model);
+  const int64_t special = special_tokens(config.model);
   const int64_t needed = data_vocabulary + special;
   if (config.model.vocabulary == 0) config.model.vocabulary = needed;
   if (config.model.vocabulary < needed) {
@@ -102,6 +106,10 @@ void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
                     config.model.vocabulary, config.data.tokens.empty() ? "[[data.source]]" : config.data.tokens,
                     data_vocabulary, special > 0 ? fmt::format(", and {} special tokens", special) : ""));
   }
+}
+
+int64_t token_vocabulary(const ModelSettings& model) {
+  return model.vocabulary - special_tokens(model);
 }
 
 Layers build_layers(const Config& config) {

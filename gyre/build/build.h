@@ -20,6 +20,8 @@ namespace gyre {
 // If the configuration leaves the vocabulary open, sets it to the data's plus the model's special tokens. Throws
 // InputError if it is set and smaller than that.
 void resolve_vocabulary(Config& config, int64_t data_vocabulary);
+// The largest vocabulary that data of a resolved model may have: the model's without its special tokens.
+int64_t token_vocabulary(const ModelSettings& model);
 
 // [pipeline] threads_per_worker. Throws InputError if this machine has fewer cores, which a configuration alone cannot
 // tell.

@@ -58,6 +58,7 @@ std::optional<DataPart> part_of(const std::string& name) {
 struct Dataset::Opener {
   Dataset data;
   int64_t vocabulary;  // from the settings; 0: not given
+  int64_t if_unstated;
   double val_fraction;
   std::string vocabulary_origin;  // the prepared directory or tokenizer that vocabulary and tokenizer come from
 
@@ -186,7 +187,9 @@ struct Dataset::Opener {
       throw InputError(fmt::format("[data] vocabulary is {}, and {} has one of {}; leave it out", vocabulary,
                                    vocabulary_origin, data.meta_.vocabulary));
     }
-    data.vocabulary_ = vocabulary_origin.empty() ? vocabulary : data.meta_.vocabulary;
+    data.has_own_vocabulary_ = !vocabulary_origin.empty();
+    const int64_t given = vocabulary > 0 ? vocabulary : if_unstated;
+    data.vocabulary_ = data.has_own_vocabulary_ ? data.meta_.vocabulary : given;
     if (data.vocabulary_ > 0) return;
     throw InputError(
         fmt::format("{}: token files do not say their vocabulary; set [data] tokenizer, or [data] vocabulary (GPT-2's "
@@ -195,8 +198,8 @@ struct Dataset::Opener {
   }
 };
 
-Dataset Dataset::open(const DataSettings& settings) {
-  Opener opener{{}, settings.vocabulary, settings.val_fraction, ""};
+Dataset Dataset::open(const DataSettings& settings, int64_t if_unstated) {
+  Opener opener{{}, settings.vocabulary, if_unstated, settings.val_fraction, ""};
   Dataset& data = opener.data;
   std::vector<DataSource> sources = settings.source;
   // The order of sources in the settings must not matter.

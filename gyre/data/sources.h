@@ -23,11 +23,14 @@ std::optional<DataPart> part_of(const std::string& name);
 
 class Dataset {
  public:
-  // Reads headers only. Throws InputError if nothing is there, files are not token files or do not belong together,
-  // sources differ in tokenizer or vocabulary, or the vocabulary is unknown.
-  static Dataset open(const DataSettings& settings);
+  // Reads headers only. `if_unstated` is the vocabulary of token files if neither they nor the settings state one; 0:
+  // unknown. Throws InputError if nothing is there, files are not token files or do not belong together, sources differ
+  // in tokenizer or vocabulary, or the vocabulary is unknown.
+  static Dataset open(const DataSettings& settings, int64_t if_unstated = 0);
 
   int64_t vocabulary() const { return vocabulary_; }
+  // Whether the vocabulary is that of a directory that gyre prepare made, or of [data] tokenizer.
+  bool has_own_vocabulary() const { return has_own_vocabulary_; }
   int64_t train_tokens() const { return tokens_in(train_); }
   int64_t val_tokens() const { return tokens_in(val_); }
   // Whether validation tokens are a share of the training files' ([data] val_fraction).
@@ -76,6 +79,7 @@ class Dataset {
   bool has_as_json(const std::string& tokenizer_json) const;  // whether the tokenizer, converted, has this checksum
 
   int64_t vocabulary_ = 0;
+  bool has_own_vocabulary_ = false;
   std::string description_;
   std::vector<File> files_;
   Split train_, val_;

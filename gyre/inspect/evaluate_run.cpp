@@ -18,12 +18,16 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
     config.data.tokens = data;
     config.data.val_tokens.clear();
     config.data.source.clear();
+    config.data.vocabulary = 0;  // that of the run's tokens
   }
   if (!config.data.is_given()) {
     throw InputError("the run has no tokens of its own: its model was imported; give --data");
   }
-  const Dataset dataset = Dataset::open(config.data);
-  std::vector<DataPart> same = {DataPart::Tokenizer};
+  // Token files of other programs say neither their vocabulary nor their tokenizer: they are taken to be made with the
+  // run's own.
+  const Dataset dataset = Dataset::open(config.data, token_vocabulary(config.model));
+  std::vector<DataPart> same;
+  if (data.empty() || dataset.has_own_vocabulary()) same.push_back(DataPart::Tokenizer);
   if (data.empty()) same.push_back(DataPart::Val);
   if (!model.data.empty()) dataset.check_identity(model.data, same);
   resolve_vocabulary(config, dataset.vocabulary());

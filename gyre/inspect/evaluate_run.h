@@ -15,9 +15,9 @@ struct EvaluationResult {
   double perplexity = 0;  // exp(val_loss)
 };
 
-// Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's token directory,
-// unless it is empty. Throws InputError if the tokens are not those that the run was begun with, or were made by
-// another tokenizer.
+// Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's tokens, unless it
+// is empty: a directory that gyre prepare made, or token files of other programs. Throws InputError if the tokens are
+// not those that the run was begun with, or were made by another tokenizer.
 EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const std::string& data);
 
 }  // namespace gyre

@@ -38,8 +38,12 @@ for i in {1..100}; do cp llmc/bible_train_000002.bin shards/part_$i.bin; done
 sed 's/^\[data\]/[[data.source]]\nname = "bible"/' run.toml >one.toml
 "$gyre" train one.toml --out one "${short[@]}" >/dev/null 2>err.txt || fail "$(cat err.txt)"
 diff <(losses own) <(losses one) >difference || fail "one source: losses differ: $(head -n 3 difference)"
-loss_of() { "$gyre" eval "$1" --json | sed 's/.*"step"//'; }
+loss_of() { "$gyre" eval "$@" --json | sed 's/.*"step"//'; }
 [ "$(loss_of own)" = "$(loss_of nano-run)" ] || fail "eval differs: $(loss_of own) $(loss_of nano-run)"
+# Files that do not say their vocabulary are taken to be in the run's.
+for format in nano llmc; do
+  [ "$(loss_of own --data $format)" = "$(loss_of own)" ] || fail "eval --data $format differs: $(loss_of own --data $format) $(loss_of own)"
+done
 refuses "the run has no tokenizer" "$gyre" generate nano-run --prompt a
 
 # With a tokenizer named beside them, these files are equivalent to those of gyre prepare: losses, generated text,
@@ -55,6 +59,8 @@ for run in pieces letters; do
   "$gyre" generate $run-run --prompt "and the" --tokens 20 --temperature 0 >$run.txt
   "$gyre" export $run-run --out $run-exported >/dev/null
 done
+[ "$(loss_of pieces-run)" = "$(loss_of pieces-run --data letters-nano)" ] || fail "eval of files without a tokenizer differs"
+refuses "its tokenizer.json is not what this run was begun with" "$gyre" eval pieces-run --data tokens
 cmp pieces.txt letters.txt && cmp pieces-exported/tokenizer.json letters-exported/tokenizer.json || fail "not the same tokenizer"
 sed -i 's/^q$/zz/' letters/vocab.txt
 refuses "$PWD/letters-nano: its tokenizer.json is not what this run was begun with" "$gyre" train --resume letters-run --set run.updates=130

@@ -222,6 +222,22 @@ TEST_F(SourcesTest, TheIdentityHasEveryFile) {
   EXPECT_THROW(used.check_unchanged(), RunError);
 }
 
+TEST_F(SourcesTest, AVocabularyThatNobodyStatesIsTheCallers) {
+  write_llmc(place("data/a_train_1.bin"), drawn_tokens(100, 200));
+  const auto opened = [&](int64_t stated, int64_t if_unstated) {
+    const Dataset dataset = Dataset::open(of(directory_ / "data", stated), if_unstated);
+    EXPECT_FALSE(dataset.has_own_vocabulary());
+    return dataset.vocabulary();
+  };
+  EXPECT_EQ(opened(0, 300), 300);
+  EXPECT_EQ(opened(400, 300), 400);
+  EXPECT_THAT(refused(of(directory_ / "data", 0)), HasSubstr("do not say their vocabulary"));
+  prepare(options({write("text", plain_text(300))}));
+  const Dataset prepared = Dataset::open(of(directory_ / "tokens", 0), 300);
+  EXPECT_EQ(prepared.vocabulary(), 256);
+  EXPECT_TRUE(prepared.has_own_vocabulary());
+}
+
 TEST_F(SourcesTest, WhatARunKeepsSaysWhatTheDataIs) {
   write_llmc(place("data/a_train_1.bin"), drawn_tokens(100, 200));
   const Dataset foreign = Dataset::open(of(directory_ / "data"));
