@@ -18,13 +18,35 @@ std::string read_if_there(const fs::path& path) {
   return is_there(path) ? read_file(path) : "";
 }
 
-// The kind follows from the content: a tokenizer.json begins with '{', a sentencepiece model does not.
+// The form that converts a file of this name; null if the file is a tokenizer by itself.
+const TokenizerForm* converted_form(const fs::path& name) {
+  for (const TokenizerForm& form : tokenizer_forms()) {
+    if (*form.taken_for != '\0' && std::ranges::find(form.files, name) != form.files.end()) return &form;
+  }
+  return nullptr;
+}
+
+// Of a form's files, which lie in `directory`.
+TokenizerModel converted(const fs::path& directory, const TokenizerForm& form) {
+  const fs::path first = directory / form.files.front();
+  TokenizerModel model;
+  model.kind = "json";
+  model.config = read_if_there(directory / kTokenizerConfigFile);
+  model.content = form.files.size() == 1 ? json_of_bert(read_file(first), model.config, first.string())
+                                         : json_of_gpt2(read_file(first), read_file(directory / form.files.back()),
+                                                        model.config, first.string());
+  return model;
+}
+
+// Unless its name says more, the kind follows from the content: a tokenizer.json begins with '{', a sentencepiece model
+// does not.
 TokenizerModel model_of_file(const fs::path& path) {
+  const auto name = path.filename();
+  if (const TokenizerForm* const form = converted_form(name)) return converted(path.parent_path(), *form);
   TokenizerModel model;
   model.content = read_file(path);
   const size_t first = model.content.find_first_not_of(" \t\r\n");
   model.kind = first != std::string::npos && model.content[first] == '{' ? "json" : "sentencepiece";
-  const auto name = path.filename();
   if (name == kTokenizerJsonFile || name == kTokenizerModelFile) {
     model.config = read_if_there(path.parent_path() / kTokenizerConfigFile);
   }
@@ -32,17 +54,10 @@ TokenizerModel model_of_file(const fs::path& path) {
 }
 
 TokenizerModel model_of_directory(const fs::path& directory) {
-  for (const auto& [files, taken_for] : tokenizer_forms()) {
-    if (!std::ranges::all_of(files, [&](const char* name) { return is_there(directory / name); })) continue;
-    const fs::path first = directory / files.front();
-    if (*taken_for == '\0') return model_of_file(first);
-    TokenizerModel model;
-    model.kind = "json";
-    model.config = read_if_there(directory / kTokenizerConfigFile);
-    model.content = files.size() == 1 ? json_of_bert(read_file(first), model.config, first.string())
-                                      : json_of_gpt2(read_file(first), read_file(directory / files.back()),
-                                                     model.config, first.string());
-    return model;
+  for (const TokenizerForm& form : tokenizer_forms()) {
+    if (std::ranges::all_of(form.files, [&](const char* name) { return is_there(directory / name); })) {
+      return model_of_file(directory / form.files.front());
+    }
   }
   throw InputError(fmt::format(
       "{}: has no tokenizer; looked for {}, {}, vocab.json with merges.txt, encoder.json with vocab.bpe, and vocab.txt",

@@ -35,7 +35,8 @@ struct TokenizerForm {
 // The first one that a directory has counts.
 const std::vector<TokenizerForm>& tokenizer_forms();
 
-// Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, or a directory with one of tokenizer_forms().
+// Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, a file of another of tokenizer_forms() with those
+// that belong to it beside it, or a directory with one of these forms.
 // Those of GPT-2 and BERT are converted to a tokenizer.json. Throws InputError naming what is missing or unknown.
 TokenizerModel read_tokenizer(const std::filesystem::path& path, const std::string& end_of_document = "");
 

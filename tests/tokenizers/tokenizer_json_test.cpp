@@ -251,6 +251,18 @@ TEST(TokenizerJson, IsFoundInDirectories) {
               ElementsAre(3, 3, 4, 2));
   write("bert/tokenizer_config.json", R"({"do_lower_case": false})");
   EXPECT_THAT(encode(*make_tokenizer(read_tokenizer(temporary.path() / "bert"), "t"), "A ab"), ElementsAre(5, 3, 4));
+  for (const std::string file : {"gpt2/vocab.json", "gpt2/merges.txt", "bert/vocab.txt"}) {
+    const auto path = temporary.path() / file;
+    EXPECT_EQ(read_tokenizer(path).content, read_tokenizer(path.parent_path()).content) << file;
+    EXPECT_EQ(read_tokenizer(path).config, read_tokenizer(path.parent_path()).config) << file;
+  }
+  write("alone/vocab.json", "{}");
+  try {
+    read_tokenizer(temporary.path() / "alone/vocab.json");
+    ADD_FAILURE() << "its merges are missing";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("alone/merges.txt: ")) << "and not only that it is no tokenizer";
+  }
   write("empty/other", "");
   EXPECT_THROW(read_tokenizer(temporary.path() / "empty"), InputError);
   write("text.txt", "plain text");
