@@ -31,8 +31,13 @@ int become_engine(char** argv) {
   }
   gyre::app::hold_signals();
   ::execv(program.c_str(), argv);
-  gyre::app::print_error(
-      fmt::format("{} cannot be started: {}; build or install gyre again", program.string(), std::strerror(errno)));
+  const int error = errno;
+  gyre::app::print_error(error == ENOENT
+                             ? fmt::format("gyre {} needs gyre-engine, which is not in {}; build gyre with libtorch, "
+                                           "or install its part 'engine' (Debian's package gyre-engine)",
+                                           argv[1], program.parent_path().string())
+                             : fmt::format("{} cannot be started: {}; build or install gyre again", program.string(),
+                                           std::strerror(error)));
   return 1;
 }
 

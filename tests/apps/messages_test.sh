@@ -28,6 +28,13 @@ refuses "--out lacks its value" "$gyre" prepare text.txt --out
 refuses "--set lacks its value" "$gyre" train run.toml --set
 refuses "--step is given more than once" "$gyre" eval run --step 1 --step 2
 
+# A gyre without its engine.
+mkdir alone && cp "$gyre" alone/gyre
+! alone/gyre info >out.txt 2>err.txt || fail "info works without gyre-engine"
+grep -qF "gyre info needs gyre-engine, which is not in $PWD/alone; build gyre with libtorch, or install its part 'engine'" err.txt ||
+  fail "without gyre-engine: $(cat err.txt)"
+rm -r alone
+
 # Values of flags.
 refuses "--batches is -1; give 0 or more" "$gyre" eval run --batches -1
 refuses "give 0 or more" "$gyre" eval run --batches 99999999999999999999
