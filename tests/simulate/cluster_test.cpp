@@ -154,6 +154,27 @@ TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {
   }
 }
 
+// docs/processes.md has these figures for bf16: 4 bytes of gradient and 2 of weights for each parameter.
+TEST(SimulateCluster, WhatACopySendsForAnUpdate) {
+  constexpr int64_t kParameters = 1000;
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].gradient_bytes = 4 * kParameters;
+  costs.stages[0].weight_bytes = 2 * kParameters;
+  // Bytes for each parameter that each replica sends in one update.
+  const auto sent = [&](int replicas, bool shards) {
+    ScheduleOptions options{"1f1b", 1, 2, replicas};
+    options.shard_optimizer = shards;
+    std::vector<double> bytes(static_cast<size_t>(replicas), 0);
+    for (const LinkUse& use : run(cluster_of(replicas, 1, {0, 1e9}, {0, 1e9}), options, 2 * replicas, costs).links) {
+      bytes[static_cast<size_t>(use.from)] += static_cast<double>(use.total()) / kParameters;
+    }
+    return bytes;
+  };
+  EXPECT_THAT(sent(4, true), ::testing::ElementsAre(4.5, 5.5, 5.5, 5.5)) << "the first adds last, and keeps its shard";
+  EXPECT_THAT(sent(8, true), ::testing::ElementsAre(5.25, 5.75, 5.75, 5.75, 5.75, 5.75, 5.75, 5.75));
+  EXPECT_THAT(sent(4, false), ::testing::ElementsAre(6, 4, 4, 4));
+}
+
 TEST(SimulateCluster, CheckpointsDrainAndCopy) {
   Cluster cluster = cluster_of(2, 2, {1e-6, 1e6}, {1e-3, 1e5});
   cluster.settings.snapshot_bandwidth = 100;  // copying the optimizer's 600 bytes takes 6
