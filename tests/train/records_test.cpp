@@ -163,7 +163,7 @@ TEST_F(Records, RunsWithoutTheMarkOfTheirCheckpointsGoOn) {
   run("unmarked", {.set = {"run.keep_checkpoints=1"}});
   const fs::path marker = path("unmarked") / "checkpoints" / ".of-a-run";
   ASSERT_TRUE(fs::exists(marker)) << "removing obsolete checkpoints leaves it";
-  fs::remove(marker);  // made by an earlier version
+  fs::remove(marker);
   EXPECT_EQ(resume("unmarked", {"run.updates=16"}).step, 16);
   EXPECT_TRUE(fs::exists(marker));
 }
