@@ -355,11 +355,20 @@ std::vector<std::string> CheckpointReader::shards_with(Part part, const WantedTe
 }
 
 NamedTensors CheckpointReader::read(Part part, const WantedTensors& wanted) const {
+  return read_with(read_safetensors, part, wanted);
+}
+
+NamedTensors CheckpointReader::map(Part part, const WantedTensors& wanted) const {
+  return read_with(map_safetensors, part, wanted);
+}
+
+template <typename Read>
+NamedTensors CheckpointReader::read_with(Read read, Part part, const WantedTensors& wanted) const {
   NamedTensors tensors;
   for (const std::string& file : shards_with(part, wanted)) {
     if (manifest_.files.count(file) == 0) throw damaged(index_name(part), "names a file that the manifest does not");
     check_file(file);
-    tensors.merge(read_safetensors(directory_ / file, wanted));
+    tensors.merge(read(directory_ / file, wanted));
   }
   return tensors;
 }

@@ -130,6 +130,8 @@ class CheckpointReader {
   void check_presence(const std::vector<Part>& parts, const WantedTensors& wanted = {}) const;
   // Reads the wanted tensors. Files without any are not looked at.
   NamedTensors read(Part part, const WantedTensors& wanted = {}) const;
+  // The same for tensors that are only copied from, as map_safetensors().
+  NamedTensors map(Part part, const WantedTensors& wanted = {}) const;
   // Checks every file that was written here or has been brought here.
   void check() const;
   // Of the model. Reads only the beginnings of files.
@@ -152,6 +154,8 @@ class CheckpointReader {
   std::string index(const std::string& name) const;
   std::string or_the_one_before() const;
   std::vector<std::string> shards_with(Part part, const WantedTensors& wanted) const;
+  template <typename Read>
+  NamedTensors read_with(Read read, Part part, const WantedTensors& wanted) const;
 
   std::filesystem::path checkpoints_;
   int64_t step_;

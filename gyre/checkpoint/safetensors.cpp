@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "gyre/core/error.h"
@@ -108,6 +109,18 @@ NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTen
   NamedTensors tensors;
   for (const TensorEntry& entry : file.tensors()) {
     if (!wanted || wanted(entry.name)) tensors.emplace(entry.name, file.view(entry).clone());
+  }
+  return tensors;
+}
+
+NamedTensors map_safetensors(const std::filesystem::path& path, const WantedTensors& wanted) {
+  const auto file = std::make_shared<const SafetensorsFile>(path);
+  NamedTensors tensors;
+  for (const TensorEntry& entry : file->tensors()) {
+    if (wanted && !wanted(entry.name)) continue;
+    const at::Tensor view = file->view(entry);
+    const auto keep = [file, view](void*) {};  // `view` may be a copy
+    tensors.emplace(entry.name, at::from_blob(view.data_ptr(), view.sizes(), keep, view.options()));
   }
   return tensors;
 }

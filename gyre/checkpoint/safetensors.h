@@ -63,6 +63,9 @@ using WantedTensors = std::function<bool(const std::string& name)>;
 
 // Throws InputError if the file is damaged. The tensors own their memory; the data of unwanted ones is not read.
 NamedTensors read_safetensors(const std::filesystem::path& path, const WantedTensors& wanted = {});
+// The same without taking memory: the tensors lie in the file's map, which lasts as long as one of them, and must not
+// be changed.
+NamedTensors map_safetensors(const std::filesystem::path& path, const WantedTensors& wanted = {});
 // The number of elements of all tensors of the file. Throws InputError if the file is damaged.
 int64_t count_elements(const std::filesystem::path& path);
 

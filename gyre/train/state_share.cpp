@@ -53,7 +53,8 @@ void StateShare::restore(const CheckpointReader& checkpoint) {
   // parameter.
   const auto is_own = [&](const std::string& name) { return own.count(name.substr(0, name.find_first_of("/["))) > 0; };
   checkpoint.check_presence({Part::Model, Part::Optimizer}, is_own);
-  pipeline_.restore(checkpoint.read(Part::Model, is_own), checkpoint.read(Part::Optimizer, is_own),
+  // Mapped: a run that fits beside no second copy of its state can be resumed too.
+  pipeline_.restore(checkpoint.map(Part::Model, is_own), checkpoint.map(Part::Optimizer, is_own),
                     checkpoint.record().step);
 }
 
@@ -61,7 +62,7 @@ void StateShare::begin_with(const CheckpointReader& checkpoint) {
   const std::set<std::string> own = names_of(pipeline_.parameters_here());
   const auto is_own = [&](const std::string& name) { return own.count(name) > 0; };
   checkpoint.check_presence({Part::Model}, is_own);
-  pipeline_.restore(checkpoint.read(Part::Model, is_own), {}, 0);
+  pipeline_.restore(checkpoint.map(Part::Model, is_own), {}, 0);
 }
 
 ShareParts StateShare::take(bool copy) {

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "checkpoint/fixture.h"
+#include "gyre/tensors/host_memory.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -39,6 +40,22 @@ TEST(Safetensors, RoundTripsEveryTypeAndIsReproducible) {
     EXPECT_EQ(back.at(name).scalar_type(), tensor.scalar_type());
     EXPECT_TRUE(back.at(name).equal(tensor)) << name;
   }
+}
+
+// They outlive the file's name, and take no memory of libtorch's.
+TEST(Safetensors, MappedTensorsAreThoseThatAreRead) {
+  const testing_support::TemporaryDirectory place;
+  const fs::path file = place.path() / "file";
+  const NamedTensors tensors = {{"large", at::randn({64, 1024})}, {"none", at::empty({0, 3})}, {"one", at::ones({})}};
+  write_safetensors(file, tensors);
+  const HostMemory memory;
+  NamedTensors mapped = map_safetensors(file);
+  fs::remove(file);
+  EXPECT_EQ(memory.bytes().peak, 0u);
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(mapped.at(name).equal(tensor)) << name;
+  const at::Tensor large = mapped.at("large");
+  mapped.clear();
+  EXPECT_TRUE(large.equal(tensors.at("large")));
 }
 
 std::string file_with_header(const std::string& header, size_t data) {
