@@ -32,8 +32,12 @@ SegmentSetup::SegmentSetup(Pipeline& pipeline, const Segment& segment, SegmentOb
   if (observer != nullptr) {
     conductor = std::make_unique<Conductor>(pipeline.plan(), pipeline.conductor(), segment, transport(), *observer);
   }
+  // Walking a long program takes a while, so the plan has done it for its own schedule.
+  const PipelinePlan& plan = pipeline.plan();
+  const bool is_own = segment.schedule == &plan.schedule;
+  const auto in_flight = is_own ? plan.in_flight : most_in_flight(*segment.schedule);
   for (const auto& [number, state] : pipeline.workers()) {
-    workers.push_back(std::make_unique<Worker>(*state, pipeline.options(), segment, numbers, transport()));
+    workers.push_back(std::make_unique<Worker>(*state, plan, segment, numbers, in_flight, transport()));
   }
 }
 

@@ -18,12 +18,12 @@ std::map<int, int64_t> gradient_parts(const WorkerState& state, int64_t part) {
 
 }  // namespace
 
-Worker::Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
-               Transport& transport)
+Worker::Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segment, const ReplicaNumbers& numbers,
+               const std::vector<std::vector<int64_t>>& in_flight, Transport& transport)
     : state_(state),
-      links_(state.number, *segment.schedule, gradient_parts(state, options.reduction_part),
-             options.clip_scope == ClipScope::Global, transport),
-      context_(state.number, state.device, options, segment, numbers, *links_.reports),
+      links_(state.number, *segment.schedule, in_flight, gradient_parts(state, plan.options.reduction_part),
+             plan.options.clip_scope == ClipScope::Global, transport),
+      context_(state.number, state.device, plan.options, segment, numbers, *links_.reports),
       cursor_(*segment.schedule, state.number, segment.microbatches) {
   const DeviceEvent before = DeviceEvent::record(state.device);
   const StreamScope scope(state.stream);

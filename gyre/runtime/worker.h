@@ -21,10 +21,10 @@ namespace gyre {
 
 class Worker {
  public:
-  // Publishes the first version of the segment to the replicas of the stages owned here. All arguments must outlive it;
-  // `numbers` must be made from segment.schedule.
-  Worker(WorkerState& state, const RuntimeOptions& options, const Segment& segment, const ReplicaNumbers& numbers,
-         Transport& transport);
+  // Publishes the first version of the segment to the replicas of the stages owned here. `numbers` must be made from
+  // segment.schedule, and `in_flight` be what most_in_flight() says of it. All other arguments must outlive it.
+  Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segment, const ReplicaNumbers& numbers,
+         const std::vector<std::vector<int64_t>>& in_flight, Transport& transport);
 
   // Performs the next action if everything it needs is there. Returns MustWait only if nothing at all was done. On a
   // device with streams, Done means handed to the worker's stream. Throws RunError if a version differs from the

@@ -16,9 +16,10 @@ constexpr int64_t kControls = 2;  // hold, limit
 // The ends of every link, so that both ends describe it alike.
 class Ends {
  public:
-  Ends(const Schedule& schedule, const ReductionChains& chains)
+  Ends(const Schedule& schedule, const ReductionChains& chains, const std::vector<std::vector<int64_t>>& in_flight)
       : schedule_(schedule),
         chains_(chains),
+        in_flight_(in_flight),
         // An owner's versions and a replica's sums get ahead of the other side by at most the windows of one
         // repetition.
         windows_(schedule.shift / schedule.window + 2) {}
@@ -58,10 +59,11 @@ class Ends {
 
  private:
   int64_t in_flight(int pipeline, int stage) const {
-    return schedule_.forward_only ? kForwardOnlyCapacity : max_in_flight(schedule_, pipeline, stage);
+    return schedule_.forward_only ? kForwardOnlyCapacity : in_flight_[pipeline][stage];
   }
   const Schedule& schedule_;
   const ReductionChains& chains_;
+  const std::vector<std::vector<int64_t>>& in_flight_;
   int64_t windows_;
 };
 
@@ -75,14 +77,14 @@ LinkEnds report_ends(int worker) {
 // Makes the links of one worker's replicas and owners, one place at a time.
 class Maker {
  public:
-  Maker(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
-        Transport& transport)
+  Maker(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
+        const std::map<int, int64_t>& parts, bool global_norm, Transport& transport)
       : schedule_(schedule),
         parts_(parts),
         global_norm_(global_norm),
         transport_(transport),
         chains_(schedule),
-        ends_(schedule, chains_),
+        ends_(schedule, chains_, in_flight),
         adopting_(adopting_replicas(schedule, worker)) {}
 
   ReplicaLinks replica(int p, int stage) {
@@ -197,11 +199,11 @@ class NotedEnds final : public Transport {
 
 }  // namespace
 
-WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
-                         Transport& transport)
+WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
+                         const std::map<int, int64_t>& parts, bool global_norm, Transport& transport)
     : control(transport.receiver({LinkKind::Control, 0, worker}, control_ends(worker))),
       reports(transport.sender({LinkKind::Report, 0, worker}, report_ends(worker))) {
-  Maker maker(worker, schedule, parts, global_norm, transport);
+  Maker maker(worker, schedule, in_flight, parts, global_norm, transport);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (int p = 0; p < schedule.pipelines; ++p) {
       if (schedule.worker_of(p, stage) == worker) replicas.emplace(std::pair(p, stage), maker.replica(p, stage));
@@ -215,11 +217,14 @@ WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::map<in
 }
 
 std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool global_norm) {
-  std::map<int, int64_t> parts;  // capacities make no difference here
+  // Capacities make no difference here.
+  const std::vector<std::vector<int64_t>> in_flight(static_cast<size_t>(schedule.pipelines),
+                                                    std::vector<int64_t>(static_cast<size_t>(schedule.stages), 1));
+  std::map<int, int64_t> parts;
   for (int stage = 0; stage < schedule.stages; ++stage) parts[stage] = 1;
   NotedEnds noted;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    const WorkerLinks links(worker, schedule, parts, global_norm, noted);
+    const WorkerLinks links(worker, schedule, in_flight, parts, global_norm, noted);
   }
   return noted.pairs;
 }

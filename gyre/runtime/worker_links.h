@@ -46,10 +46,10 @@ struct NormSumLinks {
 };
 
 struct WorkerLinks {
-  // schedule: the segment's. parts: [stage] number of parts in which a gradient travels, for the stages hosted here.
-  // global_norm: norms are summed over the whole model.
-  WorkerLinks(int worker, const Schedule& schedule, const std::map<int, int64_t>& parts, bool global_norm,
-              Transport& transport);
+  // schedule: the segment's. in_flight: [pipeline][stage], as most_in_flight() says of it. parts: [stage] number of
+  // parts in which a gradient travels, for the stages hosted here. global_norm: norms are summed over the whole model.
+  WorkerLinks(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
+              const std::map<int, int64_t>& parts, bool global_norm, Transport& transport);
 
   // Adds the number of messages that have come for the worker. Any thread.
   void count_waiting(WorkerStatus& status) const;

@@ -50,7 +50,8 @@ PipelinePlan::PipelinePlan(Schedule s, const Layers& layers, const std::vector<L
       options(std::move(o)),
       optimizer(std::move(config)),
       forecasts(forecasts_by_stage(schedule, options)),
-      mean_delays(mean_delays_by_stage(schedule)) {
+      mean_delays(mean_delays_by_stage(schedule)),
+      in_flight(most_in_flight(schedule)) {
   assert(options.devices.empty() || options.devices.size() == static_cast<size_t>(schedule.workers));
   for (at::Device& device : options.devices) device = find_device(device);
   for (const LayerRange& range : ranges) {

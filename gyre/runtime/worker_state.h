@@ -69,12 +69,13 @@ struct PipelinePlan {
 
   Schedule schedule;
   RuntimeOptions options;
-  std::optional<OptimizerConfig> optimizer;  // none: there are only evaluations
-  std::vector<Stage> stages;                 // [stage]
-  std::vector<std::vector<Shard>> shards;    // [stage][shard]
-  std::vector<ForecastOptions> forecasts;    // [stage]
-  std::vector<MeanDelays> mean_delays;       // [stage]
-  std::optional<size_t> shared;              // index of the first stage's parameter that the last stage is tied to
+  std::optional<OptimizerConfig> optimizer;     // none: there are only evaluations
+  std::vector<Stage> stages;                    // [stage]
+  std::vector<std::vector<Shard>> shards;       // [stage][shard]
+  std::vector<ForecastOptions> forecasts;       // [stage]
+  std::vector<MeanDelays> mean_delays;          // [stage]
+  std::vector<std::vector<int64_t>> in_flight;  // [pipeline][stage]: as most_in_flight() says of the schedule
+  std::optional<size_t> shared;                 // index of the first stage's parameter that the last stage is tied to
 };
 
 struct WorkerState {

@@ -184,15 +184,20 @@ bool splits_backward(const Schedule& schedule, int stage) {
   });
 }
 
-int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage) {
-  ProgramCursor cursor(schedule, schedule.worker_of(pipeline, stage), representative_microbatches(schedule));
-  int64_t held = 0;
-  int64_t most = 0;
-  for (; cursor.peek(); cursor.advance()) {
-    const Action action = *cursor.peek();
-    if (action.pipeline != pipeline || action.stage != stage) continue;
-    if (action.kind == ActionKind::Forward) most = std::max(most, ++held);
-    if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) --held;
+std::vector<std::vector<int64_t>> most_in_flight(const Schedule& schedule) {
+  std::vector<std::vector<int64_t>> held(static_cast<size_t>(schedule.pipelines),
+                                         std::vector<int64_t>(static_cast<size_t>(schedule.stages)));
+  auto most = held;
+  const int64_t microbatches = representative_microbatches(schedule);
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
+      const Action& action = *cursor.peek();
+      if (action.is_per_window()) continue;
+      int64_t& count = held[action.pipeline][action.stage];
+      if (action.kind == ActionKind::Forward) ++count;
+      if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) --count;
+      most[action.pipeline][action.stage] = std::max(most[action.pipeline][action.stage], count);
+    }
   }
   return most;
 }

@@ -143,8 +143,8 @@ std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule);
 // Whether any program runs the stage's backward as two separate halves (I and W).
 bool splits_backward(const Schedule& schedule, int stage);
 
-// The most microbatches that (pipeline, stage) holds at once: forwarded, but not yet through the backward (through W,
-// if the backward is split). Depends only on the order of the worker's program.
-int64_t max_in_flight(const Schedule& schedule, int pipeline, int stage);
+// [pipeline][stage]: the most microbatches that the replica holds at once: forwarded, but not yet through the backward
+// (through W, if the backward is split). Depends only on the order of the worker's program. Walks every program once.
+std::vector<std::vector<int64_t>> most_in_flight(const Schedule& schedule);
 
 }  // namespace gyre

@@ -310,6 +310,30 @@ TEST(Stall, NamesEveryWorkerAndWhatItWaitsFor) {
   }
 }
 
+// A segment may run another schedule than the pipeline's, which may hold more at once. Here gradients of up to seven
+// microbatches wait for a first stage that forwards all eight, and the pipeline's own schedule holds one.
+TEST(Links, HaveRoomForWhatTheSegmentsScheduleHolds) {
+  Pipeline pipeline = make_pipeline(experiment("gpipe", 2, 1));
+  Schedule schedule = make_schedule({"gpipe", 2, 8});
+  std::vector<Action>& last = schedule.programs[1].period;
+  last.clear();
+  for (int64_t m = 0; m < 8; ++m) {
+    last.push_back({ActionKind::Forward, 0, 1, m});
+    last.push_back({ActionKind::Backward, 0, 1, m});
+  }
+  last.push_back({ActionKind::Update, 0, 1, 0});
+  EXPECT_EQ(most_in_flight(schedule)[0], (std::vector<int64_t>{8, 1}));
+  EXPECT_EQ(pipeline.plan().in_flight[0], (std::vector<int64_t>{1, 1}));
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &schedule;
+  segment.batches = &batches;
+  segment.microbatches = 16;
+  Recorder recorder;
+  make_executor("replay")->run(pipeline, segment, recorder);
+  EXPECT_EQ(recorder.losses.size(), 16u);
+}
+
 TEST(Delay, AVersionThatDiffersFromTheAnalysisIsAnError) {
   Experiment e;
   Pipeline pipeline = make_pipeline(e);

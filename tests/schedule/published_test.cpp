@@ -60,7 +60,7 @@ TEST(Published, ZbH1HasAThirdOf1F1BsBubbleAndItsActivations) {
     const double work = 3.0 * static_cast<double>(n);
     EXPECT_NEAR(makespan(schedule, n, ComputeCosts{1, 2, 1, 1}), work + d - 1, 1e-9);
     EXPECT_NEAR(makespan(make_schedule({"1f1b", d, n}), n, ComputeCosts{}), work + 3 * (d - 1), 1e-9);
-    for (int stage = 0; stage < d; ++stage) EXPECT_EQ(max_in_flight(schedule, 0, stage), d);
+    EXPECT_EQ(most_in_flight(schedule)[0], std::vector<int64_t>(d, d));
   }
 }
 
@@ -78,8 +78,9 @@ TEST(Published, ChimeraWithAsManyMicrobatchesAsStages) {
         EXPECT_NEAR(bubble(twice, n, 2), formula(1.5), 1e-9);
       }
       EXPECT_EQ(analyse_delays(twice, 3 * n).max_delay, 0);
+      const auto held = most_in_flight(twice);
       for (int stage = 0; stage < d; ++stage) {
-        EXPECT_LE(max_in_flight(twice, 0, stage) + max_in_flight(twice, 1, d - 1 - stage), blocks == 1 ? d : 2 * d);
+        EXPECT_LE(held[0][stage] + held[1][d - 1 - stage], blocks == 1 ? d : 2 * d);
       }
     }
   }

@@ -258,22 +258,76 @@ TEST(Delay, FollowsThePublishedTable) {
         const Schedule schedule = make_schedule({flush, stages, window});
         EXPECT_EQ(analyse_delays(schedule, 10 * window).max_delay, 0);
         EXPECT_TRUE(schedule.has_flush());
+        const auto held = most_in_flight(schedule);
         for (int stage = 0; stage < stages; ++stage) {
           const int64_t expected = std::string(flush) == "gpipe" ? window : std::min<int64_t>(window, stages - stage);
-          EXPECT_EQ(max_in_flight(schedule, 0, stage), expected);
+          EXPECT_EQ(held[0][stage], expected);
         }
       }
     }
     const Schedule pipedream = make_schedule({"pipedream", stages, 1});
     EXPECT_EQ(pipedream.has_flush(), stages == 1);
     const DelayAnalysis analysis = analyse_delays(pipedream, 100);
+    const auto held = most_in_flight(pipedream);
     for (int stage = 0; stage < stages; ++stage) {
       std::map<int64_t, int64_t> expected;
       for (int64_t m = 0; m < 100; ++m) ++expected[std::min<int64_t>(m, stages - 1 - stage)];
       EXPECT_EQ(analysis.delay[stage], expected);
-      EXPECT_EQ(max_in_flight(pipedream, 0, stage), stages - stage);
+      EXPECT_EQ(held[0][stage], stages - stage);
     }
   }
+}
+
+// The most microbatches that one replica holds, by a walk of its worker's program for it alone.
+int64_t most_held_by(int pipeline, int stage, const Schedule& schedule) {
+  int64_t held = 0, most = 0;
+  ProgramCursor cursor(schedule, schedule.worker_of(pipeline, stage), representative_microbatches(schedule));
+  for (; cursor.peek(); cursor.advance()) {
+    const Action action = *cursor.peek();
+    if (action.pipeline != pipeline || action.stage != stage) continue;
+    if (action.kind == ActionKind::Forward) most = std::max(most, ++held);
+    if (action.kind == ActionKind::Backward || action.kind == ActionKind::BackwardWeights) --held;
+  }
+  return most;
+}
+
+TEST(InFlight, OneWalkPerWorkerFindsWhatOnePerReplicaFinds) {
+  int schedules = 0;
+  const auto check = [&](const Schedule& schedule, const std::string& what) {
+    const auto found = most_in_flight(schedule);
+    ASSERT_EQ(std::ssize(found), schedule.pipelines) << what;
+    for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
+      ASSERT_EQ(std::ssize(found[pipeline]), schedule.stages) << what;
+      for (int stage = 0; stage < schedule.stages; ++stage) {
+        EXPECT_EQ(found[pipeline][stage], most_held_by(pipeline, stage, schedule)) << what << pipeline << " " << stage;
+      }
+    }
+    ++schedules;
+  };
+  for (const std::string& name : schedule_names()) {
+    for (const int stages : {1, 2, 4, 6}) {
+      for (const int64_t window : {1, 4, 12, 13}) {
+        for (const int replicas : {1, 3}) {
+          for (const bool shard_optimizer : {false, true}) {
+            Schedule schedule;
+            try {
+              schedule = make_schedule({.name = name,
+                                        .stages = stages,
+                                        .window = window,
+                                        .replicas = replicas,
+                                        .shard_optimizer = shard_optimizer});
+            } catch (const InputError&) {
+              continue;  // the schedule does not serve this depth or window
+            }
+            const std::string what = fmt::format("{} {} {} {} ", name, stages, window, replicas);
+            check(schedule, what);
+            check(build_forward_only(schedule), what + "forward-only ");
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(schedules, 300);
 }
 
 TEST(Delay, LongestAreThoseOfAFullPipeline) {

@@ -81,7 +81,7 @@ TEST(ZbV, NobodyWaitsAndEveryWorkerHoldsWhat1F1BsFirstDoes) {
             << p << " " << n;
       }
       // Its stages are half as long as those of 1F1B on the same number of workers, where the first worker holds p.
-      EXPECT_EQ(max_in_flight(make_schedule({"1f1b", p, n}), 0, 0), p);
+      EXPECT_EQ(most_in_flight(make_schedule({"1f1b", p, n}))[0][0], p);
       for (int worker = 0; worker < p; ++worker) EXPECT_EQ(most_held(schedule, worker), 2 * p) << p << " " << n;
     }
     for (int64_t n = 1; n < 2 * p - 1; ++n) {
