@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "gyre-costs 1";
 
-// These limits keep sums of times and sizes finite.
+// These limits keep sums of times finite and what a worker holds within an int64. What a run sends has no limit: it is
+// counted in doubles.
 constexpr double kMostTime = 1e15;
 constexpr int64_t kMostTokens = int64_t{1} << 40;
 constexpr int64_t kMostBytesHeld = int64_t{1} << 60;

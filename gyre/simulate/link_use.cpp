@@ -14,8 +14,8 @@ void add(const LinkUse& use, const Simulation& simulation, ClassUse& sum) {
   ++sum.links;
   const double share = simulation.makespan > 0 ? use.busy / simulation.makespan : 0;
   const auto microbatches = static_cast<double>(simulation.microbatches);
-  const auto bytes = static_cast<double>(use.of(MessageKind::Activation) + use.of(MessageKind::Gradient));
-  const double update_bytes = static_cast<double>(use.total()) - bytes;
+  const double bytes = use.of(MessageKind::Activation) + use.of(MessageKind::Gradient);
+  const double update_bytes = use.total() - bytes;
   const double all = (bytes + update_bytes) / microbatches;
   if (sum.links > 1 &&
       std::pair(share, all) <= std::pair(sum.busy_share, sum.bytes_per_microbatch + sum.update_bytes_per_microbatch))

@@ -55,7 +55,7 @@ void add_stretch(const Schedule& schedule, const CostModel& costs, const Simulat
   simulation.makespan += weight * Timeline(schedule, microbatches, timed, visit).run();
   if (!options.links) return;
   for (LinkUse use : timed.uses()) {
-    for (int64_t& bytes : use.bytes) bytes *= times;
+    for (double& bytes : use.bytes) bytes *= weight;
     use.busy *= weight;
     simulation.links.push_back(use);
   }

@@ -97,7 +97,7 @@ std::vector<LinkUse> TimedCosts::uses() const {
     const size_t first = uses.size();
     for (const Link& link : links_[from]) {
       LinkUse use{static_cast<int>(from), link.to, link.bytes, 0};
-      use.busy = static_cast<double>(use.total()) / link.cost.bandwidth;
+      use.busy = use.total() / link.cost.bandwidth;
       uses.push_back(use);
     }
     std::sort(uses.begin() + static_cast<ptrdiff_t>(first), uses.end(),

@@ -20,11 +20,12 @@ enum class FreeMessages { None, OfUpdates, All };
 // What went over a directed link between two workers.
 struct LinkUse {
   int from = 0, to = 0;
-  std::array<int64_t, kMessageKinds> bytes{};  // by MessageKind
-  double busy = 0;                             // time in which it was sending
+  // By MessageKind. Not integers: a long run may send more than fits in 64 bits.
+  std::array<double, kMessageKinds> bytes{};
+  double busy = 0;  // time in which it was sending
 
-  int64_t of(MessageKind kind) const { return bytes[static_cast<size_t>(kind)]; }
-  int64_t total() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
+  double of(MessageKind kind) const { return bytes[static_cast<size_t>(kind)]; }
+  double total() const { return std::accumulate(bytes.begin(), bytes.end(), 0.0); }
 };
 
 class TimedCosts {
@@ -41,11 +42,11 @@ class TimedCosts {
   double arrival(MessageKind kind, int from, int to, int stage, double at) {
     if ((all_free_ && !keeps_use_) || is_free(kind)) return at;
     Link& link = find(from, to);
-    const int64_t bytes = message_bytes(kind, stage);
+    const auto bytes = static_cast<double>(message_bytes(kind, stage));
     if (keeps_use_) link.bytes[static_cast<size_t>(kind)] += bytes;
     if (link.cost == LinkCost{}) return at;
     double& free_at = link.through_port ? port_free_at_[static_cast<size_t>(from)] : link.free_at;
-    free_at = std::max(at, free_at) + static_cast<double>(bytes) / link.cost.bandwidth;
+    free_at = std::max(at, free_at) + bytes / link.cost.bandwidth;
     return free_at + link.cost.latency;
   }
   double passing_on(MessageKind kind, int stage) const {
@@ -63,7 +64,7 @@ class TimedCosts {
     double free_at;
     LinkCost cost;
     bool through_port;
-    std::array<int64_t, kMessageKinds> bytes{};
+    std::array<double, kMessageKinds> bytes{};
   };
 
   // A sender has few links, so a list is faster than a map.

@@ -124,10 +124,27 @@ TEST(SimulateCluster, MessagesToSeveralHostsGoThroughAPortOneByOne) {
   EXPECT_NEAR(run(cluster, options, 12, costs).makespan, 2 * (6 + 2), 1e-9);
 }
 
+// 100 microbatches of the largest size accepted are more bytes than fit in 64 bits.
+TEST(SimulateCluster, LinksCarryMoreThanAnyMemoryHolds) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].output_bytes = 100'000'000'000'000'000;
+  const Cluster cluster = cluster_of(2, 1, {0, 1e18}, {0, 1e18});
+  const ScheduleOptions options{"pipedream", 2, 1};
+  const WorkerPlaces places(cluster, 2);
+  for (const int64_t checkpoint_every : {0, 30}) {
+    const Simulation s = run(cluster, options, 100, costs, checkpoint_every);
+    const auto classes = use_by_class(s, places);
+    ASSERT_EQ(classes.size(), 1u);
+    EXPECT_DOUBLE_EQ(classes[0].bytes_per_microbatch, 1e17);
+    EXPECT_DOUBLE_EQ(classes[0].update_bytes_per_microbatch, 0);
+    EXPECT_DOUBLE_EQ(classes[0].busy_share, 100 * 0.1 / s.makespan);
+  }
+}
+
 TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {
   const Cluster cluster = cluster_of(4, 2, {1e-6, 1e6}, {1e-3, 1e5});
   const Simulation s = run(cluster, {"1f1b", 4, 6, 2}, 24, costs_with_sizes());
-  int64_t activations = 0, gradients = 0, reductions = 0, sums = 0, versions = 0;
+  double activations = 0, gradients = 0, reductions = 0, sums = 0, versions = 0;
   for (const LinkUse& use : s.links) {
     activations += use.of(MessageKind::Activation);
     gradients += use.of(MessageKind::Gradient);
