@@ -29,22 +29,11 @@ void check_sizes(const Schedule& schedule, int replicas, const OptionNames& name
   check("actions in its programs", actions, kMostActions);
 }
 
-// Pipelines without adoptions: each of their stages is on its owner's worker and changes at the update.
-std::vector<int> pipelines_that_change_at_once(const Schedule& schedule) {
-  std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines));
-  for (const auto& [pipeline, stage] : adopting_replicas(schedule)) adopts[static_cast<size_t>(pipeline)] = true;
-  std::vector<int> pipelines;
-  for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
-    if (!adopts[static_cast<size_t>(pipeline)]) pipelines.push_back(pipeline);
-  }
-  return pipelines;
-}
-
 // Writes the programs of one replica.
 class Replica {
  public:
-  Replica(int replicas, int number, bool shard_optimizer, const std::vector<int>& change_at_once)
-      : replicas_(replicas), number_(number), shard_optimizer_(shard_optimizer), change_at_once_(change_at_once) {}
+  Replica(int replicas, int number, bool shard_optimizer, const std::vector<bool>& adopts)
+      : replicas_(replicas), number_(number), shard_optimizer_(shard_optimizer), adopts_(adopts) {}
 
   Program program(const Program& original) const { return {actions(original.prologue), actions(original.period)}; }
 
@@ -56,7 +45,8 @@ class Replica {
       const bool update = original.kind == ActionKind::Update;
       if (!update || updates()) actions.push_back(renumbered(original));
       if (!update || changes_with_owner()) continue;
-      for (const int pipeline : change_at_once_) {
+      for (int pipeline = 0; pipeline < std::ssize(adopts_); ++pipeline) {
+        if (adopts_[static_cast<size_t>(pipeline)]) continue;
         actions.push_back(renumbered({ActionKind::Adopt, pipeline, original.stage, original.microbatch}));
       }
     }
@@ -75,7 +65,7 @@ class Replica {
 
   int replicas_, number_;
   bool shard_optimizer_;
-  const std::vector<int>& change_at_once_;  // pipelines of the original
+  const std::vector<bool>& adopts_;  // [pipeline of the original]: it has adoptions already
 };
 
 }  // namespace
@@ -94,9 +84,9 @@ Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const
   all.workers = 0;
   all.placement.resize(static_cast<size_t>(all.pipelines));
   if (shard_optimizer) all.owner.resize(schedule.owner.size() * static_cast<size_t>(replicas));
-  const std::vector<int> change_at_once = pipelines_that_change_at_once(schedule);
+  const std::vector<bool> adopts = adopting_pipelines(schedule);
   for (int number = 0; number < replicas; ++number) {
-    const Replica replica(replicas, number, shard_optimizer, change_at_once);
+    const Replica replica(replicas, number, shard_optimizer, adopts);
     // A worker that only makes updates has an empty program in replicas without updates, so it is left out there.
     std::vector<int> worker_of(static_cast<size_t>(schedule.workers));
     for (int worker = 0; worker < schedule.workers; ++worker) {

@@ -174,6 +174,18 @@ std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule) {
   return replicas;
 }
 
+std::vector<bool> adopting_pipelines(const Schedule& schedule) {
+  std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines));
+  for (const Program& program : schedule.programs) {
+    for (const auto* actions : {&program.prologue, &program.period}) {
+      for (const Action& action : *actions) {
+        if (action.kind == ActionKind::Adopt) adopts[static_cast<size_t>(action.pipeline)] = true;
+      }
+    }
+  }
+  return adopts;
+}
+
 bool splits_backward(const Schedule& schedule, int stage) {
   const auto is_half = [stage](const Action& action) {
     return action.kind == ActionKind::BackwardInput && action.stage == stage;

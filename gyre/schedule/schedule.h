@@ -139,6 +139,9 @@ class alignas(64) ProgramCursor {
 // of one worker, or of all workers.
 std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule, int worker);
 std::set<std::pair<int, int>> adopting_replicas(const Schedule& schedule);
+// [pipeline]: whether it has adoptions. If a valid schedule's has, all of its replicas adopt; if not, each is on the
+// worker of its stage's owner and changes at the update.
+std::vector<bool> adopting_pipelines(const Schedule& schedule);
 
 // Whether any program runs the stage's backward as two separate halves (I and W).
 bool splits_backward(const Schedule& schedule, int stage);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "gyre/schedule/schedule.h"
 
@@ -19,9 +18,6 @@ void check_programs(const Schedule& schedule);
 // Checks that every action of the restriction to `microbatches` is on its worker and can be performed once, and that
 // none is missing.
 void check_execution(const Schedule& schedule, int64_t microbatches);
-
-// [pipeline]: whether its versions change at adoptions rather than at the owners' updates.
-std::vector<bool> adopting_pipelines(const Schedule& schedule);
 
 [[noreturn]] void fail_validation(const Schedule& schedule, const std::string& what);
 

@@ -156,18 +156,6 @@ class ProgramChecks {
 
 }  // namespace
 
-std::vector<bool> adopting_pipelines(const Schedule& schedule) {
-  std::vector<bool> adopts(static_cast<size_t>(schedule.pipelines));
-  for (const Program& program : schedule.programs) {
-    for (const auto* actions : {&program.prologue, &program.period}) {
-      for (const Action& action : *actions) {
-        if (action.kind == ActionKind::Adopt) adopts[static_cast<size_t>(action.pipeline)] = true;
-      }
-    }
-  }
-  return adopts;
-}
-
 void check_programs(const Schedule& schedule) {
   ProgramChecks(schedule).run();
 }

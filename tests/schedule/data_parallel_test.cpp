@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/compute_costs.h"
@@ -164,6 +166,30 @@ TEST(Replicas, RunTheProgramOfOneAndAdoptWhereItUpdates) {
       }
     }
   }
+}
+
+TEST(Replicas, OfAPipelineAdoptAllOrNone) {
+  int with = 0, without = 0;
+  for (ScheduleOptions options : every_kind()) {
+    for (const int replicas : {1, 3}) {
+      for (const bool shard_optimizer : {false, true}) {
+        options.replicas = replicas;
+        options.shard_optimizer = shard_optimizer;
+        const Schedule schedule = make_schedule(options);
+        const std::set<std::pair<int, int>> adopting = adopting_replicas(schedule);
+        const std::vector<bool> adopts = adopting_pipelines(schedule);
+        ASSERT_EQ(std::ssize(adopts), schedule.pipelines);
+        for (int pipeline = 0; pipeline < schedule.pipelines; ++pipeline) {
+          (adopts[pipeline] ? with : without) += 1;
+          for (int stage = 0; stage < schedule.stages; ++stage) {
+            EXPECT_EQ(adopts[pipeline], adopting.contains({pipeline, stage})) << name_of(options, replicas);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(with, 10);
+  EXPECT_GT(without, 10);
 }
 
 TEST(Replicas, HoldWhatOneHolds) {
