@@ -56,6 +56,7 @@ class Timeline {
         free_at_(static_cast<size_t>(schedule.workers)),
         queue_(schedule.workers) {
     for (int worker = 0; worker < schedule.workers; ++worker) cursors_.emplace_back(schedule, worker, microbatches);
+    if (is_tied_) find_pipelines_without_adoptions();
   }
 
   // Returns the makespan. Throws Deadlock if the schedule cannot finish; validate() says why.
@@ -79,6 +80,13 @@ class Timeline {
       adopters_[static_cast<size_t>(stage)].push_back({pipeline, schedule_.worker_of(pipeline, stage)});
     }
     return !adopting.empty();
+  }
+
+  void find_pipelines_without_adoptions() {
+    const std::vector<bool> adopts = adopting_pipelines(schedule_);
+    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
+      if (!adopts[static_cast<size_t>(pipeline)]) without_adoptions_.push_back(pipeline);
+    }
   }
 
   size_t replicas() const { return static_cast<size_t>(schedule_.pipelines) * static_cast<size_t>(schedule_.stages); }
@@ -280,14 +288,9 @@ class Timeline {
       tied.weights.pop_front();
     }
   }
-  // Marks the pipelines that do not adopt: their version changes at the owner's update.
+  // Marks the pipelines whose version changes at the owner's update.
   void renew_tied_weights() {
-    for (int pipeline = 0; pipeline < schedule_.pipelines; ++pipeline) {
-      const auto& adopters = adopters_[0];
-      const bool adopts =
-          std::any_of(adopters.begin(), adopters.end(), [&](const Adopter& a) { return a.pipeline == pipeline; });
-      if (!adopts) tied_[static_cast<size_t>(pipeline)].renewed = true;
-    }
+    for (const int pipeline : without_adoptions_) tied_[static_cast<size_t>(pipeline)].renewed = true;
   }
   double tied_sum_arrival(int worker, const Action& action, double end) {
     const int to = schedule_.worker_of(action.pipeline, 0);
@@ -342,6 +345,7 @@ class Timeline {
     double complete = 0;
   };
   std::vector<Tied> tied_;                      // [pipeline]
+  std::vector<int> without_adoptions_;          // pipelines; only if a weight is tied
   RingMap<TiedSum> tied_sums_;                  // by pipeline and window
   std::vector<std::vector<Adopter>> adopters_;  // [stage]: the replicas that adopt its updates
   // A version on its way to all adopters.

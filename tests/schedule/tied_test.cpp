@@ -99,7 +99,10 @@ TEST(Tied, MessagesAreCountedAndTimed) {
         ScheduleOptions{.name = "pipedream", .stages = 4, .window = 1, .tied = true},
         ScheduleOptions{.name = "pipedream-2bw", .stages = 4, .window = 4, .tied = true},
         ScheduleOptions{.name = "amdp", .stages = 4, .window = 8, .tied = true},
-        ScheduleOptions{.name = "pipedream", .stages = 3, .window = 2, .replicas = 2, .tied = true}}) {
+        ScheduleOptions{.name = "pipedream", .stages = 3, .window = 2, .replicas = 2, .tied = true},
+        // The first replica changes at the updates, the other adopts.
+        ScheduleOptions{
+            .name = "pipedream", .stages = 3, .window = 2, .replicas = 2, .shard_optimizer = false, .tied = true}}) {
     const Schedule schedule = make_schedule(options);
     const int64_t windows = 6, microbatches = windows * schedule.window;
     const auto run = [&](double weight, double sum) {
