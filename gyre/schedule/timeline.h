@@ -1,5 +1,5 @@
 // Computes when every action of a restriction starts and ends, given the costs of actions and messages. This is the
-// only place that knows how programs, messages, reductions and broadcasts depend on each other in time. The simulator
+// only place that knows how programs, messages, reductions and versions depend on each other in time. The simulator
 // and the builders that search for an order use it.
 //
 // No event queue is needed: a worker's program is a fixed order and a directed link has one sender, so each action's
@@ -165,7 +165,7 @@ class Timeline {
     const auto stage = static_cast<size_t>(adopt.stage);
     Version* version = versions_.find(stage, adopt.microbatch);
     if (version == nullptr || version->shards < schedule_.shards()) {
-      queue_.await(worker, {MessageKind::Broadcast, adopt.stage});
+      queue_.await(worker, {MessageKind::Version, adopt.stage});
       return false;
     }
     ready = std::max(ready, version->arrivals.at(adopt.pipeline));
@@ -187,7 +187,7 @@ class Timeline {
         count_gradient(worker, action, end);
         break;
       case ActionKind::Update:
-        broadcast(worker, action, adopters_[static_cast<size_t>(action.stage)], end);
+        send_version(worker, action, adopters_[static_cast<size_t>(action.stage)], end);
         if (is_tied_ && action.stage == 0) renew_tied_weights();
         break;
       case ActionKind::Adopt:
@@ -200,7 +200,7 @@ class Timeline {
     int pipeline;
     int worker;
   };
-  void broadcast(int worker, const Action& update, const std::vector<Adopter>& adopters, double at) {
+  void send_version(int worker, const Action& update, const std::vector<Adopter>& adopters, double at) {
     if (adopters.empty()) return;
     const auto stage = static_cast<size_t>(update.stage);
     Version& version = versions_.at(stage, update.microbatch);
@@ -209,9 +209,9 @@ class Timeline {
     version.arrivals.all_at_least(at);
     for (const Adopter& to : adopters) {
       if (to.worker == worker) continue;
-      const double arrival = costs_.arrival(MessageKind::Broadcast, worker, to.worker, update.stage, at);
+      const double arrival = costs_.arrival(MessageKind::Version, worker, to.worker, update.stage, at);
       version.arrivals.at_least(to.pipeline, arrival, schedule_.pipelines);
-      queue_.wake(to.worker, {MessageKind::Broadcast, update.stage});
+      queue_.wake(to.worker, {MessageKind::Version, update.stage});
     }
   }
 
@@ -257,9 +257,9 @@ class Timeline {
     } else {
       const int next = chains_.next_worker(action.pipeline, action.stage);
       const int last = schedule_.worker_of(chains_.last(action.pipeline), action.stage);
-      double arrival = costs_.arrival(MessageKind::Reduce, worker, next, action.stage, end);
+      double arrival = costs_.arrival(MessageKind::Reduction, worker, next, action.stage, end);
       if (const int64_t hops = chains_.passed_on_by(action.pipeline); hops > 0) {
-        arrival += static_cast<double>(hops) * costs_.passing_on(MessageKind::Reduce, action.stage);
+        arrival += static_cast<double>(hops) * costs_.passing_on(MessageKind::Reduction, action.stage);
       }
       for (int shard = 0; shard < schedule_.shards(); ++shard) {
         const bool is_there = schedule_.owner[shard][action.stage] == last;

@@ -10,7 +10,7 @@
 
 namespace gyre {
 
-// A message of a kind, and its microbatch; for reductions and broadcasts, its stage.
+// A message of a kind, and its microbatch; for sums and versions, its stage.
 struct AwaitedMessage {
   MessageKind kind;
   int64_t number;

@@ -68,10 +68,10 @@ int64_t CostModel::message_bytes(MessageKind kind, int sender) const {
       return stage(sender).output_bytes;
     case MessageKind::Gradient:
       return sender > 0 ? stage(sender - 1).output_bytes : 0;
-    case MessageKind::Reduce:
+    case MessageKind::Reduction:
     case MessageKind::Sum:
       return stage(sender).gradient_bytes;
-    case MessageKind::Broadcast:
+    case MessageKind::Version:
       return stage(sender).weight_bytes;
     case MessageKind::TiedWeight:
     case MessageKind::TiedSum:

@@ -76,7 +76,7 @@ void TimedCosts::time_chains(const Schedule& schedule) {
         }
       } else if (chains.previous(pipeline)) {
         ++hops;
-        seconds += passing_on(cost_of(from, chains.next_worker(pipeline, stage)), MessageKind::Reduce, stage);
+        seconds += passing_on(cost_of(from, chains.next_worker(pipeline, stage)), MessageKind::Reduction, stage);
       }
     }
     next_in_chain_[static_cast<size_t>(stage)] = hops > 0 ? seconds / hops : 0;
@@ -88,7 +88,7 @@ double TimedCosts::passing_on(const LinkCost& link, MessageKind kind, int stage)
   constexpr int64_t kPartBytes = 4 * kReductionPart;
   const int64_t bytes = message_bytes(kind, stage);
   return link.latency +
-         static_cast<double>(kind == MessageKind::Reduce ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
+         static_cast<double>(kind == MessageKind::Reduction ? std::min(bytes, kPartBytes) : bytes) / link.bandwidth;
 }
 
 std::vector<LinkUse> TimedCosts::uses() const {

@@ -52,7 +52,7 @@ class TimedCosts {
   double passing_on(MessageKind kind, int stage) const {
     if (is_free(kind)) return 0;
     if (places_ == nullptr) return passing_on(costs_.link, kind, stage);
-    return (kind == MessageKind::Reduce ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
+    return (kind == MessageKind::Reduction ? next_in_chain_ : to_owner_)[static_cast<size_t>(stage)];
   }
 
   // The use of every link over which a message went, in order of sender and receiver.
@@ -83,7 +83,7 @@ class TimedCosts {
   // hosts.
   bool shares_port(int from, int to) const;
   int64_t message_bytes(MessageKind kind, int stage) const {
-    const bool is_shard = kind == MessageKind::Sum || kind == MessageKind::Broadcast;
+    const bool is_shard = kind == MessageKind::Sum || kind == MessageKind::Version;
     return costs_.message_bytes(kind, stage) / (is_shard ? shards_ : 1);
   }
   double passing_on(const LinkCost& link, MessageKind kind, int stage) const;

@@ -148,9 +148,9 @@ TEST(SimulateCluster, LinksCarryWhatMicrobatchesAndUpdatesSend) {
   for (const LinkUse& use : s.links) {
     activations += use.of(MessageKind::Activation);
     gradients += use.of(MessageKind::Gradient);
-    reductions += use.of(MessageKind::Reduce);
+    reductions += use.of(MessageKind::Reduction);
     sums += use.of(MessageKind::Sum);
-    versions += use.of(MessageKind::Broadcast);
+    versions += use.of(MessageKind::Version);
   }
   EXPECT_EQ(activations, 24 * 3 * 100);
   EXPECT_EQ(gradients, 24 * 3 * 100);
