@@ -33,6 +33,10 @@ int pipelines_for_depth(int stages) {
   return (stages + 1) / 2;
 }
 
+int64_t block_size_of(const AmdpOptions& options, int pipelines) {
+  return options.intake * pipelines;
+}
+
 using Placement = std::vector<std::vector<int>>;  // [pipeline][stage] -> worker
 
 // Section 3 of the paper: even pipelines go up from worker 2j, odd ones down from 2j + 1.
@@ -218,15 +222,16 @@ BlockTimes block_times(const Schedule& schedule, int64_t block_size, int64_t fir
 // timeline of the schedule without updates, as soon as they have. Places each update as early as that timeline allows
 // without waiting. Since everything follows one timeline, there can be no cyclic wait.
 std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hosted, const BlockOrder& order,
-                                            int64_t block_size, int preload, double tb_over_tf) {
+                                            const AmdpOptions& options, int preload) {
   constexpr int64_t kSteady = 6;  // the block by which the steady state is reached
+  const int64_t block_size = block_size_of(options, schedule.pipelines);
   schedule.window = schedule.shift = block_size;
   write_programs(schedule, hosted, order, block_size, preload, {});
-  const ComputeCosts costs = tick_costs(tb_over_tf);
+  const ComputeCosts costs = tick_costs(options.tb_over_tf);
   // Most orders are steady from the start, and simulating blocks of deep pipelines takes long. At most `intake`
   // preloads are forwards of first stages, which wait for no message. Then a block's times follow from those of the
   // block before, and once one block repeats another (exactly, since times are whole ticks), all later ones do.
-  const bool follows_from_the_block_before = preload * int64_t{schedule.pipelines} <= block_size;
+  const bool follows_from_the_block_before = preload <= options.intake;
   BlockTimes times;
   if (follows_from_the_block_before) times = block_times(schedule, block_size, 1, costs);
   if (!times.periodic) times = block_times(schedule, block_size, kSteady, costs);
@@ -250,10 +255,6 @@ std::vector<VersionChanges> version_changes(Schedule schedule, const Hosted& hos
     changes[worker].adopts = std::max(published, not_before(worker, all_done));
   }
   return changes;
-}
-
-int64_t block_size_of(const AmdpOptions& options, int pipelines) {
-  return options.intake * pipelines;
 }
 
 // Microbatches of a repetition, after which windows and blocks begin together again. Throws InputError that says what
@@ -290,7 +291,7 @@ Schedule build_with(const AmdpOptions& options, const Placement& placement, int 
   const BlockOrder order = first_ready_order(placement, schedule.workers, options.intake, options.intake, kForwardTicks,
                                              backward_ticks(options.tb_over_tf));
   write_programs(schedule, hosted, order, block_size, preload,
-                 version_changes(schedule, hosted, order, block_size, preload, options.tb_over_tf));
+                 version_changes(schedule, hosted, order, options, preload));
   return schedule;
 }
 
