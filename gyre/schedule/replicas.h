@@ -35,7 +35,6 @@ class ReplicaNumbers {
     }
   }
 
-  size_t size() const { return places_.size(); }
   size_t of(int pipeline, int stage) const { return places_[place(pipeline, stage)].number; }
   int worker(int pipeline, int stage) const { return places_[place(pipeline, stage)].worker; }
   int stage(size_t number) const { return stage_[number]; }
