@@ -12,7 +12,7 @@ namespace {
 
 void add(const LinkUse& use, const Simulation& simulation, ClassUse& sum) {
   ++sum.links;
-  const double share = simulation.makespan > 0 ? use.busy / simulation.makespan : 0;
+  const double share = simulation.per_time(use.busy);
   const auto microbatches = static_cast<double>(simulation.microbatches);
   const double bytes = use.of(MessageKind::Activation) + use.of(MessageKind::Gradient);
   const double update_bytes = use.total() - bytes;

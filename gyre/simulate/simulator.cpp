@@ -102,6 +102,10 @@ double Simulation::utilisation() const {
   return makespan > 0 ? sum / (makespan * static_cast<double>(busy.size())) : 0;
 }
 
+double Simulation::per_time(double amount) const {
+  return makespan > 0 ? amount / makespan : 0;
+}
+
 Simulation simulate(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
   check_costs(costs, schedule);
   check_length(schedule, options);
@@ -127,26 +131,23 @@ Simulation simulate(const Schedule& schedule, const CostModel& costs, const Simu
     simulation.checkpoint_stall = checkpoint_stall(costs, simulation.memory, options.places);
     simulation.makespan += static_cast<double>(simulation.checkpoints) * simulation.checkpoint_stall;
   }
-  if (simulation.makespan > 0) {
-    simulation.tokens_per_time = static_cast<double>(options.microbatches) *
-                                 static_cast<double>(costs.tokens_per_microbatch) / simulation.makespan;
-  }
+  simulation.tokens_per_time =
+      simulation.per_time(static_cast<double>(options.microbatches) * static_cast<double>(costs.tokens_per_microbatch));
   return simulation;
 }
 
 std::string to_json(const Simulation& s, const WorkerPlaces* places) {
-  nlohmann::ordered_json json = {
-      {"schedule", s.schedule},
-      {"stages", s.stages},
-      {"pipelines", s.pipelines},
-      {"microbatches", s.microbatches},
-      {"window", s.window},
-      {"makespan", s.makespan},
-      {"utilisation", s.utilisation()},
-      {"bubble_fraction", 1 - s.utilisation()},
-      {"microbatches_per_time", s.makespan > 0 ? static_cast<double>(s.microbatches) / s.makespan : 0},
-      {"max_delay", s.max_delay},
-      {"max_mismatch", s.max_mismatch}};
+  nlohmann::ordered_json json = {{"schedule", s.schedule},
+                                 {"stages", s.stages},
+                                 {"pipelines", s.pipelines},
+                                 {"microbatches", s.microbatches},
+                                 {"window", s.window},
+                                 {"makespan", s.makespan},
+                                 {"utilisation", s.utilisation()},
+                                 {"bubble_fraction", 1 - s.utilisation()},
+                                 {"microbatches_per_time", s.per_time(static_cast<double>(s.microbatches))},
+                                 {"max_delay", s.max_delay},
+                                 {"max_mismatch", s.max_mismatch}};
   if (s.tokens_per_time > 0) json["tokens_per_time"] = s.tokens_per_time;
   if (s.checkpoints > 0) {
     json["checkpoints"] = s.checkpoints;
@@ -171,7 +172,7 @@ std::string to_text(const Simulation& s, const WorkerPlaces* places) {
       "{}: {}, {}, {} in windows of {}\n"
       "makespan     {:.6g}\nutilisation  {:.4f} (bubble {:.4f})\nthroughput   {:.6g} microbatches per unit of time\n",
       s.schedule, counted(s.stages, "stage"), counted(s.pipelines, "pipeline"), counted(s.microbatches, "microbatch"),
-      s.window, s.makespan, s.utilisation(), 1 - s.utilisation(), static_cast<double>(s.microbatches) / s.makespan);
+      s.window, s.makespan, s.utilisation(), 1 - s.utilisation(), s.per_time(static_cast<double>(s.microbatches)));
   if (s.tokens_per_time > 0) text += fmt::format("             {} tokens/s\n", human_count(s.tokens_per_time));
   if (s.checkpoints > 0) text += fmt::format("checkpoints  {}, {:.6g} each\n", s.checkpoints, s.checkpoint_stall);
   text += fmt::format("max delay    {}\nmax mismatch {}\n", counted(s.max_delay, "update"),

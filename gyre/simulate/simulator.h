@@ -39,7 +39,9 @@ struct Simulation {
   int64_t checkpoints = 0;
   double checkpoint_stall = 0;  // of each checkpoint: all workers wait while their states are copied
 
-  double utilisation() const;  // share of all workers' time that is spent in actions
+  // Both are 0 if the makespan is: costs may give all of a schedule's actions a time of 0.
+  double utilisation() const;            // share of all workers' time that is spent in actions
+  double per_time(double amount) const;  // amount / makespan
 };
 
 // How long a checkpoint keeps all workers waiting, besides draining and filling: as measured, or else the time in which

@@ -50,6 +50,18 @@ TEST(Simulate, JsonHasWhatWasPromised) {
   for (const Json& worker : json["workers"]) EXPECT_EQ(worker["busy"].get<double>() + worker["idle"].get<double>(), 33);
 }
 
+// The costs of a whole backward are not those of its halves.
+TEST(Simulate, ARunThatTakesNoTimeHasNoThroughput) {
+  CostModel costs;
+  costs.stages = {{.forward = 0, .backward = 2, .backward_input = 0, .backward_weights = 0}};
+  costs.tokens_per_microbatch = 10;
+  EXPECT_NO_THROW(parse_costs(to_json(costs), "costs.json"));
+  const Simulation s = simulate(make_schedule({"zb-h1", 2, 4}), costs, {.microbatches = 4});
+  EXPECT_EQ(s.makespan, 0);
+  EXPECT_THAT(to_text(s), ::testing::HasSubstr("throughput   0 microbatches per unit of time\n"));
+  EXPECT_THAT(to_json(s), ::testing::HasSubstr("\"microbatches_per_time\":0.0,"));
+}
+
 TEST(Simulate, UnequalStagesWaitForTheSlowest) {
   CostModel costs = uniform_costs(2);
   costs.stages.resize(3, costs.stages[0]);
