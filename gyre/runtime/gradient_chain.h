@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "gyre/runtime/gradient_windows.h"
@@ -16,10 +15,11 @@ namespace gyre {
 
 class GradientChain {
  public:
-  // links: the replica's; they must outlive this. elements: size of its gradient. part: elements per message. shards:
-  // of its stage; each owner gets its shard of the chain's sum.
-  GradientChain(const ReplicaLinks& links, at::Device device, int64_t elements, int64_t part, std::vector<Shard> shards)
-      : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)), shards_(std::move(shards)) {}
+  // links: the replica's. elements: size of its gradient. part: elements per message. shards: of its stage; each owner
+  // gets its shard of the chain's sum. Links and shards must outlive this.
+  GradientChain(const ReplicaLinks& links, at::Device device, int64_t elements, int64_t part,
+                const std::vector<Shard>& shards)
+      : links_(links), device_(device), part_(part), parts_(parts_of(elements, part)), shards_(shards) {}
 
   // Call when the replica's own sum of the window is complete. The window's delay is that of its first microbatch;
   // `decides`: whether that microbatch is this replica's. A gradient that is not flat has a chain and an owner to
@@ -49,7 +49,7 @@ class GradientChain {
   const ReplicaLinks& links_;
   at::Device device_;
   int64_t part_, parts_;
-  std::vector<Shard> shards_;
+  const std::vector<Shard>& shards_;
   std::map<int64_t, Own> waiting_;  // by window: sums that wait for those of earlier replicas
 };
 

@@ -25,12 +25,13 @@ class ReadWeights {
 
 }  // namespace
 
-RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, WorkerContext& worker)
+RunningReplica::RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, const std::vector<Shard>& shards,
+                               WorkerContext& worker)
     : stage_(stage),
       replica_(replica),
       links_(links),
       worker_(worker),
-      shards_(cut_into_shards(replica.layers.parameters(), worker.schedule().shards())),
+      shards_(shards),
       chain_(links, worker.device, flat_elements(replica.layers.parameters()), worker.options.reduction_part, shards_),
       arriving_(links.versions.size()),
       tied_source_(replica, links, worker) {

@@ -20,8 +20,9 @@ namespace gyre {
 
 class RunningReplica {
  public:
-  // All arguments must outlive it.
-  RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, WorkerContext& worker);
+  // shards: of its stage. All arguments must outlive it.
+  RunningReplica(int stage, Replica& replica, const ReplicaLinks& links, const std::vector<Shard>& shards,
+                 WorkerContext& worker);
 
   bool forward(const Action& action);
   // B, or its input half I.
@@ -81,7 +82,7 @@ class RunningReplica {
   Replica& replica_;
   const ReplicaLinks& links_;
   WorkerContext& worker_;
-  std::vector<Shard> shards_;  // of its stage
+  const std::vector<Shard>& shards_;
   GradientChain chain_;
   std::map<int64_t, InFlight> in_flight_;         // by microbatch
   std::map<int64_t, int64_t> first_delay_;        // by open window: the delay of its first gradient

@@ -21,6 +21,7 @@ std::map<int, int64_t> gradient_parts(const WorkerState& state, int64_t part) {
 Worker::Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segment, const ReplicaNumbers& numbers,
                const std::vector<std::vector<int64_t>>& in_flight, Transport& transport)
     : state_(state),
+      plan_(plan),
       links_(state.number, *segment.schedule, in_flight, gradient_parts(state, plan.options.reduction_part),
              plan.options.clip_scope == ClipScope::Global, transport),
       context_(state.number, state.device, plan.options, segment, numbers, *links_.reports),
@@ -36,7 +37,8 @@ Worker::Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segm
 
 void Worker::add_replicas() {
   for (const auto& [place, links] : links_.replicas) {
-    replicas_.try_emplace(place, place.second, state_.replicas.at(place), links, context_);
+    const int stage = place.second;
+    replicas_.try_emplace(place, stage, state_.replicas.at(place), links, plan_.shards[stage], context_);
   }
 }
 

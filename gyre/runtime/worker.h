@@ -58,6 +58,7 @@ class Worker {
   const Schedule& schedule() const { return context_.schedule(); }
 
   WorkerState& state_;
+  const PipelinePlan& plan_;
   WorkerLinks links_;
   WorkerContext context_;
   ProgramCursor cursor_;

@@ -415,7 +415,8 @@ TEST(Streams, AGradientsNextUseComesAfterAllOwnersHaveReadTheirShards) {
   std::vector<Message> messages;
   ReplicaLinks links;
   for (int shard = 0; shard < 2; ++shard) links.sums.push_back(std::make_unique<Drawer>(messages));
-  GradientChain chain(links, here, flat_elements(specs), kReductionPart, cut_into_shards(specs, 2));
+  const std::vector<Shard> shards = cut_into_shards(specs, 2);
+  GradientChain chain(links, here, flat_elements(specs), kReductionPart, shards);
   BufferPool pool(specs, at::kFloat, here);
   {
     const StreamScope replica(make_stream(here));
