@@ -15,10 +15,10 @@
 namespace gyre {
 namespace {
 
-// Workers that take microbatches in: those of the first stage.
-std::vector<bool> takes_in(const Schedule& schedule) {
-  std::vector<bool> workers(static_cast<size_t>(schedule.workers));
-  for (const auto& placement : schedule.placement) workers[static_cast<size_t>(placement[0])] = true;
+// [worker]: whether it takes no microbatches in, as those do that do not have the first stage.
+std::vector<bool> takes_nothing_in(const Schedule& schedule) {
+  std::vector<bool> workers(static_cast<size_t>(schedule.workers), true);
+  for (const auto& placement : schedule.placement) workers[static_cast<size_t>(placement[0])] = false;
   return workers;
 }
 
@@ -50,9 +50,8 @@ Conductor::Conductor(const PipelinePlan& plan, ConductorState& state, const Segm
       seen_(links_.reports.size()),
       updates_(static_cast<size_t>(segment.schedule->stages)),
       skipped_(static_cast<size_t>(segment.schedule->stages)),
-      holds_(takes_in(*segment.schedule)),
+      holds_(takes_nothing_in(*segment.schedule)),
       limit_(segment.microbatches) {
-  holds_.flip();
   state_.skipped_in_a_row.resize(skipped_.size());
 }
 

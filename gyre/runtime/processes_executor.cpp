@@ -34,7 +34,7 @@ Message run_message(int64_t number, const Segment& segment) {
                     static_cast<double>(segment.first_microbatch),
                     static_cast<double>(segment.first_update),
                     static_cast<double>(segment.microbatches),
-                    segment.trace ? 1.0 : 0.0,
+                    static_cast<double>(segment.traced_microbatches),
                     segment.weights == ModelWeights::Ema ? 1.0 : 0.0,
                     std::chrono::duration<double>(segment.started.time_since_epoch()).count()};
   return message;
@@ -155,7 +155,7 @@ RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const 
         segment.first_microbatch = static_cast<int64_t>(values.at(2));
         segment.first_update = static_cast<int64_t>(values.at(3));
         segment.microbatches = static_cast<int64_t>(values.at(4));
-        segment.trace = values.at(5) != 0;
+        segment.traced_microbatches = static_cast<int64_t>(values.at(5));
         segment.weights = values.at(6) != 0 ? ModelWeights::Ema : ModelWeights::Trained;
         segment.started = here_at(values.at(7), ranks.clock_of_rank_0());
         run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, elsewhere, sources.stop);

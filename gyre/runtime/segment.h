@@ -25,7 +25,8 @@ struct Segment {
   int64_t first_microbatch = 0;  // number in the run; the schedule's own numbers start at 0 in every segment
   int64_t first_update = 0;      // updates made before this segment
   int64_t microbatches = 0;      // to take in, unless stopped
-  bool trace = false;            // record the times of every action
+  // Of the first so many, and of the windows that begin with them, the times of every action are recorded.
+  int64_t traced_microbatches = 0;
   ModelWeights weights = ModelWeights::Trained;  // which of them a forward-only segment reads
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // time zero of the trace
   // When it returns true, as for a checkpoint that is due, the segment drains at the end of the current window. Called

@@ -31,7 +31,7 @@ struct Elsewhere {
   std::function<void(const Error&)> abandon;
 };
 
-// Throws RunError if the threads of this process's workers cannot be started.
+// Throws RunError if the threads of this process's workers cannot be started (threads_executor.cpp).
 void check_room_for_worker_threads(const Pipeline& pipeline);
 
 class ThreadsRun {

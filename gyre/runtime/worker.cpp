@@ -24,7 +24,7 @@ Worker::Worker(WorkerState& state, const PipelinePlan& plan, const Segment& segm
       plan_(plan),
       links_(state.number, *segment.schedule, in_flight, gradient_parts(state, plan.options.reduction_part),
              plan.options.clip_scope == ClipScope::Global, transport),
-      context_(state.number, state.device, plan.options, segment, numbers, *links_.reports),
+      context_(state.number, state.device, plan.options, segment, numbers),
       cursor_(*segment.schedule, state.number, segment.microbatches) {
   const DeviceEvent before = DeviceEvent::record(state.device);
   const StreamScope scope(state.stream);
@@ -124,7 +124,8 @@ void Worker::account(const ActionsAhead::Done& done) {
   ++seen_.worker.actions;
   ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
-  if (!context_.segment.trace) return;
+  const int64_t first = action.is_per_window() ? action.microbatch * schedule().window : action.microbatch;
+  if (first >= context_.segment.traced_microbatches) return;
   const auto since_start = [&](auto time) { return seconds_between(context_.segment.started, time); };
   TimedAction timed{action, since_start(done.started), since_start(done.ended), {}};
   if (done.came) timed.came = since_start(*done.came);

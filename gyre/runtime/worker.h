@@ -1,6 +1,6 @@
-// A worker runs its program action by action. It never blocks: try_step either performs the next action or returns that
-// something it needs has not arrived. Executors decide what to do then, so all share this loop body. A worker accesses
-// its own state and its links only.
+// A worker runs its program action by action. It never waits for another one: try_step either performs the next action
+// or returns that something it needs has not arrived. (On a device it may wait for its own work there.) Executors
+// decide what to do then, so all share this loop body. A worker accesses its own state and its links only.
 #pragma once
 
 #include <map>

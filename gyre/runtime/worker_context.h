@@ -30,11 +30,10 @@ struct Admission {
 struct WorkerContext {
   // `numbers` must be made from segment.schedule. All arguments but the device must outlive it.
   WorkerContext(int worker, at::Device its_device, const RuntimeOptions& its_options, const Segment& its_segment,
-                const ReplicaNumbers& numbers, Sender& to_conductor)
+                const ReplicaNumbers& numbers)
       : options(its_options),
         segment(its_segment),
         device(its_device),
-        reports(to_conductor),
         ahead(its_device),
         chains(schedule()),
         analysis(schedule(), numbers, worker),
@@ -57,7 +56,6 @@ struct WorkerContext {
   const RuntimeOptions& options;
   const Segment& segment;
   at::Device device;
-  Sender& reports;
   ActionsAhead ahead;
   ReductionChains chains;
   VersionTracker analysis;

@@ -110,8 +110,15 @@ SegmentObserver& Bookkeeper::listen_to_evaluation() {
   return evaluation_.emplace(progress_, *live_, [this](const Error& why) { give_up(why); });
 }
 
-bool Bookkeeper::traces() const {
-  return !options_.trace.empty() && measurements_.traced_actions() < kMaxTracedActions;
+int64_t Bookkeeper::traced_microbatches(int64_t microbatches) {
+  if (options_.trace.empty()) return 0;
+  const Schedule& schedule = pipeline_->schedule();
+  int64_t actions = 0;  // of `shift` microbatches
+  for (const Program& program : schedule.programs) actions += std::ssize(program.period);
+  const int64_t room = kMaxTracedActions - measurements_.traced_actions();
+  const int64_t traced = trace_is_cut_ ? 0 : std::clamp<int64_t>(room * schedule.shift / actions, 0, microbatches);
+  trace_is_cut_ = traced < microbatches;
+  return traced;
 }
 
 void Bookkeeper::record(const StepRecord& step) {
@@ -347,9 +354,9 @@ void Bookkeeper::write_measurements() {
       options_.files);
   if (options_.trace.empty()) return;
   write_trace(options_.trace, pipeline_->schedule(), measurements_.trace(), options_.files);
-  if (measurements_.traced_actions() >= kMaxTracedActions) {
-    progress_.message(fmt::format("{}: ends at the drain after {} actions; trace a shorter run for the rest",
-                                  options_.trace.string(), kMaxTracedActions));
+  if (trace_is_cut_) {
+    progress_.message(fmt::format("{}: ends after {} actions; trace a shorter run for the rest",
+                                  options_.trace.string(), measurements_.traced_actions()));
   }
 }
 

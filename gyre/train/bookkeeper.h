@@ -56,8 +56,8 @@ class Bookkeeper {
   SegmentObserver& listen_to_evaluation();
   // Whether the segment should drain, because a save is due or a background save has failed.
   bool asks_to_drain() const { return asks_to_drain_; }
-  // Whether the segment should record the times of its actions.
-  bool traces() const;
+  // Of how many of the next segment's `microbatches` the times of actions should be recorded.
+  int64_t traced_microbatches(int64_t microbatches);
   // Records the report of a segment that has ended. Throws RunError if a background save has failed.
   void add(const Segment& segment, const SegmentReport& report);
   // For a run that has made all its updates: throws Divergence if the last update's loss is not finite, however few
@@ -119,6 +119,7 @@ class Bookkeeper {
   std::optional<SegmentListener> listener_;
   std::optional<EvaluationListener> evaluation_;
   bool asks_to_drain_ = false;
+  bool trace_is_cut_ = false;
   bool save_asked_ = false;
   double save_wait_ = 0;  // seconds for which training has waited for the current save
   bool goes_on_beside_save_ = false;

@@ -1,7 +1,6 @@
 #include "gyre/train/measurements.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "gyre/tensors/flat_buffer.h"
 
@@ -51,9 +50,7 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
                                       int64_t tokens_per_microbatch) const {
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
-  if (!stalls_.empty()) {
-    model.checkpoint = std::accumulate(stalls_.begin(), stalls_.end(), 0.0) / static_cast<double>(stalls_.size());
-  }
+  if (stalls_ > 0) model.checkpoint = stall_seconds_ / static_cast<double>(stalls_);
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
     const auto mean = [&](ActionKind kind) {
       const auto found = costs_[stage].find(kind);

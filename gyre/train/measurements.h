@@ -22,7 +22,10 @@ class RunMeasurements {
   CostModel cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
                        int64_t tokens_per_microbatch) const;
   // Seconds for which a checkpoint kept all workers waiting.
-  void add_stall(double seconds) { stalls_.push_back(seconds); }
+  void add_stall(double seconds) {
+    stall_seconds_ += seconds;
+    ++stalls_;
+  }
   // [worker]; microbatches and windows are numbered as in the whole run.
   const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }
   int64_t traced_actions() const;
@@ -31,7 +34,8 @@ class RunMeasurements {
   std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   std::vector<StageSizes> sizes_;                        // [stage]
   std::vector<std::vector<TimedAction>> trace_;
-  std::vector<double> stalls_;
+  double stall_seconds_ = 0;
+  int64_t stalls_ = 0;
 };
 
 }  // namespace gyre

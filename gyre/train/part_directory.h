@@ -23,7 +23,7 @@ class PartDirectory {
   PartDirectory(const RunDirectory& run, const Config& config, PartsMark mark, bool resume, const std::string& token,
                 FileSystem& files);
 
-  // Throws RunError if there is no room for files of `bytes` bytes.
+  // Throws NoRoom if there is none for files of `bytes` bytes.
   void check_room(int64_t bytes);
   // Whether the disk now has less room than check_room() asked for.
   bool is_short_of_room() const { return !has_room(run_, needed_, files_); }

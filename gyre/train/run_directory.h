@@ -5,7 +5,9 @@
 //   tensorboard/     the same as TensorBoard's event files, if [run] tensorboard is set
 //   live.json        what the run is doing now, unless [run] live_seconds is 0 (report/live.h)
 //   costs.json       measured costs, for the simulator
-//   checkpoints/     step-00000100/ ...
+//   checkpoints/     step-00000100/ ..., damaged-step-00000100/ ... of those set aside, .tmp-... of saves under way;
+//                    .of-a-run marks the directory that the run made, .hosts says which hosts have parts of it
+//   .lock            held by the process that trains the run
 //   tokenizer/       meta.json, which says what the data is, and the tokenizer's model if there is one
 //   hugging_face/    of a model that came from transformers: its config.json and the files of its tokenizer
 #pragma once

@@ -31,7 +31,7 @@ class RunState {
   std::string describe_directories() const;
   // The sum over all processes; file_bytes only over those that see rank 0's directory.
   ShareSizes sizes();
-  // Call it after sizes(). Throws RunError if another directory has no room for its part of a checkpoint.
+  // Call it after sizes(). Throws NoRoom if another directory has none for its part of a checkpoint.
   void check_room();
   // Throws what CheckpointReader throws, and InputError for a state that does not fit. An error of another process
   // names it.

@@ -35,7 +35,7 @@ class Saver {
 
   // "saves to <where> every 10 minutes (checkpoint_minutes) and at its end; keeps the newest 3 (keep_checkpoints)"
   std::string describe() const;
-  // To be called before anything is written: throws RunError if the disk has no room for a checkpoint of `bytes` bytes.
+  // To be called before anything is written: throws NoRoom if the disk has none for a checkpoint of `bytes` bytes.
   void check_room(int64_t bytes);
   // Notes that there is a checkpoint of `step`.
   void saved(int64_t step, bool is_sound);

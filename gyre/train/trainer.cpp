@@ -244,7 +244,7 @@ class Training {
       take_over_stop();
       return books_.asks_to_drain();
     };
-    segment.trace = books_.traces();
+    segment.traced_microbatches = books_.traced_microbatches(segment.microbatches);
     return segment;
   }
 

@@ -305,7 +305,7 @@ Traced traced_segment() {
   segment.schedule = &member.pipeline.schedule();
   segment.batches = &batches;
   segment.microbatches = 20;
-  segment.trace = true;
+  segment.traced_microbatches = segment.microbatches;
   segment.started -= std::chrono::milliseconds(300);  // as if rank 0 had been busy before it told the others
   Recorder recorder;
   Traced traced;

@@ -272,6 +272,27 @@ TEST(Property, TheSimulatorFinishesExactlyWhenTheExecutorDoes) {
   EXPECT_GT(stalled, 5);
 }
 
+// A long trace ends with whole microbatches, so that everything that was sent is received in it.
+TEST(Trace, HasTheFirstMicrobatchesAlone) {
+  Experiment e = experiment("pipedream", 3, 2);
+  Pipeline pipeline = make_pipeline(e);
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &pipeline.schedule();
+  segment.batches = &batches;
+  segment.microbatches = 12;
+  segment.traced_microbatches = 5;
+  Recorder recorder;
+  const SegmentReport report = make_executor("replay")->run(pipeline, segment, recorder);
+  for (const WorkerReport& worker : report.workers) {
+    std::map<ActionKind, int> count;
+    for (const TimedAction& timed : worker.trace) ++count[timed.action.kind];
+    EXPECT_EQ(count[ActionKind::Forward], 5);
+    EXPECT_EQ(count[ActionKind::Backward], 5);
+    EXPECT_EQ(count[ActionKind::Update], 3) << "of windows of two";
+  }
+}
+
 TEST(Trace, HasEveryActionInOrder) {
   Experiment e = experiment("amdp", 4, 4);
   e.executor = "threads";
@@ -281,7 +302,7 @@ TEST(Trace, HasEveryActionInOrder) {
   segment.schedule = &pipeline.schedule();
   segment.batches = &batches;
   segment.microbatches = 12;
-  segment.trace = true;
+  segment.traced_microbatches = 12;
   Recorder recorder;
   const SegmentReport report = make_executor(e.executor)->run(pipeline, segment, recorder);
   for (int worker = 0; worker < 4; ++worker) {
