@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "gyre/build/build.h"
@@ -91,8 +92,7 @@ class LayerProfiler {
       StageSaved saved;
       const double f = seconds_of(device_, [&] { output = stage_.forward(weights_, input, context_, saved); });
       profile_.activation_bytes = saved_bytes(saved);
-      const at::Tensor grad =
-          context_.targets.defined() ? at::ones({}, at::TensorOptions(device_)) : at::full_like(output, 1e-3);
+      const at::Tensor grad = context_.targets.defined() ? at::ones({}) : at::full_like(output, 1e-3);
       const double i = seconds_of(device_, [&] { stage_.backward_input(weights_, grad, saved); });
       const double w = seconds_of(device_, [&] { stage_.backward_weights(saved, sums_); });
       if (repetition == 0) continue;  // warms up
@@ -163,11 +163,12 @@ class LayerProfiler {
   LayerProfile profile_;
 };
 
-// Layers whose parameters and input have the same shapes do the same work.
-using LayerKey = std::pair<std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
+// Layers do the same work if their parameters have the same names and shapes and their inputs the same shape. Shapes
+// alone do not tell an attention from an MLP: in a Llama those of both can be equal.
+using LayerKey = std::pair<std::vector<std::pair<std::string, std::vector<int64_t>>>, std::vector<int64_t>>;
 LayerKey key_of(const Layer& layer, const at::Tensor& input) {
   LayerKey key;
-  for (const ParameterSpec& spec : layer.parameters()) key.first.push_back(spec.shape);
+  for (const ParameterSpec& spec : layer.parameters()) key.first.emplace_back(spec.name, spec.shape);
   key.second = input.sizes().vec();
   return key;
 }

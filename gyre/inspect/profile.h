@@ -8,8 +8,8 @@
 
 namespace gyre {
 
-// One layer at a time, with one microbatch and the run's device, precision, threads and optimizer; layers of equal
-// shape are measured once. The configuration's vocabulary must be known.
+// One layer at a time, with one microbatch and the run's device, precision, threads and optimizer; layers with
+// parameters of the same names and shapes are measured once. The configuration's vocabulary must be known.
 std::vector<LayerProfile> profile_layers(const Config& config);
 
 }  // namespace gyre

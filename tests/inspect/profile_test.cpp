@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "gyre/model/settings/llama_settings.h"
 #include "gyre/optim/config.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "runtime/made_up_device.h"
@@ -63,6 +64,19 @@ TEST(Profile, ABertsHeadScoresTheMaskedPositionsAlone) {
   EXPECT_LT(static_cast<double>(profiles.back().passing_bytes), 1.5 * logits);
   EXPECT_LT(static_cast<double>(profiles.back().activation_bytes), 0.1 * logits);
   EXPECT_EQ(profiles.front().input_bytes, 4 * 63 * 8);
+}
+
+// With two queries to a key and an MLP as wide as all queries, both layers of a block have matrices of the same shapes.
+TEST(Profile, ALlamasMlpIsMeasuredWhereItsMatricesHaveTheAttentionsShapes) {
+  const auto mlp_bytes = [](int64_t mlp_width) {
+    Config config = small("llama");
+    config.model.activation = "silu";
+    config.model.bias = false;
+    config.model.own.get<LlamaSettings>().key_value_heads = 1;
+    config.model.mlp_width = mlp_width;
+    return profile_layers(config)[2].activation_bytes;
+  };
+  EXPECT_EQ(mlp_bytes(8) - mlp_bytes(7), mlp_bytes(9) - mlp_bytes(8));
 }
 
 // Counts its updates. One in 200 takes long.
