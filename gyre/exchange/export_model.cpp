@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -26,6 +25,7 @@
 #include "gyre/tensors/shape.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/tokenizer_model.h"
+#include "gyre/train/chosen_checkpoint.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
 
@@ -136,17 +136,6 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
   if (groups.size() > 1) write_new_file(directory / index_name(Part::Model), to_text(index), files);
 }
 
-int64_t chosen_step(const RunDirectory& run, std::optional<int64_t> asked) {
-  const auto steps = list_checkpoints(run.checkpoints());
-  if (steps.empty()) throw InputError(fmt::format("{}: has no checkpoint yet", run.root().string()));
-  if (!asked) return steps.back();
-  if (std::find(steps.begin(), steps.end(), *asked) != steps.end()) return *asked;
-  std::vector<std::string> there;
-  for (const int64_t step : steps) there.push_back(std::to_string(step));
-  throw InputError(
-      fmt::format("{}: has no checkpoint of step {}; there are: {}", run.root().string(), *asked, join(there, ", ")));
-}
-
 // The run's tokenizer, if it has one.
 std::optional<TokenizerModel> tokenizer_of(const RunDirectory& run) {
   if (!is_there(run.tokenizer() / kMetaFile)) return std::nullopt;
@@ -223,8 +212,7 @@ ExportResult export_model(const ExportOptions& options) {
   run.refuse_parts();
   const Config config = run.load_config();
   const Family& family = family_of(config.model);
-  const int64_t step = chosen_step(run, options.step);
-  const Types types(options.dtype, run, step);
+  const int64_t chosen = choose_checkpoint(run, options.step);
   check_memory(config, memory_limit(), Work::Generate);
 
   const fs::path parent = fs::absolute(options.out / "").lexically_normal().parent_path().parent_path();
@@ -233,10 +221,13 @@ ExportResult export_model(const ExportOptions& options) {
     throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", options.out.string()));
   }
   NewDirectory out(options.out, ".exporting", files);
-  const CheckpointReader checkpoint(run.checkpoints(), step);
-  check_model_identity(checkpoint.record().model, config);
-  const bool ema = options.weights == ModelWeights::Ema;
-  const NamedTensors weights = ema ? read_averages(checkpoint) : checkpoint.read(Part::Model);
+  const auto [step, weights] = read_chosen(run, options.step, chosen, [&](int64_t there) {
+    const CheckpointReader checkpoint(run.checkpoints(), there);
+    check_model_identity(checkpoint.record().model, config);
+    const bool ema = options.weights == ModelWeights::Ema;
+    return std::pair(there, ema ? read_averages(checkpoint) : checkpoint.read(Part::Model));
+  });
+  const Types types(options.dtype, run, step);
   const std::vector<OwnTensor> own = own_tensors(config.model);
   const std::vector<Counterpart> counterparts = correspondence(family, config.model.layers, own);
   const auto groups = in_files(counterparts, types, options.shard_bytes);

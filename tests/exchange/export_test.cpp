@@ -1,14 +1,20 @@
 // What an exported model says of special tokens: generate() of transformers stops at the ones that it names.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "exchange/fixture.h"
+#include "gyre/checkpoint/checkpoint.h"
+#include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/data/dataset.h"
 #include "gyre/exchange/export_model.h"
 #include "gyre/exchange/import_model.h"
 #include "gyre/tokenizers/tokenizer_model.h"
+#include "gyre/train/run_directory.h"
+#include "support/forwarding_files.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -107,6 +113,52 @@ TEST_F(Export, NamesNoTokenOfAModelWithoutATokenizer) {
   write_file_atomic(run_ / "tokenizer" / "meta.json", none.to_json());
   expect_end(Json());
   EXPECT_FALSE(fs::exists(out_ / "tokenizer.json"));
+}
+
+// Adds a checkpoint of the run with the weights of the newest, and `changed` in place of those of its names.
+void add_checkpoint(const RunDirectory& run, int64_t step, const NamedTensors& changed = {}) {
+  CheckpointState state = load_checkpoint(run.checkpoints(), *latest_checkpoint(run.checkpoints()));
+  for (const auto& [name, tensor] : changed) state.weights[name] = tensor;
+  CheckpointUnderConstruction checkpoint(run.checkpoints(), step);
+  CheckpointRecord record;
+  record.step = step;
+  record.model = state.model;
+  checkpoint.commit(record, write_shards(checkpoint.directory(), state.weights, {}, {}));
+}
+
+// Replaces the run's only checkpoint by the next when the export makes its directory, as a run that trains may.
+class TrainsMeanwhile final : public ForwardingFiles {
+ public:
+  explicit TrainsMeanwhile(const fs::path& run) : run_(run) {}
+  int make_directory(const Path& path) override {
+    if (*latest_checkpoint(run_.checkpoints()) == 0) {
+      add_checkpoint(run_, 7);
+      fs::remove_all(checkpoint_path(run_.checkpoints(), 0));
+    }
+    return ForwardingFiles::make_directory(path);
+  }
+
+ private:
+  const RunDirectory run_;
+};
+
+TEST_F(Export, ReadsANewerCheckpointIfTheNewestWasReplaced) {
+  TrainsMeanwhile files(run_);
+  EXPECT_EQ(export_model({.run = run_, .out = out_, .files = &files}).step, 7);
+  EXPECT_TRUE(fs::exists(out_ / "model.safetensors"));
+}
+
+// As generate says it, of a run whose checkpoints were removed.
+TEST_F(Export, SaysThatCheckpointsAreMissing) {
+  write_file_atomic(run_ / "metrics.jsonl", R"({"event":"checkpoint","step":20})"
+                                            "\n");
+  fs::remove_all(run_ / "checkpoints");
+  try {
+    export_model({.run = run_, .out = out_});
+    FAIL() << "exported";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("says that one was written at step 20; mount or put back"));
+  }
 }
 
 }  // namespace
