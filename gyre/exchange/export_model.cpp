@@ -109,10 +109,21 @@ std::vector<TensorGroup> in_files(const std::vector<Counterpart>& counterparts, 
   return groups;
 }
 
-at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, at::ScalarType type) {
-  if (tensor.ours.empty()) return at::zeros(tensor.shape, type);
+// Throws InputError if the type has no number for a value that is finite.
+void check_range(const Counterpart& tensor, const at::Tensor& ours, const at::Tensor& written, const Dtype& dtype) {
+  const at::Tensor lost = ours.isfinite().logical_and_(written.isfinite().logical_not_());
+  if (!lost.any().item<bool>()) return;
+  throw InputError(fmt::format("'{}' has {:g}, beyond {}; give --dtype {}", tensor.theirs,
+                               ours.masked_select(lost)[0].item<float>(), dtype.name,
+                               dtype.type == at::kHalf ? "bf16" : "fp32"));
+}
+
+at::Tensor value_of(const Counterpart& tensor, const NamedTensors& weights, const Dtype& dtype) {
+  if (tensor.ours.empty()) return at::zeros(tensor.shape, dtype.type);
   const at::Tensor ours = weights.at(tensor.ours).narrow(0, tensor.first_row, tensor.rows);
-  return (tensor.transposed ? ours.t() : ours).to(type);
+  const at::Tensor written = ours.to(dtype.type);
+  if (dtype.type != at::kFloat) check_range(tensor, ours, written, dtype);
+  return tensor.transposed ? written.t() : written;
 }
 
 void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& groups, const NamedTensors& weights,
@@ -129,7 +140,7 @@ void write_tensors(const fs::path& directory, const std::vector<TensorGroup>& gr
     // Some readers refuse a file without this entry.
     SafetensorsWriter writer(directory / name, declared, {{"format", "pt"}}, files);
     for (const Counterpart* tensor : groups[number]) {
-      writer.write(value_of(*tensor, weights, types.of(tensor->theirs).type));
+      writer.write(value_of(*tensor, weights, types.of(tensor->theirs)));
     }
     writer.close();
   }

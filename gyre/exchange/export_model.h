@@ -32,7 +32,7 @@ struct ExportResult {
 };
 
 // Holds the model in fp32. If anything goes wrong, nothing is left at `out`. Throws InputError if there is no run, no
-// checkpoint or no averages, and for a model that transformers has no class for.
+// checkpoint or no averages, for a weight beyond the type, and for a model that transformers has no class for.
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace gyre

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "exchange/fixture.h"
@@ -124,6 +125,30 @@ void add_checkpoint(const RunDirectory& run, int64_t step, const NamedTensors& c
   record.step = step;
   record.model = state.model;
   checkpoint.commit(record, write_shards(checkpoint.directory(), state.weights, {}, {}));
+}
+
+TEST_F(Export, RefusesAWeightBeyondTheType) {
+  const at::Tensor norm = at::ones({8});
+  const auto message_of = [&](float value, const std::string& dtype) -> std::string {
+    norm[3].fill_(value);
+    fs::remove_all(run_ / "checkpoints" / "step-00000001");
+    add_checkpoint(RunDirectory(run_), 1, {{"head.norm.weight", norm}});
+    fs::remove_all(out_);
+    try {
+      export_model({.run = run_, .out = out_, .dtype = dtype});
+      EXPECT_TRUE(fs::exists(out_));
+      return "";
+    } catch (const InputError& error) {
+      EXPECT_FALSE(fs::exists(out_));
+      return error.what();
+    }
+  };
+  EXPECT_EQ(message_of(65504, "fp16"), "");
+  EXPECT_EQ(message_of(-1e5F, "fp16"), "'model.norm.weight' has -100000, beyond fp16; give --dtype bf16");
+  EXPECT_EQ(message_of(-1e5F, "bf16"), "");
+  EXPECT_EQ(message_of(3.4e38F, "bf16"), "'model.norm.weight' has 3.4e+38, beyond bf16; give --dtype fp32");
+  EXPECT_EQ(message_of(3.4e38F, "fp32"), "");
+  EXPECT_EQ(message_of(INFINITY, "fp16"), "") << "it was infinite before";
 }
 
 // Replaces the run's only checkpoint by the next when the export makes its directory, as a run that trains may.
