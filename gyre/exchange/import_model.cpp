@@ -135,6 +135,12 @@ NamedTensors read_weights(const std::vector<TensorFile>& files, const MatchedTen
         const at::Tensor ours = rows_of(weights, counterpart);
         if (!copies) {
           ours.copy_(value);
+          if (!ours.isfinite().all().item<bool>()) {
+            throw InputError(
+                fmt::format("{}: '{}' has values that are not finite numbers; get the model again, or "
+                            "take a checkpoint from before its training diverged",
+                            file.path.string(), printable(tensor.name)));
+          }
         } else if (!ours.equal(value.to(at::kFloat))) {
           throw InputError(fmt::format("{}: '{}' differs from the matrix that it is tied to by config.json",
                                        file.path.string(), printable(tensor.name)));

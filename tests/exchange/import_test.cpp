@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "exchange/fixture.h"
@@ -63,6 +64,18 @@ class Import : public testing::Test {
   const testing_support::TemporaryDirectory place_;
   const fs::path model_ = place_ / "model";
 };
+
+TEST_F(Import, RefusesWeightsThatAreNoNumbers) {
+  const fs::path file = model_ / "model.safetensors";
+  const NamedTensors sound = read_safetensors(file);
+  for (const float value : {NAN, -INFINITY}) {
+    NamedTensors tensors = sound;
+    tensors["model.norm.weight"] = sound.at("model.norm.weight").clone();
+    tensors["model.norm.weight"][2].fill_(value);
+    write_safetensors(file, tensors);
+    EXPECT_THAT(complaint(), HasSubstr("model.safetensors: 'model.norm.weight' has values that are not finite"));
+  }
+}
 
 TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {
   write_tokenizer(12);
