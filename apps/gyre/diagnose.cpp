@@ -21,6 +21,7 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
+  check_draws(flags.options.draws);
   const TrainedModel model =
       open_trained_model(flags.run, Work::Diagnose, flags.step < 0 ? std::nullopt : std::optional<int64_t>(flags.step));
   const Diagnostics d = diagnose(model, flags.options);
@@ -48,7 +49,7 @@ void add_diagnose(CLI::App& app) {
   command->add_option("run", flags->run, "Directory of the run")->check(some_path())->required();
   add_number(*command, "--step", flags->step, {0}, "Checkpoint to use; the newest if left out");
   add_number(*command, "--draws", flags->options.draws, {0, 4095},
-             "Draws of the Hessian norm's estimate; 0 leaves it out");
+             "Draws of the Hessian norm's estimate, an odd number from 15 on; 0 leaves it out");
   add_number(*command, "--microbatches", flags->options.microbatches, {1, kMaxRepeated},
              "Microbatches that the Hessian is taken over");
   add_number(*command, "--updates", flags->options.updates, {1, kMaxRepeated},

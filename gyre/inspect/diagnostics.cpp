@@ -1,5 +1,7 @@
 #include "gyre/inspect/diagnostics.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -10,6 +12,7 @@
 #include "gyre/data/sources.h"
 #include "gyre/inspect/hessian.h"
 #include "gyre/inspect/late_updates.h"
+#include "gyre/optim/hessian_norm.h"
 #include "gyre/schedule/delay.h"
 
 namespace gyre {
@@ -25,7 +28,14 @@ Config resolved(const TrainedModel& model, const Dataset& dataset) {
 
 }  // namespace
 
+void check_draws(int draws) {
+  if (draws == 0 || (draws >= kLeastDraws && draws % 2 == 1)) return;
+  throw InputError(
+      fmt::format("--draws is {}; give an odd number from {} on, or 0 to leave the norm out", draws, kLeastDraws));
+}
+
 Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& options) {
+  check_draws(options.draws);
   if (!model.config.data.is_given()) {
     throw InputError("the run has no tokens of its own: its model was imported; train from it, and diagnose that run");
   }

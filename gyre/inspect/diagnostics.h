@@ -12,10 +12,13 @@
 namespace gyre {
 
 struct DiagnosticsOptions {
-  int draws = 33;            // for the estimate of the Hessian norm; 0 leaves it out
+  int draws = 33;            // for the estimate of the Hessian norm; odd, 15 or more (hessian_norm.h). 0 leaves it out
   int64_t microbatches = 4;  // that the Hessian is averaged over
   int64_t updates = 24;      // over which directions are compared
 };
+
+// Throws InputError unless that many draws give an estimate, or none is wanted.
+void check_draws(int draws);
 
 struct StageDiagnostics {
   int64_t delay = 0;       // the longest, once the pipeline is full

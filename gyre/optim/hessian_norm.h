@@ -16,10 +16,13 @@ struct HessianBlock {
   at::Tensor u, v;
 };
 
+inline constexpr int kLeastDraws = 15;
+
 // product(x) is H x: one tensor per block, in the blocks' own coordinates. With independent Cauchy entries in x, (H
 // x)_i is Cauchy with scale sum_j |H_ij|, which is the median of its absolute value; the norm is the sum of these over
-// i. `draws`: 16 to 64 products; odd, so that the median is one of them. Large blocks look at every n-th
-// entry alone, so that memory stays bounded.
+// i. The median of a few draws is too large on average, by a factor that the estimate is divided by. `draws`: how many
+// products, kLeastDraws at least; odd, so that the median is one of them. Large blocks look at every n-th entry alone,
+// so that memory stays bounded.
 double hessian_norm(const std::vector<HessianBlock>& blocks,
                     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& product, int draws,
                     uint64_t seed);

@@ -61,6 +61,9 @@ refuses "--top-k is -1; give 0 or more" "$gyre" generate x --prompt a --top-k -1
 refuses "--top-p is 1.5; give 0 to 1" "$gyre" generate x --prompt a --top-p 1.5
 refuses "--temperature is nan; give 0 to 1000" "$gyre" generate x --prompt a --temperature nan
 refuses "--draws is 4096; give 0 to 4095" "$gyre" diagnose x --draws 4096
+for draws in 14 16; do
+  refuses "--draws is $draws; give an odd number from 15 on, or 0" "$gyre" diagnose x --draws $draws
+done
 refuses "--updates is 0; give 1 to 1000000" "$gyre" diagnose x --updates 0
 refuses "--jobs is -1; give 0 to 4096" "$gyre" study x.toml --jobs -1
 refuses "[run] updates is 1000.0; give a whole number" "$gyre" train run.toml --out x --set run.updates=1e3

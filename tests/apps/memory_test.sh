@@ -20,7 +20,7 @@ runs_out() {
   [ "$(tail -n 1 err.txt | cut -c 1-20)" = "gyre: out of memory:" ] || fail "not the last line: $(cat err.txt)"
 }
 
-for command in "eval run" "generate run --prompt verse --tokens 8" "diagnose run --draws 1 --updates 2"; do
+for command in "eval run" "generate run --prompt verse --tokens 8" "diagnose run --draws 15 --updates 2"; do
   total=$(allocations $command)
   [ "$total" -gt 20 ] || fail "$command takes $total blocks only"
   for at in 1 $((total / 3)) $((total * 3 / 4)); do

@@ -62,7 +62,7 @@ commands=(
   "init" "report whole --out fresh.html" "top whole --once" "top whole --json"
   "import hf --out fresh" "export whole --out fresh" "launch -n 2 -- train run.toml --out fresh --set run.updates=1"
   "info" "plan run.toml --set optimizer.basis-rotation.interval=1"
-  "eval whole" "generate whole --prompt verse --tokens 3" "diagnose whole --draws 1 --updates 1"
+  "eval whole" "generate whole --prompt verse --tokens 3" "diagnose whole --draws 15 --updates 1"
 )
 for command in "${commands[@]}"; do
   loses_results "$gyre" $command

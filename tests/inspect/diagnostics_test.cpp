@@ -219,7 +219,7 @@ TEST_F(DiagnosticsTest, EstimatedBasesTakeThePlaceOfTheirCovariances) {
     }
   }
   DiagnosticsOptions options;
-  options.draws = 1;
+  options.draws = 15;
   options.microbatches = 1;
   options.updates = 1;
   HostMemory memory(1);

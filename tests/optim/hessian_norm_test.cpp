@@ -30,5 +30,13 @@ TEST(HessianNorm, OfAKroneckerProductIsTheProductOfNorms) {
   EXPECT_LT(trace, 0.5 * expected);
 }
 
+// By 4,000 estimates of one norm; without the correction they are 8.9% too large with 15 draws, 3.9% with 33.
+TEST(HessianNorm, IsNotBiasedByTheNumberOfDraws) {
+  const auto product = [](const std::vector<at::Tensor>& x) { return x; };
+  for (const int draws : {kLeastDraws, 33}) {
+    EXPECT_NEAR(hessian_norm({{80, 50, {}, {}}}, product, draws, 2) / 4000, 1, 0.015) << draws;
+  }
+}
+
 }  // namespace
 }  // namespace gyre
