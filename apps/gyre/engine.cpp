@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "gyre/core/process_limits.h"
+#include "gyre/kernels/linear.h"
 #include "gyre/tensors/explain_torch.h"
 #include "gyre/tensors/host_memory.h"
 #include "interrupts.h"
@@ -39,6 +40,7 @@ int run_engine(int argc, char** argv) {
   open_standard_streams();
   heed_hangup();
   const HostMemory memory;
+  heed_limit_of_instructions();
   return run_command_line(argc, argv, add_engine_commands, explain_torch);
 }
 

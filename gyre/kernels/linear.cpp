@@ -1,6 +1,7 @@
 #include "gyre/kernels/linear.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/fused_product.h"
+#include "gyre/kernels/onednn/product.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -66,6 +68,10 @@ std::string bf16_products() {
 
 bool has_fast_bf16_products() {
   return bf16::cpu_serves();
+}
+
+void heed_limit_of_instructions() {
+  if (onednn::is_denied_avx512()) at::globalContext().setUserEnabledMkldnn(false);
 }
 
 bool adds_bf16_products_in_place(bool on_host) {

@@ -7,15 +7,27 @@
 
 namespace gyre::onednn {
 
+namespace {
+
+// ONEDNN_MAX_CPU_ISA as oneDNN reads it.
+std::string_view max_isa() {
+  const char* const name = std::getenv("ONEDNN_MAX_CPU_ISA");
+  return name == nullptr ? "ALL" : name;
+}
+
+}  // namespace
+
 bool cpu_serves() {
   return false;
 }
 
-// Reads ONEDNN_MAX_CPU_ISA as oneDNN does.
 bool allows_tiles() {
-  const char* max_isa = std::getenv("ONEDNN_MAX_CPU_ISA");
-  const std::string_view name = max_isa == nullptr ? "ALL" : max_isa;
-  return name == "ALL" || name == "DEFAULT" || name.find("AMX") != std::string_view::npos;
+  return max_isa() == "ALL" || max_isa() == "DEFAULT" || max_isa().find("AMX") != std::string_view::npos;
+}
+
+// libtorch has a oneDNN of its own, which the variable limits too.
+bool is_denied_avx512() {
+  return max_isa() == "SSE41" || max_isa() == "AVX" || max_isa().starts_with("AVX2");
 }
 
 std::string description() {

@@ -172,6 +172,14 @@ bool allows_tiles() {
   return cpu_has(dnnl::cpu_isa::avx512_core_amx);
 }
 
+bool is_denied_avx512() {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx512bw") && !cpu_has(dnnl::cpu_isa::avx512_core);
+#else
+  return false;
+#endif
+}
+
 std::string description() {
   const dnnl_version_t* version = dnnl_version();
   if (!cpu_serves()) return "libtorch (this CPU has no instructions for bf16, or oneDNN is told not to use them)";

@@ -13,6 +13,8 @@ namespace gyre::onednn {
 bool cpu_serves();
 // Whether ONEDNN_MAX_CPU_ISA, which limits the instructions that oneDNN may use, allows AMX tiles.
 bool allows_tiles();
+// Whether ONEDNN_MAX_CPU_ISA forbids oneDNN the AVX-512 that the CPU has.
+bool is_denied_avx512();
 // "oneDNN 2.6.3 (AVX-512)", or "libtorch" with the reason.
 std::string description();
 
