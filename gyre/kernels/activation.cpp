@@ -158,8 +158,10 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   return done || cuda::activate(x, activation, y) ? y : portable::activate(x, activation);
 }
 
-ActivationBackward activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
+ActivationBackward activate_backward(const at::Tensor& any_grad, const at::Tensor& any_x, Activation activation) {
   const ProfileScope scope("gyre::activation");
+  const at::Tensor grad = any_grad.contiguous(),
+                   x = any_x.contiguous();  // ATen's gelu_backward reads a permuted grad wrongly
   ActivationBackward result;
   const bool done =
       cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
@@ -183,8 +185,9 @@ at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
   return done || cuda::gated_activate(x, activation, y) ? y : portable::gated_activate(x, activation);
 }
 
-ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
+ActivationBackward gated_activate_backward(const at::Tensor& any_grad, const at::Tensor& any_x, Activation activation) {
   const ProfileScope scope("gyre::activation");
+  const at::Tensor grad = any_grad.contiguous(), x = any_x.contiguous();
   ActivationBackward result;
   const bool done = cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
                       const int64_t size = x.size(-1) / 2;

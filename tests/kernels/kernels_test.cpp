@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "gyre/kernels/activation.h"
 #include "gyre/kernels/attention.h"
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/cpu_math.h"
@@ -217,6 +218,27 @@ TEST(Attention, ByBlocksIsThatOfTheWhole) {
         EXPECT_LT(relative_error(rounded.key, shared(ds.transpose(1, 2).bmm(q))), 4e-2);
         EXPECT_LT(relative_error(rounded.value, shared(p.transpose(1, 2).bmm(g))), 4e-2);
       }
+    }
+  }
+}
+
+// Gradients and inputs come in any layout; the results are those of contiguous ones, bit for bit.
+TEST(Activation, BackwardReadsPermutedTensors) {
+  at::manual_seed(4);
+  const auto permuted = [](const at::Tensor& x) { return x.transpose(0, 1).contiguous().transpose(0, 1); };
+  const auto is_same = [](const ActivationBackward& a, const ActivationBackward& b) {
+    return a.grad.equal(b.grad) && a.output.equal(b.output);
+  };
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    for (const auto function : {Activation::Gelu, Activation::GeluTanh, Activation::Relu, Activation::Silu}) {
+      const at::Tensor x = at::randn({20, 5, 6}).to(type), grad = at::randn({20, 5, 6}).to(type);
+      const at::Tensor half = at::randn({20, 5, 3}).to(type);
+      const ActivationBackward plain = activate_backward(grad, x, function);
+      EXPECT_TRUE(is_same(activate_backward(permuted(grad), x, function), plain));
+      EXPECT_TRUE(is_same(activate_backward(grad, permuted(x), function), plain));
+      const ActivationBackward gated = gated_activate_backward(half, x, function);
+      EXPECT_TRUE(is_same(gated_activate_backward(permuted(half), x, function), gated));
+      EXPECT_TRUE(is_same(gated_activate_backward(half, permuted(x), function), gated));
     }
   }
 }
