@@ -2,23 +2,73 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
+
+#include "gyre/kernels/cpu_dispatch.h"
+#include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
 namespace {
 
-at::Tensor cpu_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
-  at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kFloat));
-  const uint32_t threshold = dropout_threshold(probability);
-  const float keep = dropout_kept_value(probability);
-  auto* out = mask.data_ptr<float>();
-  for (int64_t i = 0; i < mask.numel(); i += 4) {
-    const auto words = stream.block(static_cast<uint32_t>(i / 4));
-    for (int64_t j = 0; j < 4 && i + j < mask.numel(); ++j)
-      out[i + j] = words[static_cast<size_t>(j)] < threshold ? 0 : keep;
+constexpr int64_t kBlocks = cpu::kLanes;  // of random words that are computed side by side
+constexpr int64_t kWords = 4 * kBlocks;   // in them
+
+// The masks of `count` elements, a multiple of kWords, from the words of block `first` on. A word below the threshold
+// drops its element.
+GYRE_CPU_KERNEL void fill_mask(const RandomStream& stream, uint32_t first, uint32_t threshold, bool* mask,
+                               int64_t count) {
+  const std::array<uint32_t, 4> counter = stream.counter(first);
+  const std::array<uint32_t, 2> key = stream.key();
+  for (int64_t begin = 0; begin < count; begin += kWords) {
+    std::array<std::array<uint32_t, kBlocks>, 4> words;
+    for (uint32_t lane = 0; lane < kBlocks; ++lane) {
+      const uint32_t block = counter[0] + static_cast<uint32_t>(begin / 4) + lane;
+      const auto of_block = philox4x32_10({block, counter[1], counter[2], counter[3]}, key);
+      for (size_t i = 0; i < 4; ++i) words[i][lane] = of_block[i];
+    }
+    for (size_t i = 0; i < kWords; ++i) mask[begin + static_cast<int64_t>(i)] = words[i % 4][i / 4] >= threshold;
   }
-  return mask.to(x.scalar_type());
+}
+
+at::Tensor cpu_mask(const at::Tensor& x, double probability, const RandomStream& stream) {
+  at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kBool));
+  const uint32_t threshold = dropout_threshold(probability);
+  auto* const out = mask.data_ptr<bool>();
+  const int64_t rest = mask.numel() % kWords, whole = mask.numel() - rest;
+  fill_mask(stream, 0, threshold, out, whole);
+  if (rest > 0) {
+    std::array<bool, kWords> last;
+    fill_mask(stream, static_cast<uint32_t>(whole / 4), threshold, last.data(), kWords);
+    std::copy_n(last.begin(), rest, out + whole);
+  }
+  return mask;
+}
+
+double kept_factor(double probability) {
+  return 1.0 / (1.0 - probability);
+}
+
+template <typename T>
+GYRE_INLINE void apply_to_each(const T* x, const bool* mask, float factor, T* result, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    cpu::store(result + i, cpu::load(x + i) * static_cast<float>(mask[i]) * factor);
+  }
+}
+template <typename T>
+GYRE_INLINE void apply_loop(const T* x, const bool* mask, float factor, T* result, int64_t count) {
+  // In place the compiler sees one pointer. Of two it would find at run time that they overlap, and not vectorise.
+  if (x == result) return apply_to_each(result, mask, factor, result, count);
+  apply_to_each(x, mask, factor, result, count);
+}
+GYRE_CPU_KERNEL void apply_kernel(const float* x, const bool* mask, float factor, float* result, int64_t count) {
+  apply_loop(x, mask, factor, result, count);
+}
+GYRE_CPU_KERNEL void apply_kernel(const c10::BFloat16* x, const bool* mask, float factor, c10::BFloat16* result,
+                                  int64_t count) {
+  apply_loop(x, mask, factor, result, count);
 }
 
 // Masks the low 32 bits: unsigned 32-bit words are held in int64 tensors.
@@ -41,12 +91,21 @@ at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStr
   return cuda::dropout_mask(x, probability, stream, mask) ? mask : portable::dropout_mask(x, probability, stream);
 }
 
-uint32_t dropout_threshold(double probability) {
-  return static_cast<uint32_t>(probability * 0x1.0p32);
+void apply_dropout(const at::Tensor& x, const at::Tensor& mask, double probability, at::Tensor& result) {
+  const ProfileScope scope("gyre::dropout");
+  const auto portable = [&] { portable::apply_dropout(x, mask, probability, result); };
+  if (!x.is_contiguous() || !mask.is_contiguous() || !result.is_contiguous()) return portable();
+  cpu::dispatch(
+      x,
+      [&]<typename T>() {
+        apply_kernel(x.data_ptr<T>(), mask.data_ptr<bool>(), static_cast<float>(kept_factor(probability)),
+                     result.data_ptr<T>(), x.numel());
+      },
+      portable);
 }
 
-float dropout_kept_value(double probability) {
-  return static_cast<float>(1.0 / (1.0 - probability));
+uint32_t dropout_threshold(double probability) {
+  return static_cast<uint32_t>(probability * 0x1.0p32);
 }
 
 namespace portable {
@@ -71,8 +130,12 @@ at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStr
     key[1] += kPhiloxKeySteps[1];
   }
   const at::Tensor words = at::stack({c0, c1, c2, c3}, -1).reshape({-1}).narrow(0, 0, x.numel());
-  const at::Tensor keep = words.ge(int64_t{dropout_threshold(probability)});
-  return keep.to(at::kFloat).mul_(dropout_kept_value(probability)).to(x.scalar_type()).view(x.sizes());
+  return words.ge(int64_t{dropout_threshold(probability)}).view(x.sizes());
+}
+
+// ATen multiplies bf16 by a number in fp32, and the product with the mask is exact.
+void apply_dropout(const at::Tensor& x, const at::Tensor& mask, double probability, at::Tensor& result) {
+  at::mul_out(result, x, mask).mul_(kept_factor(probability));
 }
 
 }  // namespace portable

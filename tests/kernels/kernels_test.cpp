@@ -283,8 +283,30 @@ TEST(Dropout, MaskIsOfTheStreamAndOfTheRightDensity) {
   const at::Tensor mask = dropout_mask(x, 0.2, stream);
   EXPECT_TRUE(mask.equal(dropout_mask(x, 0.2, stream)));
   EXPECT_FALSE(mask.equal(dropout_mask(x, 0.2, RandomStream(1, StreamPurpose::Dropout, 6, 3))));
-  EXPECT_NEAR((mask == 0).to(at::kDouble).mean().item<double>(), 0.2, 0.005);
-  EXPECT_NEAR(mask.mean().item<double>(), 1.0, 0.01);
+  EXPECT_NEAR(mask.logical_not().to(at::kDouble).mean().item<double>(), 0.2, 0.005);
+}
+
+TEST(Dropout, MaskIsThatOfTheWordsOneByOne) {
+  const RandomStream stream(1, StreamPurpose::Dropout, (uint64_t{1} << 33) + 5, 3);
+  for (const int64_t count : {1, 4, 63, 64, 65, 1003}) {
+    const at::Tensor mask = dropout_mask(at::empty({count}), 0.2, stream);
+    RandomStream words = stream;
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(mask.data_ptr<bool>()[i], words.next_u32() >= dropout_threshold(0.2)) << i << " of " << count;
+    }
+  }
+}
+
+// 1 / (1 - 0.1) is not a bf16 number.
+TEST(Dropout, KeepsTheMean) {
+  const RandomStream stream(1, StreamPurpose::Dropout, 5, 3);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::rand({1000, 1000}).to(type), mask = dropout_mask(x, 0.1, stream);
+    at::Tensor kept = at::empty_like(x);
+    apply_dropout(x, mask, 0.1, kept);
+    const auto sum_of = [&](const at::Tensor& values) { return (values.to(at::kDouble) * mask).sum().item<double>(); };
+    EXPECT_NEAR(sum_of(kept) / sum_of(x), 1 / 0.9, 5e-5);
+  }
 }
 
 }  // namespace

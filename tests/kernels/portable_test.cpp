@@ -286,6 +286,28 @@ TEST(Portable, DropoutMasksAreEqualToTheBit) {
                       [&](const Tensors& in) { return Tensors{dropout_mask(in[0], 0.3, stream)}; });
 }
 
+TEST(Portable, DropoutIsEqualToTheBit) {
+  at::manual_seed(9);
+  const RandomStream stream(3, StreamPurpose::Dropout, 5, 7);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = at::randn({61, 35}).to(type), mask = dropout_mask(x, 0.1, stream);
+    at::Tensor ours = at::empty_like(x), theirs = at::empty_like(x), in_place = x.clone();
+    apply_dropout(x, mask, 0.1, ours);
+    portable::apply_dropout(x, mask, 0.1, theirs);
+    apply_dropout(in_place, mask, 0.1, in_place);
+    EXPECT_TRUE(ours.equal(theirs));
+    EXPECT_TRUE(in_place.equal(theirs));
+    at::Tensor columns = x.t().contiguous().t();
+    apply_dropout(columns, mask, 0.1, columns);
+    EXPECT_TRUE(columns.equal(theirs));
+  }
+  expect_same_on_meta({at::randn({3, 5})}, [&](const Tensors& in) {
+    at::Tensor result = at::empty_like(in[0]);
+    apply_dropout(in[0], dropout_mask(in[0], 0.3, stream), 0.3, result);
+    return Tensors{result};
+  });
+}
+
 // Sizes that are no multiple of any block size, one row, and rows that are not adjacent.
 TEST(Portable, Linear) {
   at::manual_seed(5);

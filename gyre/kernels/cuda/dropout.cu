@@ -19,34 +19,27 @@ __device__ uint4 words_of(uint4 c, uint2 key) {
   return c;
 }
 
-template <typename T>
-__global__ void dropout_mask(T* mask, int64_t count, uint4 counter, uint2 key, uint32_t threshold, float kept) {
+__global__ void dropout_mask(bool* mask, int64_t count, uint4 counter, uint2 key, uint32_t threshold) {
   const int64_t block = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (4 * block >= count) return;
   counter.x += static_cast<uint32_t>(block);
   const uint4 words = words_of(counter, key);
   const uint32_t in_order[4] = {words.x, words.y, words.z, words.w};
-  Pack<T, 4> values;
-  for (int i = 0; i < 4; ++i) values.values[i] = from_float<T>(in_order[i] < threshold ? 0.0f : kept);
+  Pack<bool, 4> values;
+  for (int i = 0; i < 4; ++i) values.values[i] = in_order[i] >= threshold;
   if (4 * block + 4 <= count) {
-    reinterpret_cast<Pack<T, 4>*>(mask)[block] = values;
+    reinterpret_cast<Pack<bool, 4>*>(mask)[block] = values;
   } else {
     for (int i = 0; 4 * block + i < count; ++i) mask[4 * block + i] = values.values[i];
   }
 }
 
-template <typename T>
-void start(const DropoutMask& work, cudaStream_t stream) {
-  const auto& [c0, c1, c2, c3] = work.counter;
-  dropout_mask<<<blocks_for((work.count + 3) / 4), kThreads, 0, stream>>>(
-      static_cast<T*>(work.mask), work.count, uint4{c0, c1, c2, c3}, uint2{work.key[0], work.key[1]}, work.threshold,
-      work.kept);
-}
-
 }  // namespace
 
-void launch(const DropoutMask& work, Type type, cudaStream_t stream) {
-  with_type(type, [&](auto t) { start<decltype(t)>(work, stream); });
+void launch(const DropoutMask& work, cudaStream_t stream) {
+  const auto& [c0, c1, c2, c3] = work.counter;
+  dropout_mask<<<blocks_for((work.count + 3) / 4), kThreads, 0, stream>>>(
+      work.mask, work.count, uint4{c0, c1, c2, c3}, uint2{work.key[0], work.key[1]}, work.threshold);
 }
 
 }  // namespace gyre::cuda

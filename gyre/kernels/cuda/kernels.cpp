@@ -23,11 +23,17 @@ std::optional<Type> type_of(const at::Tensor& x) {
   return std::nullopt;
 }
 
+// Starts a kernel on x's device.
+template <typename... Work>
+void start_on(const at::Tensor& x, const Work&... work) {
+  const c10::DeviceGuard guard(x.device());
+  launch(work..., c10::cuda::getCurrentCUDAStream(x.get_device()));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+// The same, in x's type.
 template <typename... Work>
 void start(const at::Tensor& x, const Work&... work) {
-  const c10::DeviceGuard guard(x.device());
-  launch(work..., *type_of(x), c10::cuda::getCurrentCUDAStream(x.get_device()));
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  start_on(x, work..., *type_of(x));
 }
 
 // (..., n) -> (..., factor n / divisor)
@@ -162,14 +168,13 @@ bool cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, doubl
 }
 
 bool dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream, at::Tensor& mask) {
-  if (!type_of(x) || x.numel() == 0) return false;
-  mask = at::empty(x.sizes(), x.options());
-  start(mask, DropoutMask{.mask = mask.data_ptr(),
-                          .count = mask.numel(),
-                          .counter = stream.counter(0),
-                          .key = stream.key(),
-                          .threshold = dropout_threshold(probability),
-                          .kept = dropout_kept_value(probability)});
+  if (!x.is_cuda() || x.numel() == 0) return false;
+  mask = at::empty(x.sizes(), x.options().dtype(at::kBool));
+  start_on(mask, DropoutMask{.mask = mask.data_ptr<bool>(),
+                             .count = mask.numel(),
+                             .counter = stream.counter(0),
+                             .key = stream.key(),
+                             .threshold = dropout_threshold(probability)});
   return true;
 }
 

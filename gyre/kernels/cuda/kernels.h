@@ -19,7 +19,7 @@ bool cross_entropy_in_place(at::Tensor& logits, const at::Tensor& targets, doubl
 // Whether cross_entropy_in_place serves CUDA tensors, with no temporaries of the logits' size.
 bool has_cross_entropy();
 
-// As gyre::dropout_mask, to the bit. mask: of x's shape and type.
+// As gyre::dropout_mask, to the bit.
 bool dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream, at::Tensor& mask);
 
 // As gyre::rotate_in_place (direction 1) and rotate_back_in_place (-1), to the bit.

@@ -25,14 +25,13 @@ void launch(const CrossEntropy& work, Type type, cudaStream_t stream);
 
 // mask: `count` elements, contiguous.
 struct DropoutMask {
-  void* mask = nullptr;
+  bool* mask = nullptr;
   int64_t count = 0;
   std::array<uint32_t, 4> counter{};  // of the stream's first block
   std::array<uint32_t, 2> key{};
   uint32_t threshold = 0;  // words below it drop their element
-  float kept = 1;
 };
-void launch(const DropoutMask& work, Type type, cudaStream_t stream);
+void launch(const DropoutMask& work, cudaStream_t stream);
 
 // x: (batch, heads, positions, 2 half), a view whose rows are contiguous. cos, sin: (positions, half), contiguous.
 struct Rotation {

@@ -20,7 +20,7 @@ struct DropoutOptions {
 class Dropout {
  public:
   struct Kept {
-    at::Tensor mask;  // of the input's shape; undefined without dropout
+    at::Tensor mask;  // of the input's shape, in bools; undefined without dropout
     auto members() const { return std::tie(mask); }
   };
 
@@ -29,7 +29,7 @@ class Dropout {
   void apply(at::Tensor& x, const LayerContext& context, Kept& kept) const;
   at::Tensor backward_input(const at::Tensor& grad, Kept& kept) const;
   double kept_bytes(const MicrobatchShape& shape) const {
-    return options_.probability > 0 ? shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes : 0;
+    return options_.probability > 0 ? shape.tokens() * static_cast<double>(options_.width) * sizeof(bool) : 0;
   }
 
  private:
