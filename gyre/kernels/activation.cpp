@@ -22,8 +22,8 @@ struct Point {
 };
 
 // x Phi(x), with Phi(x) = (1 + erf(x / sqrt 2)) / 2. The tail 1 - Phi(|x|) is a polynomial in 1 / (1 + c |x|) times
-// e^(-x^2 / 2), which the slope needs too, as the density (Abramowitz and Stegun 7.1.26). The error of Phi is below
-// 1e-7, a thousandth of bf16's rounding error.
+// e^(-x^2 / 2), which the slope needs too, as the density (Abramowitz and Stegun 7.1.26). The absolute error of Phi is
+// below 1e-7, a thousandth of bf16's rounding error near 1; where Phi is small, its relative error is larger.
 struct Gelu {
   GYRE_INLINE static Point at(float x) {
     constexpr float kBySqrtTwo = 0.70710678f, kBySqrtTwoPi = 0.39894228f, kHalfByTwo = 0.72134752f;  // log2(e) / 2

@@ -8,10 +8,10 @@
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/attention.h"
 #include "gyre/kernels/bf16/product.h"
-#include "gyre/kernels/portable.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/kernels/sdpa.h"
 #include "gyre/tensors/profile_scope.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {
@@ -67,7 +67,7 @@ class BlockSum {
     } else if (single_) {
       sum_ = part;
     } else {
-      sum_ = at::empty_like(part, part.options().dtype(portable::wide_type(part)));
+      sum_ = at::empty_like(part, part.options().dtype(wide_type(part)));
       set_keys(sum_, part);
     }
   }

@@ -9,7 +9,7 @@
 namespace gyre {
 
 // Queries per block. Smaller blocks skip more of the scores that a causal mask hides, but make smaller matrix products.
-inline constexpr int64_t kQueries = 128;
+inline constexpr int64_t kBlockQueries = 128;
 
 // Rows [first, first + rows) of a head's scores, and the keys that they see: [0, seen).
 struct AttentionBlock {
@@ -19,8 +19,8 @@ struct AttentionBlock {
 // All blocks of a head, from the last one, which sees all keys, to the first.
 inline std::vector<AttentionBlock> attention_blocks(int64_t context, bool causal) {
   std::vector<AttentionBlock> blocks;
-  for (int64_t first = (context - 1) / kQueries * kQueries; first >= 0; first -= kQueries) {
-    const int64_t rows = std::min(kQueries, context - first);
+  for (int64_t first = (context - 1) / kBlockQueries * kBlockQueries; first >= 0; first -= kBlockQueries) {
+    const int64_t rows = std::min(kBlockQueries, context - first);
     blocks.push_back({first, rows, causal ? first + rows : context});
   }
   return blocks;

@@ -1,10 +1,9 @@
 #include "gyre/kernels/attention_of_one.h"
+#include "gyre/tensors/wide_type.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
-
-#include "gyre/kernels/portable.h"
 
 namespace gyre {
 
@@ -14,7 +13,7 @@ at::Tensor attention_of_one(const HeadTensors& inputs) {
   const at::Tensor keys = inputs.key.flatten(0, 1), values = inputs.value.flatten(0, 1);
   // The queries that share keys and values are the rows of one matrix product.
   const at::Tensor queries = inputs.query.reshape({key_value_heads, group, size});
-  const at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(portable::wide_type(inputs.query));
+  const at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(wide_type(inputs.query));
   const at::Tensor probabilities = at::softmax(scores * (1.0 / std::sqrt(static_cast<double>(size))), -1);
   return at::bmm(probabilities.to(values.scalar_type()), values).view({batch, 1, heads * size});
 }

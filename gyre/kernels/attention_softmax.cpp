@@ -11,7 +11,7 @@
 
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
-#include "gyre/kernels/portable.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
-#include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {

@@ -9,6 +9,7 @@
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {

@@ -16,8 +16,8 @@ at::Tensor layer_norm_output(const at::Tensor& x, const at::Tensor& mean, const 
                              const at::Tensor& weight, const at::Tensor& bias);
 
 struct LayerNormGradients {
-  at::Tensor input;
-  at::Tensor weight, bias;  // of the statistics' type; that by the bias also where there is none
+  at::Tensor input;         // of x's shape
+  at::Tensor weight, bias;  // (width), of the statistics' type; that by the bias also where there is none
 };
 LayerNormGradients layer_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                        const at::Tensor& rstd, const at::Tensor& weight);

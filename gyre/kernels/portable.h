@@ -7,11 +7,6 @@
 
 namespace gyre::portable {
 
-// The type in which sums and statistics are computed.
-inline at::ScalarType wide_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 // (..., width) -> (rows, width)
 inline at::Tensor rows_of(const at::Tensor& x) {
   return x.reshape({-1, x.size(-1)});

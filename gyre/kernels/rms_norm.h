@@ -16,8 +16,8 @@ RmsNormResult rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps
 at::Tensor rms_norm_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight);
 
 struct RmsNormGradients {
-  at::Tensor input;
-  at::Tensor weight;  // of the statistics' type
+  at::Tensor input;   // of x's shape
+  at::Tensor weight;  // (width), of the statistics' type
 };
 RmsNormGradients rms_norm_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                                    const at::Tensor& weight);

@@ -4,8 +4,8 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
-#include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {
@@ -85,7 +85,7 @@ RotaryAngles RotaryPositions::compute(int64_t first, int64_t count, at::TensorOp
 }
 
 RotaryAngles RotaryPositions::angles(int64_t first, int64_t count, const at::Tensor& like) const {
-  if (portable::wide_type(like) != at::kFloat) return compute(first, count, like.options());
+  if (wide_type(like) != at::kFloat) return compute(first, count, like.options());
   if (first + count > context_) return in_fp32(compute(first, count, like.options()));
   const Cached& whole = cached(like.options());
   const auto here = [&](const at::Tensor& x) {

@@ -19,6 +19,7 @@
 #include "gyre/model/sublayers/norm.h"
 #include "gyre/model/sublayers/output_loss.h"
 #include "gyre/tensors/device.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {
@@ -132,7 +133,7 @@ class SentenceOrderHead {
     kept.grad_logits = order_.forward(weights, kept.pooled, context, kept.order);
     const auto rows = static_cast<double>(targets.size(0));
     const at::Tensor loss = cross_entropy_in_place(kept.grad_logits, targets, 1 / rows).div_(rows);
-    return loss.to(loss_type(first));
+    return loss.to(wide_type(first));
   }
   // grad_loss: 0-dim. Returns the gradient with respect to `first`.
   at::Tensor backward_input(const WeightView& weights, const at::Tensor& grad_loss, Kept& kept) const {

@@ -19,7 +19,7 @@ Layers build_llama(const LlamaConfig& config) {
   check_model(config);
   BlockConfig block = block_config(config);
   block.heads.key_value = key_value_heads(config, config.heads);
-  block.head_size = config.head_size > 0 ? config.head_size : config.width / config.heads;
+  block.head_size = head_size(config, config.width, config.heads);
   block.qk_norm = config.qk_norm;
   block.rotary = std::make_shared<RotaryPositions>(config.context, block.head_size, config.rope_theta);
   block.mlp_width = llama_mlp_width(config);

@@ -62,6 +62,7 @@ BlockConfig block_config(const ModelSettings& settings) {
   block.layers = static_cast<int>(settings.layers);
   block.width = settings.width;
   block.heads = {settings.heads, settings.heads};
+  block.head_size = settings.width / settings.heads;
   block.context = settings.context;
   block.mlp_width = mlp_width(settings);
   block.activation = activation_by_name(settings.activation);

@@ -17,7 +17,7 @@ struct BlockConfig {
   int layers = 1;  // blocks of the whole model: the more there are, the smaller the residual matrices' initial values
   int64_t width = 0;
   AttentionHeads heads;
-  int64_t head_size = 0;                          // 0: width / heads.query
+  int64_t head_size = 0;
   bool qk_norm = false;                           // RMSNorms of each head's queries and keys
   std::shared_ptr<const RotaryPositions> rotary;  // null: no rotary positions
   int64_t context = 0;

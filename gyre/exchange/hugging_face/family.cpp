@@ -41,7 +41,7 @@ const Family& family_of(const ModelSettings& settings) {
   std::vector<std::string> reasons;
   for (const Family& family : families()) {
     if (family.kind != settings.kind) continue;
-    const std::string reason = family.misfit(settings);
+    const std::string reason = family.misfit == nullptr ? std::string() : family.misfit(settings);
     if (reason.empty()) return family;
     reasons.push_back(reason);
   }

@@ -47,11 +47,11 @@ struct Family {
   // Reads config.json, but for what all families have in common. Throws InputError naming an option that gyre lacks.
   void (*read)(ConfigFields& config, ModelSettings& settings);
   // Reads what only the names of the tensors say. Null: nothing.
-  void (*read_names)(const std::set<std::string>& names, ModelSettings& settings);
+  void (*read_names)(const std::set<std::string>& names, ModelSettings& settings) = nullptr;
   // Reads what the numbers of the tokenizer's special tokens say. Null: nothing.
-  void (*read_tokens)(const TokenNumbers& numbers, ModelSettings& settings);
-  // Why a model of this kind does not belong to the family; empty if it does.
-  std::string (*misfit)(const ModelSettings& settings);
+  void (*read_tokens)(const TokenNumbers& numbers, ModelSettings& settings) = nullptr;
+  // Why a model of this kind does not belong to the family; empty if it does. Null: it always does.
+  std::string (*misfit)(const ModelSettings& settings) = nullptr;
   // Writes config.json. All sizes of `settings` must be known: no mlp_width of 0.
   void (*write)(const ModelSettings& settings, nlohmann::ordered_json& config);
 };

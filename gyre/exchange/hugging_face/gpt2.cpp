@@ -50,10 +50,6 @@ void read(ConfigFields& config, ModelSettings& settings) {
   config.only("add_cross_attention", false);
 }
 
-std::string misfit(const ModelSettings&) {
-  return "";
-}
-
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   config["vocab_size"] = settings.vocabulary;
   config["n_layer"] = settings.layers;
@@ -79,9 +75,6 @@ Family gpt2_family() {
           .tensors = tensors(),
           .buffers = {".attn.bias", ".attn.masked_bias"},
           .read = read,
-          .read_names = nullptr,
-          .read_tokens = nullptr,
-          .misfit = misfit,
           .write = write};
 }
 

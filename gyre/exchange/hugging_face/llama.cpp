@@ -33,8 +33,6 @@ Family llama_family() {
           .tensors = llama_tensors(),
           .buffers = {".rotary_emb.inv_freq"},
           .read = read,
-          .read_names = nullptr,
-          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

@@ -38,8 +38,6 @@ Family qwen2_family() {
           .tensors = llama_tensors(),
           .buffers = {".rotary_emb.inv_freq"},
           .read = read,
-          .read_names = nullptr,
-          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

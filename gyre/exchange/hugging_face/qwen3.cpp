@@ -34,8 +34,6 @@ Family qwen3_family() {
           .tensors = llama_tensors(),
           .buffers = {".rotary_emb.inv_freq"},
           .read = read,
-          .read_names = nullptr,
-          .read_tokens = nullptr,
           .misfit = misfit,
           .write = write};
 }

@@ -98,13 +98,13 @@ struct Workspace {
   DenseRows queries, keys, values, grad;
 
   void for_forward(const Shape& shape) {
-    probabilities.resize(static_cast<size_t>(kQueries * shape.context));
-    results.resize(static_cast<size_t>(kQueries * shape.size));
+    probabilities.resize(static_cast<size_t>(kBlockQueries * shape.context));
+    results.resize(static_cast<size_t>(kBlockQueries * shape.size));
     softmax.resize(static_cast<size_t>(cpu::whole_lanes(shape.context)));
   }
   void for_backward(const Shape& shape) {
     const auto head_elements = static_cast<size_t>(shape.head_elements());
-    probabilities.resize(static_cast<size_t>(kQueries * (is_tiled(shape) ? kTileKeys : shape.context)));
+    probabilities.resize(static_cast<size_t>(kBlockQueries * (is_tiled(shape) ? kTileKeys : shape.context)));
     grad_scores.resize(probabilities.size());
     grad_key.resize(head_elements);
     grad_value.resize(head_elements);
@@ -112,7 +112,7 @@ struct Workspace {
       row_sums.resize(static_cast<size_t>(shape.context));
       grad_query.resize(head_elements);
     } else {
-      results.resize(static_cast<size_t>(kQueries * shape.size));
+      results.resize(static_cast<size_t>(kBlockQueries * shape.size));
     }
   }
 };

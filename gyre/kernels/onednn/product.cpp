@@ -31,7 +31,8 @@ constexpr size_t kOperands = 5, kScratch = 4;
 using Descriptions = std::array<memory::desc, kOperands>;
 using Names = std::array<int, kOperands>;
 constexpr Names kMatmulNames = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS, DNNL_ARG_SCRATCHPAD};
-constexpr Names kBackwardWeightsNames = {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+constexpr int kNoName = 0;  // of an operand that is never there
+constexpr Names kBackwardWeightsNames = {DNNL_ARG_DIFF_DST, DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, kNoName,
                                          DNNL_ARG_SCRATCHPAD};
 
 struct Primitive {

@@ -10,11 +10,6 @@
 namespace gyre {
 namespace {
 
-AttentionOptions with_head_size(AttentionOptions options) {
-  if (options.head_size == 0) options.head_size = options.width / options.heads.query;
-  return options;
-}
-
 LinearOptions qkv_options(const AttentionOptions& options) {
   const int64_t queries = options.heads.query * options.head_size, keys = options.heads.key_value * options.head_size;
   LinearOptions linear;
@@ -44,7 +39,7 @@ at::Tensor queries_and_keys(const at::Tensor& qkv, const AttentionHeads& heads) 
 }  // namespace
 
 Attention::Attention(ParameterList& parameters, const std::string& name, const AttentionOptions& options)
-    : options_(with_head_size(options)),
+    : options_(options),
       qkv_(parameters, name + ".qkv", qkv_options(options_)),
       projection_(parameters, name + ".projection", projection_options(options_)) {
   if (!options_.norms) return;

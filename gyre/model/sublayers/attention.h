@@ -18,7 +18,7 @@ namespace gyre {
 struct AttentionOptions {
   int64_t width = 0;
   AttentionHeads heads;
-  int64_t head_size = 0;                          // 0: width / heads.query
+  int64_t head_size = 0;
   bool norms = false;                             // RMSNorms of queries and keys, each with one weight for all heads
   double epsilon = 1e-5;                          // of these norms
   std::shared_ptr<const RotaryPositions> rotary;  // null: no rotary positions

@@ -10,6 +10,7 @@
 #include "gyre/kernels/cross_entropy.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/tensors/device.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {
@@ -58,7 +59,7 @@ at::Tensor OutputLoss::forward(const WeightView& weights, const at::Tensor& x, c
       sum.add_(cross_entropy_in_place(piece_logits, target_pieces[i], 1.0));
     }
   }
-  at::Tensor loss = sum.div_(static_cast<double>(row_targets.size(0))).to(loss_type(x));
+  at::Tensor loss = sum.div_(static_cast<double>(row_targets.size(0))).to(wide_type(x));
   if (context.training) kept = {x, row_targets, needs_loss ? at::Tensor() : loss, {}};
   return loss;
 }

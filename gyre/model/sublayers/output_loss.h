@@ -10,11 +10,6 @@
 
 namespace gyre {
 
-// The type of the mean loss of a model that computes in x's type.
-inline at::ScalarType loss_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 class OutputLoss {
  public:
   struct Kept {

@@ -16,8 +16,8 @@ bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
 }
 
 // Of rounded factors, summed and left in fp32; undefined: it cannot.
-at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  if (!in_bf16(a, b, in_half)) return {};
+at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  if (!in_bf16(a, b, bf16)) return {};
   const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
   const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kFloat);
   return result.defined() ? result : fused::product_in_fp32(rounded_a, rounded_b);
@@ -38,8 +38,8 @@ void for_strips(int64_t size, const Work& work) {
 
 }  // namespace
 
-at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  if (in_bf16(a, b, in_half)) {
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  if (in_bf16(a, b, bf16)) {
     const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
     const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kBFloat16);
     return result.defined() ? result : at::mm(rounded_a, rounded_b);
@@ -47,28 +47,28 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool in_half) {
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }
 
-at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  if (!in_bf16(a, b, in_half)) return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  if (!in_bf16(a, b, bf16)) return at::mm(a.to(at::kFloat), b.to(at::kFloat));
   return at::mm(to_bf16(a).to(at::kFloat), to_bf16(b).to(at::kFloat));
 }
 
-at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  const at::Tensor result = summed_in_fp32(a, b, in_half);
-  return result.defined() ? result : portable::product_in_fp32(a, b, in_half);
+at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  const at::Tensor result = summed_in_fp32(a, b, bf16);
+  return result.defined() ? result : portable::product_in_fp32(a, b, bf16);
 }
 
-at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool in_half) {
-  const at::Tensor result = summed_in_fp32(a, b, in_half);
-  return result.defined() ? result : product(a, b, in_half);
+at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool bf16) {
+  const at::Tensor result = summed_in_fp32(a, b, bf16);
+  return result.defined() ? result : product(a, b, bf16);
 }
 
-void portable::average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool in_half) {
-  average_into(average, portable::product_in_fp32(x, x.t(), in_half), beta);
+void portable::average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool bf16) {
+  average_into(average, portable::product_in_fp32(x, x.t(), bf16), beta);
 }
 
-void average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool in_half) {
-  if (!goes_by_strips(average)) return average_into(average, product_in_fp32(x, x.t(), in_half), beta);
-  const bool rounds = in_bf16(x, x.t(), in_half);
+void average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool bf16) {
+  if (!goes_by_strips(average)) return average_into(average, product_in_fp32(x, x.t(), bf16), beta);
+  const bool rounds = in_bf16(x, x.t(), bf16);
   const at::Tensor rounded = rounds ? to_bf16(x) : x.to(at::kFloat);
   for_strips(x.size(0), [&](int64_t begin, int64_t length) {
     const int64_t rows = x.size(0) - begin;
