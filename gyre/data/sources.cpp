@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -43,6 +45,21 @@ std::string known_checksum(const DataIdentity& identity, const std::string& file
   return found == identity.end() ? "none" : found->second;
 }
 
+// Numbers a name that was given before: a, a#2, a#3.
+class UniqueNames {
+ public:
+  std::string next(const std::string& name) {
+    std::string unique = name;
+    int& number = numbers_.try_emplace(name, 1).first->second;
+    while (!taken_.insert(unique).second) unique = fmt::format("{}#{}", name, ++number);
+    return unique;
+  }
+
+ private:
+  std::set<std::string> taken_;
+  std::map<std::string, int> numbers_;  // the last that was tried, by name: none up to it is free
+};
+
 }  // namespace
 
 std::optional<DataPart> part_of(const std::string& name) {
@@ -61,6 +78,7 @@ struct Dataset::Opener {
   int64_t if_unstated;
   double val_fraction;
   std::string vocabulary_origin;  // the prepared directory or tokenizer that vocabulary and tokenizer come from
+  UniqueNames names = {};         // of the files in both splits, which differ by their part
 
   std::vector<size_t> add_files(std::vector<TokenFile> files) {
     std::vector<size_t> indices;
@@ -80,17 +98,11 @@ struct Dataset::Opener {
 
   // In a mixture, the names of a source's files begin with the source's name.
   void add(Split& split, const DataSource& source, const char* part, const std::vector<size_t>& files,
-           TokenSequence tokens) const {
-    const auto taken = [&](const std::string& name) {
-      return std::any_of(split.files.begin(), split.files.end(),
-                         [&](const Named& other) { return other.name == name; });
-    };
+           TokenSequence tokens) {
     for (const size_t file : files) {
       const auto place = std::filesystem::path(source.name) / part / data.files_[file].tokens->path().filename();
-      std::string name = place;
       // A pattern may match files of the same name in several directories.
-      for (int number = 2; taken(name); ++number) name = fmt::format("{}#{}", place.string(), number);
-      split.files.push_back({name, file});
+      split.files.push_back({names.next(place), file});
     }
     split.sources.push_back({source.name, source.weight, std::move(tokens)});
   }

@@ -238,6 +238,21 @@ TEST_F(SourcesTest, AVocabularyThatNobodyStatesIsTheCallers) {
   EXPECT_TRUE(prepared.has_own_vocabulary());
 }
 
+TEST_F(SourcesTest, FilesOfTheSameNameAreNumbered) {
+  // The second and the last are themselves called like numbered ones.
+  const std::map<std::string, std::string> files = {{"train/x.bin", "a/x.bin"},
+                                                    {"train/x.bin#2", "b/x.bin#2"},
+                                                    {"train/x.bin#3", "c/x.bin"},
+                                                    {"train/x.bin#4", "d/x.bin"},
+                                                    {"train/x.bin#2#2", "e/x.bin#2"}};
+  DataIdentity expected;
+  for (const auto& [name, file] : files) {
+    write_llmc(place(file), drawn_tokens(10, 500, expected.size()));
+    expected[name] = file_checksum(directory_ / file);
+  }
+  EXPECT_EQ(Dataset::open(of(directory_ / "?/x.bin*")).identity({DataPart::Train}), expected);
+}
+
 TEST_F(SourcesTest, WhatARunKeepsSaysWhatTheDataIs) {
   write_llmc(place("data/a_train_1.bin"), drawn_tokens(100, 200));
   const Dataset foreign = Dataset::open(of(directory_ / "data"));
