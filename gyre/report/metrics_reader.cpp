@@ -122,8 +122,8 @@ double SessionClock::at(const MetricsLine& line) {
 }
 
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
-                           const std::function<void(const MetricsLine&)>& visit) {
-  int64_t number = 0;
+                           const std::function<void(const MetricsLine&)>& visit, int64_t before) {
+  int64_t number = before;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == std::string_view::npos) return;  // torn

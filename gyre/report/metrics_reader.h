@@ -44,9 +44,10 @@ class MetricsLine {
 };
 
 // Calls `visit` for every line of `text`, except a last line without a newline, which a kill has torn. Throws
-// InputError for a line that cannot be read; its message has `origin`, the line's number and `advice`.
+// InputError for a line that cannot be read; its message has `origin`, the line's number and `advice`. before: the
+// number of lines of the file that come before `text`.
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
-                           const std::function<void(const MetricsLine&)>& visit);
+                           const std::function<void(const MetricsLine&)>& visit, int64_t before = 0);
 
 // Seconds of training up to each line, summed over sessions: the file's "seconds" start at 0 in every session.
 class SessionClock {

@@ -1,10 +1,7 @@
 #include "gyre/report/run_curves.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
-
-#include "gyre/report/metrics_reader.h"
 
 namespace gyre {
 namespace {
@@ -14,8 +11,6 @@ void update_maxima(std::vector<double>& maxima, const std::vector<std::optional<
   maxima.resize(std::max(maxima.size(), values.size()));
   for (size_t i = 0; i < values.size(); ++i) maxima[i] = std::max(maxima[i], values[i].value_or(0));
 }
-
-constexpr std::array<const char*, 4> kStepFields = {"loss", "lr", "grad_norm", "tokens_per_second"};
 
 }  // namespace
 
@@ -36,51 +31,55 @@ std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t ma
   return kept;
 }
 
-RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t max_points) {
-  RunCurves run;
-  std::array<RunCurve, kStepFields.size()> step_curves;
-  for (size_t i = 0; i < step_curves.size(); ++i) step_curves[i].name = kStepFields[i];
-  std::array<RunCurve, 2> evaluation_curves{{{"val_loss", {}}, {"ema_val_loss", {}}}};
-  CurvePoint at;
-  SessionClock clock;
-  for_each_metrics_line(metrics, origin, "put back what was there", [&](const MetricsLine& line) {
-    run.end.reset();
-    const double seconds = clock.at(line);
-    if (line.is("end")) {
-      run.end = line.end();
-    } else if (line.is("resume")) {
-      run.delays.clear();
-      run.peak_tensors.clear();
-      run.peak_resident.clear();
-    } else if (line.is("segment")) {
-      update_maxima(run.peak_tensors, line.reals("peak_tensor_bytes"));
-      update_maxima(run.peak_resident, line.reals("peak_resident_bytes"));
-    } else if (line.is("delay")) {
-      run.delays[line.integer("stage")] = line.counts("histogram");
-    } else if (line.is("eval")) {
-      at.step = line.step();
-      for (RunCurve& curve : evaluation_curves) {
-        if (const auto value = line.real(curve.name.c_str())) {
-          curve.points.push_back({at.step, at.tokens, at.seconds, *value});
-        }
-      }
-    } else if (line.is("step")) {
-      ++run.steps;
-      at = {line.step(), line.integer("tokens"), seconds, 0};
-      for (RunCurve& curve : step_curves) {
-        if (const auto value = line.real(curve.name.c_str())) {
-          curve.points.push_back({at.step, at.tokens, at.seconds, *value});
-        }
-      }
+void CurveCollector::take(const MetricsLine& line) {
+  rest_.end.reset();
+  const double seconds = clock_.at(line);
+  if (line.is("end")) {
+    rest_.end = line.end();
+  } else if (line.is("resume")) {
+    rest_.delays.clear();
+    rest_.peak_tensors.clear();
+    rest_.peak_resident.clear();
+  } else if (line.is("segment")) {
+    update_maxima(rest_.peak_tensors, line.reals("peak_tensor_bytes"));
+    update_maxima(rest_.peak_resident, line.reals("peak_resident_bytes"));
+  } else if (line.is("delay")) {
+    rest_.delays[line.integer("stage")] = line.counts("histogram");
+  } else if (line.is("eval")) {
+    at_.step = line.step();
+    add_points(line, evaluation_curves_);
+  } else if (line.is("step")) {
+    ++rest_.steps;
+    at_ = {line.step(), line.integer("tokens"), seconds, 0};
+    add_points(line, step_curves_);
+  }
+}
+
+void CurveCollector::add_points(const MetricsLine& line, std::span<RunCurve> curves) const {
+  for (RunCurve& curve : curves) {
+    if (const auto value = line.real(curve.name.c_str())) {
+      curve.points.push_back({at_.step, at_.tokens, at_.seconds, *value});
     }
-  });
-  const auto add = [&](RunCurve& curve) {
+  }
+}
+
+RunCurves CurveCollector::curves(size_t max_points) const {
+  RunCurves run = rest_;
+  const auto add = [&](const RunCurve& curve) {
     if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, max_points)});
   };
-  add(step_curves[0]);
-  for (RunCurve& curve : evaluation_curves) add(curve);
-  for (size_t i = 1; i < step_curves.size(); ++i) add(step_curves[i]);
+  add(step_curves_[0]);
+  for (const RunCurve& curve : evaluation_curves_) add(curve);
+  for (size_t i = 1; i < step_curves_.size(); ++i) add(step_curves_[i]);
   return run;
+}
+
+RunCurvesReader::RunCurvesReader(std::filesystem::path metrics)
+    : follower_(std::move(metrics), "put back what was there") {}
+
+RunCurves RunCurvesReader::read(size_t max_points) {
+  follower_.read([this] { collector_ = {}; }, [this](const MetricsLine& line) { collector_.take(line); });
+  return collector_.curves(max_points);
 }
 
 }  // namespace gyre

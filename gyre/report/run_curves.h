@@ -1,15 +1,19 @@
 // The curves of a run, from its metrics.jsonl, for charts.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gyre/report/metrics.h"
+#include "gyre/report/metrics_follower.h"
+#include "gyre/report/metrics_reader.h"
 
 namespace gyre {
 
@@ -32,8 +36,36 @@ struct RunCurves {
   std::vector<double> peak_tensors, peak_resident;
 };
 
-// Curves are thinned to `max_points` points. Throws InputError for a line that cannot be read.
-RunCurves parse_run_curves(std::string_view metrics, const std::string& origin, size_t max_points);
+// Collects the curves line by line.
+class CurveCollector {
+ public:
+  void take(const MetricsLine& line);
+  // Of the lines so far. Curves are thinned to `max_points` points.
+  RunCurves curves(size_t max_points) const;
+
+ private:
+  // Adds the line's values to those of the curves that are its fields.
+  void add_points(const MetricsLine& line, std::span<RunCurve> curves) const;
+
+  SessionClock clock_;
+  CurvePoint at_;  // the last update
+  std::array<RunCurve, 4> step_curves_{{{"loss", {}}, {"lr", {}}, {"grad_norm", {}}, {"tokens_per_second", {}}}};
+  std::array<RunCurve, 2> evaluation_curves_{{{"val_loss", {}}, {"ema_val_loss", {}}}};
+  RunCurves rest_;  // everything but the curves
+};
+
+// Reads the curves of a run that may go on. Of metrics.jsonl it reads only what is new.
+class RunCurvesReader {
+ public:
+  explicit RunCurvesReader(std::filesystem::path metrics);
+  // If the file is missing: no curves. Throws InputError for a line that cannot be read.
+  RunCurves read(size_t max_points);
+
+ private:
+  MetricsFollower follower_;
+  CurveCollector collector_;
+};
+
 // Keeps at most `max_points` points (if it is at least 4): the first and the last, and the lowest and highest of each
 // of several equal stretches between.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t max_points);

@@ -19,12 +19,18 @@ std::string step(int64_t number, const std::string& loss, double seconds) {
       number, loss, number * 64, seconds);
 }
 
+RunCurves curves_of(const std::string& metrics, size_t max_points) {
+  CurveCollector collector;
+  for_each_metrics_line(metrics, "metrics", "", [&](const MetricsLine& line) { collector.take(line); });
+  return collector.curves(max_points);
+}
+
 TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
   const std::string text = step(1, "3.5", 2) + step(2, "null", 4) + R"({"event":"eval","step":2,"val_loss":3.25})" +
                            "\n" + R"({"event":"delay","stage":0,"histogram":{"0":1,"10":5}})" + "\n" +
                            R"({"event":"resume","step":2,"changed":{}})" + "\n" + step(3, "2.5", 1) +
                            R"({"event":"delay","stage":0,"histogram":{"2":7}})" + "\n" + R"({"event":"step","st)";
-  const RunCurves run = parse_run_curves(text, "metrics", 100);
+  const RunCurves run = curves_of(text, 100);
   EXPECT_EQ(run.steps, 3);
   ASSERT_EQ(run.curves.size(), 5u);
   EXPECT_EQ(run.curves[0].name, "loss");
@@ -37,8 +43,8 @@ TEST(RunCurves, TimesOfSessionsAddUpAndWhatIsNotFiniteIsLeftOut) {
   const std::map<int64_t, std::map<int64_t, int64_t>> delays = {{0, {{2, 7}}}};
   EXPECT_EQ(run.delays, delays) << "the last session's";
   EXPECT_FALSE(run.end);
-  EXPECT_EQ(parse_run_curves("", "metrics", 100).curves.size(), 0u);
-  EXPECT_THROW(parse_run_curves("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", "m", 9), InputError);
+  EXPECT_EQ(curves_of("", 100).curves.size(), 0u);
+  EXPECT_THROW(curves_of("{\"event\":\"delay\",\"stage\":0,\"histogram\":{\"a\":1}}\n", 9), InputError);
 }
 
 TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
@@ -48,15 +54,15 @@ TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
                        tensors, resident);
   };
   const std::string first = segment("[7,8]", "[70,80]");
-  EXPECT_EQ(parse_run_curves(first, "m", 9).peak_resident, (std::vector<double>{70, 80}));
-  const RunCurves run = parse_run_curves(first + R"({"event":"resume","step":1,"changed":{}})" + "\n" +
-                                             segment("[3,2]", "[30,20]") + segment("[1,4]", "[10,40]"),
-                                         "m", 9);
+  EXPECT_EQ(curves_of(first, 9).peak_resident, (std::vector<double>{70, 80}));
+  const RunCurves run = curves_of(first + R"({"event":"resume","step":1,"changed":{}})" + "\n" +
+                                      segment("[3,2]", "[30,20]") + segment("[1,4]", "[10,40]"),
+                                  9);
   EXPECT_EQ(run.peak_tensors, (std::vector<double>{3, 4}));
   EXPECT_EQ(run.peak_resident, (std::vector<double>{30, 40}));
-  EXPECT_TRUE(parse_run_curves(R"({"event":"segment","step":1})"
-                               "\n",
-                               "m", 9)
+  EXPECT_TRUE(curves_of(R"({"event":"segment","step":1})"
+                        "\n",
+                        9)
                   .peak_tensors.empty());
 }
 
@@ -64,7 +70,7 @@ TEST(RunCurves, MemoryIsTheMostOfTheLastSession) {
 TEST(RunCurves, ASessionAfterAShorterOneAddsUpToo) {
   const std::string text =
       step(1, "3.5", 2) + R"({"event":"resume","step":1,"changed":{}})" + "\n" + step(2, "2.5", 7) + step(3, "2", 1);
-  const auto points = parse_run_curves(text, "metrics", 100).curves[0].points;
+  const auto points = curves_of(text, 100).curves[0].points;
   EXPECT_EQ(points[1].seconds, 9);
   EXPECT_EQ(points[2].seconds, 10) << "no line says that it went on, but its clock did";
 }

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxOfStudy = 8;  // simulated timelines in a report with a study
+constexpr size_t kMaxOfStudy = 8;    // simulated timelines in a report with a study
+constexpr size_t kMaxPoints = 2000;  // of a curve
 
 std::vector<std::string> parts_of(const fs::path& path) {
   std::vector<std::string> parts;
@@ -100,11 +101,19 @@ std::shared_ptr<const Json> ReportData::study(const fs::path& path) {
   return make<Json>(studies_, path.string(), {path / "results.json"}, [&] { return study_page(path); });
 }
 
+// What a run has recorded so far is kept until its end, so that only what is new must be read.
+RunCurves ReportData::curves(const fs::path& path) {
+  const auto reader = curves_.try_emplace(path, path / "metrics.jsonl").first;
+  RunCurves curves = reader->second.read(kMaxPoints);
+  if (curves.end) curves_.erase(reader);
+  return curves;
+}
+
 std::shared_ptr<const ReportData::Run> ReportData::run(const fs::path& path, const std::string& name) {
   return make<Run>(runs_, fmt::format("{}\n{}", path.string(), name),
                    {path / "config.toml", path / "metrics.jsonl", path / "costs.json"}, [&] {
                      Run run;
-                     run.part = run_part(path, name, run.notes);
+                     run.part = run_part(path, name, curves(path), run.notes);
                      return run;
                    });
 }

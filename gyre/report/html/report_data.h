@@ -13,6 +13,7 @@
 
 #include "gyre/core/files.h"
 #include "gyre/report/html/run_part.h"
+#include "gyre/report/run_curves.h"
 
 namespace gyre {
 
@@ -60,6 +61,7 @@ class ReportData {
   std::shared_ptr<const Part> make(std::map<std::string, Made<Part>>& made, const std::string& key,
                                    const std::vector<std::filesystem::path>& files, const std::function<Part()>& build);
   std::shared_ptr<const nlohmann::ordered_json> study(const std::filesystem::path& path);
+  RunCurves curves(const std::filesystem::path& path);
   std::shared_ptr<const Run> run(const std::filesystem::path& path, const std::string& name);
   std::shared_ptr<const Timeline> trace(const std::filesystem::path& path, const std::string& name);
   // The simulated timeline of a run's schedule.
@@ -72,6 +74,7 @@ class ReportData {
   std::vector<std::filesystem::path> what_;
   std::map<std::string, Made<nlohmann::ordered_json>> studies_;
   std::map<std::string, Made<Run>> runs_;
+  std::map<std::filesystem::path, RunCurvesReader> curves_;  // of the runs that have not recorded their end
   std::map<std::string, Made<Timeline>> traces_;
   std::map<std::string, std::pair<std::shared_ptr<const Run>, std::shared_ptr<const Timeline>>> simulated_;
   Parts parts_;  // of `page_`

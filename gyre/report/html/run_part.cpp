@@ -8,7 +8,6 @@
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
-#include "gyre/report/run_curves.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/delay.h"
 #include "gyre/simulate/simulator.h"
@@ -19,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxPoints = 2000;                             // of a curve
 constexpr int64_t kSimulatedWindows = 200;                      // for the predicted speed; a timeline has fewer
 constexpr int64_t kMaxSimulated = 2'000'000, kMaxDrawn = 4000;  // actions
 
@@ -102,7 +100,7 @@ void add_prediction(const fs::path& path, const Config& config, const Schedule& 
 
 }  // namespace
 
-RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::string>& notes) {
+RunPart run_part(const fs::path& run, const std::string& name, RunCurves curves, std::vector<std::string>& notes) {
   const Config config = load_config(run / "config.toml", {}, Tokens::Optional);
   RunPart part;
   part.page = {{"name", name}, {"path", run.string()}};
@@ -111,10 +109,6 @@ RunPart run_part(const fs::path& run, const std::string& name, std::vector<std::
     for (const auto& [key, value] : keys.items()) {
       part.page["config"][table][key] = value.is_string() ? value.get<std::string>() : value.dump();
     }
-  }
-  RunCurves curves;
-  if (is_there(run / "metrics.jsonl")) {
-    curves = parse_run_curves(read_file(run / "metrics.jsonl"), (run / "metrics.jsonl").string(), kMaxPoints);
   }
   part.page["steps"] = curves.steps;
   part.page["updates"] = config.run.updates;

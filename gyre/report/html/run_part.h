@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/report/run_curves.h"
 #include "gyre/report/trace_reader.h"
 
 namespace gyre {
@@ -17,7 +18,8 @@ struct RunPart {
   std::optional<Trace> simulated;  // the run's schedule, simulated with the costs that the run measured
 };
 
-// Adds to `notes` what the run lacks. Throws InputError for files that cannot be read.
-RunPart run_part(const std::filesystem::path& run, const std::string& name, std::vector<std::string>& notes);
+// curves: the run's. Adds to `notes` what the run lacks. Throws InputError for files that cannot be read.
+RunPart run_part(const std::filesystem::path& run, const std::string& name, RunCurves curves,
+                 std::vector<std::string>& notes);
 
 }  // namespace gyre

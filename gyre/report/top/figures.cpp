@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,14 +10,11 @@
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
 #include "gyre/core/wrong_file.h"
-#include "gyre/report/metrics_reader.h"
 
 namespace gyre {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr size_t kRemembered = 256;  // bytes, the length of last_
 
 void take(const MetricsLine& line, TopMetrics& metrics) {
   if (line.is("step")) {
@@ -47,7 +43,8 @@ void take(const MetricsLine& line, TopMetrics& metrics) {
 
 }  // namespace
 
-TopReader::TopReader(std::filesystem::path run) : run_(std::move(run)) {
+TopReader::TopReader(std::filesystem::path run)
+    : run_(std::move(run)), follower_(run_ / "metrics.jsonl", "put it right") {
   refuse_file(run_, "the run's directory", "config.toml");
   if (!is_there(run_)) throw InputError(fmt::format("{}: no run is here; give the directory of one", run_.string()));
   if (is_there(run_ / "results.json")) {
@@ -59,7 +56,7 @@ TopReader::TopReader(std::filesystem::path run) : run_(std::move(run)) {
 }
 
 TopFigures TopReader::read(double now) {
-  read_metrics();
+  follower_.read([this] { metrics_ = {}; }, [this](const MetricsLine& line) { take(line, metrics_); });
   TopFigures figures;
   figures.name = run_.string();
   figures.now = now;
@@ -71,35 +68,6 @@ TopFigures TopReader::read(double now) {
   }
   figures.begun = figures.live || metrics_.last;
   return figures;
-}
-
-// A resumed session replaces the file. If the bytes read last are no longer at their place, everything is read again.
-void TopReader::read_metrics() {
-  const auto path = run_ / "metrics.jsonl";
-  if (!is_there(path)) return;
-  const InputFile file(path);
-  std::string before(last_.size(), '\0');
-  if (file.size() >= read_) file.read_at(read_ - before.size(), before.data(), before.size());
-  if (file.size() < read_ || before != last_) {
-    read_ = 0;
-    last_.clear();
-    metrics_ = {};
-  }
-  std::string text(file.size() - read_, '\0');
-  file.read_at(read_, text.data(), text.size());
-  text.resize(text.rfind('\n') + 1);  // the rest is still being written
-  if (text.empty()) return;
-  try {
-    for_each_metrics_line(text, path.string(), "put it right",
-                          [this](const MetricsLine& line) { take(line, metrics_); });
-  } catch (const InputError&) {
-    read_ = 0;  // only part of the text was taken: start from the beginning the next time
-    last_.clear();
-    metrics_ = {};
-    throw;
-  }
-  read_ += text.size();
-  last_ = text.substr(text.size() - std::min(text.size(), kRemembered));
 }
 
 std::string to_json(const TopFigures& figures) {

@@ -10,6 +10,7 @@
 
 #include "gyre/report/live.h"
 #include "gyre/report/metrics.h"
+#include "gyre/report/metrics_follower.h"
 
 namespace gyre {
 
@@ -44,11 +45,8 @@ class TopReader {
   TopFigures read(double now);
 
  private:
-  void read_metrics();
-
   std::filesystem::path run_;
-  uint64_t read_ = 0;  // bytes of the file that `metrics_` contains
-  std::string last_;   // the last of these bytes, to notice when the file is replaced
+  MetricsFollower follower_;
   TopMetrics metrics_;
 };
 

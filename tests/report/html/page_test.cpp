@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "gyre/config/config.h"
@@ -127,6 +128,21 @@ TEST(ReportData, ReadsAgainWhatHasChanged) {
   const auto third = data.read();
   EXPECT_EQ(third->timelines.size(), 1u);
   EXPECT_EQ(data.read(), third);
+}
+
+TEST(ReportData, ReadsOfARunThatGoesOnOnlyWhatIsNew) {
+  const testing_support::TemporaryDirectory directory;
+  std::string metrics;
+  for (int i = 0; i < 10; ++i) metrics += kStep;
+  make_run(directory / "run", metrics);
+  ReportData data({directory / "run"});
+  EXPECT_EQ(data.read()->json["runs"][0]["steps"], 10);
+  const fs::path file = directory / "run/metrics.jsonl";
+  std::ofstream(file, std::ios::in | std::ios::out) << "not read again";  // over the first line
+  std::ofstream(file, std::ios::app) << kStep;
+  EXPECT_EQ(data.read()->json["runs"][0]["steps"], 11);
+  write_file_atomic(file, kStep);
+  EXPECT_EQ(data.read()->json["runs"][0]["steps"], 1) << "another file";
 }
 
 TEST(ReportPage, RefusesWhatItCannotShow) {
