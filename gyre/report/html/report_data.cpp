@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
@@ -16,8 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMaxOfStudy = 8;    // simulated timelines in a report with a study
-constexpr size_t kMaxPoints = 2000;  // of a curve
+constexpr size_t kMaxOfStudy = 8;                      // simulated timelines in a report with a study
+constexpr size_t kMaxPoints = 2000, kFewPoints = 250;  // of a curve
+constexpr size_t kMaxPointsOfAll = 100'000;            // of the same curve of all runs
+
+// The most points that a curve has in a report of so many runs. It is halved, so that one more run seldom changes it.
+size_t points_of_curve(size_t runs) {
+  size_t points = kMaxPoints;
+  while (points > kFewPoints && points * runs > kMaxPointsOfAll) points /= 2;
+  return points;
+}
 
 std::vector<std::string> parts_of(const fs::path& path) {
   std::vector<std::string> parts;
@@ -104,7 +113,7 @@ std::shared_ptr<const Json> ReportData::study(const fs::path& path) {
 // What a run has recorded so far is kept until its end, so that only what is new must be read.
 RunCurves ReportData::curves(const fs::path& path) {
   const auto reader = curves_.try_emplace(path, path / "metrics.jsonl").first;
-  RunCurves curves = reader->second.read(kMaxPoints);
+  RunCurves curves = reader->second.read(max_points_);
   if (curves.end) curves_.erase(reader);
   return curves;
 }
@@ -159,6 +168,8 @@ ReportData::Parts ReportData::collect() {
   }
   std::set<std::string> drawn;
   const std::vector<std::string> names = short_names(run_paths);
+  const size_t max_points = points_of_curve(run_paths.size());
+  if (std::exchange(max_points_, max_points) != max_points) runs_.clear();
   for (size_t i = 0; i < run_paths.size(); ++i) {
     parts.runs.push_back(run(run_paths[i], names[i]));
     if (is_there(run_paths[i] / "trace.json")) {

@@ -73,6 +73,7 @@ class ReportData {
 
   std::vector<std::filesystem::path> what_;
   std::map<std::string, Made<nlohmann::ordered_json>> studies_;
+  size_t max_points_ = 0;  // of the curves of `runs_`
   std::map<std::string, Made<Run>> runs_;
   std::map<std::filesystem::path, RunCurvesReader> curves_;  // of the runs that have not recorded their end
   std::map<std::string, Made<Timeline>> traces_;

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "gyre/config/config.h"
 #include "gyre/config/schedule_options.h"
@@ -21,6 +25,16 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kSimulatedWindows = 200;                      // for the predicted speed; a timeline has fewer
 constexpr int64_t kMaxSimulated = 2'000'000, kMaxDrawn = 4000;  // actions
 
+// The same number to a float's precision, with as few digits as that takes: more cannot be seen in a chart.
+double short_number(double value) {
+  const double size = std::abs(value);
+  if (!(size >= std::numeric_limits<float>::min() && size <= std::numeric_limits<float>::max())) return value;
+  std::array<char, 32> text{};
+  const char* const end = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value)).ptr;
+  std::from_chars(text.data(), end, value);
+  return value;
+}
+
 Json curve_json(const RunCurve& curve) {
   Json json = {{"name", curve.name},
                {"step", Json::array()},
@@ -30,8 +44,8 @@ Json curve_json(const RunCurve& curve) {
   for (const CurvePoint& point : curve.points) {
     json["step"].push_back(point.step);
     json["tokens"].push_back(point.tokens);
-    json["seconds"].push_back(point.seconds);
-    json["value"].push_back(point.value);
+    json["seconds"].push_back(short_number(point.seconds));
+    json["value"].push_back(short_number(point.value));
   }
   return json;
 }

@@ -1,6 +1,7 @@
 // Tests the text of the HTML report: what is in it, what it refuses, and that data cannot become markup.
 #include "gyre/report/html/page.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,6 +129,32 @@ TEST(ReportData, ReadsAgainWhatHasChanged) {
   const auto third = data.read();
   EXPECT_EQ(third->timelines.size(), 1u);
   EXPECT_EQ(data.read(), third);
+}
+
+TEST(ReportData, CurvesOfManyRunsHaveFewerPoints) {
+  const testing_support::TemporaryDirectory directory;
+  std::string metrics;
+  for (int i = 1; i <= 2000; ++i) metrics += fmt::format("{{\"event\":\"step\",\"step\":{},\"loss\":2}}\n", i);
+  const auto add = [&](int runs) {
+    for (int i = 0; i < runs; ++i) make_run(directory / fmt::format("study/runs/arm/run{}", i), metrics);
+  };
+  ReportData data({directory / "study"});
+  const auto points = [&] { return data.read()->json["runs"][0]["curves"][0]["step"].size(); };
+  add(50);
+  EXPECT_EQ(points(), 2000u);
+  add(51);
+  EXPECT_EQ(points(), 1000u);
+}
+
+TEST(ReportPage, NumbersOfCurvesHaveNoMoreDigitsThanAFloat) {
+  const testing_support::TemporaryDirectory directory;
+  const auto step = [](const char* loss) {
+    return fmt::format("{{\"event\":\"step\",\"step\":1,\"loss\":{},\"seconds\":3.0000000001}}\n", loss);
+  };
+  make_run(directory / "run", step("2.7999999523162842") + step("0.1") + step("1e300") + step("1e-300") + step("0"));
+  const auto curve = data_of(make_report({{directory / "run"}, "9"}).html)["runs"][0]["curves"][0];
+  EXPECT_EQ(curve["value"].dump(), "[2.8,0.1,1e+300,1e-300,0.0]");
+  EXPECT_EQ(curve["seconds"][0].dump(), "3.0");
 }
 
 TEST(ReportData, ReadsOfARunThatGoesOnOnlyWhatIsNew) {
