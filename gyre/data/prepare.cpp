@@ -218,12 +218,14 @@ EncodedChunk encode(const TextChunk& chunk, const TextLayout& layout, const Toke
   return encoded;
 }
 
-// Appends the documents of one text to the splits, except empty ones. Returns the bytes of text.
-int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tokenizer, int threads,
-                      TokenSplits& splits) {
-  int64_t bytes = 0, document_bytes = 0;
+// Appends the documents of all texts to the splits, except empty ones. Returns the bytes of text.
+int64_t add_documents(Texts& texts, const Tokenizer& tokenizer, int threads, TokenSplits& splits) {
+  int64_t all_bytes = 0;
+  const TextLayout* layout = nullptr;     // of the text that is being read
+  int64_t bytes = 0, document_bytes = 0;  // of that text, and of its document
+  // One set of threads for all texts: to start them costs more than to encode a short text.
   OrderedWorkers<TextChunk, EncodedChunk> workers(
-      threads, [&](const TextChunk& chunk) { return encode(chunk, input.layout(), tokenizer); },
+      threads, [&](const TextChunk& chunk) { return encode(chunk, *layout, tokenizer); },
       [&](const EncodedChunk& chunk) {
         size_t at = 0;
         for (const EncodedChunk::Part& part : chunk.parts) {
@@ -236,10 +238,16 @@ int64_t add_documents(Texts& texts, const TextInput& input, const Tokenizer& tok
           document_bytes = 0;
         }
       });
-  texts.read(input, "encoding", [&](TextChunk chunk) { workers.put(std::move(chunk)); });
-  workers.finish();
-  if (bytes == 0) throw InputError(fmt::format("{}: has no text", input.layout().name));
-  return bytes;
+  for (const auto& input : texts.inputs()) {
+    input->cut_by([&](std::string_view text) { return tokenizer.cut(text); });
+    layout = &input->layout();
+    bytes = document_bytes = 0;
+    texts.read(*input, "encoding", [&](TextChunk chunk) { workers.put(std::move(chunk)); });
+    workers.finish();
+    if (bytes == 0) throw InputError(fmt::format("{}: has no text", layout->name));
+    all_bytes += bytes;
+  }
+  return all_bytes;
 }
 
 int thread_count(const PrepareOptions& options) {
@@ -263,10 +271,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   meta.vocabulary = tokenizer->vocabulary_size();
   TokenSplits splits(directory.path(), meta.vocabulary,
                      {options.val_fraction, texts->have_many_documents(), options.seed}, *options.files);
-  for (const auto& input : texts->inputs()) {
-    input->cut_by([&](std::string_view text) { return tokenizer->cut(text); });
-    meta.text_bytes += add_documents(*texts, *input, *tokenizer, thread_count(options), splits);
-  }
+  meta.text_bytes = add_documents(*texts, *tokenizer, thread_count(options), splits);
   texts.reset();  // also removes the copies of pipes
   splits.finish();
   meta.train_tokens = splits.train_tokens();
