@@ -1,15 +1,19 @@
 #include "gyre/report/trace_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 
@@ -225,6 +229,67 @@ class Builder {
   std::map<std::string, Message> messages_;  // by id; sorted, so that the result has a fixed order
 };
 
+// A file's bytes, one after the other, of which a block is in memory.
+class FileBytes {
+ public:
+  explicit FileBytes(std::filesystem::path path) : path_(std::move(path)), file_(path_, O_RDONLY) {
+    if (!file_.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path_.string(), reason()));
+    next();
+  }
+  char byte() const { return block_[at_]; }
+  bool has_ended() const { return at_ == block_.size(); }
+  void next() {
+    if (++at_ < block_.size()) return;
+    at_ = 0;
+    block_.resize(kBlock);
+    const ssize_t got = read_fully(file_.get(), block_.data(), kBlock);
+    if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", path_.string(), reason()));
+    block_.resize(static_cast<size_t>(got));
+  }
+
+ private:
+  static constexpr size_t kBlock = size_t{1} << 20;
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::string block_;
+  size_t at_ = 0;
+};
+
+// Without a file: the end of any.
+class FileIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  explicit FileIterator(FileBytes* file = nullptr) : file_(file) {}
+  char operator*() const { return file_->byte(); }
+  FileIterator& operator++() {
+    file_->next();
+    return *this;
+  }
+  bool operator==(const FileIterator& other) const { return has_ended() == other.has_ended(); }
+
+ private:
+  bool has_ended() const { return file_ == nullptr || file_->has_ended(); }
+  FileBytes* file_;
+};
+
+template <typename Iterator>
+Trace parse(Iterator begin, Iterator end, const std::string& origin) {
+  Builder builder(origin);
+  EventReader reader([&](const Event& event) { builder.take(event); });
+  if (!nlohmann::json::sax_parse(begin, end, &reader) || !reader.is_trace()) {
+    throw InputError(
+        fmt::format("{}: is no trace in Chrome's format (JSON with \"traceEvents\"); give one that gyre "
+                    "train --trace or gyre simulate --trace wrote",
+                    origin));
+  }
+  return builder.finish();
+}
+
 }  // namespace
 
 const char* to_string(WaitReason reason) {
@@ -233,15 +298,12 @@ const char* to_string(WaitReason reason) {
 }
 
 Trace parse_trace(std::string_view text, const std::string& origin) {
-  Builder builder(origin);
-  EventReader reader([&](const Event& event) { builder.take(event); });
-  if (!nlohmann::json::sax_parse(text, &reader) || !reader.is_trace()) {
-    throw InputError(
-        fmt::format("{}: is no trace in Chrome's format (JSON with \"traceEvents\"); give one that gyre "
-                    "train --trace or gyre simulate --trace wrote",
-                    origin));
-  }
-  return builder.finish();
+  return parse(text.begin(), text.end(), origin);
+}
+
+Trace read_trace(const std::filesystem::path& path) {
+  FileBytes file(path);
+  return parse(FileIterator(&file), FileIterator(), path.string());
 }
 
 Trace thinned(Trace trace, int64_t max_slices) {

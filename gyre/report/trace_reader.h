@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,6 +57,8 @@ struct Trace {
 
 // Throws InputError if `text` is not a trace. origin: its name, for messages.
 Trace parse_trace(std::string_view text, const std::string& origin);
+// The same for a file, whose text is never in memory as a whole.
+Trace read_trace(const std::filesystem::path& path);
 // Removes evenly spaced stretches of time, so that about `max_slices` slices remain. The remaining stretches are
 // complete.
 Trace thinned(Trace trace, int64_t max_slices);

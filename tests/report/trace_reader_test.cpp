@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "gyre/core/error.h"
+#include "gyre/core/files.h"
 #include "gyre/report/trace.h"
 #include "gyre/schedule/builders.h"
 #include "gyre/schedule/schedule_settings.h"
+#include "support/temporary_directory.h"
 
 namespace gyre {
 namespace {
@@ -54,6 +56,27 @@ TEST(TraceReader, ReadsOtherProgramsTraces) {
   EXPECT_EQ(trace.begin, 5);
   EXPECT_EQ(trace.end, 9);
   EXPECT_EQ(trace.tracks[0].slices[0].stage, -1);
+}
+
+TEST(TraceReader, AFileIsReadInBlocks) {
+  const testing_support::TemporaryDirectory directory;
+  std::string text = "[";
+  for (int i = 0; i < 50'000; ++i) {
+    text += fmt::format(R"({}{{"ph":"X","name":"0F{}","ts":{},"dur":1}})", i == 0 ? "" : ",", i, i * 2);
+  }
+  ASSERT_GT(text.size(), size_t{2} << 20);
+  for (const char* end : {"]", "]\n", ""}) {
+    write_file_atomic(directory / "trace.json", text + end);
+    if (*end == '\0') {
+      EXPECT_THROW(read_trace(directory / "trace.json"), InputError) << "cut short";
+      continue;
+    }
+    const Trace trace = read_trace(directory / "trace.json");
+    EXPECT_EQ(trace.total, 50'000);
+    EXPECT_EQ(trace.tracks[0].slices.back().name, "0F49999");
+  }
+  write_file_atomic(directory / "trace.json", "");
+  EXPECT_THROW(read_trace(directory / "trace.json"), InputError);
 }
 
 TEST(TraceReader, RefusesWhatIsNoTrace) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "gyre/core/files.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
@@ -109,7 +108,7 @@ Json timeline_part(Trace trace, const std::string& name, bool is_simulated, std:
 }
 
 Json trace_part(const std::filesystem::path& trace, const std::string& name, std::vector<std::string>& notes) {
-  return timeline_part(parse_trace(read_file(trace), trace.string()), name, false, notes);
+  return timeline_part(read_trace(trace), name, false, notes);
 }
 
 }  // namespace gyre
