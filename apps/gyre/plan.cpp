@@ -181,7 +181,7 @@ void run(const Flags& flags) {
   PlanOptions options = plan_options(config, flags);
   std::optional<Cluster> cluster;
   if (!flags.cluster.empty()) options.cluster = &cluster.emplace(load_cluster(flags.cluster));
-  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data).vocabulary());
+  if (config.model.vocabulary == 0) resolve_vocabulary(config, Dataset::open(config.data));
   const auto layers = profile_layers(config);
   const Plan plan = make_plan(layers, options);
   if (flags.json) {

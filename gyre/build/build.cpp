@@ -11,6 +11,7 @@
 #include "gyre/build/model_maker.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/optim/learning_rate.h"
 #include "gyre/tensors/device.h"
 
@@ -95,7 +96,11 @@ OptimizerConfig optimizer_config(const Config& config) {
   return optimizer;
 }
 
-void resolve_vocabulary(Config& config, int64_t data_vocabulary) {
+void resolve_vocabulary(Config& config, const Dataset& dataset) {
+  const int64_t data_vocabulary = dataset.vocabulary();
+  if (config.model.vocabulary == 0 && has_open_tokens(config.model)) {
+    take_tokens(dataset.special_tokens(), config.model);
+  }
   const int64_t special = special_tokens(config.model);
   const int64_t needed = data_vocabulary + special;
   if (config.model.vocabulary == 0) config.model.vocabulary = needed;

@@ -9,7 +9,7 @@
 #include "gyre/build/devices.h"
 #include "gyre/config/config.h"
 #include "gyre/config/schedule_options.h"
-#include "gyre/data/dataset.h"
+#include "gyre/data/sources.h"
 #include "gyre/model/layer.h"
 #include "gyre/optim/config.h"
 #include "gyre/plan/partition.h"
@@ -17,9 +17,10 @@
 
 namespace gyre {
 
-// If the configuration leaves the vocabulary open, sets it to the data's plus the model's special tokens. Throws
-// InputError if it is set and smaller than that.
-void resolve_vocabulary(Config& config, int64_t data_vocabulary);
+// If the configuration leaves the vocabulary open, sets it to the data's plus the model's special tokens. These are the
+// tokenizer's own, if it has them and the configuration gives no others. Throws InputError if the vocabulary is set and
+// smaller than that.
+void resolve_vocabulary(Config& config, const Dataset& dataset);
 // The largest vocabulary that data of a resolved model may have: the model's without its special tokens.
 int64_t token_vocabulary(const ModelSettings& model);
 

@@ -284,15 +284,25 @@ DataIdentity Dataset::identity(const std::vector<DataPart>& parts) const {
   return identity;
 }
 
-// An exported model has its tokenizer as tokenizer.json, whatever its form was, and an import brings it back as that.
-bool Dataset::has_as_json(const std::string& tokenizer_json) const {
-  if (!prepared_ && !tokenizer_) return false;
+std::optional<std::string> Dataset::tokenizer_as_json() const {
+  if (!prepared_ && !tokenizer_) return std::nullopt;
   try {
     const TokenizerModel model = prepared_ ? load_tokenizer_model(*prepared_) : *tokenizer_;
-    return text_checksum(hugging_face_files(model, description_).tokenizer) == tokenizer_json;
+    return hugging_face_files(model, description_).tokenizer;
   } catch (const InputError&) {  // it cannot be converted
-    return false;
+    return std::nullopt;
   }
+}
+
+// An exported model has its tokenizer as tokenizer.json, whatever its form was, and an import brings it back as that.
+bool Dataset::has_as_json(const std::string& tokenizer_json) const {
+  const auto json = tokenizer_as_json();
+  return json && text_checksum(*json) == tokenizer_json;
+}
+
+TokenNumbers Dataset::special_tokens() const {
+  const auto json = tokenizer_as_json();
+  return json ? added_token_numbers(*json) : TokenNumbers();
 }
 
 // What a message calls the file of that name in an identity. If this data has none, where it comes from must do.

@@ -12,6 +12,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/data/settings/data_settings.h"
 #include "gyre/data/token_sequence.h"
+#include "gyre/tokenizers/added_token_numbers.h"
 
 namespace gyre {
 
@@ -35,6 +36,8 @@ class Dataset {
   int64_t val_tokens() const { return tokens_in(val_); }
   // Whether validation tokens are a share of the training files' ([data] val_fraction).
   bool cuts_validation() const { return cuts_validation_; }
+  // The numbers of the tokenizer's special tokens, as its tokenizer.json has them; empty if it has no such form.
+  TokenNumbers special_tokens() const;
   // Where the tokens come from, for messages.
   const std::string& description() const { return description_; }
 
@@ -76,6 +79,7 @@ class Dataset {
   const std::vector<WeightedTokens>& verified(const Split& split) const;
   void verify(const File& file) const;
   std::string shown(const std::string& name) const;
+  std::optional<std::string> tokenizer_as_json() const;       // empty: there is none, or it cannot be converted
   bool has_as_json(const std::string& tokenizer_json) const;  // whether the tokenizer, converted, has this checksum
 
   int64_t vocabulary_ = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "gyre/exchange/model_files.h"
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/tensors/shape.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/tokenizer_model.h"
@@ -200,6 +202,27 @@ std::vector<std::string> write_side_files(const RunDirectory& run, const std::op
   return written;
 }
 
+// Exchanges rows of the embedding and of the head so that the model has its special tokens where the tokenizer that was
+// written has them. They differ if they were numbered after the tokenizer's vocabulary, or given by hand.
+void move_special_tokens(const fs::path& written, const ModelSettings& settings, NamedTensors& weights) {
+  const auto used = used_tokens(settings);
+  if (used.empty()) return;
+  const TokenNumbers tokenizer = special_tokens(written);
+  for (const auto& [token, number] : used) {
+    if (tokenizer.count(token) == 0 || tokenizer.at(token) >= settings.vocabulary) return;
+  }
+  std::vector<int64_t> row(static_cast<size_t>(settings.vocabulary));  // [row to write] = row that the model has
+  std::iota(row.begin(), row.end(), 0);
+  for (const auto& [token, number] : used) {
+    std::iter_swap(std::ranges::find(row, number), row.begin() + tokenizer.at(token));
+  }
+  if (std::ranges::is_sorted(row)) return;
+  for (auto& [name, weight] : weights) {
+    if (!name.starts_with("embedding.token.") && !name.starts_with("head.output.")) continue;
+    weight = weight.index_select(0, at::tensor(row));
+  }
+}
+
 // The settings with the sizes that a configuration may leave open, as the tensors have them.
 ModelSettings with_all_sizes(const ModelSettings& settings, const std::vector<OwnTensor>& own) {
   ModelSettings full = settings;
@@ -232,7 +255,7 @@ ExportResult export_model(const ExportOptions& options) {
     throw InputError(fmt::format("{}: is among the checkpoints of a run; choose another --out", options.out.string()));
   }
   NewDirectory out(options.out, ".exporting", files);
-  const auto [step, weights] = read_chosen(run, options.step, chosen, [&](int64_t there) {
+  auto [step, weights] = read_chosen(run, options.step, chosen, [&](int64_t there) {
     const CheckpointReader checkpoint(run.checkpoints(), there);
     check_model_identity(checkpoint.record().model, config);
     const bool ema = options.weights == ModelWeights::Ema;
@@ -242,7 +265,6 @@ ExportResult export_model(const ExportOptions& options) {
   const std::vector<OwnTensor> own = own_tensors(config.model);
   const std::vector<Counterpart> counterparts = correspondence(family, config.model.layers, own);
   const auto groups = in_files(counterparts, types, options.shard_bytes);
-  write_tensors(out.path(), groups, weights, types, files);
 
   ExportResult result{
       .model_type = family.model_type, .step = step, .files = static_cast<int64_t>(groups.size()), .side_files = {}};
@@ -253,6 +275,8 @@ ExportResult export_model(const ExportOptions& options) {
                  to_config_json(family, with_all_sizes(config.model, own), types.common().in_config, earlier, tokens),
                  files);
   result.side_files = write_side_files(run, tokens, out.path(), files);
+  move_special_tokens(out.path(), config.model, weights);
+  write_tensors(out.path(), groups, weights, types, files);
   out.complete();
   for (const OwnTensor& tensor : own) result.parameters += weights.at(tensor.name).numel();
   return result;

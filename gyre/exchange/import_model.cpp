@@ -24,6 +24,7 @@
 #include "gyre/exchange/new_directory.h"
 #include "gyre/exchange/own_tensors.h"
 #include "gyre/model/settings/llama_settings.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/memory.h"
 #include "gyre/train/run_directory.h"
@@ -166,18 +167,6 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
                                rotary ? "; give no more" : ", which are learned: leave it out"));
 }
 
-TokenNumbers special_tokens(const fs::path& from) {
-  const fs::path json = from / "tokenizer.json", words = from / "vocab.txt";
-  if (has_file(json)) {
-    try {
-      return parse_added_tokens(read_file(json));
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: {}", json.string(), error.what()));
-    }
-  }
-  return has_file(words) ? parse_bracketed_tokens(read_file(words)) : TokenNumbers{};
-}
-
 // The run's tokenizer, and the number of its tokens.
 struct FoundTokenizer {
   TokenizerModel model;
@@ -273,7 +262,7 @@ ImportResult import_model(const ImportOptions& options) {
     for (const TensorEntry& tensor : file.tensors) names.insert(tensor.name);
   }
   if (family.read_names != nullptr) family.read_names(names, settings);
-  if (family.read_tokens != nullptr) family.read_tokens(special_tokens(options.from), settings);
+  if (has_open_tokens(settings)) take_tokens(special_tokens(options.from), settings);
   const std::vector<OwnTensor> own = own_tensors(settings);
   const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
   const MatchedTensors matched(family, tensor_files, counterparts);

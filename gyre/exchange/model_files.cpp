@@ -7,6 +7,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
+#include "gyre/tokenizers/tokenizer_model.h"
 
 namespace gyre {
 namespace {
@@ -78,6 +79,18 @@ std::vector<TensorFile> model_files(const fs::path& directory) {
                                pickled ? "; pytorch_model.bin is not read: save it with transformers' "
                                          "save_pretrained(safe_serialization=True)"
                                        : ""));
+}
+
+TokenNumbers special_tokens(const fs::path& directory) {
+  const fs::path json = directory / kTokenizerJsonFile, words = directory / "vocab.txt";
+  if (has_file(json)) {
+    try {
+      return added_token_numbers(read_file(json));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", json.string(), error.what()));
+    }
+  }
+  return has_file(words) ? bracketed_token_numbers(read_file(words)) : TokenNumbers{};
 }
 
 std::vector<std::string> side_files() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/checkpoint/format/safetensors_header.h"
+#include "gyre/tokenizers/added_token_numbers.h"
 
 namespace gyre {
 
@@ -27,6 +28,9 @@ std::vector<TensorFile> model_files(const std::filesystem::path& directory);
 // The names of the files that transformers has beside tensors and config.json: the tokenizer's, and the settings for
 // generation.
 std::vector<std::string> side_files();
+// The numbers of the special tokens of the directory's tokenizer; empty if it has none. Throws InputError if it cannot
+// be read.
+TokenNumbers special_tokens(const std::filesystem::path& directory);
 inline constexpr const char* kGenerationFile = "generation_config.json";  // settings for generation
 
 }  // namespace gyre

@@ -22,7 +22,7 @@ namespace {
 Config resolved(const TrainedModel& model, const Dataset& dataset) {
   Config config = model.config;
   dataset.check_identity(model.data, {DataPart::Train});
-  resolve_vocabulary(config, dataset.vocabulary());
+  resolve_vocabulary(config, dataset);
   return config;
 }
 

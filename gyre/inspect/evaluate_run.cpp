@@ -30,7 +30,7 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   if (data.empty() || dataset.has_own_vocabulary()) same.push_back(DataPart::Tokenizer);
   if (data.empty()) same.push_back(DataPart::Val);
   if (!model.data.empty()) dataset.check_identity(model.data, same);
-  resolve_vocabulary(config, dataset.vocabulary());
+  resolve_vocabulary(config, dataset);
   const auto pipeline = build_evaluated_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);
   const ValidationBatches validation = validation_batches(config, dataset);

@@ -16,7 +16,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   bool on_host = true;
   faults.collect([&] {
     dataset.emplace(Dataset::open(config.data));
-    resolve_vocabulary(config, dataset->vocabulary());
+    resolve_vocabulary(config, *dataset);
   });
   faults.collect([&] { check_stages(config); });
   faults.collect([&] { threads_per_worker(config); });

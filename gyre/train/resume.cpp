@@ -15,11 +15,8 @@ namespace gyre {
 namespace {
 
 // Empty if the run's own configuration was lost; then only the checkpoint is compared.
-std::vector<ConfigChange> changes_since(const RunDirectory& run, Config config) {
-  if (!run.has_run()) return {};
-  const Config before = run.load_config();
-  if (config.model.vocabulary == 0) config.model.vocabulary = before.model.vocabulary;  // both come from the data
-  return config_changes(before, config);
+std::vector<ConfigChange> changes_since(const RunDirectory& run, const Config& config) {
+  return run.has_run() ? config_changes(run.load_config(), config) : std::vector<ConfigChange>();
 }
 
 // Throws InputError for a change that makes it another run: of the model or the seed.
@@ -33,10 +30,9 @@ void refuse_other_run(const std::vector<ConfigChange>& changes) {
   }
 }
 
+// A model whose vocabulary is left to the data is compared once that is known (check_data).
 void check_checkpoint(const CheckpointRecord& checkpoint, const Config& config) {
-  Config same = config;
-  if (same.model.vocabulary == 0) same.model.vocabulary = checkpoint.model.value("vocabulary", int64_t{0});
-  check_model_identity(checkpoint.model, same);
+  if (config.model.vocabulary > 0) check_model_identity(checkpoint.model, config);
   if (checkpoint.seed == static_cast<uint64_t>(config.run.seed)) return;
   throw InputError(
       fmt::format("[run] seed is {}, but the checkpoint was made with {}; resume with the same, or start "
@@ -143,7 +139,8 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
   return find_point(run, config, std::move(steps), std::move(damaged));
 }
 
-void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset) {
+void check_data(const ResumePoint& point, const RunDirectory& run, const Config& config, const Dataset& dataset) {
+  if (point.checkpoint) check_model_identity(point.checkpoint->record().model, config);
   for (const ConfigChange& change : point.changes) {
     if (!dataset.cuts_validation() || change.table != "data" || change.key != "val_fraction") continue;
     throw InputError(fmt::format(

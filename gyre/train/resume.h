@@ -46,8 +46,9 @@ ResumePoint find_earlier_point(const RunDirectory& run, const Config& config, co
 // again.
 void refuse_lost_checkpoints(const RunDirectory& run, const RunRecord& record);
 
-// Throws InputError unless tokens and tokenizer are those that the run was begun with.
-void check_data(const ResumePoint& point, const RunDirectory& run, const Dataset& dataset);
+// Throws InputError unless tokens and tokenizer are those that the run was begun with, and give the model that it has.
+// `config`: with its vocabulary known.
+void check_data(const ResumePoint& point, const RunDirectory& run, const Config& config, const Dataset& dataset);
 
 // Whether the run is past its last update, or at it with its end recorded as "finished".
 bool is_complete(const ResumePoint& point, const Config& config);

@@ -7,6 +7,7 @@
 #include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/model/settings/special_tokens.h"
 #include "gyre/runtime/settings/executor_kind.h"
 #include "gyre/schedule/text.h"
 
@@ -19,6 +20,12 @@ void check_executor(const Config& config, const Ranks* ranks) {
       fmt::format("[pipeline] executor = \"{}\" is one thread of one process, and {} processes were started; leave "
                   "it out, or start one",
                   config.pipeline.executor, ranks->world()));
+}
+
+// What a resumed run's configuration leaves to its data stays what it was when the run began.
+void leave_as_begun(ModelSettings& model, const ModelSettings& begun) {
+  model.vocabulary = begun.vocabulary;
+  if (model.kind == begun.kind) take_tokens(given_tokens(begun), model);
 }
 
 // Hosts may have data at different places. What is there is compared by itself.
@@ -46,6 +53,9 @@ Config session_config(const TrainOptions& options, const RunDirectory& run) {
         fmt::format("{}: no run to resume is here (no config.toml); give the CONFIG.toml of one", run.root().string()));
   }
   Config config = load_config(file, options.overrides);
+  if (options.resume && config.model.vocabulary == 0 && run.has_run()) {
+    leave_as_begun(config.model, run.load_config().model);
+  }
   check_executor(config, options.ranks);
   return config;
 }

@@ -72,7 +72,7 @@ class Training {
         progress_(progress),
         attempt_(std::move(attempt)),
         books_(options, stop_.get_token(), run, checked_, from_, progress, attempt_) {
-    if (options.resume) check_data(from_, run, *checked_.dataset);
+    if (options.resume) check_data(from_, run, config_, *checked_.dataset);
     if (!from_.checkpoint) init_ = open_initial_weights(config_);
     check_exports(config_);
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/exchange/export_model.h"
 #include "gyre/exchange/import_model.h"
+#include "gyre/model/settings/bert_settings.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "gyre/train/run_directory.h"
 #include "support/forwarding_files.h"
@@ -104,6 +106,35 @@ TEST_F(Export, GivesAVocabularyBackAsItCame) {
   EXPECT_FALSE(exported_config().contains("eos_token_id"));
   EXPECT_EQ(read_file(out_ / "vocab.txt"), read_file(model_ / "vocab.txt"));
   EXPECT_FALSE(fs::exists(out_ / "tokenizer.json"));
+}
+
+// A BERT whose special tokens follow the vocabulary, although the tokenizer has them at 2, 3 and 4.
+TEST_F(Export, HasBertsSpecialTokensWhereTheTokenizerHasThem) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "bert";
+  settings.bias = true;
+  settings.activation = "gelu";
+  fs::remove_all(run_);
+  fs::remove_all(model_);
+  testing_support::write_small_model(model_, settings);
+  import_model({.from = model_, .out = run_});
+  fs::create_directories(run_ / "tokenizer");
+  write_file_atomic(place_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+  import_tokenizer(read_tokenizer(place_ / "."), 6, run_ / "tokenizer");
+  exported_config();
+
+  const SafetensorsFile before(model_ / "model.safetensors"), after(out_ / "model.safetensors");
+  const at::Tensor rows = at::tensor({0, 1, 9, 10, 11, 5, 6, 7, 8, 2, 3, 4});
+  for (const TensorEntry& tensor : before.tensors()) {
+    const at::Tensor was = before.view(tensor);
+    const bool is_moved = was.size(0) == settings.vocabulary;
+    const auto written = std::ranges::find(after.tensors(), tensor.name, &TensorEntry::name);
+    EXPECT_TRUE(after.view(*written).equal(is_moved ? was.index_select(0, rows) : was)) << tensor.name;
+  }
+  fs::remove_all(run_);
+  import_model({.from = out_, .out = run_});
+  const Config config = RunDirectory(run_).load_config();
+  EXPECT_EQ(config.model.own.of_kind("bert").get<BertSettings>().mask_token, 4);
 }
 
 TEST_F(Export, NamesNoTokenOfAModelWithoutATokenizer) {

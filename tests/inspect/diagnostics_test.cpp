@@ -56,7 +56,7 @@ class DiagnosticsTest : public ::testing::Test {
     config.optimizer.clip_scope = clip_scope;
     config.run.precision = "fp32";
     Config resolved = config;
-    resolve_vocabulary(resolved, Dataset::open(config.data).vocabulary());
+    resolve_vocabulary(resolved, Dataset::open(config.data));
     return resolved;
   }
 

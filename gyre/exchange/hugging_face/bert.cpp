@@ -70,17 +70,6 @@ void read_names(const std::set<std::string>& names, ModelSettings& settings) {
   settings.own.get<BertSettings>().sentence_order = names.count("cls.seq_relationship.weight") > 0;
 }
 
-// Unless all three are known, they are numbered after the tokenizer's vocabulary, as in gyre's own BERT.
-void read_tokens(const TokenNumbers& numbers, ModelSettings& settings) {
-  for (const char* token : {"[CLS]", "[SEP]", "[MASK]"}) {
-    if (numbers.count(token) == 0 || numbers.at(token) >= settings.vocabulary) return;
-  }
-  auto& own = settings.own.get<BertSettings>();
-  own.classify_token = numbers.at("[CLS]");
-  own.separator_token = numbers.at("[SEP]");
-  own.mask_token = numbers.at("[MASK]");
-}
-
 std::string misfit(const ModelSettings& settings) {
   if (settings.own.of_kind("bert").get<BertSettings>().norm != "post") {
     return "[model.bert] norm = \"pre\", and their BERT has norms after its branches";
@@ -116,7 +105,6 @@ Family bert_family() {
           .buffers = {".embeddings.position_ids"},
           .read = read,
           .read_names = read_names,
-          .read_tokens = read_tokens,
           .misfit = misfit,
           .write = write};
 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "gyre/exchange/hugging_face/config_fields.h"
-#include "gyre/exchange/hugging_face/special_tokens.h"
 #include "gyre/model/settings/model_settings.h"
 
 namespace gyre {
@@ -48,8 +47,6 @@ struct Family {
   void (*read)(ConfigFields& config, ModelSettings& settings);
   // Reads what only the names of the tensors say. Null: nothing.
   void (*read_names)(const std::set<std::string>& names, ModelSettings& settings) = nullptr;
-  // Reads what the numbers of the tokenizer's special tokens say. Null: nothing.
-  void (*read_tokens)(const TokenNumbers& numbers, ModelSettings& settings) = nullptr;
   // Why a model of this kind does not belong to the family; empty if it does. Null: it always does.
   std::string (*misfit)(const ModelSettings& settings) = nullptr;
   // Writes config.json. All sizes of `settings` must be known: no mlp_width of 0.

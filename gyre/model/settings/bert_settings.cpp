@@ -39,6 +39,11 @@ int64_t bert_special_tokens(const ModelSettings& settings) {
   return settings.own.of_kind("bert").get<BertSettings>().classify_token < 0 ? SpecialTokens::kCount : 0;
 }
 
+std::vector<TokenOption> bert_token_options(ModelSettings& settings) {
+  auto& own = settings.own.get<BertSettings>();
+  return {{"[CLS]", &own.classify_token}, {"[SEP]", &own.separator_token}, {"[MASK]", &own.mask_token}};
+}
+
 }  // namespace
 
 SpecialTokens::SpecialTokens(const BertSettings& settings, int64_t vocabulary) : SpecialTokens(vocabulary - kCount) {
@@ -54,6 +59,7 @@ ModelKind bert_kind() {
           .meaning = "encoder, trained to fill in masked tokens",
           .own = BertSettings(),
           .special_tokens = bert_special_tokens,
+          .token_options = bert_token_options,
           .tokens_around_text = kTokensAroundSegments,
           .faults = bert_faults};
 }

@@ -24,8 +24,8 @@ struct BertSettings {
     visit("sentence_order", self.sentence_order, Range{},
           "swap the two segments in half of the sequences, and train the model to tell which are swapped");
     visit("classify_token", self.classify_token, between(-1, 1 << 30),
-          "id of [CLS], if the tokenizer has that token; then give the two ids below too. -1: the ids of the three "
-          "follow the tokenizer's vocabulary");
+          "id of [CLS]; then give the two ids below too. -1: the ids of the three are those of [CLS], [SEP] and [MASK] "
+          "in the data's tokenizer, if it has them and vocabulary is 0; otherwise they are the last of the vocabulary");
     visit("separator_token", self.separator_token, between(-1, 1 << 30), "id of [SEP]; -1: see classify_token");
     visit("mask_token", self.mask_token, between(-1, 1 << 30), "id of [MASK]; -1: see classify_token");
   }
@@ -34,8 +34,8 @@ struct BertSettings {
 
 ModelKind bert_kind();
 
-// The special tokens of BERT's sequences: the three numbers after the text's vocabulary, or those given in the
-// settings.
+// The special tokens of BERT's sequences: those given in the settings, which may be the tokenizer's own
+// (special_tokens.h), or the three numbers after the text's vocabulary.
 struct SpecialTokens {
   explicit SpecialTokens(int64_t text_vocabulary)
       : classify(text_vocabulary), separator(text_vocabulary + 1), mask(text_vocabulary + 2), text(text_vocabulary) {}

@@ -13,12 +13,21 @@ namespace gyre {
 
 struct ModelSettings;
 
+// An option that is the number of a special token; -1 leaves it open.
+struct TokenOption {
+  std::string text;  // the token's in tokenizers
+  int64_t* number;
+};
+
 struct ModelKind {
   std::string name;
   std::string meaning;
   OptionTable own = {};  // its own options, at their defaults
   // Number of tokens that its vocabulary has after the tokenizer's; null: none.
   int64_t (*special_tokens)(const ModelSettings& settings) = nullptr;
+  // Its special tokens that a tokenizer may have too, in the order in which they otherwise follow the tokenizer's;
+  // null: none. The pointers are into `settings`.
+  std::vector<TokenOption> (*token_options)(ModelSettings& settings) = nullptr;
   int64_t tokens_around_text = 0;  // special tokens in each sequence, which hold no text
   bool continues_text = false;     // whether it predicts the next token
   bool sizes_heads = false;        // true: heads need not divide the width, and `faults` checks them instead

@@ -36,7 +36,7 @@ struct ModelSettings {
     visit("context", self.context, between(1, 1 << 24), "tokens in a sequence");
     visit("vocabulary", self.vocabulary, between(0, 1 << 30),
           "number of tokens in the vocabulary; it may be larger than the data's. 0: the data's vocabulary and the "
-          "special tokens of the kind");
+          "special tokens of the kind that are not in it");
     visit("mlp_width", self.mlp_width, between(0, 1 << 24),
           "hidden size of the MLP; 0: 4 * width, for llama 8/3 * width rounded up to a multiple of 64");
     visit("activation", self.activation, one_of(activation_names()), "activation function of the MLP");

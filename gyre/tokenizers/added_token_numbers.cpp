@@ -1,4 +1,4 @@
-#include "gyre/exchange/hugging_face/special_tokens.h"
+#include "gyre/tokenizers/added_token_numbers.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace gyre {
 
-TokenNumbers parse_added_tokens(std::string_view tokenizer_json) {
+TokenNumbers added_token_numbers(std::string_view tokenizer_json) {
   const auto json = parse_json(tokenizer_json);
   if (!json) throw InputError("is not JSON");
   JsonFields fields(*json, "its content");
@@ -22,7 +22,7 @@ TokenNumbers parse_added_tokens(std::string_view tokenizer_json) {
   return numbers;
 }
 
-TokenNumbers parse_bracketed_tokens(std::string_view vocabulary) {
+TokenNumbers bracketed_token_numbers(std::string_view vocabulary) {
   TokenNumbers numbers;
   int64_t number = 0;
   for (size_t begin = 0; begin < vocabulary.size(); ++number) {
