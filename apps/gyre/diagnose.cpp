@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "command.h"
 #include "gyre/inspect/diagnostics.h"
@@ -34,10 +36,18 @@ void run(const Flags& flags) {
           d.parameters, d.hessian_norm, d.own_bases ? "the run's bases" : "bases of fresh gradients", d.rotated_norm,
           d.rotated_norm / d.hessian_norm);
   }
+  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{:.3f}", *value) : "-"; };
+  bool is_still = false;
   print("{:>5} {:>6} {:>8} {:>12}\n", "stage", "delay", "cosine", "oscillation");
   for (size_t stage = 0; stage < d.stages.size(); ++stage) {
-    print("{:>5} {:>6} {:>8.3f} {:>12.3f}\n", stage, d.stages[stage].delay, d.stages[stage].cosine,
-          d.stages[stage].oscillation);
+    const StageDiagnostics& found = d.stages[stage];
+    print("{:>5} {:>6} {:>8} {:>12}\n", stage, found.delay, number(found.cosine), number(found.oscillation));
+    is_still |= !found.oscillation;
+  }
+  if (is_still) {
+    print(
+        "-: no update changes the weights, as where the schedule of the learning rate ends at 0; --step names an "
+        "earlier checkpoint\n");
   }
 }
 

@@ -87,8 +87,12 @@ std::string to_json(const Diagnostics& d) {
                                  {"rotated_norm", d.rotated_norm},
                                  {"own_bases", d.own_bases},
                                  {"stages", nlohmann::ordered_json::array()}};
+  const auto optional = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
   for (const StageDiagnostics& stage : d.stages) {
-    json["stages"].push_back({{"delay", stage.delay}, {"cosine", stage.cosine}, {"oscillation", stage.oscillation}});
+    json["stages"].push_back(
+        {{"delay", stage.delay}, {"cosine", optional(stage.cosine)}, {"oscillation", optional(stage.oscillation)}});
   }
   return json.dump();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct DiagnosticsOptions {
 void check_draws(int draws);
 
 struct StageDiagnostics {
-  int64_t delay = 0;       // the longest, once the pipeline is full
-  double cosine = 0;       // between the update made of the late gradient and that of a current one; mean over updates
-  double oscillation = 0;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, near 1 to and fro
+  int64_t delay = 0;  // the longest, once the pipeline is full
+  // Empty if no update changes any weight, as with a learning rate of 0.
+  std::optional<double> cosine;  // between the update made of the late gradient and that of a current one; their mean
+  std::optional<double> oscillation;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, 1 to and fro
 };
 
 struct Diagnostics {

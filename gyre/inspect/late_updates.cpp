@@ -55,9 +55,13 @@ class LateOptimizer final : public Optimizer {
   void load_state(const NamedTensors& state) override { optimizer_->load_state(state); }
 
   StageComparison comparison() const {
+    StageComparison comparison;
+    if (compared_ > 0) comparison.cosine = cosines_ / static_cast<double>(compared_);
+    if (lengths_ == 0) return comparison;
     double squared = 0;
     for (const at::Tensor& tensor : sum_) squared += tensor.square().sum(at::kDouble).item<double>();
-    return {cosines_ / static_cast<double>(compared_), 1 - std::sqrt(squared) / std::max(1e-300, lengths_)};
+    comparison.oscillation = 1 - std::sqrt(squared) / lengths_;
+    return comparison;
   }
 
  private:
@@ -72,6 +76,7 @@ class LateOptimizer final : public Optimizer {
       wanted_squared += wanted[i].square().sum(at::kDouble).item<double>();
       sum_[i].add_(made[i]);
     }
+    if (made_squared == 0 && wanted_squared == 0) return;  // neither has a direction
     cosines_ += dot / std::max(1e-300, std::sqrt(made_squared * wanted_squared));
     lengths_ += std::sqrt(made_squared);
     ++compared_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gyre/inspect/window_pipeline.h"
@@ -19,9 +20,10 @@ struct LateUpdatesOptions {
   int64_t updates = 0;       // to compare, once every stage has its full delay
 };
 
+// Empty if no update changes any weight, as with a learning rate of 0.
 struct StageComparison {
-  double cosine = 0;       // between the update made and the one that a current gradient makes; mean over updates
-  double oscillation = 0;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, near 1 to and fro
+  std::optional<double> cosine;       // between the update made and the one that a current gradient makes; their mean
+  std::optional<double> oscillation;  // 1 - |sum of updates| / sum of |update|: 0 all in one direction, 1 to and fro
 };
 
 // Starts from the weights and optimizers of `model`, and changes both. Returns [stage].

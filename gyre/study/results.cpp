@@ -86,11 +86,14 @@ std::string trials_text(const ArmResult& arm) {
 ArmDiagnostics read_diagnostics(const std::string& text, const std::string& origin) {
   // Null stands for a number that is not finite.
   const auto number = [](const nlohmann::json& value) { return value.is_null() ? std::nan("") : value.get<double>(); };
+  const auto optional = [](const nlohmann::json& value) {
+    return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+  };
   try {
     const auto json = nlohmann::json::parse(text);
     const auto& first = json.at("stages").at(0);
-    return {number(json.at("hessian_norm")), number(json.at("rotated_norm")), number(first.at("cosine")),
-            number(first.at("oscillation"))};
+    return {number(json.at("hessian_norm")), number(json.at("rotated_norm")), optional(first.at("cosine")),
+            optional(first.at("oscillation"))};
   } catch (const nlohmann::json::exception&) {
     throw InputError(fmt::format(
         "{}: is damaged: it is not what gyre diagnose prints; remove it, and gyre study measures it again", origin));
@@ -191,10 +194,11 @@ std::string to_markdown(const StudyResult& result) {
     });
     text +=
         "\n## Updates of the first stage\n\nCosine between the update made of the late gradient and that of a current "
-        "one; oscillation.\n\n";
+        "one; oscillation. -: no update changes the weights, since the learning rate is 0 at the end.\n\n";
     text += stage_table(result, [](const ArmResult& arm) {
       if (!arm.diagnostics) return std::string();
-      return fmt::format("{:.3f}; {:.3f}", arm.diagnostics->cosine, arm.diagnostics->oscillation);
+      if (!arm.diagnostics->cosine || !arm.diagnostics->oscillation) return std::string("-");
+      return fmt::format("{:.3f}; {:.3f}", *arm.diagnostics->cosine, *arm.diagnostics->oscillation);
     });
   }
   text += "\n## Learning rates\n\nThe one used, of those tried with the last loss of each trial.\n\n";
@@ -244,8 +248,8 @@ std::string to_json(const StudyResult& result) {
     if (arm.diagnostics) {
       entry["diagnostics"] = {{"hessian_norm", arm.diagnostics->hessian_norm},
                               {"rotated_norm", arm.diagnostics->rotated_norm},
-                              {"cosine", arm.diagnostics->cosine},
-                              {"oscillation", arm.diagnostics->oscillation}};
+                              {"cosine", optional(arm.diagnostics->cosine)},
+                              {"oscillation", optional(arm.diagnostics->oscillation)}};
     }
     for (const TrialResult& trial : arm.trials) {
       entry["trials"].push_back({{"learning_rate", trial.learning_rate}, {"last_loss", optional(trial.loss)}});

@@ -28,10 +28,10 @@ struct TargetResult {
 };
 
 // What gyre diagnose measures at the end of the arm's first run. cosine and oscillation are those of the first stage,
-// whose gradients have the longest delay.
+// whose gradients have the longest delay; empty if no update changes its weights.
 struct ArmDiagnostics {
   double hessian_norm = 0, rotated_norm = 0;
-  double cosine = 0, oscillation = 0;
+  std::optional<double> cosine, oscillation;
 };
 // Throws InputError, with `origin` and what to do, if that is not what gyre diagnose prints.
 ArmDiagnostics read_diagnostics(const std::string& json, const std::string& origin);

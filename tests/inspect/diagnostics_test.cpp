@@ -116,10 +116,26 @@ TEST_F(DiagnosticsTest, ClipsAsTheRunDoes) {
     const Diagnostics found = diagnose(model, options);
     const std::vector<double> expected = oscillations(model.config, options.updates);
     for (size_t stage = 0; stage < expected.size(); ++stage) {
-      EXPECT_NEAR(found.stages[stage].oscillation, expected[stage], 1e-4) << scope << ", stage " << stage;
-      EXPECT_NEAR(found.stages[stage].cosine, 1, 1e-4) << scope << ", stage " << stage;
+      EXPECT_NEAR(*found.stages[stage].oscillation, expected[stage], 1e-4) << scope << ", stage " << stage;
+      EXPECT_NEAR(*found.stages[stage].cosine, 1, 1e-4) << scope << ", stage " << stage;
     }
   }
+}
+
+TEST_F(DiagnosticsTest, UpdatesThatChangeNothingHaveNoDirection) {
+  TrainedModel model;
+  model.config = config("none");
+  model.config.optimizer.floor = 0;
+  model.data = Dataset::open(model.config.data).identity();
+  model.checkpoint.weights = build_pipeline(model.config)->weights();
+  model.checkpoint.step = model.config.run.updates;  // where the learning rate is 0
+  DiagnosticsOptions options;
+  options.draws = 0;
+  options.updates = 2;
+  const Diagnostics found = diagnose(model, options);
+  EXPECT_FALSE(found.stages.front().cosine);
+  EXPECT_FALSE(found.stages.front().oscillation);
+  EXPECT_NE(to_json(found).find(R"("cosine":null,"oscillation":null)"), std::string::npos) << to_json(found);
 }
 
 // Adds up what an optimizer does to the weights, from one update on.
@@ -195,7 +211,7 @@ TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
     make_executor("replay")->run(*pipeline, segment, nobody);
     for (int stage = 0; stage < 3; ++stage) {
       EXPECT_EQ(found.stages[stage].delay, filling - stage);
-      EXPECT_DOUBLE_EQ(found.stages[stage].oscillation, sums[stage]->oscillation()) << kind << ", stage " << stage;
+      EXPECT_DOUBLE_EQ(*found.stages[stage].oscillation, sums[stage]->oscillation()) << kind << ", stage " << stage;
     }
   }
 }

@@ -349,6 +349,9 @@ TEST(Results, DamagedDiagnosticsAreNamed) {
   EXPECT_TRUE(std::isnan(read.rotated_norm)) << "it was not finite";
   EXPECT_EQ(read.cosine, -0.5);
   EXPECT_EQ(read.oscillation, 3);
+  const ArmDiagnostics still =
+      read_diagnostics(R"({"hessian_norm":2.5,"rotated_norm":2,"stages":[{"cosine":null,"oscillation":null}]})", "x");
+  EXPECT_FALSE(still.cosine || still.oscillation) << "no update changed a weight";
   for (const std::string& text : {std::string(), good.substr(0, 40), std::string("[]"), std::string(R"({"stages":[]})"),
                                   std::string(R"({"hessian_norm":"2"})")}) {
     try {
