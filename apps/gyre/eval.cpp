@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "command.h"
 #include "gyre/core/error.h"
@@ -32,15 +33,17 @@ void run(const Flags& flags) {
                     flags.model.run, result.step));
   }
   if (flags.json) {
-    const nlohmann::ordered_json json = {{"run", flags.model.run},
-                                         {"step", result.step},
-                                         {"tokens", result.tokens},
-                                         {"val_loss", result.val_loss},
-                                         {"perplexity", result.perplexity}};
+    using Json = nlohmann::ordered_json;
+    const Json json = {{"run", flags.model.run},
+                       {"step", result.step},
+                       {"tokens", result.tokens},
+                       {"val_loss", result.val_loss},
+                       {"perplexity", result.perplexity ? Json(*result.perplexity) : Json()}};
     print_object(json);
   } else {
-    print("step {}: validation loss {:.4f}, perplexity {:.3f}, over {} tokens\n", result.step, result.val_loss,
-          result.perplexity, result.tokens);
+    const std::string perplexity = result.perplexity ? fmt::format(", perplexity {:.3f}", *result.perplexity) : "";
+    print("step {}: validation loss {:.4f}{}, over {} {}\n", result.step, result.val_loss, perplexity, result.tokens,
+          result.predicts_all_tokens ? "tokens" : "positions");
   }
 }
 

@@ -41,7 +41,9 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   result.step = model.checkpoint.step;
   result.tokens = count * source.tokens_per_batch();
   result.val_loss = evaluate(*pipeline, *executor, source, count, 0);
-  result.perplexity = std::exp(result.val_loss);
+  const ModelKind& kind = model_kinds().at(config.model.kind);
+  result.predicts_all_tokens = kind.continues_text;
+  if (kind.sums_losses == nullptr || !kind.sums_losses(config.model)) result.perplexity = std::exp(result.val_loss);
   return result;
 }
 

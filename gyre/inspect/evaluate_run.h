@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "gyre/inspect/trained_model.h"
@@ -10,9 +11,10 @@ namespace gyre {
 
 struct EvaluationResult {
   int64_t step = 0;
-  int64_t tokens = 0;
-  double val_loss = 0;    // nats per token
-  double perplexity = 0;  // exp(val_loss)
+  int64_t tokens = 0;                // that were read
+  bool predicts_all_tokens = false;  // false: the loss is the mean over some of them, as BERT's over those masked
+  double val_loss = 0;               // nats per token predicted
+  std::optional<double> perplexity;  // exp(val_loss); empty if the loss is the sum of several
 };
 
 // Loss over `batches` microbatches of the run's validation tokens (0: all). `data` replaces the run's tokens, unless it

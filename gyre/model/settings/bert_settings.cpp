@@ -44,6 +44,10 @@ std::vector<TokenOption> bert_token_options(ModelSettings& settings) {
   return {{"[CLS]", &own.classify_token}, {"[SEP]", &own.separator_token}, {"[MASK]", &own.mask_token}};
 }
 
+bool bert_sums_losses(const ModelSettings& settings) {
+  return settings.own.of_kind("bert").get<BertSettings>().sentence_order;
+}
+
 }  // namespace
 
 SpecialTokens::SpecialTokens(const BertSettings& settings, int64_t vocabulary) : SpecialTokens(vocabulary - kCount) {
@@ -60,6 +64,7 @@ ModelKind bert_kind() {
           .own = BertSettings(),
           .special_tokens = bert_special_tokens,
           .token_options = bert_token_options,
+          .sums_losses = bert_sums_losses,
           .tokens_around_text = kTokensAroundSegments,
           .faults = bert_faults};
 }

@@ -22,7 +22,8 @@ struct BertSettings {
     visit("norm", self.norm, one_of({"post", "pre"}),
           "where the norms of a block are. post: after its branches; pre: before them");
     visit("sentence_order", self.sentence_order, Range{},
-          "swap the two segments in half of the sequences, and train the model to tell which are swapped");
+          "swap the two segments in half of the sequences, and train the model to tell which are swapped. The loss is "
+          "then the sum of two: that of the masked tokens and that of the order");
     visit("classify_token", self.classify_token, between(-1, 1 << 30),
           "id of [CLS]; then give the two ids below too. -1: the ids of the three are those of [CLS], [SEP] and [MASK] "
           "in the data's tokenizer, if it has them and vocabulary is 0; otherwise they are the last of the vocabulary");

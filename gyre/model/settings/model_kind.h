@@ -28,6 +28,8 @@ struct ModelKind {
   // Its special tokens that a tokenizer may have too, in the order in which they otherwise follow the tokenizer's;
   // null: none. The pointers are into `settings`.
   std::vector<TokenOption> (*token_options)(ModelSettings& settings) = nullptr;
+  // Whether its loss is the sum of several, so that exp(loss) is no perplexity; null: it is one loss.
+  bool (*sums_losses)(const ModelSettings& settings) = nullptr;
   int64_t tokens_around_text = 0;  // special tokens in each sequence, which hold no text
   bool continues_text = false;     // whether it predicts the next token
   bool sizes_heads = false;        // true: heads need not divide the width, and `faults` checks them instead
