@@ -21,11 +21,6 @@ namespace {
 constexpr const char* kTrainPart = "train";
 constexpr const char* kValPart = "val";
 
-bool is_prepared(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) && is_there(std::filesystem::path(path) / kMetaFile);
-}
-
 void check_count(const TokenFile& file, int64_t expected) {
   if (file.size() == expected) return;
   throw InputError(fmt::format("{}: has {} tokens, meta.json says {}; run gyre prepare again", file.path().string(),
@@ -61,6 +56,11 @@ class UniqueNames {
 };
 
 }  // namespace
+
+bool is_prepared(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) && is_there(std::filesystem::path(path) / kMetaFile);
+}
 
 std::optional<DataPart> part_of(const std::string& name) {
   const auto tokenizer = tokenizer_files();

@@ -22,6 +22,9 @@ enum class DataPart { Tokenizer, Train, Val };
 // The part that a name in a DataIdentity belongs to; empty for files beside a tokenizer that do not affect tokens.
 std::optional<DataPart> part_of(const std::string& name);
 
+// Whether `path` is a directory that gyre prepare made, which has its own tokenizer and vocabulary.
+bool is_prepared(const std::string& path);
+
 class Dataset {
  public:
   // Reads headers only. `if_unstated` is the vocabulary of token files if neither they nor the settings state one; 0:

@@ -68,5 +68,26 @@ TEST_F(EvaluateRun, ASumOfLossesHasNoPerplexity) {
   EXPECT_FALSE(evaluate(bert).perplexity);
 }
 
+TEST_F(EvaluateRun, PreparedDataHasItsOwnTokenizer) {
+  std::filesystem::create_directories(directory_ / "files");
+  write_file_atomic(directory_ / "files" / "tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"l": 0, "i": 1,
+      "n": 2, "e": 3, "</s>": 4}, "merges": []}})");
+  PrepareOptions options;
+  options.texts = {(directory_ / "text.txt").string()};
+  options.out = directory_ / "prepared";
+  options.tokenizer = (directory_ / "files").string();
+  prepare(options);
+  for (const char* name : {"train.bin", "val.bin"}) {
+    std::filesystem::copy(directory_ / "prepared" / name, directory_ / "files" / name);
+  }
+  TrainedModel model = model_of("gpt");
+  model.config.model.vocabulary = 5;
+  model.config.data.tokens = model.config.data.tokenizer = (directory_ / "files").string();
+  model.config.data.vocabulary = 5;
+  model.data = Dataset::open(model.config.data).identity();
+  const double own = evaluate(model).val_loss;
+  EXPECT_EQ(evaluate(model, (directory_ / "prepared").string()).val_loss, own);
+}
+
 }  // namespace
 }  // namespace gyre
