@@ -11,7 +11,7 @@
 
 namespace gyre {
 
-CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
+CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given)) {
   Faults faults;
   bool on_host = true;
   faults.collect([&] {
@@ -38,7 +38,7 @@ CheckedRun::CheckedRun(Config given) : config(std::move(given)) {
   if (!on_host) predicted.process = {};  // all of it is on devices, whose memory only libtorch's allocators know
   may_copy = config.run.checkpoint_background && has_room_for_copy(predicted, resident_bytes(), limit);
   const Layers layers = build_layers(config);
-  summary = summarise(config, *dataset, schedule, layers, build_partition(config, schedule, layers), predicted,
+  summary = summarise(config, before, *dataset, schedule, layers, build_partition(config, schedule, layers), predicted,
                       may_copy, limit);
 }
 

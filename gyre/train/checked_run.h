@@ -9,13 +9,14 @@
 #include "gyre/config/config.h"
 #include "gyre/data/sources.h"
 #include "gyre/schedule/schedule.h"
+#include "gyre/train/summary.h"
 
 namespace gyre {
 
 struct CheckedRun {
   // Opens the data, builds the schedule and predicts the memory. Throws InputError; what is wrong with the data's
   // files, the vocabulary, the schedule, threads, clipping and the optimizer is reported together, one line each.
-  explicit CheckedRun(Config config);
+  explicit CheckedRun(Config config, DoneBefore before = {});
   CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 

@@ -116,18 +116,22 @@ std::string data_lines(const Config& config, const Dataset& dataset) {
   return lines;
 }
 
-std::string updates_line(const Config& config, const Dataset& dataset) {
+// Updates made before may have had other numbers of tokens.
+std::string updates_line(const Config& config, DoneBefore before, const Dataset& dataset) {
   const double tokens = static_cast<double>(config.pipeline.replicas) *
                         static_cast<double>(config.pipeline.accumulate) *
                         static_cast<double>(config.pipeline.microbatch) * static_cast<double>(config.model.context);
-  const double total = tokens * static_cast<double>(config.run.updates);
-  return line("updates",
-              fmt::format("{} of {} tokens ({}{} x {} x {}): {} in all, the data {:.3g} times", config.run.updates,
-                          human_count(tokens),
-                          config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
-                          counted(config.pipeline.accumulate, "microbatch"),
-                          counted(config.pipeline.microbatch, "sequence"), config.model.context, human_count(total),
-                          total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
+  const int64_t updates = config.run.updates;
+  const double total = static_cast<double>(before.tokens) + tokens * static_cast<double>(updates - before.updates);
+  const bool goes_on = before.updates > 0 && before.updates < updates;
+  const std::string which = goes_on ? fmt::format("{} to {}", before.updates + 1, updates) : fmt::format("{}", updates);
+  return line(
+      "updates",
+      fmt::format("{} of {} tokens ({}{} x {} x {}): {} in all, the data {:.3g} times", which, human_count(tokens),
+                  config.pipeline.replicas == 1 ? "" : fmt::format("{} replicas x ", config.pipeline.replicas),
+                  counted(config.pipeline.accumulate, "microbatch"), counted(config.pipeline.microbatch, "sequence"),
+                  config.model.context, human_count(total),
+                  total / static_cast<double>(std::max<int64_t>(1, dataset.train_tokens()))));
 }
 
 // Says which parts of the learning rate's schedule the run is too short for.
@@ -213,13 +217,13 @@ std::string memory_line(const Config& config, const PredictedMemory& memory, boo
 
 }  // namespace
 
-std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
-                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, bool may_copy,
-                      const MemoryLimit& limit) {
+std::string summarise(const Config& config, DoneBefore before, const Dataset& dataset, const Schedule& schedule,
+                      const Layers& layers, const std::vector<LayerRange>& ranges, const PredictedMemory& memory,
+                      bool may_copy, const MemoryLimit& limit) {
   const auto rows = rows_of(schedule, layers, ranges);
   std::string text = model_line(config, rows);
   text += data_lines(config, dataset);
-  text += updates_line(config, dataset);
+  text += updates_line(config, before, dataset);
   text +=
       line("optimizer", fmt::format("{}, lr {}, {}", config.optimizer.kind, config.optimizer.lr, config.run.precision));
   text += rate_lines(config);

@@ -1,6 +1,7 @@
 // Describes a run for the user before its first update.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,16 @@
 
 namespace gyre {
 
+// What a run that is resumed has done before.
+struct DoneBefore {
+  int64_t updates = 0;
+  int64_t tokens = 0;
+};
+
 // A few aligned lines: model, data, updates, schedule, memory; then the stages with their layers, weights and delays.
 // may_copy: checkpoints may be written from a copy.
-std::string summarise(const Config& config, const Dataset& dataset, const Schedule& schedule, const Layers& layers,
-                      const std::vector<LayerRange>& ranges, const PredictedMemory& memory, bool may_copy,
-                      const MemoryLimit& limit);
+std::string summarise(const Config& config, DoneBefore before, const Dataset& dataset, const Schedule& schedule,
+                      const Layers& layers, const std::vector<LayerRange>& ranges, const PredictedMemory& memory,
+                      bool may_copy, const MemoryLimit& limit);
 
 }  // namespace gyre

@@ -58,6 +58,11 @@ TrainResult completed(const ResumePoint& from, const Config& config) {
   return result;
 }
 
+DoneBefore done_before(const ResumePoint& from) {
+  if (!from.checkpoint) return {};
+  return {from.step(), from.checkpoint->record().tokens};
+}
+
 // One run, in one process or as rank 0 of several: the loop over segments. The bookkeeper does all reporting and
 // writing.
 class Training {
@@ -67,7 +72,7 @@ class Training {
            std::string attempt = {})
       : options_(options),
         run_(run),
-        checked_(std::move(config)),
+        checked_(std::move(config), done_before(from)),
         from_(std::move(from)),
         progress_(progress),
         attempt_(std::move(attempt)),

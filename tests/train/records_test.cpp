@@ -305,6 +305,15 @@ TEST_F(Records, ACheckSaysWhatReplicasMake) {
   EXPECT_THAT(check_of("replicas", {.set = {"pipeline.replicas=100"}}), HasSubstr("replicas"));
 }
 
+TEST_F(Records, ASummaryCountsTheTokensOfAnotherWindowBefore) {
+  run("wide", {.set = {"pipeline.accumulate=8", "run.updates=6"}});
+  EXPECT_THAT(messages(), HasSubstr("updates    6 of 128 tokens (8 microbatches x 2 sequences x 8): 768 in all"));
+  const Session narrow = {.set = {"pipeline.accumulate=1", "run.updates=10"}, .resume = true};
+  EXPECT_THAT(check_of("wide", narrow),
+              HasSubstr("updates    7 to 10 of 16 tokens (1 microbatch x 2 sequences x 8): 832 in all"));
+  EXPECT_EQ(run("wide", narrow).tokens, 832);
+}
+
 TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
   // Weights that stay as they are: a microbatch's loss then depends on its number alone.
   const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0"};
