@@ -170,6 +170,7 @@ RunRecord parse_record(std::string_view text, const std::filesystem::path& metri
       }
       ++expected;
       record.loss = line.real("loss");
+      record.lr = line.real("lr");
       record.tokens = line.integer("tokens");
     }
   });

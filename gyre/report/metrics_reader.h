@@ -67,6 +67,7 @@ struct RunRecord {
   std::optional<MetricsEnd> end;           // if the last session recorded its end
   // From the lines up to the update asked for.
   std::optional<double> loss;  // of the last step; empty if it was not finite
+  std::optional<double> lr;    // of the last step
   int64_t tokens = 0;
   std::optional<double> val_loss, ema_val_loss;  // of the last evaluation
   std::optional<int64_t> evaluated;              // the update at which the last evaluation was made

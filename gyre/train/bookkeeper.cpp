@@ -11,6 +11,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/exit_code.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 #include "gyre/core/timing.h"
 #include "gyre/report/trace.h"
 #include "gyre/runtime/settings/executor_kind.h"
@@ -53,7 +54,7 @@ void Bookkeeper::take_up(int stages) {
   result_.ema_val_loss = from_.record.ema_val_loss;
 }
 
-void Bookkeeper::say_where_it_goes_on() const {
+void Bookkeeper::say_where_it_goes_on(const Pipeline& pipeline) const {
   const std::string root = run_.root().string();
   for (const DamagedStep& damaged : from_.damaged) {
     progress_.message(
@@ -71,6 +72,19 @@ void Bookkeeper::say_where_it_goes_on() const {
   if (newest == 0 && done > 0) text += fmt::format("; steps 1 to {} stay without a record", done);
   progress_.message(text);
   if (!from_.changes.empty()) progress_.message("changed: " + describe(from_.changes));
+  say_whether_rate_rises(pipeline.options().learning_rate);
+}
+
+// The learning rate's schedule ends with the run. With more updates it goes back to where a longer run would be.
+void Bookkeeper::say_whether_rate_rises(const std::function<double(int64_t)>& learning_rate) const {
+  const bool is_extended = std::ranges::any_of(
+      from_.changes, [](const ConfigChange& change) { return change.table == "run" && change.key == "updates"; });
+  if (!is_extended || !from_.checkpoint || !from_.record.lr) return;
+  const double last = *from_.record.lr, next = learning_rate(from_.step() + 1);
+  const bool is_warmup = learning_rate(from_.step()) == last;  // or another part that more updates do not change
+  if (next <= last || is_warmup) return;
+  progress_.message(fmt::format("lr goes from {:.3g} to {:.3g}: its schedule now has {}", last, next,
+                                counted(config_.run.updates, "update")));
 }
 
 void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,8 +45,8 @@ class Bookkeeper {
   // the run is cut now; delays recorded with another number of stages are dropped.
   void take_up(int stages);
   // Tells the user where a resumed session continues, which checkpoints are damaged, which steps are made again or lack
-  // a record, and which keys have changed.
-  void say_where_it_goes_on() const;
+  // a record, which keys have changed, and whether more updates raise the learning rate again.
+  void say_where_it_goes_on(const Pipeline& pipeline) const;
   // Files change from here on. `pipeline` is what the run trains; optimizer_bytes: [stage], the size of the optimizers'
   // states; map: which process has which workers, null if this process has all.
   void begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_bytes, const RankMap* map);
@@ -94,6 +95,7 @@ class Bookkeeper {
   bool works_side_by_side() const;  // whether the executor's workers do
   void record(const StepRecord& step);
   void add_memory(const SegmentReport& report, MetricsSegment& line) const;
+  void say_whether_rate_rises(const std::function<double(int64_t)>& learning_rate) const;
   void note(const WrittenCheckpoint& saved);
   void note_finished_save();
   void raise_failed_save() const;

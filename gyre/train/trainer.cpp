@@ -97,7 +97,7 @@ class Training {
     optimizer_bytes_ = sizes.optimizer_bytes;
     books_.check_room(sizes.file_bytes);
     state_->check_room();
-    if (options_.resume) books_.say_where_it_goes_on();
+    if (options_.resume) books_.say_where_it_goes_on(*pipeline_);
   }
 
   TrainResult run() {

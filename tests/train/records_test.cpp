@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing_support::Json;
 using testing_support::Runs;
 namespace fs = std::filesystem;
@@ -312,6 +313,18 @@ TEST_F(Records, ASummaryCountsTheTokensOfAnotherWindowBefore) {
   EXPECT_THAT(check_of("wide", narrow),
               HasSubstr("updates    7 to 10 of 16 tokens (1 microbatch x 2 sequences x 8): 832 in all"));
   EXPECT_EQ(run("wide", narrow).tokens, 832);
+}
+
+TEST_F(Records, MoreUpdatesThatRaiseTheLearningRateAreSaid) {
+  const auto rises = HasSubstr("lr goes from ");
+  run("finished", {.set = {"optimizer.warmup=4", "run.updates=2"}});
+  resume("finished", {"run.updates=8"});
+  EXPECT_THAT(messages(), Not(rises)) << "the warm-up is the same";
+  EXPECT_THAT(check_of("finished", {.set = {"run.updates=12"}, .resume = true}),
+              HasSubstr("lr goes from 0.0003 to 0.00113: its schedule now has 12 updates\n"));
+  resume("finished", {"run.updates=12", "optimizer.decay=constant"});
+  resume("finished", {"run.updates=16"});
+  EXPECT_THAT(messages(), Not(rises)) << "it is constant";
 }
 
 TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
