@@ -30,6 +30,17 @@ void refuse_other_run(const std::vector<ConfigChange>& changes) {
   }
 }
 
+// A run with a checkpoint of its own does not look at it again.
+void refuse_other_beginning(const std::vector<ConfigChange>& changes) {
+  for (const ConfigChange& change : changes) {
+    if (change.table != "run" || change.key != "init_from" || change.after == "") continue;
+    throw InputError(
+        fmt::format("[run] init_from is {}, but the run has begun, with {}; leave it out, or start another run with "
+                    "--out",
+                    change.after.dump(), change.before == "" ? "weights of its own" : change.before.dump()));
+  }
+}
+
 // A model whose vocabulary is left to the data is compared once that is known (check_data).
 void check_checkpoint(const CheckpointRecord& checkpoint, const Config& config) {
   if (config.model.vocabulary > 0) check_model_identity(checkpoint.model, config);
@@ -107,7 +118,10 @@ ResumePoint find_point(const RunDirectory& run, const Config& config, std::vecto
   refuse_other_run(point.changes);
   // The checkpoint comes first: with a damaged one, lines would seem to be missing in the metrics.
   open_newest(run, steps, point);
-  if (point.checkpoint) check_checkpoint(point.checkpoint->record(), config);
+  if (point.checkpoint) {
+    check_checkpoint(point.checkpoint->record(), config);
+    refuse_other_beginning(point.changes);
+  }
   point.record = read_record(run.metrics(), point.step());
   const bool has_diverged = point.record.end && point.record.end->status == "diverged";
   if (has_diverged && point.checkpoint && !point.checkpoint->record().is_sound()) {

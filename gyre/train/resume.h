@@ -32,9 +32,9 @@ struct ResumePoint {
 };
 
 // Throws InputError if the run's configuration, metrics and checkpoints do not fit each other or `config`: another
-// model or seed, a gap in the metrics, checkpoints that were written and are missing. A checkpoint whose manifest is
-// damaged is skipped if there is one before it; so is, after a run that diverged, one that was saved while updates were
-// left out, if there is a sound one before it.
+// model or seed, other weights to begin with, a gap in the metrics, checkpoints that were written and are missing. A
+// checkpoint whose manifest is damaged is skipped if there is one before it; so is, after a run that diverged, one that
+// was saved while updates were left out, if there is a sound one before it.
 ResumePoint find_resume_point(const RunDirectory& run, const Config& config);
 // For a checkpoint of `point` that turned out to be damaged: the resume point of the one before it. Throws `damage` if
 // there is none.

@@ -315,6 +315,20 @@ TEST_F(Records, ASummaryCountsTheTokensOfAnotherWindowBefore) {
   EXPECT_EQ(run("wide", narrow).tokens, 832);
 }
 
+TEST_F(Records, ARunThatHasBegunTakesNoOtherWeightsToBeginWith) {
+  run("origin", {.set = {"run.updates=1"}});
+  const std::string origin = "run.init_from=" + path("origin").string();
+  run("drawn", {.set = {"run.updates=2"}});
+  EXPECT_THAT(
+      complaint("drawn", {.set = {origin, "run.updates=3"}, .resume = true}),
+      AllOf(HasSubstr("[run] init_from is \""), HasSubstr("the run has begun, with weights of its own; leave")));
+  EXPECT_EQ(lines("drawn", "resume").size(), 0);
+  run("taken", {.set = {origin, "run.updates=2"}});
+  resume("taken", {origin, "run.updates=3"});
+  EXPECT_THAT(complaint("taken", {.set = {"run.init_from=" + path("drawn").string()}, .resume = true}),
+              HasSubstr("the run has begun, with \"" + path("origin").string()));
+}
+
 TEST_F(Records, MoreUpdatesThatRaiseTheLearningRateAreSaid) {
   const auto rises = HasSubstr("lr goes from ");
   run("finished", {.set = {"optimizer.warmup=4", "run.updates=2"}});
