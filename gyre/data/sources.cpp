@@ -125,8 +125,8 @@ struct Dataset::Opener {
       vocabulary_origin = directory;
       data.prepared_ = directory;
       data.meta_ = meta;
-    } else if (meta.vocabulary != data.meta_.vocabulary || meta.tokenizer != data.meta_.tokenizer ||
-               meta.end_of_document != data.meta_.end_of_document || tokenizer_of(meta) != tokenizer_of(data.meta_)) {
+    } else if (meta.vocabulary != data.meta_.vocabulary || meta.end_of_document != data.meta_.end_of_document ||
+               tokenizer_of(meta) != tokenizer_of(data.meta_)) {
       throw InputError(fmt::format("{} and {}: were made with different tokenizers; prepare both with one",
                                    vocabulary_origin, directory));
     }

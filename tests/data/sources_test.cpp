@@ -279,6 +279,23 @@ TEST_F(SourcesTest, WhatARunKeepsSaysWhatTheDataIs) {
   EXPECT_THAT(refused(mixture), HasSubstr("were made with different tokenizers"));
 }
 
+TEST_F(SourcesTest, TextPreparedWithTheTokenizerOfOtherTextBelongsToIt) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  PrepareOptions first = options({write("text", plain_text(3000))}, "bpe");
+  first.out = directory_ / "first";
+  prepare(first);
+  PrepareOptions second = options({write("more", plain_text(500))}, first.out.string());
+  second.out = directory_ / "second";
+  prepare(second);
+  DataSettings mixture;
+  mixture.source = {{"a", first.out, 1, ""}, {"b", second.out, 1, ""}};
+  EXPECT_EQ(refused(mixture), "accepted");
+  DataSettings validated;
+  validated.tokens = second.out;
+  validated.val_tokens = first.out;
+  EXPECT_EQ(refused(validated), "accepted");
+}
+
 TEST_F(SourcesTest, MixturesKeepTheirWeightsAndGoThroughEachSource) {
   const std::vector<double> weights = {5, 3, 1.999, 1e-9};
   const Mixture mixture(weights, 7), same(weights, 7), other(weights, 8);
