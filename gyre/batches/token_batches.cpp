@@ -45,15 +45,22 @@ Batch read_batch(int64_t sequences, int64_t context, Read read) {
 }  // namespace
 
 DrawnTokenBatches::DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
-                                     int64_t seed, int64_t vocabulary, SequenceOrder order)
+                                     int64_t seed, int64_t vocabulary, SequenceOrder order,
+                                     const DataPosition& position)
     : sources_(std::move(sources)),
       sequences_(sequences),
       context_(context),
       seed_(static_cast<uint64_t>(seed)),
       vocabulary_(vocabulary),
       order_(order),
+      position_(position),
       mixture_(weights_of(sources_), seed) {
   check_lengths(sources_, context, "train on", "");
+}
+
+// Wraps around for microbatches before the run's first sequence; what they hold does not matter.
+uint64_t DrawnTokenBatches::number_of(int64_t index, int64_t s) const {
+  return static_cast<uint64_t>(position_.sequences + (index - position_.microbatches) * sequences_ + s);
 }
 
 int64_t DrawnTokenBatches::begin_of(const Mixture::Draw& draw, int64_t index, int64_t s) const {
@@ -70,7 +77,7 @@ int64_t DrawnTokenBatches::begin_of(const Mixture::Draw& draw, int64_t index, in
 
 Batch DrawnTokenBatches::batch(int64_t index) const {
   return read_batch(sequences_, context_, [&](int64_t s, std::span<int64_t> tokens) {
-    const Mixture::Draw draw = mixture_.at(static_cast<uint64_t>(index * sequences_ + s));
+    const Mixture::Draw draw = mixture_.at(number_of(index, s));
     sources_[draw.source].tokens.read(begin_of(draw, index, s), tokens, vocabulary_);
   });
 }

@@ -16,16 +16,25 @@ enum class SequenceOrder {
   Epochs,  // the source is cut into sequences; each epoch has all of them once, in a new shuffled order
 };
 
-// For training. Sequence s of microbatch m is number m * sequences + s of the run, which determines its source.
+// How much of its data a run has used before its next microbatch.
+struct DataPosition {
+  int64_t microbatches = 0;
+  int64_t sequences = 0;  // in these microbatches, which may have been of other sizes
+};
+
+// For training. The sequences of a run are numbered through all its microbatches, whatever their sizes; a sequence's
+// number determines its source, and its place in the order "epochs". Microbatches before `position` are not those that
+// the run had if it changed their size; a run never needs them again.
 class DrawnTokenBatches final : public BatchSource {
  public:
   // Throws InputError if a source is shorter than one sequence and its last target (context + 1 tokens).
   DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t seed,
-                    int64_t vocabulary, SequenceOrder order = SequenceOrder::Random);
+                    int64_t vocabulary, SequenceOrder order = SequenceOrder::Random, const DataPosition& position = {});
   Batch batch(int64_t index) const override;
   int64_t tokens_per_batch() const override { return sequences_ * context_; }
 
  private:
+  uint64_t number_of(int64_t index, int64_t s) const;
   int64_t begin_of(const Mixture::Draw& draw, int64_t index, int64_t s) const;
 
   std::vector<WeightedTokens> sources_;
@@ -33,6 +42,7 @@ class DrawnTokenBatches final : public BatchSource {
   uint64_t seed_;
   int64_t vocabulary_;
   SequenceOrder order_;
+  DataPosition position_;
   Mixture mixture_;
 };
 

@@ -6,11 +6,14 @@
 #include "gyre/build/model_maker.h"
 
 namespace gyre {
-std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset) {
+std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset,
+                                           const CheckpointRecord& from) {
   const auto order = config.data.order == "epochs" ? SequenceOrder::Epochs : SequenceOrder::Random;
+  // Only tokens count the sequences: microbatches may have had other sizes, but the context cannot change.
+  const DataPosition position = {from.microbatches, from.tokens / config.model.context};
   auto text =
       std::make_unique<DrawnTokenBatches>(dataset.train(), config.pipeline.microbatch, text_context(config.model),
-                                          config.run.seed, dataset.vocabulary(), order);
+                                          config.run.seed, dataset.vocabulary(), order, position);
   return model_batches(config.model, std::move(text), config.run.seed);
 }
 

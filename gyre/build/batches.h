@@ -5,13 +5,16 @@
 #include <memory>
 
 #include "gyre/batches/batch.h"
+#include "gyre/checkpoint/format/manifest.h"
 #include "gyre/config/config.h"
 #include "gyre/data/sources.h"
 
 namespace gyre {
 
-// Endless; the dataset must outlive it. Throws InputError if there is too little text for one sequence.
-std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset);
+// Endless; the dataset must outlive it. It goes on where the run of the record `from` stands, by default at the
+// beginning. Throws InputError if there is too little text for one sequence.
+std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset,
+                                           const CheckpointRecord& from = {});
 
 struct ValidationBatches {
   std::unique_ptr<BatchSource> source;

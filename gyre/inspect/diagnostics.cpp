@@ -42,8 +42,8 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   const Dataset dataset = Dataset::open(model.config.data);
   const Config config = resolved(model, dataset);
   const Schedule schedule = build_schedule(config);
-  const auto batches = train_batches(config, dataset);
   const CheckpointState& checkpoint = model.checkpoint;
+  const auto batches = train_batches(config, dataset, checkpoint);
 
   Diagnostics result;
   result.step = checkpoint.step;

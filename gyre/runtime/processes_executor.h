@@ -41,7 +41,7 @@ class ProcessesExecutor final : public Executor {
 
 // What the other ranks need to carry out rank 0's commands.
 struct FollowerSources {
-  const BatchSource* train = nullptr;
+  const BatchSource* train = nullptr;                          // may be another one after answer()
   const BatchSource* evaluation = nullptr;                     // null: the run does not evaluate
   std::function<std::string(const std::string&)> answer = {};  // answers a question of rank 0
   std::stop_token stop = {};  // requested if this process is asked to stop: rank 0 is told, and decides

@@ -42,4 +42,8 @@ CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given
                       may_copy, limit);
 }
 
+void CheckedRun::continue_data(const CheckpointRecord& from) {
+  train_batches = gyre::train_batches(config, *dataset, from);
+}
+
 }  // namespace gyre

@@ -20,6 +20,9 @@ struct CheckedRun {
   CheckedRun(const CheckedRun&) = delete;  // the batches refer to `dataset`
   CheckedRun& operator=(const CheckedRun&) = delete;
 
+  // The run will train on what comes in its data after what the run of the record has used.
+  void continue_data(const CheckpointRecord& from);
+
   Config config;  // with its vocabulary known
   std::optional<Dataset> dataset;
   Schedule schedule;

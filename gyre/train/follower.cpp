@@ -21,10 +21,14 @@ TrainResult train_as_follower(const TrainOptions& options) {
       build_pipeline(checked.config, std::move(checked.schedule), map.workers_of(ranks.rank()), options.process);
   meet(ranks, map, checked, *pipeline);
 
-  ShareKeeper share(run, checked.config, options.resume, *pipeline, options.files, ranks);
-  const FollowerSources sources = {checked.train_batches.get(), checked.val_batches.source.get(),
-                                   [&share](const std::string& question) { return share.answer(question); },
-                                   options.stop, options.abandon};
+  ShareKeeper share(run, checked, options.resume, *pipeline, options.files, ranks);
+  FollowerSources sources = {
+      checked.train_batches.get(), checked.val_batches.source.get(), {}, options.stop, options.abandon};
+  sources.answer = [&](const std::string& question) {
+    std::string answer = share.answer(question);
+    sources.train = checked.train_batches.get();  // others if the question was to restore a checkpoint
+    return answer;
+  };
   TrainResult result;
   result.finished = carry_out_commands(*pipeline, ranks, map, sources) == RunEnd::Finished;
   return result;

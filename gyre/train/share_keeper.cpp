@@ -11,10 +11,10 @@
 
 namespace gyre {
 
-ShareKeeper::ShareKeeper(const RunDirectory& run, const Config& config, bool resume, Pipeline& pipeline,
+ShareKeeper::ShareKeeper(const RunDirectory& run, CheckedRun& checked, bool resume, Pipeline& pipeline,
                          FileSystem& files, Ranks& ranks)
     : run_(run),
-      config_(config),
+      checked_(checked),
       resume_(resume),
       rank_(ranks.rank()),
       share_(pipeline, files),
@@ -44,7 +44,7 @@ ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
     case ShareQuestion::Kind::Look:
       return look(question);
     case ShareQuestion::Kind::Keep:
-      if (question.rank == rank_) parts_.emplace(run_, config_, question.mark, resume_, question.token, files_);
+      if (question.rank == rank_) parts_.emplace(run_, checked_.config, question.mark, resume_, question.token, files_);
       break;
     case ShareQuestion::Kind::Weigh:
       answer.sizes = share_.sizes();
@@ -53,11 +53,11 @@ ShareAnswer ShareKeeper::answer(const ShareQuestion& question) {
       if (parts_) parts_->check_room(question.bytes.at(static_cast<size_t>(rank_)));
       break;
     case ShareQuestion::Kind::Restore:
-      share_.restore(CheckpointReader(run_.checkpoints(), question.step, question.checkpoint));
+      restore(CheckpointReader(run_.checkpoints(), question.step, question.checkpoint));
       break;
     case ShareQuestion::Kind::Init:
-      share_.begin_with(CheckpointReader(InitialWeights(config_.run.init_from).run().checkpoints(), question.step,
-                                         question.checkpoint));
+      share_.begin_with(CheckpointReader(InitialWeights(checked_.config.run.init_from).run().checkpoints(),
+                                         question.step, question.checkpoint));
       break;
     case ShareQuestion::Kind::Begin:
       if (parts_) parts_->begin(question.damaged, question.steps);
@@ -78,6 +78,11 @@ ShareAnswer ShareKeeper::look(const ShareQuestion& question) {
   answer.place = {host_name(), root.string()};
   sees_rank_0s_ = answer.note == question.token;
   return answer;
+}
+
+void ShareKeeper::restore(const CheckpointReader& checkpoint) {
+  share_.restore(checkpoint);
+  checked_.continue_data(checkpoint.record());
 }
 
 ShareAnswer ShareKeeper::take(bool copy) {

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "gyre/config/config.h"
 #include "gyre/runtime/ranks/text_line.h"
+#include "gyre/train/checked_run.h"
 #include "gyre/train/part_directory.h"
 #include "gyre/train/run_directory.h"
 #include "gyre/train/share_messages.h"
@@ -18,20 +18,22 @@ namespace gyre {
 class ShareKeeper {
  public:
   // All arguments must outlive this object. The processes have met. resume: the run existed before.
-  ShareKeeper(const RunDirectory& run, const Config& config, bool resume, Pipeline& pipeline, FileSystem& files,
+  // A checkpoint that is restored says where in its data `checked` goes on.
+  ShareKeeper(const RunDirectory& run, CheckedRun& checked, bool resume, Pipeline& pipeline, FileSystem& files,
               Ranks& ranks);
   std::string answer(const std::string& question);
 
  private:
   ShareAnswer answer(const ShareQuestion& question);
   ShareAnswer look(const ShareQuestion& question);
+  void restore(const CheckpointReader& checkpoint);
   ShareAnswer take(bool copy);
   void write(const std::stop_token& stop);
   std::vector<WrittenShard> obey(const WriteOrder& order);
   std::vector<WrittenShard> write_shards(const WriteOrder& order);
 
   const RunDirectory& run_;
-  const Config& config_;
+  CheckedRun& checked_;
   bool resume_;
   int rank_;
   StateShare share_;

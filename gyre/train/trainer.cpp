@@ -154,6 +154,7 @@ class Training {
     take_up_skipped(record.skipped_in_a_row);
     microbatches_ = record.microbatches;
     tokens_ = record.tokens;
+    checked_.continue_data(record);
     plan_.extra.insert(plan_.extra.end(), record.drains.begin(), record.drains.end());
   }
 

@@ -366,5 +366,45 @@ TEST_F(SourcesTest, EpochsHaveEverySequenceOnceAndRandomOrderIsThePlainOne) {
   EXPECT_EQ(alone.count(), 20);
 }
 
+// The first tokens of the sequences of microbatches `first` to `last`, exclusive.
+Tokens beginnings(const BatchSource& batches, int64_t first, int64_t last) {
+  Tokens tokens;
+  for (int64_t m = first; m < last; ++m) {
+    const at::Tensor inputs = batches.batch(m).inputs;
+    for (int64_t s = 0; s < inputs.size(0); ++s) tokens.push_back(inputs[s][0].item<int64_t>());
+  }
+  return tokens;
+}
+
+TEST_F(SourcesTest, SessionsWithOtherMicrobatchesGoOnWithTheNextSequence) {
+  Tokens numbers(2003);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  write_llmc(place("a/all.bin"), Tokens(numbers.begin(), numbers.begin() + 1002));
+  write_llmc(place("b/all.bin"), Tokens(numbers.begin() + 1002, numbers.end()));
+  const TokenSequence a = tokens_of(directory_ / "a/all.bin"), b = tokens_of(directory_ / "b/all.bin");
+  RandomStream draw(7, StreamPurpose::Test, 5);
+  const std::vector<WeightedTokens> one = {{"", 1, a}}, two = {{"a", 3, a}, {"b", 1, b}};
+  for (const auto& sources : {one, two}) {
+    const auto of = [&](int64_t size, const DataPosition& position) {
+      return DrawnTokenBatches(sources, size, 10, 1, 3000, SequenceOrder::Epochs, position);
+    };
+    const Tokens unbroken = beginnings(of(1, {}), 0, 400);
+    for (int run = 0; run < 20; ++run) {
+      DataPosition position;
+      Tokens used;
+      while (position.sequences < 300) {
+        const auto size = static_cast<int64_t>(1 + draw.below(9)), count = static_cast<int64_t>(draw.below(12));
+        const DrawnTokenBatches session = of(size, position);
+        EXPECT_EQ(session.batch(0).inputs.size(0), size);  // some sequences, whatever came before
+        const Tokens more = beginnings(session, position.microbatches, position.microbatches + count);
+        used.insert(used.end(), more.begin(), more.end());
+        position.microbatches += count;
+        position.sequences += count * size;
+      }
+      ASSERT_EQ(used, Tokens(unbroken.begin(), unbroken.begin() + position.sequences));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gyre

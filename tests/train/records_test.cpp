@@ -375,6 +375,32 @@ TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
   EXPECT_EQ(lines("windows", "step").back()["tokens"], 14 * 2 * 8 + 3 * 5 * 8);
 }
 
+TEST_F(Records, OtherMicrobatchesGoOnWithTheNextSequence) {
+  // Weights that stay as they are: the loss of a sequence then depends on its tokens alone.
+  const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0",
+                                          "data.order=\"epochs\""};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), still.begin(), still.end());
+    return more;
+  };
+  run("single", {.set = with({"pipeline.microbatch=1", "pipeline.accumulate=1", "run.updates=62"})});
+  std::vector<double> loss;
+  for (const Json& line : lines("single", "step")) loss.push_back(line["loss"]);
+  run("sizes", {.set = with({"run.updates=4"})});                                         // sequences 0 to 15
+  resume("sizes", {"pipeline.microbatch=1", "pipeline.accumulate=4", "run.updates=6"});   // to 23
+  resume("sizes", {"pipeline.microbatch=5", "pipeline.accumulate=1", "run.updates=10"});  // to 43
+  resume("sizes", {"run.updates=11"});                                                    // to 48
+  resume("sizes", {"pipeline.microbatch=2", "pipeline.accumulate=3", "run.updates=13"});  // to 60
+  size_t next = 0;
+  for (const Json& line : lines("sizes", "step")) {
+    double sum = 0;
+    const size_t first = next;
+    for (; next * 8 < line["tokens"]; ++next) sum += loss[next];
+    EXPECT_NEAR(line["loss"].get<double>(), sum / static_cast<double>(next - first), 1e-6) << line.dump();
+  }
+  EXPECT_EQ(next, 61u);
+}
+
 TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
   run("changed");
   const auto before = files("changed");

@@ -62,6 +62,20 @@ TEST_F(Shards, AreWrittenByEveryProcessAndReadByAnyNumberOfThem) {
   EXPECT_EQ(trained.checkpoint.optimizer.size(), checkpoint("whole").optimizer.size());
 }
 
+TEST_F(Shards, OtherMicrobatchesGoOnWithTheNextSequenceInEveryProcess) {
+  const std::vector<std::string> sets[] = {{"data.order=\"epochs\"", "run.updates=4"},
+                                           {"pipeline.microbatch=1", "pipeline.accumulate=4", "run.updates=8"},
+                                           {"pipeline.microbatch=3", "run.updates=12"}};
+  run("sizes", {.set = sets[0]});
+  for (const auto& set : {sets[1], sets[2]}) resume("sizes", set);
+  expect_sound(run_ranks("sizes-of-two", {.set = sets[0]}, 2));
+  for (const auto& set : {sets[1], sets[2]}) {
+    expect_sound(run_ranks("sizes-of-two", {.set = set, .resume = true}, 2));
+  }
+  EXPECT_EQ(contents("sizes-of-two"), contents("sizes"));
+  EXPECT_EQ(record("sizes-of-two"), record("sizes"));
+}
+
 TEST_F(Shards, OfADamagedCheckpointThatTheOneBeforeStandsInFor) {
   run("sound", {.set = {"optimizer.decay=constant"}});
   for (const size_t world : {1, 2, 3}) {
