@@ -31,6 +31,12 @@ std::vector<double> weights_of(const std::vector<WeightedTokens>& sources) {
   return weights;
 }
 
+Mixture::Weights weights_by_name(const std::vector<WeightedTokens>& sources) {
+  Mixture::Weights weights;
+  for (const WeightedTokens& source : sources) weights[source.name] = source.weight;
+  return weights;
+}
+
 // read(s, tokens) fills `tokens` with sequence s and its last target; targets are the inputs shifted by one token.
 template <typename Read>
 Batch read_batch(int64_t sequences, int64_t context, Read read) {
@@ -54,7 +60,7 @@ DrawnTokenBatches::DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_
       vocabulary_(vocabulary),
       order_(order),
       position_(position),
-      mixture_(weights_of(sources_), seed) {
+      mixture_(weights_by_name(sources_), seed, position.mixture, position.sequences) {
   check_lengths(sources_, context, "train on", "");
 }
 

@@ -19,7 +19,8 @@ enum class SequenceOrder {
 // How much of its data a run has used before its next microbatch.
 struct DataPosition {
   int64_t microbatches = 0;
-  int64_t sequences = 0;  // in these microbatches, which may have been of other sizes
+  int64_t sequences = 0;       // in these microbatches, which may have been of other sizes
+  MixtureRecord mixture = {};  // of the sources until then; empty: their weights have always been those of now
 };
 
 // For training. The sequences of a run are numbered through all its microbatches, whatever their sizes; a sequence's
@@ -27,11 +28,13 @@ struct DataPosition {
 // the run had if it changed their size; a run never needs them again.
 class DrawnTokenBatches final : public BatchSource {
  public:
-  // Throws InputError if a source is shorter than one sequence and its last target (context + 1 tokens).
+  // sources: in the order of their names. Throws InputError if one is shorter than one sequence and its last target
+  // (context + 1 tokens).
   DrawnTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t seed,
                     int64_t vocabulary, SequenceOrder order = SequenceOrder::Random, const DataPosition& position = {});
   Batch batch(int64_t index) const override;
   int64_t tokens_per_batch() const override { return sequences_ * context_; }
+  const Mixture& mixture() const { return mixture_; }
 
  private:
   uint64_t number_of(int64_t index, int64_t s) const;

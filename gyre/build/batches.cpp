@@ -6,15 +6,18 @@
 #include "gyre/build/model_maker.h"
 
 namespace gyre {
-std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset,
-                                           const CheckpointRecord& from) {
+
+TrainBatches train_batches(const Config& config, const Dataset& dataset, const CheckpointRecord& from) {
   const auto order = config.data.order == "epochs" ? SequenceOrder::Epochs : SequenceOrder::Random;
   // Only tokens count the sequences: microbatches may have had other sizes, but the context cannot change.
-  const DataPosition position = {from.microbatches, from.tokens / config.model.context};
+  const DataPosition position = {from.microbatches, from.tokens / config.model.context, from.mixture};
   auto text =
       std::make_unique<DrawnTokenBatches>(dataset.train(), config.pipeline.microbatch, text_context(config.model),
                                           config.run.seed, dataset.vocabulary(), order, position);
-  return model_batches(config.model, std::move(text), config.run.seed);
+  TrainBatches batches;
+  if (dataset.train().size() > 1) batches.mixture = text->mixture().record();
+  batches.source = model_batches(config.model, std::move(text), config.run.seed);
+  return batches;
 }
 
 ValidationBatches validation_batches(const Config& config, const Dataset& dataset) {

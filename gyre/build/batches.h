@@ -11,10 +11,13 @@
 
 namespace gyre {
 
+struct TrainBatches {
+  std::unique_ptr<BatchSource> source;
+  MixtureRecord mixture;  // of the sources of tokens from now on, for checkpoints; empty if there is only one
+};
 // Endless; the dataset must outlive it. It goes on where the run of the record `from` stands, by default at the
 // beginning. Throws InputError if there is too little text for one sequence.
-std::unique_ptr<BatchSource> train_batches(const Config& config, const Dataset& dataset,
-                                           const CheckpointRecord& from = {});
+TrainBatches train_batches(const Config& config, const Dataset& dataset, const CheckpointRecord& from = {});
 
 struct ValidationBatches {
   std::unique_ptr<BatchSource> source;

@@ -43,7 +43,7 @@ Diagnostics diagnose(const TrainedModel& model, const DiagnosticsOptions& option
   const Config config = resolved(model, dataset);
   const Schedule schedule = build_schedule(config);
   const CheckpointState& checkpoint = model.checkpoint;
-  const auto batches = train_batches(config, dataset, checkpoint);
+  const auto batches = train_batches(config, dataset, checkpoint).source;
 
   Diagnostics result;
   result.step = checkpoint.step;

@@ -239,6 +239,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
   record.seed = static_cast<uint64_t>(config_.run.seed);
   record.model = model_identity(config_);
   record.data = checked_.dataset->identity();
+  record.mixture = checked_.mixture;
   record.drains = drains_;
   record.delay = delay_;
   record.skipped = skipped_;

@@ -30,7 +30,7 @@ CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given
 
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
-  train_batches = gyre::train_batches(config, *dataset);
+  continue_data({});
   if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.
   dataset->identity();
@@ -43,7 +43,9 @@ CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given
 }
 
 void CheckedRun::continue_data(const CheckpointRecord& from) {
-  train_batches = gyre::train_batches(config, *dataset, from);
+  TrainBatches batches = gyre::train_batches(config, *dataset, from);
+  train_batches = std::move(batches.source);
+  mixture = std::move(batches.mixture);
 }
 
 }  // namespace gyre

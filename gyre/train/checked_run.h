@@ -27,6 +27,7 @@ struct CheckedRun {
   std::optional<Dataset> dataset;
   Schedule schedule;
   std::unique_ptr<BatchSource> train_batches;
+  MixtureRecord mixture;          // of the data's sources from now on; empty if there is only one
   ValidationBatches val_batches;  // empty unless the run evaluates
   bool may_copy = false;          // checkpoints may be written from a copy in memory
   std::string summary;            // a few lines for the user

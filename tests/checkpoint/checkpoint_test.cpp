@@ -78,6 +78,17 @@ TEST(Manifest, ComesBackAndIsRefusedWhereItsMeaningIsGone) {
   manifest.files.erase("optimizer.safetensors");  // sound in itself
   EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);
   manifest.files["optimizer.safetensors"] = {};
+  EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
+  const MixtureRecord mixture = std::exchange(manifest.record.mixture, {});
+  EXPECT_EQ(parse_manifest(to_text(manifest)), manifest);
+  EXPECT_THAT(to_text(manifest), ::testing::Not(::testing::HasSubstr("mixture")));
+  for (const auto& [share, words] : std::map<int64_t, std::string>{{2, "'shares'"}, {0, "'shares'"}, {1, "'used'"}}) {
+    manifest.record.mixture = mixture;
+    manifest.record.mixture.shares["web"] = share;
+    if (share == 1) manifest.record.mixture.used.erase("web");
+    EXPECT_THAT(complaint_of([&] { parse_manifest(to_text(manifest)); }), ::testing::HasSubstr(words));
+  }
+  manifest.record.mixture = mixture;
   auto& model = manifest.record.model = nlohmann::ordered_json::array();
   for (int depth = 0; depth < 1000; ++depth) model = nlohmann::ordered_json::array({std::move(model)});
   EXPECT_THROW(parse_manifest(to_text(manifest)), InputError);

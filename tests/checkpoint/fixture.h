@@ -24,6 +24,7 @@ inline CheckpointState make_state(int64_t step) {
   state.model = {{"kind", "gpt"}, {"width", 4}};
   state.delay = {{{0, 3}, {2, 5}}, {{0, 8}}};
   state.skipped = 2;
+  state.mixture = {40, {{"books", 65535}, {"web", 1}}, {{"books", 30}, {"notes", 4}, {"web", 6}}};
   state.weights = {{"a.weight", at::randn({3, 5})}, {"b", at::randn({2})}};
   state.optimizer = {{"a.weight/first", at::randn({3, 5})}, {"empty", at::empty({0, 4})}};
   return state;

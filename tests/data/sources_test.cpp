@@ -297,8 +297,10 @@ TEST_F(SourcesTest, TextPreparedWithTheTokenizerOfOtherTextBelongsToIt) {
 }
 
 TEST_F(SourcesTest, MixturesKeepTheirWeightsAndGoThroughEachSource) {
-  const std::vector<double> weights = {5, 3, 1.999, 1e-9};
-  const Mixture mixture(weights, 7), same(weights, 7), other(weights, 8);
+  const Mixture::Weights named = {{"a", 5}, {"b", 3}, {"c", 1.999}, {"d", 1e-9}};
+  const Mixture mixture(named, 7), same(named, 7), other(named, 8);
+  std::vector<double> weights;
+  for (const auto& [name, weight] : named) weights.push_back(weight);
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<uint64_t> counts(weights.size(), 0);
   bool differs = false;
@@ -313,6 +315,42 @@ TEST_F(SourcesTest, MixturesKeepTheirWeightsAndGoThroughEachSource) {
     EXPECT_EQ(counts[i] % 3, 0u);  // the same number in every pattern
     EXPECT_NEAR(static_cast<double>(counts[i]) / 3, std::max(1.0, weights[i] / all * 65536), 1.01);
   }
+}
+
+TEST_F(SourcesTest, MixturesWhoseWeightsChangeGoOnInEachSource) {
+  RandomStream draw(3, StreamPurpose::Test, 8);
+  for (int run = 0; run < 5; ++run) {
+    Mixture::Weights weights;
+    MixtureRecord record;
+    std::map<std::string, uint64_t> counts;
+    int64_t sequences = 0;
+    for (int session = 0; session < 8; ++session) {
+      // Other weights, or the same: then it is as if the session before had gone on.
+      const bool changes = session == 0 || draw.below(2) == 0;
+      if (changes) weights = {{"a", 1 + draw.uniform()}, {"b", draw.uniform() / 10}, {"c", 5 * draw.uniform()}};
+      const Mixture mixture(weights, 7, record, sequences);
+      if (!changes) {
+        EXPECT_EQ(mixture.record(), record);
+      }
+      const Mixture::Weights doubled = {{"a", 2 * weights["a"]}, {"b", 2 * weights["b"]}, {"c", 2 * weights["c"]}};
+      EXPECT_EQ(Mixture(doubled, 7, mixture.record(), sequences).record(), mixture.record());
+      record = mixture.record();
+      EXPECT_EQ(record.since, changes ? sequences : record.since);
+      const auto count = static_cast<int64_t>(draw.below(4) == 0 ? 70'000 : draw.below(2000));
+      std::map<std::string, int64_t> in_pattern;
+      for (const int64_t end = sequences + count; sequences < end; ++sequences) {
+        const Mixture::Draw next = mixture.at(static_cast<uint64_t>(sequences));
+        const std::string name(1, static_cast<char>('a' + next.source));
+        ASSERT_EQ(next.number, counts[name]++) << "sequence " << sequences << " of session " << session;
+        if (sequences < record.since + kMixturePattern) ++in_pattern[name];
+      }
+      if (changes && count >= kMixturePattern) {
+        EXPECT_EQ(in_pattern, record.shares);
+      }
+    }
+  }
+  const Mixture begun({{"a", 1}, {"b", 1}}, 7);
+  EXPECT_EQ(begun.record(), (MixtureRecord{0, {{"a", 32768}, {"b", 32768}}, {{"a", 0}, {"b", 0}}}));
 }
 
 TEST_F(SourcesTest, AShuffledOrderHasEveryPlaceOnce) {

@@ -68,7 +68,7 @@ std::vector<double> oscillations(const Config& config, int64_t updates) {
   const c10::NoGradGuard no_grad;
   const auto pipeline = build_pipeline(config);
   const Dataset dataset = Dataset::open(config.data);
-  const auto batches = train_batches(config, dataset);
+  const auto batches = train_batches(config, dataset).source;
   const auto weights = [&](int stage) {
     std::vector<at::Tensor> flat;
     for (const at::Tensor& master : pipeline->owner(stage).weights.masters()) flat.push_back(master.flatten());
@@ -192,7 +192,7 @@ TEST_F(DiagnosticsTest, UpdatesAreAsLateAsTheRunsOwn) {
 
     const auto pipeline = build_pipeline(model.config);
     const Dataset dataset = Dataset::open(model.config.data);
-    const auto batches = train_batches(model.config, dataset);
+    const auto batches = train_batches(model.config, dataset).source;
     const int64_t filling = 2;  // of three stages
     std::vector<UpdateSum*> sums;
     for (int stage = 0; stage < 3; ++stage) {

@@ -18,6 +18,7 @@
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/random.h"
 #include "gyre/data/prepare.h"
 #include "gyre/train/trainer.h"
 #include "support/temporary_directory.h"
@@ -58,8 +59,31 @@ class Runs : public ::testing::Test {
         << "eval_every = 6\neval_batches = 2\nupdates = " << updates << "\n";
   }
 
+  // mixture.toml: the same run on sources "a", "b" and "c", in which hardly two sequences are alike.
+  static void write_mixture() {
+    write_config("mixture.toml", 12);
+    std::string config = read_file(path("mixture.toml"));
+    const std::string tokens = "tokens = \"" + path("tokens").string() + "\"\n";
+    config.replace(config.find(tokens), tokens.size(), "order = \"epochs\"\n");
+    RandomStream stream(1, StreamPurpose::Test, 0);
+    for (const std::string name : {"a", "b", "c"}) {
+      const fs::path text = path("text-" + name);
+      std::ofstream file(text);
+      for (int i = 0; i < 6000; ++i) file << static_cast<char>('a' + stream.below(26));
+      file.close();
+      PrepareOptions options;
+      options.texts = {text.string()};
+      options.out = path("tokens-" + name);
+      options.overwrite = true;
+      prepare(options);
+      config += "[[data.source]]\nname = \"" + name + "\"\ntokens = \"" + options.out.string() + "\"\n";
+    }
+    std::ofstream(path("mixture.toml")) << config;
+  }
+
   struct Session {
     std::vector<std::string> set = {};
+    std::string config = "run.toml";  // of a run that begins
     bool resume = false;
     FileSystem* files = &system_files();
     std::stop_token stop = {};
@@ -87,7 +111,7 @@ class Runs : public ::testing::Test {
   }
   static TrainOptions options_of(const std::string& name, const Session& session) {
     const bool own = session.resume && fs::exists(path(name) / "config.toml");
-    return {.config = own ? fs::path() : path("run.toml"),
+    return {.config = own ? fs::path() : path(session.config),
             .overrides = session.set,
             .out = path(name),
             .resume = session.resume,

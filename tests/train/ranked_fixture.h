@@ -45,7 +45,7 @@ class RankedRuns : public Runs {
             Ranks ranks(rank, world, "job", make_rendezvous({.directory = store.path().string(), .world = world}));
             const fs::path out = place.out.empty() ? options.out : place.out;
             const bool has_config = session.resume && fs::exists(out / "config.toml");
-            TrainOptions own{.config = has_config ? fs::path() : path("run.toml"),
+            TrainOptions own{.config = has_config ? fs::path() : path(session.config),
                              .overrides = options.overrides,
                              .out = out,
                              .resume = options.resume,

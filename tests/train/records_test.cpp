@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <set>
 #include <span>
 #include <stop_token>
 
@@ -399,6 +400,54 @@ TEST_F(Records, OtherMicrobatchesGoOnWithTheNextSequence) {
     EXPECT_NEAR(line["loss"].get<double>(), sum / static_cast<double>(next - first), 1e-6) << line.dump();
   }
   EXPECT_EQ(next, 61u);
+}
+
+TEST_F(Records, MixturesWhoseWeightsChangeGoOnInEachSource) {
+  write_mixture();
+  // Weights of the model that stay as they are: the loss of a sequence then tells it from others.
+  run("mixed", {.set = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0", "pipeline.microbatch=1",
+                        "pipeline.accumulate=1", "run.updates=80"},
+                .config = "mixture.toml"});
+  EXPECT_EQ(checkpoint("mixed").mixture.since, 0);
+  resume("mixed", {"data.source.a.weight=6", "run.updates=160"});
+  const MixtureRecord changed = checkpoint("mixed").mixture;
+  EXPECT_EQ(changed.since, 80);
+  EXPECT_EQ(changed.shares, (std::map<std::string, int64_t>{{"a", 49152}, {"b", 8192}, {"c", 8192}}));
+  EXPECT_EQ(changed.used.at("a") + changed.used.at("b") + changed.used.at("c"), 80);
+  resume("mixed", {"run.updates=200"});
+  EXPECT_EQ(checkpoint("mixed").mixture, changed);
+  resume("mixed", {"data.source.a.weight=1", "data.source.c.weight=3", "run.updates=300"});
+  EXPECT_EQ(checkpoint("mixed").mixture.since, 200);
+  std::set<double> losses;
+  for (const Json& line : lines("mixed", "step")) losses.insert(line["loss"].get<double>());
+  EXPECT_GE(losses.size(), 290u) << "of 300";  // some may be equal by chance
+}
+
+TEST_F(Records, MixturesGoOnAsIfTheyHadNotStopped) {
+  write_mixture();
+  // Nothing but the mixture depends on where a session is to end; all drain at 4 and at 8.
+  const auto begin = [&](const std::string& name, const std::string& updates) {
+    run(name,
+        {.set = {"optimizer.decay=constant", "run.eval_every=0", "run.updates=" + updates}, .config = "mixture.toml"});
+  };
+  begin("whole", "12");
+  begin("stopped", "4");
+  // The checkpoint of an earlier gyre does not say how its sources were shared: as they are now.
+  const fs::path manifest_file = path("stopped") / "checkpoints" / "step-00000004" / "manifest.json";
+  Manifest manifest = parse_manifest(read_file(manifest_file));
+  manifest.record.mixture = {};
+  std::ofstream(manifest_file) << to_text(manifest);
+  resume("stopped", {"run.updates=8"});
+  resume("stopped", {"run.updates=12"});
+  EXPECT_EQ(tensors("stopped"), tensors("whole"));
+
+  const std::string change = "data.source.b.weight=3";
+  begin("once", "4");
+  begin("often", "4");
+  resume("once", {change, "run.updates=12"});
+  for (const std::string updates : {"8", "12"}) resume("often", {change, "run.updates=" + updates});
+  EXPECT_EQ(tensors("often"), tensors("once"));
+  EXPECT_NE(tensors("once"), tensors("whole"));
 }
 
 TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {

@@ -76,6 +76,22 @@ TEST_F(Shards, OtherMicrobatchesGoOnWithTheNextSequenceInEveryProcess) {
   EXPECT_EQ(record("sizes-of-two"), record("sizes"));
 }
 
+TEST_F(Shards, MixturesWhoseWeightsChangeGoOnInEveryProcess) {
+  write_mixture();
+  const std::vector<std::string> sets[] = {{"run.updates=4"},
+                                           {"data.source.b.weight=3", "run.updates=8"},
+                                           {"pipeline.microbatch=3", "run.updates=10"},
+                                           {"data.source.b.weight=0.5", "run.updates=12"}};
+  for (const auto& set : sets) {
+    const Session session = {.set = set, .config = "mixture.toml", .resume = &set != sets};
+    run("mixed", session);
+    expect_sound(run_ranks("mixed-of-two", session, 2));
+    EXPECT_EQ(checkpoint("mixed-of-two").mixture, checkpoint("mixed").mixture);
+  }
+  EXPECT_EQ(contents("mixed-of-two"), contents("mixed"));
+  EXPECT_EQ(record("mixed-of-two"), record("mixed"));
+}
+
 TEST_F(Shards, OfADamagedCheckpointThatTheOneBeforeStandsInFor) {
   run("sound", {.set = {"optimizer.decay=constant"}});
   for (const size_t world : {1, 2, 3}) {

@@ -56,6 +56,9 @@ std::string to_text(const Manifest& manifest) {
                {"delay", record.delay},       {"skipped", record.skipped},
                {"data", record.data}};
   if (!record.skipped_in_a_row.empty()) json["skipped_in_a_row"] = record.skipped_in_a_row;
+  if (const MixtureRecord& mixture = record.mixture; !mixture.shares.empty()) {
+    json["mixture"] = {{"since", mixture.since}, {"shares", mixture.shares}, {"used", mixture.used}};
+  }
   for (const auto& [name, file] : manifest.files) {
     json["files"][name] = {{"bytes", file.bytes}, {"checksum", file.checksum}};
   }
@@ -78,6 +81,20 @@ void read_delay(JsonFields<Json>& fields, std::vector<std::map<int64_t, int64_t>
       if (pair.size() != 2 || !histogram.emplace(pair[0], pair[1]).second) fields.fail("'delay' must have pairs");
     }
   }
+}
+
+void read_mixture(const Json& json, MixtureRecord& mixture) {
+  JsonFields<Json> fields(json, "its mixture");
+  fields.need("since", mixture.since);
+  fields.need("shares", mixture.shares);
+  fields.need("used", mixture.used);
+  int64_t left = kMixturePattern;
+  for (const auto& [name, share] : mixture.shares) {
+    if (share > left) fields.fail(fmt::format("'shares' must be of {}", kMixturePattern));
+    if (mixture.used.count(name) == 0) fields.fail("'used' must have every source");
+    left -= share;
+  }
+  if (left > 0) fields.fail(fmt::format("'shares' must be of {}", kMixturePattern));
 }
 
 // Each part must have its one file, or all of its several with their index, and there must be no other file.
@@ -122,6 +139,7 @@ Manifest parse_manifest(std::string_view text) {
   fields.read("skipped", record.skipped);
   fields.read("skipped_in_a_row", record.skipped_in_a_row);
   fields.read("data", record.data);
+  if (const Json* mixture = fields.find("mixture")) read_mixture(*mixture, record.mixture);
   read_files(fields.at("files"), manifest);
   return manifest;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gyre/checkpoint/format/mixture_record.h"
 #include "gyre/checkpoint/format/shards.h"
 #include "gyre/core/error.h"
 
@@ -26,6 +27,7 @@ struct CheckpointRecord {
   std::vector<std::map<int64_t, int64_t>> delay;
   int64_t skipped = 0;                    // updates of stages that were skipped
   std::vector<int64_t> skipped_in_a_row;  // [stage]: how many of the latest updates in a row; empty if none
+  MixtureRecord mixture;                  // of the sources of its data; empty if there is only one
   // Whether no update was being left out. If one was, the run may be about to diverge, whatever is done from here on.
   bool is_sound() const { return skipped_in_a_row.empty(); }
   bool operator==(const CheckpointRecord&) const = default;
