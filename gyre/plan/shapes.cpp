@@ -25,10 +25,10 @@ std::vector<Shape> shapes_on(const Cluster& cluster, int layers) {
     for (int64_t workers = std::min<int64_t>(total, layers); workers >= 1; --workers) {
       const int64_t replicas = total / workers;
       if (replicas == replicas_before) continue;  // as many replicas, but with fewer workers each
-      replicas_before = replicas;
       const int64_t used = workers * replicas;
       // Skips what fits on fewer hosts, and what leaves a process with idle workers.
       if (used <= workers_before || used % cluster.settings.workers_per_process != 0) continue;
+      replicas_before = replicas;
       Shape shape{hosts, static_cast<int>(workers), static_cast<int>(replicas), false};
       shapes.push_back(shape);
       if (workers == 1 || replicas == 1 || same_order) continue;

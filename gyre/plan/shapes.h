@@ -16,7 +16,8 @@ struct Shape {
 };
 
 // The shapes on the first 1, 2, 4, ... hosts and on all of them. For each number of replicas, as many workers per
-// replica as there are, but at most `layers`, since every stage needs a layer. Both orders of workers if they differ.
+// replica as there are and as leave no process with idle workers, but at most `layers`, since every stage needs a
+// layer. Both orders of workers if they differ.
 std::vector<Shape> shapes_on(const Cluster& cluster, int layers);
 
 }  // namespace gyre

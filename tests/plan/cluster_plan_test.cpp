@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/plan/planner.h"
@@ -72,6 +74,30 @@ TEST(ClusterPlan, TriesEveryWayToShareTheWorkersOut) {
   Cluster pairs = cluster;
   pairs.settings.workers_per_process = 2;
   for (const Shape& shape : shapes_on(pairs, 8)) EXPECT_EQ(shape.workers * shape.replicas % 2, 0);
+}
+
+// Where the widest replicas would leave a process with idle workers, the widest that do not take their place.
+TEST(ClusterPlan, EveryNumberOfReplicasHasItsWidestShapeThatFillsProcesses) {
+  for (int64_t together = 1; together <= 5; ++together) {
+    for (int64_t processes = 1; processes <= 6; ++processes) {
+      Cluster cluster = two_hosts(1e10);
+      cluster.settings.workers_per_process = together;
+      cluster.hosts[0].workers = cluster.hosts[1].workers = together * processes;
+      for (int layers = 1; layers <= 24; ++layers) {
+        std::map<std::pair<size_t, int>, int> expected, found;  // hosts and replicas -> workers of a replica
+        for (const int hosts : {1, 2}) {
+          const int total = static_cast<int>(hosts * together * processes);
+          for (int workers = 1; workers <= std::min(total, layers); ++workers) {
+            const int replicas = total / workers, used = workers * replicas;
+            const bool fits_on_fewer = hosts == 2 && used <= total / 2;
+            if (used % together == 0 && !fits_on_fewer) expected[{hosts, replicas}] = workers;
+          }
+        }
+        for (const Shape& shape : shapes_on(cluster, layers)) found[{shape.hosts, shape.replicas}] = shape.workers;
+        EXPECT_EQ(found, expected) << layers << " layers, " << processes << " processes of " << together;
+      }
+    }
+  }
 }
 
 TEST(ClusterPlan, PutsNearEachOtherWhatTalksMost) {
