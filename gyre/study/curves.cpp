@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -51,12 +52,11 @@ std::string end_status(const std::filesystem::path& metrics) {
 std::vector<double> smoothed(const std::vector<double>& values, int64_t width) {
   std::vector<double> result;
   result.reserve(values.size());
-  const auto count = static_cast<size_t>(width);
-  double sum = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    sum += values[i];
-    if (i >= count) sum -= values[i - count];
-    result.push_back(sum / static_cast<double>(std::min(i + 1, count)));
+    const size_t length = std::min(i + 1, static_cast<size_t>(width));
+    // Summed afresh: a sum that runs on has lost for good what one huge loss rounds away.
+    const double* const first = values.data() + i + 1 - length;
+    result.push_back(std::accumulate(first, first + length, 0.0) / static_cast<double>(length));
   }
   return result;
 }

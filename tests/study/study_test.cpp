@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/random.h"
 #include "gyre/study/results.h"
 #include "gyre/study/run_processes.h"
 #include "gyre/study/run_study.h"
@@ -209,6 +211,23 @@ TEST(Curve, SmoothsAndFindsTheFirstUpdateAtTheTarget) {
   EXPECT_EQ(first_at_most(smoothed(loss, 2), 2, 2), 3);
   EXPECT_EQ(first_at_most(smoothed(loss, 2), 5, 2), 2) << "not before a full window";
   EXPECT_EQ(first_at_most(smoothed(loss, 2), 1, 2), std::nullopt);
+}
+
+TEST(Curve, ALargeLossIsInTheMeansOfItsWindowsOnly) {
+  RandomStream stream(1, StreamPurpose::Test, 0);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<double> loss(1 + stream.below(200));
+    for (double& value : loss) value = stream.below(20) == 0 ? 1e20 : stream.uniform();
+    const auto width = static_cast<size_t>(1 + stream.below(30));
+    const auto means = smoothed(loss, static_cast<int64_t>(width));
+    ASSERT_EQ(means.size(), loss.size());
+    for (size_t i = 0; i < loss.size(); ++i) {
+      const size_t count = std::min(i + 1, width);
+      double sum = 0;
+      for (size_t j = i + 1 - count; j <= i; ++j) sum += loss[j];
+      EXPECT_NEAR(means[i], sum / static_cast<double>(count), 1e-12 * sum) << "width " << width << ", update " << i + 1;
+    }
+  }
 }
 
 class StudyFiles : public ::testing::Test {
