@@ -149,6 +149,19 @@ void refuse_equal_arms(const Study& study, const std::vector<StudyArm>& arms) {
   }
 }
 
+// Different pairs of a method and a schedule may have one name.
+void refuse_shared_directories(const Study& study, const std::vector<StudyArm>& arms) {
+  std::map<std::string, std::string> labels;  // by directory
+  for (const StudyArm& arm : arms) {
+    const std::string directory = arm_directory(study, arm), own = label(study, arm);
+    const auto [first, is_new] = labels.emplace(directory, own);
+    if (is_new) continue;
+    throw InputError(
+        fmt::format("{}: the arms \"{}\" and \"{}\" would share the directory {}; rename a method or a schedule's file",
+                    study.origin, printable(first->second), printable(own), directory));
+  }
+}
+
 }  // namespace
 
 Study parse_study(std::string_view toml, const std::string& origin) {
@@ -198,6 +211,7 @@ Study parse_study(std::string_view toml, const std::string& origin) {
 
   // Finds faults in settings and schedules now, and not after hours of training.
   const auto arms = study_arms(study);
+  refuse_shared_directories(study, arms);
   refuse_equal_arms(study, arms);
   for (size_t arm = 0; arm < arms.size(); ++arm) {
     for (const StudyRun& run : final_runs(study, arms, arm, learning_rates(study, arms[arm])[0])) {

@@ -176,6 +176,19 @@ TEST(Study, NoTwoOfItsMethodsAreTheSame) {
   EXPECT_EQ(study("stages = [1, 2]\n", "stages = [1]\n" + b + "stages = [2]\n"), "accepted");
 }
 
+// Directories are named after methods and schedules together, so different pairs of them may have one name.
+TEST(Study, NoTwoOfItsArmsShareADirectory) {
+  const auto study = [](const std::string& schedules, const std::string& other) {
+    return complaint(kBase + "[study]\nsmooth = 5\nstages = [2]\nschedules = " + schedules +
+                     "\n[[study.method]]\nname = \"adamw\"\n[[study.method]]\nname = \"" + other + "\"\n");
+  };
+  EXPECT_EQ(study("[\"1f1b\", \"interleaved-1f1b\"]", "adamw interleaved"),
+            "study.toml: the arms \"adamw, interleaved-1f1b\" and \"adamw interleaved, 1f1b\" would share the "
+            "directory adamw-interleaved-1f1b-p2; rename a method or a schedule's file");
+  EXPECT_THAT(study("[\"a_1.sched\", \"a-1.sched\"]", "muon"),
+              HasSubstr("the arms \"adamw, a_1.sched\" and \"adamw, a-1.sched\" would share the directory"));
+}
+
 TEST(Study, FaultsOfTheStudyAndOfItsRunsAreToldTogether) {
   EXPECT_EQ(complaint(kBase + "sed = 1\n[study]\nsmoth = 5\n[[study.method]]\nname = \"a\"\nsets = []\n"),
             "study.toml:14: unknown key 'smoth' in [study]; did you mean 'smooth'?\n"
