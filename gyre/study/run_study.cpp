@@ -114,9 +114,10 @@ class StudyRunner {
       // Trials may have finished in any order.
       std::sort(result.trials.begin(), result.trials.end(),
                 [](const TrialResult& a, const TrialResult& b) { return a.learning_rate < b.learning_rate; });
-      const auto rate = rates.size() == 1 ? std::optional(rates[0]) : best_rate(result.trials);
-      rates_[arm] = rate;
+      std::optional<double> rate;  // none until all are tried
       const bool tried = rates.size() == 1 || result.trials.size() == rates.size();
+      if (tried) rate = rates.size() == 1 ? rates[0] : best_rate(result.trials);
+      rates_[arm] = rate;
       result.diverged = tried && !rate;
       result.learning_rate = rate.value_or(rates[0]);
       if (!rate) continue;

@@ -312,6 +312,28 @@ TEST_F(StudyFiles, ARunIsDoneBegunOrSomebodyElses) {
   EXPECT_THROW(status_of(directory, config), InputError);
 }
 
+TEST_F(StudyFiles, AReportLeavesOutAnArmUntilAllItsRatesAreTried) {
+  const Study study = parse_study(kStudy, "study.toml");
+  const auto arms = study_arms(study);
+  const auto finish = [&](const StudyRun& run) {
+    write("runs/" + run.directory + "/config.toml", to_toml(run.config));
+    write("runs/" + run.directory + "/metrics.jsonl",
+          "{\"event\":\"step\",\"step\":1,\"loss\":2}\n{\"event\":\"end\",\"step\":1,\"status\":\"finished\"}\n");
+  };
+  const auto compared = [&] {
+    RunStudyOptions options;
+    options.root = root_;
+    options.report_only = true;
+    return run_study(study, options)->arms.size();
+  };
+  const auto tried = trials(study, arms, 0);
+  finish(tried[0]);
+  for (const StudyRun& run : final_runs(study, arms, 0, tried[0].learning_rate)) finish(run);
+  EXPECT_EQ(compared(), 0U) << "the other rate may be the better one";
+  finish(tried[1]);
+  EXPECT_EQ(compared(), 1U);
+}
+
 ArmResult arm_of(size_t method, int64_t stages, std::vector<double> loss) {
   ArmResult arm;
   arm.arm = {method, "", "", stages};
