@@ -19,9 +19,7 @@ Curve parse_curve(std::string_view metrics, const std::string& origin) {
   SessionClock clock;
   for_each_metrics_line(metrics, origin, advice, [&](const MetricsLine& line) {
     const double seconds = clock.at(line);
-    if (line.is("eval")) {
-      if (const auto loss = line.real("val_loss")) curve.val_loss = loss;
-    }
+    if (line.is("eval")) curve.val_loss = line.real("val_loss");
     if (line.is("end") && line.word("status") == "finished" && curve.loss.empty()) {
       throw InputError(fmt::format("{}:{}: the run is finished and has no steps; {}", origin, line.number(), advice));
     }

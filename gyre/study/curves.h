@@ -13,7 +13,7 @@ namespace gyre {
 struct Curve {
   std::vector<double> loss;        // [update - 1]
   std::vector<double> seconds;     // [update - 1]: training time up to this update, over all sessions
-  std::optional<double> val_loss;  // of the last evaluation
+  std::optional<double> val_loss;  // of the last evaluation; empty if it is not finite
 };
 // An update whose loss was not finite (it was skipped) gets the loss of the update before it; at the start, the first
 // that is finite.

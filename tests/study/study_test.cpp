@@ -272,6 +272,12 @@ TEST_F(StudyFiles, CurvesAreReadAcrossSessions) {
       << "and where there is none before, as the next one";
   EXPECT_EQ(curve.seconds, (std::vector<double>{10, 20, 24})) << "the second session counts from its own start";
   EXPECT_EQ(curve.val_loss, 2.5);
+  EXPECT_EQ(parse_curve("{\"event\":\"eval\",\"step\":1,\"val_loss\":2.5}\n"
+                        "{\"event\":\"eval\",\"step\":2,\"val_loss\":null}\n",
+                        "x")
+                .val_loss,
+            std::nullopt)
+      << "an evaluation that is not finite does not leave the place to an older one";
   EXPECT_EQ(end_status(file), "finished");
   EXPECT_EQ(end_status(root_ / "absent"), "");
   EXPECT_THROW(read_curve(write("gap", "{\"event\":\"step\",\"step\":2,\"loss\":1,\"seconds\":1}\n")), InputError);
