@@ -66,6 +66,7 @@ std::string slug(const std::string& text) {
 std::string fault_of_name(const std::string& name, std::set<std::string>& taken) {
   const std::string own = slug(name);
   if (name.empty()) return "is missing; give each method a name of its own";
+  if (printable(name) != name) return "has control characters; leave them out";
   if (own.empty()) return "has no letter a-z and no digit, by which directories are named; add one";
   if (taken.insert(own).second) return "";
   return "is used twice, or differs from another only in case or signs; give each method a name of its own";
@@ -86,8 +87,8 @@ void read_methods(const toml::table& study_table, Study& study, Faults& faults) 
     read_table(*table, "study.method", study.origin, faults, [&](auto&& visit) { for_each_field(method, visit); });
     const std::string fault = fault_of_name(method.name, names);
     if (!fault.empty()) {
-      throw InputError(
-          fmt::format("{}: [[study.method]] name \"{}\" {}", place(study.origin, entry), method.name, fault));
+      throw InputError(fmt::format("{}: [[study.method]] name \"{}\" {}", place(study.origin, entry),
+                                   printable(method.name), fault));
     }
     study.methods.push_back(std::move(method));
   }
@@ -158,7 +159,7 @@ void refuse_shared_directories(const Study& study, const std::vector<StudyArm>& 
     if (is_new) continue;
     throw InputError(
         fmt::format("{}: the arms \"{}\" and \"{}\" would share the directory {}; rename a method or a schedule's file",
-                    study.origin, printable(first->second), printable(own), directory));
+                    study.origin, first->second, own, directory));
   }
 }
 
@@ -287,7 +288,7 @@ std::vector<StudyArm> study_arms(const Study& study) {
 
 std::string label(const Study& study, const StudyArm& arm) {
   std::string text = study.methods[arm.method].name;
-  if (study.schedules.size() > 1) text += ", " + arm.schedule;
+  if (study.schedules.size() > 1) text += ", " + printable(arm.schedule);  // may be a file, of any name
   if (study.weights.size() > 1) text += ", " + arm.weights;
   return text;
 }

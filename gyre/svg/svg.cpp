@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "gyre/core/text.h"
+
 namespace gyre {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr double kWidest = 1000;
 
 double svg_text_width(std::string_view text, SvgFont font) {
   double width = 0;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     const auto code = static_cast<unsigned char>(c);
     if ((code & 0xC0) == 0x80) continue;  // a continuation byte
     width += code >= 32 && code < 127 ? kAdvances[code - 32] : kWidest;
@@ -32,7 +34,7 @@ double svg_text_width(std::string_view text, SvgFont font) {
 
 std::string svg_escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '<':
         result += "&lt;";

@@ -15,7 +15,7 @@ inline constexpr SvgFont kSvgLabel{12, false}, kSvgTitle{14, true};
 
 // The width in pixels. A character beyond ASCII counts as the widest.
 double svg_text_width(std::string_view text, SvgFont font = kSvgLabel);
-// Escapes `text` for use as text or in an attribute.
+// Escapes `text` for use as text or in an attribute. Control characters, which XML does not have, are spelt out.
 std::string svg_escaped(std::string_view text);
 // A <text> element. `anchor`: start, middle or end; `more`: further attributes.
 std::string svg_text(double x, double y, const char* anchor, std::string_view text, SvgFont font = kSvgLabel,

@@ -35,6 +35,13 @@ TEST(LineChart, NoTextIsCut) {
   EXPECT_GT(count, 40);
 }
 
+// XML has no control characters, however they are escaped.
+TEST(LineChart, ControlCharactersAreSpeltOut) {
+  const LineChart chart{"a title", "updates", "loss", false, false, false, {{"bell \a", {{1, 2}, {2, 3}}}}};
+  EXPECT_NE(to_svg(chart).find(">bell \\x07</text>"), std::string::npos);
+  EXPECT_EQ(svg_text_width("\a"), svg_text_width("\\x07")) << "as it is drawn";
+}
+
 TEST(LineChart, AnEmptyOneIsAPictureToo) {
   EXPECT_NE(to_svg({"nothing", "x", "y", true, true, true, {}}).find("</svg>"), std::string::npos);
 }

@@ -127,6 +127,8 @@ TEST(Study, BadInputSaysWhereAndWhat) {
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"\u65b9\u6cd5\"\n"),
               HasSubstr("has no letter a-z and no digit"));
   EXPECT_THAT(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nset = []\n"), HasSubstr("is missing"));
+  EXPECT_EQ(complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\\nb\\u001b\"\n"),
+            "study.toml:14: [[study.method]] name \"a\\nb\\x1b\" has control characters; leave them out");
   EXPECT_THAT(
       complaint(kBase + "[study]\nsmooth = 5\n[[study.method]]\nname = \"a\"\nset = [\"optimizer.knd=muon\"]\n"),
       HasSubstr("unknown key 'knd' in [optimizer]"));
