@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -61,6 +62,20 @@ PlanRow evaluate(const ScheduleOptions& options, const Schedule& schedule, const
   return row;
 }
 
+// Fastest first. Of rows that are as fast but for rounding, the less late is first, and then the smaller.
+void rank_rows(std::vector<PlanRow>& rows) {
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &PlanRow::tokens_per_second);
+  for (auto first = rows.begin(); first != rows.end();) {
+    const double slower = first->tokens_per_second * (1 - 1e-9);
+    const auto last =
+        std::find_if(first, rows.end(), [&](const PlanRow& row) { return row.tokens_per_second < slower; });
+    std::stable_sort(first, last, [](const PlanRow& a, const PlanRow& b) {
+      return std::tie(a.max_delay, a.peak_memory) < std::tie(b.max_delay, b.peak_memory);
+    });
+    first = last;
+  }
+}
+
 class Planner {
  public:
   Planner(const std::vector<LayerProfile>& layers, const PlanOptions& options) : layers_(layers), options_(options) {}
@@ -82,8 +97,7 @@ class Planner {
       }
     }
     if (plan_.rows.empty()) fail();
-    std::stable_sort(plan_.rows.begin(), plan_.rows.end(),
-                     [](const PlanRow& a, const PlanRow& b) { return a.tokens_per_second > b.tokens_per_second; });
+    rank_rows(plan_.rows);
     for (auto& [name, why] : left_out_) {
       if (!fits_somewhere_.contains(name)) plan_.left_out.push_back(fmt::format("{}: {}", name, why));
     }

@@ -79,7 +79,7 @@ struct PlanRow {
 
 struct Plan {
   double tb_over_tf = 0;              // backward time / forward time of the whole model
-  std::vector<PlanRow> rows;          // fastest first
+  std::vector<PlanRow> rows;          // fastest first; of equally fast ones, that with less delay, then less memory
   std::vector<std::string> left_out;  // "name: reason"
 };
 
