@@ -187,7 +187,7 @@ TEST(Plan, CountsATiedWeight) {
   EXPECT_GE(peak(tied, "pipedream"), peak(untied, "pipedream") + 50'000);
 }
 
-TEST(Plan, SaysWhyASchedulesIsLeftOut) {
+TEST(Plan, SaysWhyAScheduleIsLeftOut) {
   PlanOptions options = four_workers();
   options.workers = 5;
   const Plan plan = make_plan(profiles(4), options);
