@@ -24,7 +24,8 @@ struct TargetResult {
   double loss = 0;
   std::optional<int64_t> updates;  // until the smoothed loss is at most `loss`
   std::optional<double> seconds;   // of training until then
-  std::optional<double> slowdown;  // `updates` divided by that of the arm with the same label and the fewest stages
+  // `updates` divided by that of the arm with the same label and the study's fewest stages; empty if there is none.
+  std::optional<double> slowdown;
 };
 
 // What gyre diagnose measures at the end of the arm's first run. cosine and oscillation are those of the first stage,
