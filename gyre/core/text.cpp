@@ -68,8 +68,12 @@ std::string human_count(double count) {
 
 std::string counted(int64_t count, std::string_view noun) {
   if (count == 1) return fmt::format("1 {}", noun);
-  const bool hisses = std::string_view("hsx").find(noun.back()) != std::string_view::npos;
-  return fmt::format("{} {}{}", count, noun, hisses ? "es" : "s");
+  const auto ends_in = [](std::string_view word, std::string_view letters) {
+    return !word.empty() && letters.find(word.back()) != std::string_view::npos;
+  };
+  const std::string_view stem = noun.substr(0, noun.size() - 1);
+  if (ends_in(noun, "y") && !ends_in(stem, "aeiou")) return fmt::format("{} {}ies", count, stem);
+  return fmt::format("{} {}{}", count, noun, ends_in(noun, "hsx") ? "es" : "s");
 }
 
 std::string printable(std::string_view text) {

@@ -20,7 +20,7 @@ std::string human_bytes(double bytes);
 std::string human_duration(double seconds);
 // 12345678 -> "12.3M".
 std::string human_count(double count);
-// 1, "stage" -> "1 stage"; 2, "stage" -> "2 stages"; 0, "microbatch" -> "0 microbatches".
+// 1, "stage" -> "1 stage"; 2, "stage" -> "2 stages"; 0, "microbatch" -> "0 microbatches"; 2, "study" -> "2 studies".
 std::string counted(int64_t count, std::string_view noun);
 // `text` on one line that is safe for a terminal: control characters become \n, \t or \x1b.
 std::string printable(std::string_view text);

@@ -283,8 +283,8 @@ std::vector<std::filesystem::path> write_results(const StudyResult& result, cons
     write(fmt::format("loss-{}.svg", stages), to_svg(chart));
   }
   if (result.stages.size() > 1 && !result.targets.empty()) {
-    LineChart chart{fmt::format("Updates to a loss of {:.3f}, over those with {} stage(s)", result.targets[0],
-                                result.stages.front()),
+    LineChart chart{fmt::format("Updates to a loss of {:.3f}, over those with {}", result.targets[0],
+                                counted(result.stages.front(), "stage")),
                     "stages",
                     "slowdown",
                     true,

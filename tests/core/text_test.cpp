@@ -29,6 +29,9 @@ TEST(Text, CountedHasTheSingularAndThePlural) {
   EXPECT_EQ(counted(1, "stage"), "1 stage");
   EXPECT_EQ(counted(2, "microbatch"), "2 microbatches");
   EXPECT_EQ(counted(1, "microbatch"), "1 microbatch");
+  EXPECT_EQ(counted(1, "study"), "1 study");
+  EXPECT_EQ(counted(2, "study"), "2 studies");
+  EXPECT_EQ(counted(2, "key"), "2 keys");
 }
 
 TEST(Text, PrintableIsOneLine) {

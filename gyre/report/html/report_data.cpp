@@ -73,10 +73,6 @@ Kind kind_of(const fs::path& path) {
   return Kind::Trace;
 }
 
-std::string counted(size_t count, const char* singular, const char* plural) {
-  return fmt::format("{} {}", count, count == 1 ? singular : plural);
-}
-
 // Notes runs whose model and data both differ from those of the first run.
 void note_unrelated_runs(const Json& runs, std::vector<std::string>& notes) {
   for (size_t i = 1; i < runs.size(); ++i) {
@@ -208,12 +204,12 @@ ReportData::Page ReportData::assemble(const Parts& parts) {
   note_unrelated_runs(page.json["runs"], page.notes);
   page.json["notes"] = page.notes;
   std::vector<std::string> counts;
-  const auto count = [&](const Json& parts_of_kind, const char* singular, const char* plural) {
-    if (!parts_of_kind.empty()) counts.push_back(counted(parts_of_kind.size(), singular, plural));
+  const auto count = [&](const Json& parts_of_kind, const char* noun) {
+    if (!parts_of_kind.empty()) counts.push_back(counted(std::ssize(parts_of_kind), noun));
   };
-  count(page.json["studies"], "study", "studies");
-  count(page.json["runs"], "run", "runs");
-  count(page.timelines, "timeline", "timelines");
+  count(page.json["studies"], "study");
+  count(page.json["runs"], "run");
+  count(page.timelines, "timeline");
   page.summary = join(counts, ", ");
   return page;
 }
