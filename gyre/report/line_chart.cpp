@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
+#include "gyre/report/thinning.h"
 #include "gyre/svg/svg.h"
 
 namespace gyre {
@@ -109,12 +111,11 @@ std::string to_svg(const LineChart& chart) {
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const ChartLine& line = chart.lines[i];
     const char* colour = kColours[i % std::size(kColours)];
-    const size_t stride = std::max<size_t>(1, (line.points.size() + kMaxPoints - 1) / kMaxPoints);
+    ChartPoints shown;
+    std::ranges::copy_if(line.points, std::back_inserter(shown),
+                         [&](const auto& point) { return is_on(point.first, point.second); });
     std::string path, dots;
-    for (size_t p = 0; p < line.points.size(); ++p) {
-      if (p % stride != 0 && p + 1 != line.points.size()) continue;
-      const auto& [px, py] = line.points[p];
-      if (!x.has(px) || !y.has(py)) continue;
+    for (const auto& [px, py] : thinned(shown, kMaxPoints, &ChartPoints::value_type::second)) {
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x.at(px), y.at(py));
       if (chart.markers) {
         dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x.at(px), y.at(py), colour);

@@ -7,9 +7,10 @@
 
 namespace gyre {
 
+using ChartPoints = std::vector<std::pair<double, double>>;  // x, y
 struct ChartLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;
+  ChartPoints points;
 };
 struct LineChart {
   std::string title, x_label, y_label;
@@ -18,7 +19,8 @@ struct LineChart {
   std::vector<ChartLine> lines;
 };
 
-// Lines with more than 500 points are thinned. Points that are not finite, or not positive on a log axis, are left out.
+// Lines with more than 500 points are thinned (thinning.h), which keeps their spikes. Points that are not finite, or
+// not positive on a log axis, are left out.
 std::string to_svg(const LineChart& chart);
 
 }  // namespace gyre

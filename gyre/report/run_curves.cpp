@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gyre/report/thinning.h"
+
 namespace gyre {
 namespace {
 
@@ -13,23 +15,6 @@ void update_maxima(std::vector<double>& maxima, const std::vector<std::optional<
 }
 
 }  // namespace
-
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t max_points) {
-  if (points.size() <= max_points || max_points < 4) return points;
-  const size_t stretches = (max_points - 2) / 2, inner = points.size() - 2;
-  const auto lower = [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; };
-  std::vector<CurvePoint> kept{points.front()};
-  for (size_t i = 0; i < stretches; ++i) {
-    const auto begin = points.begin() + 1 + static_cast<std::ptrdiff_t>(i * inner / stretches);
-    const auto end = points.begin() + 1 + static_cast<std::ptrdiff_t>((i + 1) * inner / stretches);
-    auto [first, second] = std::minmax_element(begin, end, lower);
-    if (second < first) std::swap(first, second);
-    kept.push_back(*first);
-    if (second != first) kept.push_back(*second);
-  }
-  kept.push_back(points.back());
-  return kept;
-}
 
 void CurveCollector::take(const MetricsLine& line) {
   rest_.end.reset();
@@ -66,7 +51,8 @@ void CurveCollector::add_points(const MetricsLine& line, std::span<RunCurve> cur
 RunCurves CurveCollector::curves(size_t max_points) const {
   RunCurves run = rest_;
   const auto add = [&](const RunCurve& curve) {
-    if (!curve.points.empty()) run.curves.push_back({curve.name, thinned(curve.points, max_points)});
+    if (curve.points.empty()) return;
+    run.curves.push_back({curve.name, thinned(curve.points, max_points, &CurvePoint::value)});
   };
   add(step_curves_[0]);
   for (const RunCurve& curve : evaluation_curves_) add(curve);

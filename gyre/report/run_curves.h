@@ -40,7 +40,7 @@ struct RunCurves {
 class CurveCollector {
  public:
   void take(const MetricsLine& line);
-  // Of the lines so far. Curves are thinned to `max_points` points.
+  // Of the lines so far. Curves are thinned to `max_points` points (thinning.h).
   RunCurves curves(size_t max_points) const;
 
  private:
@@ -65,9 +65,5 @@ class RunCurvesReader {
   MetricsFollower follower_;
   CurveCollector collector_;
 };
-
-// Keeps at most `max_points` points (if it is at least 4): the first and the last, and the lowest and highest of each
-// of several equal stretches between.
-std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points, size_t max_points);
 
 }  // namespace gyre

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <regex>
 
 #include "gyre/svg/svg.h"
@@ -40,6 +42,31 @@ TEST(LineChart, ControlCharactersAreSpeltOut) {
   const LineChart chart{"a title", "updates", "loss", false, false, false, {{"bell \a", {{1, 2}, {2, 3}}}}};
   EXPECT_NE(to_svg(chart).find(">bell \\x07</text>"), std::string::npos);
   EXPECT_EQ(svg_text_width("\a"), svg_text_width("\\x07")) << "as it is drawn";
+}
+
+TEST(LineChart, ALongLineKeepsItsSpikes) {
+  ChartLine line{"loss", {}};
+  for (int i = 0; i < 10'000; ++i) line.points.emplace_back(i, 1);
+  const auto highest = [](const ChartLine& drawn) {
+    const std::string svg = to_svg({"t", "x", "y", false, false, false, {drawn}});
+    const std::regex point("[ML][-0-9.]+ ([-0-9.]+)");
+    const size_t path = svg.find("stroke-width=\"1.6\""), begin = svg.rfind("<path", path);
+    const std::string points = svg.substr(begin, path - begin);
+    double top = 1e9;
+    int count = 0;
+    for (std::sregex_iterator it(points.begin(), points.end(), point), end; it != end; ++it, ++count) {
+      top = std::min(top, std::stod((*it)[1]));
+    }
+    EXPECT_LE(count, 500);
+    return top;
+  };
+  for (const size_t spike : {size_t{4321}, size_t{7777}}) {
+    ChartLine with = line;
+    with.points[spike].second = 9;
+    EXPECT_EQ(highest(with), 36) << "the upper edge of the plot";
+    with.points[spike - 1].second = std::nan("");
+    EXPECT_EQ(highest(with), 36) << "beside a point that is left out";
+  }
 }
 
 TEST(LineChart, AnEmptyOneIsAPictureToo) {

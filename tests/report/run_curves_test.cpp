@@ -1,11 +1,8 @@
-// Tests the curves of metrics.jsonl: thinning keeps ends and extremes, and times add up over sessions.
+// Tests the curves of metrics.jsonl: times add up over sessions.
 #include "gyre/report/run_curves.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 
 #include "gyre/core/error.h"
 
@@ -73,25 +70,6 @@ TEST(RunCurves, ASessionAfterAShorterOneAddsUpToo) {
   const auto points = curves_of(text, 100).curves[0].points;
   EXPECT_EQ(points[1].seconds, 9);
   EXPECT_EQ(points[2].seconds, 10) << "no line says that it went on, but its clock did";
-}
-
-TEST(RunCurves, ThinningKeepsEndsAndExtremes) {
-  std::vector<CurvePoint> points;
-  for (int64_t i = 1; i <= 10'000; ++i) points.push_back({i, i, 0, std::sin(static_cast<double>(i) / 300)});
-  points[5000].value = 40;
-  points[7001].value = -40;
-  const auto kept = thinned(points, 200);
-  EXPECT_LE(kept.size(), 200u);
-  EXPECT_GT(kept.size(), 150u);
-  EXPECT_EQ(kept.front().step, 1);
-  EXPECT_EQ(kept.back().step, 10'000);
-  const auto has = [&](int64_t number) {
-    return std::any_of(kept.begin(), kept.end(), [&](const CurvePoint& point) { return point.step == number; });
-  };
-  EXPECT_TRUE(has(5001));
-  EXPECT_TRUE(has(7002));
-  for (size_t i = 1; i < kept.size(); ++i) EXPECT_LT(kept[i - 1].step, kept[i].step);
-  EXPECT_EQ(thinned(points, 10'000).size(), 10'000u);
 }
 
 }  // namespace
