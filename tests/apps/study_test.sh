@@ -29,8 +29,9 @@ for file in results.md results.csv results.json loss-1.svg loss-3.svg slowdown.s
 done
 
 # A second call runs nothing, and the tables are the same.
-find whole/runs -name metrics.jsonl -newer whole/results.json | grep -q . && fail "runs newer than results"
+touch stamp
 "$gyre" study study.toml --out whole >again.md 2>/dev/null
+find whole/runs -name metrics.jsonl -newer stamp | grep -q . && fail "a second call ran something"
 cmp whole.md again.md || fail "a second call gives another table"
 "$gyre" study study.toml --out whole --report >report.md 2>/dev/null
 cmp whole.md report.md || fail "--report gives another table"
