@@ -33,8 +33,12 @@ CostModel balanced(const Schedule& schedule, const CostModel& costs, const Worke
 
 SteadyState steady_state(const Schedule& schedule, const CostModel& costs, const SimulationOptions& options) {
   SteadyState state;
-  // The steady state is the difference between a run of n microbatches and one of 2n.
-  state.microbatches = std::max<int64_t>(4 * schedule.shift, 4LL * schedule.stages / schedule.window * schedule.window);
+  // The steady state is the difference between a run of n microbatches and one of 2n. With flushes all repetitions take
+  // the same time. Without, the chain of waits that limits the rate in the end may be longer than others at first: if
+  // it is slower by a small part, this shows only after many microbatches.
+  const int64_t several =
+      schedule.has_flush() ? 4LL * schedule.stages : 32LL * std::max(schedule.stages, schedule.workers);
+  state.microbatches = std::max<int64_t>(4 * schedule.shift, several / schedule.window * schedule.window);
   SimulationOptions run_options = options;
   run_options.microbatches = state.microbatches;
   const Simulation once = simulate(schedule, costs, run_options);
