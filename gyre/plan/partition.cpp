@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
-#include <tuple>
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/delay.h"
@@ -14,6 +13,12 @@ namespace gyre {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Sums of costs are rounded, so that equal ones may differ in their last digits.
+constexpr double kRounding = 1e-9;
+bool is_less(double a, double b) {
+  return a < b * (1 - kRounding);
+}
 
 class Partition {
  public:
@@ -49,11 +54,14 @@ class Partition {
       const double delay = delays.empty() ? 0 : delays[stage];
       for_each_range(stage, [&](int begin, int end) {
         const double work = cost(begin, end);
-        if (work > limit) return;
+        if (is_less(limit, work)) return;
         const Best& rest = best[stage][begin];
         const Best found{rest.late + work * delay, rest.squares + work * work, begin};
         Best& best_cut = best[stage + 1][end];
-        if (std::tie(found.late, found.squares) < std::tie(best_cut.late, best_cut.squares)) best_cut = found;
+        const bool is_later = is_less(best_cut.late, found.late);
+        if (is_less(found.late, best_cut.late) || (!is_later && is_less(found.squares, best_cut.squares))) {
+          best_cut = found;
+        }
       });
     }
     std::vector<LayerRange> ranges(stages_);
