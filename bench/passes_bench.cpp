@@ -43,7 +43,7 @@ struct Softmax {
   Softmax(int64_t context_length, int64_t head_count)
       : context(context_length),
         heads(head_count),
-        products(static_cast<size_t>(kQueries * context_length)),
+        products(static_cast<size_t>(kBlockQueries * context_length)),
         scores(products.size()),
         grad(products.size()),
         scratch(static_cast<size_t>(cpu::whole_lanes(context_length))),

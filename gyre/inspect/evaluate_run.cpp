@@ -18,7 +18,7 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
     config.data.tokens = data;
     config.data.val_tokens.clear();
     config.data.source.clear();
-    config.data.vocabulary = 0;  // that of the run's tokens
+    config.data.vocabulary = 0;                            // that of the run's tokens
     if (is_prepared(data)) config.data.tokenizer.clear();  // that of token files of other programs
   }
   if (!config.data.is_given()) {

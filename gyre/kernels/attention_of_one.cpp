@@ -1,9 +1,10 @@
 #include "gyre/kernels/attention_of_one.h"
-#include "gyre/tensors/wide_type.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
+
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 

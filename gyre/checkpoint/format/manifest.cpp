@@ -90,7 +90,7 @@ void read_mixture(const Json& json, MixtureRecord& mixture) {
   fields.need("used", mixture.used);
   int64_t left = kMixturePattern;
   for (const auto& [name, share] : mixture.shares) {
-    if (share > left) fields.fail(fmt::format("'shares' must be of {}", kMixturePattern));
+    if (share < 1 || share > left) fields.fail(fmt::format("'shares' must be of {}", kMixturePattern));
     if (mixture.used.count(name) == 0) fields.fail("'used' must have every source");
     left -= share;
   }
