@@ -138,6 +138,33 @@ TEST(TokenizerJson, WhitespaceSplitsNoWordAtItsMarksAndJoiners) {
   EXPECT_THAT(encode(*parse(json), "\u0645\u06cc\u200c\u062e x\u00b2 \u24b6b!"), ElementsAre(1, 2, 3, 4, 5));
 }
 
+// As the library does it: "first" is what begins where the document begins, whatever is the first word.
+TEST(TokenizerJson, MetaspaceMarksOnlyWhatBeginsTheDocument) {
+  const Json first = {{"type", "Metaspace"}, {"prepend_scheme", "first"}};
+  const auto with = [](const Json& pre_tokenizer, const Json& normalizer = nullptr) {
+    Json json = words_of({{"</s>", 0}, {"a", 1}, {"b", 2}, {"\u2581a", 3}, {"\u2581b", 4}});
+    json["pre_tokenizer"] = pre_tokenizer;
+    json["normalizer"] = normalizer;
+    return json;
+  };
+  const auto behind = [&](const Json& step) { return Json{{"type", "Sequence"}, {"pretokenizers", {step, first}}}; };
+  const auto words = parse(with(behind({{"type", "WhitespaceSplit"}})));
+  EXPECT_THAT(encode(*words, "a b"), ElementsAre(3, 2));
+  EXPECT_THAT(encode(*words, " a b"), ElementsAre(1, 2));
+  const auto lower = parse(with(first, {{"type", "Lowercase"}}));
+  EXPECT_THAT(encode(*lower, "A B"), ElementsAre(3, 4));
+  const Json blank = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}};
+  EXPECT_THAT(encode(*parse(with(first, blank)), "a b"), ElementsAre(3, 4));
+
+  EXPECT_THAT(complaint(with(first, {{"type", "Strip"}})), HasSubstr("'first' behind this normalizer"));
+  EXPECT_EQ(complaint(with(first, {{"type", "Strip"}, {"strip_left", false}})), "accepted");
+  EXPECT_THAT(complaint(with(behind({{"type", "Digits"}}), {{"type", "NFKD"}})), HasSubstr("behind this normalizer"));
+  EXPECT_THAT(complaint(with(behind({{"type", "Metaspace"}}))), HasSubstr("'first' behind a Metaspace"));
+  Json added = with(first, {{"type", "Lowercase"}});
+  added["added_tokens"] = {{{"id", 5}, {"content", "x"}, {"special", false}}};
+  EXPECT_THAT(complaint(added), HasSubstr("behind this normalizer"));
+}
+
 TEST(TokenizerJson, StripAccentsTakesEveryMark) {
   Json json = words_of({{"</s>", 0}, {"\u0939", 1}, {"\u093f", 2}});
   json["normalizer"] = {{"type", "StripAccents"}};

@@ -28,6 +28,7 @@ class UnicodeForm final : public Normalizer {
  public:
   explicit UnicodeForm(unicode::Form form) : form_(form) {}
   std::string apply(std::string text, const NormalizerUse&) const override { return unicode::normalize(text, form_); }
+  bool keeps_beginning() const override { return true; }
 
  private:
   unicode::Form form_;
@@ -41,6 +42,7 @@ class Lowercase final : public Normalizer {
     for_each_character(text, [&](char32_t c) { unicode::append_lowercase(out, c); });
     return out;
   }
+  bool keeps_beginning() const override { return true; }
 };
 
 // Removes marks only; an earlier step must decompose characters that include them.
@@ -54,6 +56,7 @@ class StripAccents final : public Normalizer {
     });
     return out;
   }
+  bool keeps_beginning() const override { return false; }
 };
 
 class Strip final : public Normalizer {
@@ -76,6 +79,7 @@ class Strip final : public Normalizer {
     if (!right_) end = text.size();
     return text.substr(begin, end - begin);
   }
+  bool keeps_beginning() const override { return !left_; }
 
  private:
   bool left_, right_;
@@ -83,7 +87,8 @@ class Strip final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  Replace(Regex pattern, std::string content, bool keeps_beginning)
+      : pattern_(std::move(pattern)), content_(std::move(content)), keeps_beginning_(keeps_beginning) {}
   std::string apply(std::string text, const NormalizerUse& use) const override {
     std::string out;
     for (size_t at = 0; at < text.size() && out.size() <= use.max_bytes;) {
@@ -94,10 +99,12 @@ class Replace final : public Normalizer {
     }
     return out;
   }
+  bool keeps_beginning() const override { return keeps_beginning_; }
 
  private:
   Regex pattern_;
   std::string content_;
+  bool keeps_beginning_;
 };
 
 class Prepend final : public Normalizer {
@@ -106,6 +113,7 @@ class Prepend final : public Normalizer {
   std::string apply(std::string text, const NormalizerUse& use) const override {
     return text.empty() || use.continues ? text : content_ + text;
   }
+  bool keeps_beginning() const override { return true; }
 
  private:
   std::string content_;
@@ -142,6 +150,7 @@ class BertNormalizer final : public Normalizer {
     });
     return out;
   }
+  bool keeps_beginning() const override { return false; }
 
  private:
   void add(std::string& out, char32_t c) const {
@@ -149,6 +158,12 @@ class BertNormalizer final : public Normalizer {
   }
   bool clean_, ideographs_, strip_, lower_;
 };
+
+// Whether a pattern, which was parsed, matches one certain character.
+bool is_one_character(const Json& pattern) {
+  const auto text = pattern.value("String", std::string());
+  return !text.empty() && text.size() == character_at(text, 0).bytes;
+}
 
 void add_steps(const Json& json, const std::string& where, std::vector<std::unique_ptr<Normalizer>>& steps) {
   if (json.is_null()) return;
@@ -172,8 +187,11 @@ void add_steps(const Json& json, const std::string& where, std::vector<std::uniq
   } else if (type == "Strip") {
     steps.push_back(std::make_unique<Strip>(flag_of(json, "strip_left", true), flag_of(json, "strip_right", true)));
   } else if (type == "Replace") {
-    steps.push_back(
-        std::make_unique<Replace>(parse_pattern(fields.at("pattern"), where), fields.need<std::string>("content")));
+    const Json& pattern = fields.at("pattern");
+    Regex regex = parse_pattern(pattern, where);
+    auto content = fields.need<std::string>("content");
+    const bool keeps_beginning = !content.empty() && is_one_character(pattern);
+    steps.push_back(std::make_unique<Replace>(std::move(regex), std::move(content), keeps_beginning));
   } else if (type == "Prepend") {
     steps.push_back(std::make_unique<Prepend>(fields.need<std::string>("prepend")));
   } else if (type == "BertNormalizer") {

@@ -22,6 +22,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual std::string apply(std::string text, const NormalizerUse& use) const = 0;
+  // Whether every result begins with what the first character of the text became.
+  virtual bool keeps_beginning() const = 0;
 };
 
 // The steps of a normalizer; none for null. Throws InputError naming what this gyre does not support.

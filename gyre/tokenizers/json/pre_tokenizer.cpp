@@ -209,6 +209,12 @@ void add_steps(const Json& json, const std::string& where, PreTokenizers& result
     if (scheme != "always" && scheme != "first" && scheme != "never") {
       fields.fail(fmt::format("the prepend_scheme '{}' is unknown to this gyre", printable(scheme)));
     }
+    if (scheme == "first") {
+      // A sign that an earlier one has put there begins where the document begins, and so does what follows the sign.
+      if (result.replaces_blanks) fields.fail("the prepend_scheme 'first' behind a Metaspace is unknown to this gyre");
+      result.marks_first = result.steps.size();
+    }
+    result.replaces_blanks = true;
     result.prefixes = result.prefixes || scheme != "never";
     add(std::make_unique<Metaspace>(sign,
                                     scheme == "always"  ? Metaspace::Prepend::Always

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,14 +23,17 @@ struct Words {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Splits `word` and appends the parts to words.next. `first`: the document begins with it.
+  // Splits `word` and appends the parts to words.next. `first`: it begins where the document begins.
   virtual void split(std::string_view word, bool first, Words& words, RegexScratch& scratch) const = 0;
 };
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> steps;
-  bool byte_level = false;  // the model's characters stand for bytes
-  bool prefixes = false;    // a step may put a blank before a text
+  bool byte_level = false;       // the model's characters stand for bytes
+  bool prefixes = false;         // a step may put a blank before a text
+  bool replaces_blanks = false;  // a step replaces them by a sign
+  // Where the step is that puts a sign before a word only where the document begins, if there is one.
+  std::optional<size_t> marks_first;
 
   // Throws InputError naming what this gyre does not support.
   static PreTokenizers parse(const nlohmann::json& json, const std::string& origin);

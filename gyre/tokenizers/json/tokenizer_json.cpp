@@ -65,6 +65,7 @@ class JsonTokenizer final : public Tokenizer {
     }
     raw_ = AddedTokens(std::move(raw));
     normalized_ = AddedTokens(std::move(normalized));
+    check_marks();
     const Json decoder = json.value("decoder", Json());
     strips_first_ = !pre_tokenizers_.byte_level && decoder.is_object() &&
                     decoder.value("type", Json()) != "WordPiece" && has_strip(decoder);
@@ -119,6 +120,19 @@ class JsonTokenizer final : public Tokenizer {
  private:
   bool words_apart() const { return !pre_tokenizers_.byte_level && model_->crosses_blanks() && !strips_first_; }
 
+  // Which word begins where the document begins is known behind a normalizer only as long as nothing has cut what the
+  // first character became.
+  void check_marks() const {
+    if (!pre_tokenizers_.marks_first || normalizers_.empty()) return;
+    const bool is_whole = pre_tokenizers_.marks_first == 0 && normalized_.empty();
+    if (is_whole && std::all_of(normalizers_.begin(), normalizers_.end(),
+                                [](const auto& step) { return step->keeps_beginning(); })) {
+      return;
+    }
+    throw InputError(fmt::format(
+        "{}: pre_tokenizer: the prepend_scheme 'first' behind this normalizer is unknown to this gyre", origin_));
+  }
+
   static bool has_strip(const Json& decoder) {
     const auto type = decoder.value("type", Json());
     if (type == "Strip") return decoder.value("start", Json()) != 0;
@@ -150,10 +164,8 @@ class JsonTokenizer final : public Tokenizer {
     words.made.clear();
     for (const auto& step : pre_tokenizers_.steps) {
       words.next.clear();
-      bool begins = first;
       for (const std::string_view word : words.list) {
-        step->split(word, begins, words, scratch.regex);
-        begins = false;
+        step->split(word, first && word.data() == text.data(), words, scratch.regex);
       }
       std::swap(words.list, words.next);
     }
