@@ -30,7 +30,7 @@ constexpr std::pair<std::string_view, std::string_view> kPosixClasses[] = {
     {"alnum", R"(\p{Alphabetic}\p{Nd})"},
     {"upper", R"(\p{Uppercase})"},
     {"lower", R"(\p{Lowercase})"},
-    {"punct", R"(\p{P})"},
+    {"punct", R"(\p{P}\p{S})"},  // Oniguruma's since 6.9.9; before, \p{P}
     {"digit", R"(\p{Nd})"},
     {"cntrl", R"(\p{Cc})"},
     {"blank", R"(\x09\p{Zs})"},
