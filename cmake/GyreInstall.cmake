@@ -35,7 +35,19 @@ write_basic_package_version_file(gyreConfigVersion.cmake COMPATIBILITY SameMinor
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyreConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/gyreConfigVersion.cmake
         DESTINATION ${cmake_folder} COMPONENT core-dev)
 
-file(RELATIVE_PATH GYRE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # relative, so that --prefix may be any folder
+# The folders of pkg-config's files: relative where they can be, so that --prefix may be any folder.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(GYRE_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /)
+  set(GYRE_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+endif()
+foreach(folder LIBDIR INCLUDEDIR)
+  set(GYRE_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    set(GYRE_PC_${folder} "${CMAKE_INSTALL_${folder}}")
+  endif()
+endforeach()
 configure_file(cmake/gyre.pc.in gyre.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT core-dev)
 if(GYRE_TORCH)

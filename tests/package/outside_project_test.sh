@@ -27,6 +27,12 @@ flags() { PKG_CONFIG_PATH=$pc pkg-config "$@" gyre; }
 "$compiler" "$source/examples/own-schedule/own_schedule.cpp" $(flags --cflags) -o "$work/by-pkg-config" $(flags --libs)
 "$work/by-pkg-config" | cmp - "$work/simulated.txt" || fail "pkg-config's program says something else"
 
+# Folders that are not below the prefix.
+cmake -S "$source" -B "$work/apart" -DGYRE_TORCH=OFF -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_INSTALL_PREFIX="$work/prefix" \
+  -DCMAKE_INSTALL_LIBDIR="$work/libraries" -DCMAKE_INSTALL_INCLUDEDIR=headers >"$work/configured.txt" 2>&1 || fail "configure: $(cat "$work/configured.txt")"
+told=$(PKG_CONFIG_PATH=$work/apart pkg-config --variable=libdir gyre):$(PKG_CONFIG_PATH=$work/apart pkg-config --variable=includedir gyre)
+[ "$told" = "$work/libraries:$work/prefix/headers" ] || fail "pkg-config tells $told"
+
 # Every public header finds what it includes among the public ones; private ones are not there.
 (cd "$work/moved/include" && find gyre -name '*.h' | sort | sed 's/.*/#include "&"/') >"$work/all.cpp"
 grep -q '"gyre/app/programs.h"' "$work/all.cpp" || fail "programs.h is not installed"
