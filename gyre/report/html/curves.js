@@ -10,6 +10,9 @@ const kAxes = {step: "updates", tokens: "tokens", hours: "hours"};
 
 function axisValues(curve, axis) { return axis === "hours" ? curve.seconds.map(s => s / 3600) : curve[axis]; }
 
+// What Dygraphs calls the curve of a run. Not the run's name: __proto__, as a key, would be none.
+function seriesOf(run) { return "run " + run; }
+
 // The index of the value nearest to x in a sorted list.
 function nearestIndex(values, x) {
   let low = 0, high = values.length - 1;
@@ -115,11 +118,11 @@ class Curves {
   draw() {
     for (const chart of this.charts) {
       const options = {
-        labels: [kAxes[this.axis], ...this.runs.map(run => run.name)], colors: this.runs.map((run, i) => runColour(i)),
+        labels: [kAxes[this.axis], ...this.runs.map((run, i) => seriesOf(i))], colors: this.runs.map((run, i) => runColour(i)),
         visibility: this.shown, connectSeparatedPoints: true, legend: "never", strokeWidth: 1.6, drawPoints: this.hasFewPoints(chart), pointSize: 2.5,
         highlightCircleSize: 4, logscale: this.log && !!chart.quantity.log, gridLineColor: colour("line"), axisLineColor: colour("line"),
         axisLabelFontSize: 12, rightGap: 24, dateWindow: this.window || this.whole(), valueRange: null,
-        series: Object.fromEntries(this.runs.map((run, i) => [run.name, {strokePattern: runDashes(i)}])),
+        series: Object.fromEntries(this.runs.map((run, i) => [seriesOf(i), {strokePattern: runDashes(i)}])),
         axes: {x: {axisLabelFormatter: short, pixelsPerLabel: 80, axisLabelWidth: 70},
                y: {axisLabelFormatter: short, pixelsPerLabel: 34, axisLabelWidth: 62}},
         highlightCallback: (event, x) => this.read(chart, x), unhighlightCallback: () => this.read(chart, null),

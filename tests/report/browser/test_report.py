@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -163,6 +164,14 @@ class ReportPage(InBrowser):
             read_out = float(re.search(r"first: (\S+) at", drawn[2])[1])
             self.assertAlmostEqual(read_out / last[name], 1, delta=1e-5, msg=name)
         self.assertEqual(self.ask("gyre.curves.charts[0].graph.getLabels().length"), 3)
+
+    def test_a_run_may_have_any_name(self):
+        shutil.copytree(self.work / "first", self.work / "__proto__")
+        self.gyre("report", "__proto__", "first", "--out", "proto.html")
+        self.open("proto.html")
+        self.assertEqual(self.browser.get_log("browser"), [])
+        self.assertEqual(self.ask("gyre.curves.charts[0].graph.numColumns()"), 3)
+        self.assertIn("__proto__: ", self.ask("gyre.curves.charts[0].readout.textContent"))
 
     def test_curves_zoom_together_by_wheel_and_by_keys(self):
         self.open()
