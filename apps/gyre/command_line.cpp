@@ -63,9 +63,22 @@ int run_command(CLI::App& app, int argc, char** argv) {
   }
 }
 
-// CLI11 would append the number of values that a positional takes to its name, as "(0x)".
+// The form of the help, without what CLI11 would add of its own: the number of values that a positional takes ("(0x)"),
+// the value that another name of a flag stands for ("--no-x{false}"), an empty list as default ("=[]").
 class Usage final : public CLI::Formatter {
  public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    std::string name = CLI::Formatter::make_option_name(option, is_positional);
+    for (size_t at = name.find('{'); at != std::string::npos; at = name.find('{')) {
+      name.erase(at, name.find('}', at) + 1 - at);
+    }
+    return name;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string values = CLI::Formatter::make_option_opts(option);
+    if (option->get_default_str() == "[]") values.erase(values.find("=[]"), 3);
+    return values;
+  }
   std::string make_option_usage(const CLI::Option* option) const override {
     const std::string& text = option->get_option_text();
     const std::string values = option->get_expected_max() > 1 ? " ..." : "";

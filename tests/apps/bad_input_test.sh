@@ -2,6 +2,9 @@
 source "$(dirname "$0")/common.sh"
 
 [ "$("$gyre" train --help | sed -n 's/^Usage: //p')" = "gyre train [OPTIONS] [CONFIG.toml | RUN]" ] || fail "usage: $("$gyre" train --help | head -n 2)"
+for command in schedule simulate prepare eval; do
+  ! "$gyre" $command --help | grep -E '=\[\]|\{false\}|=-1' || fail "internals in the help of $command"
+done
 refuses "did you mean 'train'?" "$gyre" trian
 refuses "see gyre --help" "$gyre"
 refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
