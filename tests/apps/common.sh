@@ -1,11 +1,22 @@
-# Shared by the scripts: a work directory that is removed at the end, a small text, its tokens, a small configuration,
-# and functions that check commands.
+# Shared by the scripts: a work directory, which is removed at the end with all that still runs there, a small text, its
+# tokens, a small configuration, and functions that check commands.
 set -euo pipefail
 gyre=$1
 faults=${2:-}  # faults.cpp
 tensors=${GYRE_LIST_TENSORS:-$(dirname "$(realpath "$gyre")")/../../tests/apps/gyre_list_tensors}  # tensors.cpp
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# What a script started and did not wait for, and what that started, ends with it: everything whose directory this is.
+tidy() {
+  local directory
+  cd /
+  for directory in /proc/[0-9]*/cwd; do
+    [ "$directory" -ef "$work" ] || continue
+    directory=${directory%/cwd}
+    kill -KILL "${directory##*/}" 2>/dev/null || true
+  done
+  rm -rf "$work"
+}
+trap tidy EXIT
 cd "$work"
 export OMP_NUM_THREADS=1
 

@@ -1,10 +1,6 @@
 # gyre serve: prints an address that answers, ends in order, refuses bad input in one line, and changes no bit of a run.
 . "$(dirname "$0")/common.sh"
 
-# No process may remain if the test fails.
-pid= trainer=
-trap 'kill $pid $trainer 2>/dev/null || true; rm -rf "$work"' EXIT
-
 # start_serving WHAT...: starts gyre serve in the background; sets pid and url.
 start_serving() {
   : >served.txt
@@ -42,7 +38,6 @@ until [ "$(ask data)" = 200 ] && grep -q '"steps":20' answer.txt; do read -rt 0.
 refuses "port $(sed -E 's|.*:([0-9]+)/.*|\1|' <<<"$url") of 127.0.0.1 is taken" "$gyre" serve run --port "$(sed -E 's|.*:([0-9]+)/.*|\1|' <<<"$url")"
 kill -TERM $pid
 code_of $pid
-pid=
 [ "$code" -eq 143 ] || fail "exit $code after SIGTERM: $(cat serving.txt)"
 
 # Ctrl-C; a study that has no results yet.
@@ -59,7 +54,6 @@ start_serving run --port 0 --address 0.0.0.0
 grep -q "whoever can reach it there and has this address sees the report" serving.txt || fail "not told: $(cat serving.txt)"
 kill -TERM $pid
 code_of $pid
-pid=
 
 # A thousand requests during a run: its bits are those of a run without them.
 "$gyre" train run.toml --out alone >/dev/null 2>&1
@@ -80,13 +74,11 @@ for thread in threads: thread.join()
 sys.exit(0 if len(done) == 1000 else 1)
 PY
 code_of $trainer
-trainer=
 [ "$code" -eq 0 ] || fail "the run that was watched: exit $code"
 same_run alone watched "watched"
 [ "$(cd watched && find . -not -name '*.tmp*' | sort)" = "$(cd alone && find . | sort)" ] || fail "other files: $(cd watched && find . | sort)"
 kill -TERM $pid
 code_of $pid
-pid=
 
 # Bad input.
 mkdir nothing damaged
