@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <tuple>
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/delay.h"
@@ -13,12 +14,6 @@ namespace gyre {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Sums of costs are rounded, so that equal ones may differ in their last digits.
-constexpr double kRounding = 1e-9;
-bool is_less(double a, double b) {
-  return a < b * (1 - kRounding);
-}
 
 class Partition {
  public:
@@ -54,14 +49,11 @@ class Partition {
       const double delay = delays.empty() ? 0 : delays[stage];
       for_each_range(stage, [&](int begin, int end) {
         const double work = cost(begin, end);
-        if (is_less(limit, work)) return;
+        if (work > limit) return;
         const Best& rest = best[stage][begin];
         const Best found{rest.late + work * delay, rest.squares + work * work, begin};
         Best& best_cut = best[stage + 1][end];
-        const bool is_later = is_less(best_cut.late, found.late);
-        if (is_less(found.late, best_cut.late) || (!is_later && is_less(found.squares, best_cut.squares))) {
-          best_cut = found;
-        }
+        if (std::tie(found.late, found.squares) < std::tie(best_cut.late, best_cut.squares)) best_cut = found;
       });
     }
     std::vector<LayerRange> ranges(stages_);

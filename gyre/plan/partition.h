@@ -11,8 +11,8 @@ namespace gyre {
 
 // The cut into `stages` contiguous, non-empty ranges whose costliest stage costs as little as possible. Ties go to the
 // cut with the least late work, the sum of every stage's cost times its delay (`delays` are in updates; empty: all are
-// 0), and then to the most even cut, whose sum of squared costs is least. What differs only by rounding is a tie. Uses
-// dynamic programming. Every layer is in exactly one range.
+// 0), and then to the most even cut, whose sum of squared costs is least. Uses dynamic programming. Every layer is in
+// exactly one range.
 // Errors: InputError if stages < 1 or stages > costs.size(); the message has both numbers.
 std::vector<LayerRange> partition_by_cost(std::span<const double> costs, int stages,
                                           std::span<const double> delays = {});

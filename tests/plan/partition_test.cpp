@@ -99,27 +99,6 @@ TEST(Partition, AmongEquallyDearTakesTheLeastLate) {
   EXPECT_THAT(lengths("pipedream", 7), ::testing::ElementsAre(1, 2, 3, 1));
 }
 
-// Rounded sums of equal costs differ by a little, and that is no difference between cuts.
-TEST(Partition, TheUnitOfCostsMakesNoDifference) {
-  RandomStream stream(2, StreamPurpose::Test, 0);
-  for (int round = 0; round < 300; ++round) {
-    std::vector<double> costs(2 + stream.below(30)), scaled;
-    for (double& cost : costs) cost = static_cast<double>(1 + stream.below(round % 2 == 0 ? 1 : 4));
-    const double unit = 1 + stream.uniform();
-    for (const double cost : costs) scaled.push_back(unit * cost);
-    const int stages = 1 + static_cast<int>(stream.below(std::min<uint64_t>(costs.size(), 12)));
-    std::vector<double> falling(stages);
-    for (int stage = 0; stage < stages; ++stage) falling[stage] = stages - 1 - stage;
-    for (const auto& delays : {std::vector<double>{}, falling}) {
-      const auto expected = partition_by_cost(costs, stages, delays), found = partition_by_cost(scaled, stages, delays);
-      for (int stage = 0; stage < stages; ++stage) {
-        EXPECT_EQ(found[stage].begin, expected[stage].begin)
-            << costs.size() << " layers, stage " << stage << " of " << stages << ", unit " << unit;
-      }
-    }
-  }
-}
-
 TEST(Partition, MoreStagesThanLayersIsAnError) {
   EXPECT_THROW(partition_by_cost(std::vector<double>{1, 2}, 3), InputError);
   EXPECT_THROW(partition_by_cost(std::vector<double>{1, 2}, 0), InputError);
