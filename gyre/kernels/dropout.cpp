@@ -9,6 +9,7 @@
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/tensors/profile_scope.h"
+#include "gyre/tensors/wide_type.h"
 
 namespace gyre {
 namespace {
@@ -133,9 +134,9 @@ at::Tensor dropout_mask(const at::Tensor& x, double probability, const RandomStr
   return words.ge(int64_t{dropout_threshold(probability)}).view(x.sizes());
 }
 
-// ATen multiplies bf16 by a number in fp32, and the product with the mask is exact.
+// A product with an fp32 tensor is made in fp32; of bf16 and a number ATen would round the number first.
 void apply_dropout(const at::Tensor& x, const at::Tensor& mask, double probability, at::Tensor& result) {
-  at::mul_out(result, x, mask).mul_(kept_factor(probability));
+  at::mul_out(result, x, mask.to(wide_type(x)).mul_(kept_factor(probability)));
 }
 
 }  // namespace portable
