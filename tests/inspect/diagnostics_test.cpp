@@ -221,7 +221,7 @@ TEST_F(DiagnosticsTest, EstimatedBasesTakeThePlaceOfTheirCovariances) {
   TrainedModel model;
   model.config = config("none");
   model.config.model.layers = 12;
-  model.config.model.width = 32;
+  model.config.model.width = 8;
   model.config.model.mlp_width = 512;
   model.data = Dataset::open(model.config.data).identity();
   double covariances = 0;
