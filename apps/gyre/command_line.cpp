@@ -76,7 +76,8 @@ class Usage final : public CLI::Formatter {
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string values = CLI::Formatter::make_option_opts(option);
-    if (option->get_default_str() == "[]") values.erase(values.find("=[]"), 3);
+    const size_t at = values.find("=[]");
+    if (at != std::string::npos) values.erase(at, 3);
     return values;
   }
   std::string make_option_usage(const CLI::Option* option) const override {

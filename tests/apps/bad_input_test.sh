@@ -111,14 +111,19 @@ grep -q "^layers = 3" run.toml || fail "run.toml was written over"
 "$gyre" train run.toml --out cut --set data.tokens=tokens/train.bin --set data.vocabulary=256 --set run.updates=2 >/dev/null 2>&1
 refuses "it would validate on tokens that it was trained on" "$gyre" train --resume cut --set data.val_fraction=0.3 --set run.updates=4
 
-# Weights that are not finite have no validation loss.
+# Weights that are not finite are no model; such as make a loss that is not finite have no validation loss.
 "$gyre" export run --out hf >/dev/null
-python3 - hf/model.safetensors <<'PYTHON'
+fill() {
+  python3 - hf/model.safetensors "$1" <<'PYTHON'
 import struct, sys
 data = bytearray(open(sys.argv[1], "rb").read())
 begin = 8 + struct.unpack("<Q", data[:8])[0]
-data[begin:] = b"\xff" * (len(data) - begin)
+data[begin:] = struct.pack("<f", float(sys.argv[2])) * ((len(data) - begin) // 4)
 open(sys.argv[1], "wb").write(data)
 PYTHON
+}
+fill nan
+refuses "has values that are not finite numbers" "$gyre" import hf --out nan
+fill 1e38
 "$gyre" import hf --out nan >/dev/null
 ends 1 "the validation loss is not finite" "$gyre" eval nan --data tokens
