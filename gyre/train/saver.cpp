@@ -160,8 +160,11 @@ std::string Saver::how_to_go_on() const {
 
 std::string Saver::how_to_go_back() const {
   if (!sound_) return "";
-  return fmt::format("; gyre train --resume {} continues from step {}, the last saved before updates were left out",
-                     shell_word(run_.root().string()), *sound_);
+  return fmt::format(
+      "; gyre train --resume {} continues from step {}, the last saved before updates were left out; to go further "
+      "back, "
+      "move {} away",
+      shell_word(run_.root().string()), *sound_, shell_word(checkpoint_path(run_.checkpoints(), *sound_).string()));
 }
 
 }  // namespace gyre
