@@ -127,7 +127,9 @@ TEST_F(DiagnosticsTest, UpdatesThatChangeNothingHaveNoDirection) {
   model.config = config("none");
   model.config.optimizer.floor = 0;
   model.data = Dataset::open(model.config.data).identity();
-  model.checkpoint.weights = build_pipeline(model.config)->weights();
+  const auto pipeline = build_pipeline(model.config);
+  model.checkpoint.weights = pipeline->weights();
+  model.checkpoint.optimizer = pipeline->optimizer_state();
   model.checkpoint.step = model.config.run.updates;  // where the learning rate is 0
   DiagnosticsOptions options;
   options.draws = 0;
