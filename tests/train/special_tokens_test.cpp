@@ -55,10 +55,12 @@ TEST_F(SpecialTokensOfRuns, AreTheTokenizersIfItHasAllOfThem) {
 // The configuration that the run was made with leaves the vocabulary to the data, in both sessions.
 TEST_F(SpecialTokensOfRuns, StayWhatTheyWereWhenTheRunBegan) {
   const auto resume_with_configuration = [&](const std::string& name) {
-    TrainOptions options = options_of(name, {.set = bert("words"), .resume = true});
+    std::vector<std::string> set = bert("words");
+    set.back() = "run.updates=4";
+    TrainOptions options = options_of(name, {.set = set, .resume = true});
     options.config = path("run.toml");
-    options.overrides.back() = "run.updates=4";
-    Progress progress(nullptr, false);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log(std::fopen(path("log").c_str(), "w"), &std::fclose);
+    Progress progress(log.get(), false);
     return train(options, progress).step;
   };
   run("begun", {.set = bert("words")});
