@@ -205,8 +205,8 @@ class Attempt {
     }
     return cause;
   }
-  // A rank that ends with 1 and without a word has noticed that another failed, which says why (ToldElsewhere). It may
-  // end before the other has.
+  // A rank that ends without a word has noticed that another failed, which says why, and has its exit code
+  // (ToldElsewhere). It may end before the other has.
   static int telling(const RankProcess& rank) {
     if (!may_follow_another_failure(*rank.end)) return 2;
     return rank.rank == 0 || !last_words(rank).empty() ? 1 : 0;
@@ -222,7 +222,9 @@ class Attempt {
 
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
   // Whether a rank may have ended only because it noticed that another failed.
-  static bool may_follow_another_failure(const ChildEnd& end) { return end.signal == 0 && end.code == 1; }
+  static bool may_follow_another_failure(const ChildEnd& end) {
+    return end.signal == 0 && (end.code == kFailed || end.code == kNoRoom);
+  }
   // Whether a rank has ended because it was asked to stop. Before a rank handles a signal, the signal kills it.
   bool is_stop(const ChildEnd& end) const {
     return end.code == kInterrupted || end.code == kTerminated || (stop_ != 0 && end.signal == stop_);
