@@ -22,4 +22,9 @@ std::string explain_exception(const std::exception& error) {
   return fmt::format("unexpected failure: {}", error.what());
 }
 
+int exit_code_of(const std::exception& error) {
+  const auto* const own = dynamic_cast<const Error*>(&error);
+  return own != nullptr ? own->exit_code() : kFailed;
+}
+
 }  // namespace gyre

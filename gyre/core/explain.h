@@ -9,4 +9,7 @@ namespace gyre {
 // One line that explains `error`; for gyre's own errors, their message.
 std::string explain_exception(const std::exception& error);
 
+// What a process ends with because of `error`: the code of gyre's own errors, kFailed for others.
+int exit_code_of(const std::exception& error);
+
 }  // namespace gyre

@@ -11,7 +11,7 @@
 
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"
-#include "gyre/core/exit_code.h"
+#include "gyre/core/explain.h"
 #include "gyre/core/timing.h"
 #include "gyre/tensors/explain_torch.h"
 #include "gyre/tensors/thread_count.h"
@@ -81,10 +81,9 @@ void ThreadsRun::end_after(const std::exception& error) {
       const double waited = seconds_between(since, last_look_);
       const double patience = segment_.stop.stop_requested() ? stall_seconds() : drain_deadline(stall_seconds());
       if (waited >= patience) {
-        const auto* known = dynamic_cast<const Error*>(&error);
         give_up({fmt::format("{}; {:.0f} s later not all workers have returned: {}", what, waited,
                              to_string(status().workers)),
-                 known != nullptr ? known->exit_code() : kFailed});
+                 exit_code_of(error)});
       }
     }
     bell().wait_for(ticket, std::chrono::duration<double>(stall_seconds() / 4));

@@ -17,7 +17,7 @@
 #include "gyre/build/build.h"
 #include "gyre/checkpoint/checkpoint.h"
 #include "gyre/core/error.h"
-#include "gyre/core/exit_code.h"
+#include "gyre/core/explain.h"
 #include "gyre/core/files.h"
 #include "gyre/core/random_hex.h"
 #include "gyre/runtime/evaluate.h"
@@ -110,8 +110,7 @@ class Training {
       while (done_ < config_.run.updates && !interrupted_) run_segment();
       books_.wait_for_save();
     } catch (const std::exception& error) {  // also libtorch's
-      const auto* known = dynamic_cast<const Error*>(&error);
-      const int exit_code = known != nullptr ? known->exit_code() : kFailed;
+      const int exit_code = exit_code_of(error);
       books_.end_early(exit_code);  // before the others are told to end: they may still be writing
       if (executor_) executor_->fail_run(exit_code);
       throw;

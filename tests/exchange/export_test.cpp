@@ -64,6 +64,18 @@ class Export : public testing::Test {
     EXPECT_FALSE(fs::exists(out_ / "generation_config.json"));
   }
 
+  // A BERT in the place of the model, which is yet to be imported.
+  ModelSettings make_bert() {
+    ModelSettings settings = testing_support::small_llama();
+    settings.kind = "bert";
+    settings.bias = true;
+    settings.activation = "gelu";
+    fs::remove_all(run_);
+    fs::remove_all(model_);
+    testing_support::write_small_model(model_, settings);
+    return settings;
+  }
+
   const testing_support::TemporaryDirectory place_;
   const fs::path model_ = place_ / "model", run_ = place_ / "run", out_ = place_ / "out";
 };
@@ -94,13 +106,7 @@ TEST_F(Export, NamesTheEndOfAnotherTokenizersDocuments) {
 
 // The run has it as a tokenizer.json.
 TEST_F(Export, GivesAVocabularyBackAsItCame) {
-  ModelSettings settings = testing_support::small_llama();
-  settings.kind = "bert";
-  settings.bias = true;
-  settings.activation = "gelu";
-  fs::remove_all(run_);
-  fs::remove_all(model_);
-  testing_support::write_small_model(model_, settings);
+  make_bert();
   write_file_atomic(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
   import_model({.from = model_, .out = run_});
   EXPECT_FALSE(exported_config().contains("eos_token_id"));
@@ -110,13 +116,7 @@ TEST_F(Export, GivesAVocabularyBackAsItCame) {
 
 // A BERT whose special tokens follow the vocabulary, although the tokenizer has them at 2, 3 and 4.
 TEST_F(Export, HasBertsSpecialTokensWhereTheTokenizerHasThem) {
-  ModelSettings settings = testing_support::small_llama();
-  settings.kind = "bert";
-  settings.bias = true;
-  settings.activation = "gelu";
-  fs::remove_all(run_);
-  fs::remove_all(model_);
-  testing_support::write_small_model(model_, settings);
+  const ModelSettings settings = make_bert();
   import_model({.from = model_, .out = run_});
   fs::create_directories(run_ / "tokenizer");
   write_file_atomic(place_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");

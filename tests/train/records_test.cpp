@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <set>
 #include <span>
 #include <stop_token>
 
@@ -16,7 +15,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using testing_support::Json;
 using testing_support::Runs;
 namespace fs = std::filesystem;
@@ -274,206 +272,6 @@ TEST_F(Records, ARunKilledAfterItsLastCheckpointGetsItsEnd) {
   EXPECT_EQ(result.tokens, end["tokens"]);
 }
 
-TEST_F(Records, OtherReplicasCountOnFromTheSavedMicrobatches) {
-  const auto losses_of = [&](const std::string& name) {
-    std::vector<double> losses;
-    for (const Json& line : lines(name, "step")) losses.push_back(line["loss"]);
-    return losses;
-  };
-  // Every window has the same two microbatches, whoever takes them: losses differ by rounding alone.
-  const std::vector<std::string> set = {"pipeline.schedule=1f1b", "optimizer.decay=constant"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), set.begin(), set.end());
-    return more;
-  };
-  run("one", {.set = with({"pipeline.accumulate=2"})});
-  run("some", {.set = with({"pipeline.accumulate=1", "pipeline.replicas=2", "run.updates=5"})});
-  EXPECT_EQ(checkpoint("some").microbatches, 10);
-  resume("some", {"pipeline.accumulate=2", "pipeline.replicas=1", "run.updates=9"});
-  EXPECT_THAT(messages(), HasSubstr("pipeline.replicas 2 -> 1"));
-  EXPECT_EQ(checkpoint("some").microbatches, 18);
-  resume("some", {"pipeline.accumulate=1", "pipeline.replicas=2", "run.updates=12"});
-  EXPECT_EQ(checkpoint("some").microbatches, 24);
-  EXPECT_EQ(checkpoint("some").tokens, 24 * 2 * 8);
-  const std::vector<double> one = losses_of("one"), some = losses_of("some");
-  ASSERT_EQ(some.size(), one.size());
-  for (size_t step = 0; step < one.size(); ++step) EXPECT_NEAR(some[step], one[step], 1e-3) << step + 1;
-}
-
-TEST_F(Records, ACheckSaysWhatReplicasMake) {
-  EXPECT_THAT(check_of("replicas", {.set = {"pipeline.replicas=2"}}),
-              AllOf(HasSubstr("12 of 64 tokens (2 replicas x 2 microbatches x 2 sequences x 8): 768 in all"),
-                    HasSubstr("pipedream on 6 workers (2 replicas), weights")));
-  EXPECT_THAT(check_of("replicas", {.set = {"pipeline.replicas=100"}}), HasSubstr("replicas"));
-}
-
-TEST_F(Records, ASummaryCountsTheTokensOfAnotherWindowBefore) {
-  run("wide", {.set = {"pipeline.accumulate=8", "run.updates=6"}});
-  EXPECT_THAT(messages(), HasSubstr("updates    6 of 128 tokens (8 microbatches x 2 sequences x 8): 768 in all"));
-  const Session narrow = {.set = {"pipeline.accumulate=1", "run.updates=10"}, .resume = true};
-  EXPECT_THAT(check_of("wide", narrow),
-              HasSubstr("updates    7 to 10 of 16 tokens (1 microbatch x 2 sequences x 8): 832 in all"));
-  EXPECT_EQ(run("wide", narrow).tokens, 832);
-}
-
-TEST_F(Records, ARunThatHasBegunTakesNoOtherWeightsToBeginWith) {
-  run("origin", {.set = {"run.updates=1"}});
-  const std::string origin = "run.init_from=" + path("origin").string();
-  run("drawn", {.set = {"run.updates=2"}});
-  EXPECT_THAT(
-      complaint("drawn", {.set = {origin, "run.updates=3"}, .resume = true}),
-      AllOf(HasSubstr("[run] init_from is \""), HasSubstr("the run has begun, with weights of its own; leave")));
-  EXPECT_EQ(lines("drawn", "resume").size(), 0);
-  run("taken", {.set = {origin, "run.updates=2"}});
-  resume("taken", {origin, "run.updates=3"});
-  EXPECT_THAT(complaint("taken", {.set = {"run.init_from=" + path("drawn").string()}, .resume = true}),
-              HasSubstr("the run has begun, with \"" + path("origin").string()));
-}
-
-TEST_F(Records, MoreUpdatesThatRaiseTheLearningRateAreSaid) {
-  const auto rises = HasSubstr("lr goes from ");
-  run("finished", {.set = {"optimizer.warmup=4", "run.updates=2"}});
-  resume("finished", {"run.updates=8"});
-  EXPECT_THAT(messages(), Not(rises)) << "the warm-up is the same";
-  EXPECT_THAT(check_of("finished", {.set = {"run.updates=12"}, .resume = true}),
-              HasSubstr("lr goes from 0.0003 to 0.00113: its schedule now has 12 updates\n"));
-  resume("finished", {"run.updates=12", "optimizer.decay=constant"});
-  resume("finished", {"run.updates=16"});
-  EXPECT_THAT(messages(), Not(rises)) << "it is constant";
-}
-
-TEST_F(Records, OtherWindowsCountOnFromTheSavedMicrobatches) {
-  // Weights that stay as they are: a microbatch's loss then depends on its number alone.
-  const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0"};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), still.begin(), still.end());
-    return more;
-  };
-  run("each", {.set = with({"pipeline.accumulate=1", "run.updates=14"})});
-  std::vector<double> loss;
-  for (const Json& line : lines("each", "step")) loss.push_back(line["loss"]);
-  run("windows", {.set = with({"run.updates=4"})});
-  resume("windows", {"pipeline.accumulate=3", "run.updates=6"});
-  const auto steps = lines("windows", "step");
-  ASSERT_EQ(steps.size(), 6u);
-  size_t next = 0;
-  for (const Json& line : steps) {
-    const size_t window = line["step"] <= 4 ? 2 : 3;
-    double sum = 0;
-    for (size_t i = 0; i < window; ++i) sum += loss[next++];
-    EXPECT_NEAR(line["loss"].get<double>(), sum / static_cast<double>(window), 1e-6) << line.dump();
-    EXPECT_EQ(line["tokens"], next * 2 * 8) << line.dump();
-  }
-  EXPECT_EQ(checkpoint("windows").microbatches, 14);
-  EXPECT_EQ(checkpoint("windows").tokens, 14 * 2 * 8);
-  int64_t counted = 0;
-  const auto delays = lines("windows", "delay");
-  for (const auto& [delay, microbatches] : delays[0]["histogram"].items()) counted += microbatches.get<int64_t>();
-  EXPECT_EQ(counted, 14) << "delays of all sessions";
-
-  resume("windows", {"pipeline.microbatch=5", "run.updates=7"});
-  EXPECT_EQ(checkpoint("windows").microbatches, 17);
-  EXPECT_EQ(lines("windows", "step").back()["tokens"], 14 * 2 * 8 + 3 * 5 * 8);
-}
-
-TEST_F(Records, OtherMicrobatchesGoOnWithTheNextSequence) {
-  // Weights that stay as they are: the loss of a sequence then depends on its tokens alone.
-  const std::vector<std::string> still = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0",
-                                          "data.order=\"epochs\""};
-  const auto with = [&](std::vector<std::string> more) {
-    more.insert(more.end(), still.begin(), still.end());
-    return more;
-  };
-  run("single", {.set = with({"pipeline.microbatch=1", "pipeline.accumulate=1", "run.updates=62"})});
-  std::vector<double> loss;
-  for (const Json& line : lines("single", "step")) loss.push_back(line["loss"]);
-  run("sizes", {.set = with({"run.updates=4"})});                                         // sequences 0 to 15
-  resume("sizes", {"pipeline.microbatch=1", "pipeline.accumulate=4", "run.updates=6"});   // to 23
-  resume("sizes", {"pipeline.microbatch=5", "pipeline.accumulate=1", "run.updates=10"});  // to 43
-  resume("sizes", {"run.updates=11"});                                                    // to 48
-  resume("sizes", {"pipeline.microbatch=2", "pipeline.accumulate=3", "run.updates=13"});  // to 60
-  size_t next = 0;
-  for (const Json& line : lines("sizes", "step")) {
-    double sum = 0;
-    const size_t first = next;
-    for (; next * 8 < line["tokens"]; ++next) sum += loss[next];
-    EXPECT_NEAR(line["loss"].get<double>(), sum / static_cast<double>(next - first), 1e-6) << line.dump();
-  }
-  EXPECT_EQ(next, 61u);
-}
-
-TEST_F(Records, MixturesWhoseWeightsChangeGoOnInEachSource) {
-  write_mixture();
-  // Weights of the model that stay as they are: the loss of a sequence then tells it from others.
-  run("mixed", {.set = {"optimizer.lr=0", "model.dropout=0", "run.eval_every=0", "pipeline.microbatch=1",
-                        "pipeline.accumulate=1", "run.updates=80"},
-                .config = "mixture.toml"});
-  EXPECT_EQ(checkpoint("mixed").mixture.since, 0);
-  resume("mixed", {"data.source.a.weight=6", "run.updates=160"});
-  const MixtureRecord changed = checkpoint("mixed").mixture;
-  EXPECT_EQ(changed.since, 80);
-  EXPECT_EQ(changed.shares, (std::map<std::string, int64_t>{{"a", 49152}, {"b", 8192}, {"c", 8192}}));
-  EXPECT_EQ(changed.used.at("a") + changed.used.at("b") + changed.used.at("c"), 80);
-  resume("mixed", {"run.updates=200"});
-  EXPECT_EQ(checkpoint("mixed").mixture, changed);
-  resume("mixed", {"data.source.a.weight=1", "data.source.c.weight=3", "run.updates=300"});
-  EXPECT_EQ(checkpoint("mixed").mixture.since, 200);
-  std::set<double> losses;
-  for (const Json& line : lines("mixed", "step")) losses.insert(line["loss"].get<double>());
-  EXPECT_GE(losses.size(), 290u) << "of 300";  // some may be equal by chance
-}
-
-TEST_F(Records, MixturesGoOnAsIfTheyHadNotStopped) {
-  write_mixture();
-  // Nothing but the mixture depends on where a session is to end; all drain at 4 and at 8.
-  const auto begin = [&](const std::string& name, const std::string& updates) {
-    run(name,
-        {.set = {"optimizer.decay=constant", "run.eval_every=0", "run.updates=" + updates}, .config = "mixture.toml"});
-  };
-  begin("whole", "12");
-  begin("stopped", "4");
-  // The checkpoint of an earlier gyre does not say how its sources were shared: as they are now.
-  const fs::path manifest_file = path("stopped") / "checkpoints" / "step-00000004" / "manifest.json";
-  Manifest manifest = parse_manifest(read_file(manifest_file));
-  manifest.record.mixture = {};
-  std::ofstream(manifest_file) << to_text(manifest);
-  resume("stopped", {"run.updates=8"});
-  resume("stopped", {"run.updates=12"});
-  EXPECT_EQ(tensors("stopped"), tensors("whole"));
-
-  const std::string change = "data.source.b.weight=3";
-  begin("once", "4");
-  begin("often", "4");
-  resume("once", {change, "run.updates=12"});
-  for (const std::string updates : {"8", "12"}) resume("often", {change, "run.updates=" + updates});
-  EXPECT_EQ(tensors("often"), tensors("once"));
-  EXPECT_NE(tensors("once"), tensors("whole"));
-}
-
-TEST_F(Records, WhatMakesItAnotherRunIsRefusedAndTheRestIsListed) {
-  run("changed");
-  const auto before = files("changed");
-  const auto refuses = [&](const std::string& change, const std::string& words) {
-    EXPECT_THAT(complaint("changed", {.set = {"run.updates=16", change}, .resume = true}), HasSubstr(words));
-    EXPECT_EQ(files("changed"), before);
-  };
-  refuses("run.seed=7", "[run] seed is 7, but the run was begun with 1");
-  refuses("model.width=16", "[model] width is 16, but the run was begun with 8");
-  refuses("model.dropout=0.5", "[model] dropout is 0.5, but the run was begun with 0.1");
-  refuses("model.activation=relu", "[model] activation is \"relu\", but the run was begun with \"gelu\"");
-  resume("changed", {"run.updates=16", "optimizer.lr=1e-4", "optimizer.betas=[0.8, 0.9]"});
-  EXPECT_THAT(messages(), HasSubstr("changed: optimizer.lr 0.003 -> 0.0001, optimizer.betas [] -> [0.8,0.9], "
-                                    "run.updates 12 -> 16"));
-  const auto resumed = lines("changed", "resume");
-  ASSERT_EQ(resumed.size(), 1u);
-  EXPECT_EQ(resumed[0].dump(), R"({"event":"resume","step":12,"changed":{"optimizer.lr":[0.003,0.0001],)"
-                               R"("optimizer.betas":[[],[0.8,0.9]],"run.updates":[12,16]}})");
-  // If the run has lost its configuration, the checkpoint still has the seed.
-  fs::remove(path("changed") / "config.toml");
-  EXPECT_THAT(complaint("changed", {.set = {"run.updates=20", "run.seed=7"}, .resume = true}),
-              HasSubstr("[run] seed is 7, but the checkpoint was made with 1"));
-}
-
 TEST_F(Records, CheckpointsByTimeAreRecordedSoThatTheRunCanBeRepeated) {
   for (const std::string executor : {"replay", "threads"}) {
     const std::string timed = "timed-" + executor, planned = "planned-" + executor;
@@ -529,16 +327,6 @@ TEST_F(Records, AnInterruptDuringAnEvaluationDoesNotRepeatIt) {
   EXPECT_EQ(lines("evaluated", "eval").size(), 1u);
 }
 
-TEST_F(Records, AnOptimizerWhoseStateDoesNotFitIsToldByWhatChanged) {
-  const std::vector<std::string> rotation = {"optimizer.kind=basis-rotation", "model.width=16"};
-  run("rotated", {.set = rotation});
-  EXPECT_THAT(
-      complaint("rotated", {.set = {"run.updates=16", "optimizer.basis-rotation.geometry=unilateral"}, .resume = true}),
-      AllOf(HasSubstr("[optimizer] has changed (optimizer.basis-rotation.geometry \"bilateral\" -> \"unilateral\")"),
-            HasSubstr("Set it back, or start another run")));
-  EXPECT_EQ(resume("rotated", {"run.updates=16", "optimizer.basis-rotation.interval=5"}).step, 16);
-}
-
 // The error names the checkpoint that is none, not the metrics, which do not know of it.
 TEST_F(Records, ADamagedCheckpointIsToldBeforeAGap) {
   run("damaged");
@@ -555,89 +343,6 @@ TEST_F(Records, IfAllCheckpointsAreDamagedAllAreTold) {
   EXPECT_THAT(complaint("all-damaged", {.set = {"run.updates=16"}, .resume = true}),
               AllOf(HasSubstr("step-00000004/manifest.json"), HasSubstr("so are steps 12, 8 ("),
                     HasSubstr("step-00000012/manifest.json"), HasSubstr("start another run with --out")));
-}
-
-// A disk with room for a given number of bytes, which also remembers what was there when a checkpoint was begun.
-class SmallDisk final : public ForwardingFiles {
- public:
-  SmallDisk(int64_t free, fs::path checkpoints) : free_(free), checkpoints_(std::move(checkpoints)) {}
-  int64_t free_bytes(const Path&) override { return free_; }
-  int make_directory(const Path& path) override {
-    const std::string name = path.filename().string();
-    if (name.rfind(".tmp-step", 0) == 0) {
-      found_.push_back(list_checkpoints(checkpoints_));
-      if (after_) free_ = *after_;
-    }
-    return ForwardingFiles::make_directory(path);
-  }
-  void becomes(int64_t free) { after_ = free; }
-  const std::vector<std::vector<int64_t>>& found() const { return found_; }
-
- private:
-  int64_t free_;
-  std::optional<int64_t> after_;
-  fs::path checkpoints_;
-  std::vector<std::vector<int64_t>> found_;
-};
-
-TEST_F(Records, RoomIsLookedForBeforeTheFirstUpdate) {
-  SmallDisk disk(100'000, path("small") / "checkpoints");
-  const std::string error = complaint("small", {.files = &disk});
-  EXPECT_THAT(error, HasSubstr("a checkpoint needs 1."));
-  EXPECT_THAT(error, HasSubstr("and 97.7 KiB are free there; free "));
-  EXPECT_FALSE(fs::exists(path("small") / "config.toml"));
-  EXPECT_FALSE(fs::exists(path("small") / "metrics.jsonl"));
-}
-
-// Of a checkpoint at any update: one between a refresh in the background and its taking has the next bases too.
-TEST_F(Records, TheRoomIsThatOfTheLargestCheckpoint) {
-  const std::vector<std::string> set = {"optimizer.kind=\"basis-rotation\"", "optimizer.basis-rotation.interval=4",
-                                        "optimizer.basis-rotation.refresh_lag=2", "model.width=64"};
-  run("saved", {.set = set});
-  double largest = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(path("saved") / "checkpoints" / "step-00000012")) {
-    largest += static_cast<double>(entry.file_size());
-  }
-  SmallDisk disk(static_cast<int64_t>(largest), path("no room") / "checkpoints");
-  EXPECT_THAT(complaint("no room", {.set = set, .files = &disk}), HasSubstr("a checkpoint needs "));
-  EXPECT_EQ(checkpoint("saved").optimizer.count("blocks.0.attention.projection.weight/left_next_basis"), 1U);
-}
-
-TEST_F(Records, ObsoleteCheckpointsGoFirstWhereRoomIsShort) {
-  SmallDisk disk(int64_t{1} << 40, path("short") / "checkpoints");
-  disk.becomes(0);  // after the first
-  run("short", {.set = {"run.keep_checkpoints=2", "run.checkpoint_every=2"}, .files = &disk});
-  EXPECT_EQ(disk.found(), (std::vector<std::vector<int64_t>>{{}, {2}, {4}, {6}, {8}, {10}}))
-      << "one stays, whatever happens";
-  EXPECT_EQ(list_checkpoints(path("short") / "checkpoints"), (std::vector<int64_t>{10, 12}));
-  SmallDisk roomy(int64_t{1} << 40, path("roomy") / "checkpoints");
-  run("roomy", {.set = {"run.keep_checkpoints=2"}, .files = &roomy});
-  EXPECT_EQ(roomy.found(), (std::vector<std::vector<int64_t>>{{}, {4}, {4, 8}}));
-}
-
-TEST_F(Records, AFailedSaveSaysHowToGoOn) {
-  std::vector<std::string> errors;
-  for (int64_t at = 0;; ++at) {
-    fs::remove_all(path("full"));
-    FaultyFiles files(at, Fault::FullDisk);
-    const std::string error = complaint("full", {.files = &files});
-    if (!files.struck()) break;
-    if (error.find("was not saved") != std::string::npos) errors.push_back(error);
-  }
-  const std::string how = "gyre train --resume " + path("full").string() + " continues from ";
-  ASSERT_FALSE(errors.empty());
-  EXPECT_THAT(errors.front(), HasSubstr("step 4 was not saved. It takes 1."));
-  EXPECT_THAT(errors.front(), HasSubstr(how + "the beginning"));
-  EXPECT_THAT(errors.back(), HasSubstr("step 12 was not saved"));
-  EXPECT_THAT(errors.back(), HasSubstr(how + "step 8, the last that was saved"));
-}
-
-TEST_F(Records, ARunSaysWhereAndHowOftenItSaves) {
-  run("says", {.set = {"run.updates=1", "run.checkpoint_minutes=10"}});
-  EXPECT_THAT(messages(), HasSubstr("saves to " + (path("says") / "checkpoints").string() +
-                                    " every 4 updates (checkpoint_every), 10 minutes after the last save "
-                                    "(checkpoint_minutes), when interrupted and at its end; keeps the newest 3 "
-                                    "(keep_checkpoints)"));
 }
 
 }  // namespace

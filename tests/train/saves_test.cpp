@@ -246,5 +246,13 @@ TEST_F(Saves, SomeAreKeptForEver) {
   EXPECT_THAT(messages(), HasSubstr("keeps the newest 2 (keep_checkpoints) and those of every 5 updates (keep_every)"));
 }
 
+TEST_F(Saves, ARunSaysWhereAndHowOftenItSaves) {
+  run("says", {.set = {"run.updates=1", "run.checkpoint_minutes=10"}});
+  EXPECT_THAT(messages(), HasSubstr("saves to " + (path("says") / "checkpoints").string() +
+                                    " every 4 updates (checkpoint_every), 10 minutes after the last save "
+                                    "(checkpoint_minutes), when interrupted and at its end; keeps the newest 3 "
+                                    "(keep_checkpoints)"));
+}
+
 }  // namespace
 }  // namespace gyre

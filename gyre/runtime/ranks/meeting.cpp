@@ -9,6 +9,7 @@
 #include "gyre/core/address.h"
 #include "gyre/core/error.h"
 #include "gyre/core/exit_code.h"
+#include "gyre/core/explain.h"
 #include "gyre/core/host_name.h"
 #include "gyre/core/json_text.h"
 #include "gyre/runtime/ranks/host_address.h"
@@ -108,8 +109,7 @@ void Ranks::refuse(const std::string& why, int exit_code) {
 }
 
 void Ranks::refuse(const std::exception& error) {
-  const auto* const own = dynamic_cast<const Error*>(&error);
-  refuse(explain_torch(error), own != nullptr ? own->exit_code() : kFailed);
+  refuse(explain_torch(error), exit_code_of(error));
 }
 
 void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, double silence_seconds,
