@@ -22,6 +22,7 @@ class SystemFiles final : public FileSystem {
     return ::pwrite(descriptor, data, bytes, offset);
   }
   int truncate(int descriptor, off_t bytes) override { return ::ftruncate(descriptor, bytes); }
+  int change_mode(int descriptor, mode_t mode) override { return ::fchmod(descriptor, mode); }
   int sync(int descriptor) override { return ::fsync(descriptor); }
   int close(int descriptor) override { return ::close(descriptor); }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {

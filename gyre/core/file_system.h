@@ -21,6 +21,7 @@ class FileSystem {
   virtual ssize_t write(int descriptor, const void* data, size_t bytes) = 0;
   virtual ssize_t write_at(int descriptor, const void* data, size_t bytes, off_t offset) = 0;
   virtual int truncate(int descriptor, off_t bytes) = 0;
+  virtual int change_mode(int descriptor, mode_t mode) = 0;
   virtual int sync(int descriptor) = 0;
   virtual int close(int descriptor) = 0;
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;

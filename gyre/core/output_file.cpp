@@ -64,6 +64,10 @@ void OutputFile::truncate(uint64_t bytes) {
   if (files_.truncate(descriptor_, end) != 0 || ::lseek(descriptor_, end, SEEK_SET) != end) fail("shortened");
 }
 
+void OutputFile::change_mode(mode_t mode) {
+  if (files_.change_mode(descriptor_, mode) != 0) fail("given the permissions of the file that it replaces");
+}
+
 void OutputFile::sync() {
   if (files_.sync(descriptor_) != 0) fail("synced");
 }

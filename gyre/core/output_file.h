@@ -29,6 +29,7 @@ class OutputFile {
   void write_at(uint64_t offset, const void* data, size_t bytes);
   // Shortens the file; the next write() continues at its new end.
   void truncate(uint64_t bytes);
+  void change_mode(mode_t mode);
   void sync();
   void close();
   // For calls that change nothing.

@@ -80,7 +80,11 @@ class Replacement {
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
-  OutputFile& file() { return *file_; }
+  void write(std::string_view content) {
+    take_permissions();
+    file_->write(content.data(), content.size());
+  }
+  void sync() { file_->sync(); }
   void take_place() {
     file_->close();
     rename_path(name_, target_, files_);
@@ -111,6 +115,15 @@ class Replacement {
     if (!is_new) file_->truncate(0);
   }
 
+  // Those of the file that is replaced, before anything is written that others may not read.
+  void take_permissions() {
+    struct stat old {};
+    struct stat own {};
+    if (::stat(target_.c_str(), &old) != 0 || ::fstat(file_->descriptor(), &own) != 0) return;
+    constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
+    if (((old.st_mode ^ own.st_mode) & kPermissions) != 0) file_->change_mode(old.st_mode & kPermissions);
+  }
+
   fs::path target_, name_;
   FileSystem& files_;
   std::optional<OutputFile> file_;
@@ -132,8 +145,8 @@ void write_file_atomic(const fs::path& path, std::string_view content, FileSyste
   if (is_written_in_place(path)) return write_in_place(path, content, files);
   const fs::path target = end_of_links(path);
   Replacement replacement(target, files);
-  replacement.file().write(content.data(), content.size());
-  replacement.file().sync();
+  replacement.write(content);
+  replacement.sync();
   replacement.take_place();
   sync_directory(directory_of(target), files);
 }
@@ -141,7 +154,7 @@ void write_file_atomic(const fs::path& path, std::string_view content, FileSyste
 void replace_file(const fs::path& path, std::string_view content, FileSystem& files) {
   if (is_written_in_place(path)) return write_in_place(path, content, files);
   Replacement replacement(end_of_links(path), files);
-  replacement.file().write(content.data(), content.size());
+  replacement.write(content);
   replacement.take_place();
 }
 

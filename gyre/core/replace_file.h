@@ -10,8 +10,8 @@
 namespace gyre {
 
 // Replaces `path` atomically and durably: writes a temporary file beside it, syncs, renames, syncs the directory. Links
-// are followed, and their target is replaced. A device, a pipe, or the file that standard output or standard error goes
-// to is written in place. Throws RunError on failure.
+// are followed, and their target is replaced; the new file has its permissions. A device, a pipe, or the file that
+// standard output or standard error goes to is written in place. Throws RunError on failure.
 void write_file_atomic(const std::filesystem::path& path, std::string_view content, FileSystem& files = system_files());
 // The same without syncing, for files that a crash of the machine may lose. A reader of `path` still sees a whole file,
 // old or new.

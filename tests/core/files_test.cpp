@@ -251,6 +251,30 @@ TEST_F(Files, ADirectoryIsNoFileToWrite) {
               ::testing::HasSubstr("File name too long"));
 }
 
+TEST_F(Files, AReplacedFileKeepsItsPermissions) {
+  const auto mode = [&] { return fs::status(root_ / "a").permissions(); };
+  for (const auto& write : {write_file_atomic, replace_file}) {
+    for (const fs::perms kept : {fs::perms(0600), fs::perms(0666), fs::perms(0444)}) {
+      std::ofstream(root_ / "a") << "old";
+      fs::permissions(root_ / "a", kept);
+      write(root_ / "a", "new", system_files());
+      EXPECT_EQ(mode(), kept);
+      EXPECT_EQ(read_file(root_ / "a"), "new");
+      fs::remove(root_ / "a");
+    }
+  }
+}
+
+TEST_F(Files, NothingIsWrittenThatOthersMayReadIfTheReplacedFileIsNotForThem) {
+  std::ofstream(root_ / "a") << "old";
+  fs::permissions(root_ / "a", fs::perms(0600));
+  FaultyFiles failing(1);  // after the creation
+  EXPECT_THAT(complaint_of([&] { write_file_atomic(root_ / "a", "new", failing); }),
+              ::testing::HasSubstr("a: cannot be given the permissions of the file that it replaces"));
+  EXPECT_EQ(read_file(root_ / "a"), "old");
+  EXPECT_EQ(names(), std::set<std::string>{"a"});
+}
+
 TEST_F(Files, ADirectoryThatIsMissingCannotBeOpened) {
   EXPECT_THAT(complaint_of([&] { sync_directory(root_ / "missing"); }),
               ::testing::HasSubstr("missing: cannot be opened: No such file"));

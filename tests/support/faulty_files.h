@@ -76,6 +76,10 @@ class FaultyFiles final : public FileSystem {
     const std::lock_guard lock(mutex_);
     return may_go_on(true) ? real_.truncate(descriptor, bytes) : -1;
   }
+  int change_mode(int descriptor, mode_t mode) override {
+    const std::lock_guard lock(mutex_);
+    return may_go_on(false) ? real_.change_mode(descriptor, mode) : -1;
+  }
   int sync(int descriptor) override {
     const std::lock_guard lock(mutex_);
     if (!may_go_on(false)) return -1;

@@ -17,6 +17,7 @@ class ForwardingFiles : public FileSystem {
     return real_.write_at(descriptor, data, bytes, offset);
   }
   int truncate(int descriptor, off_t bytes) override { return real_.truncate(descriptor, bytes); }
+  int change_mode(int descriptor, mode_t mode) override { return real_.change_mode(descriptor, mode); }
   int sync(int descriptor) override { return real_.sync(descriptor); }
   int close(int descriptor) override { return real_.close(descriptor); }
   int rename(const Path& from, const Path& to) override { return real_.rename(from, to); }
