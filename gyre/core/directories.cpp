@@ -10,6 +10,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/output_file.h"
+#include "gyre/core/utf8.h"
 
 namespace gyre {
 
@@ -70,6 +71,16 @@ void remove_tree(const std::filesystem::path& path, FileSystem& files) {
   files.remove(path);
 }
 
+std::filesystem::path name_beside(const std::filesystem::path& path, std::string_view before, std::string_view after) {
+  constexpr size_t kMaxName = 255;  // bytes, on every file system of Linux but a few
+  constexpr size_t kCutName = 128;
+  std::string name = path.filename().string();
+  if (before.size() + name.size() + after.size() > kMaxName) {
+    name.resize(whole_characters(std::string_view(name).substr(0, kCutName)));
+  }
+  return path.parent_path() / fmt::format("{}{}{}", before, name, after);
+}
+
 DirectoryUnderConstruction::DirectoryUnderConstruction(std::filesystem::path path, FileSystem& files)
     : files_(files), path_(std::move(path)) {
   make_directories(path_, files_);
@@ -99,7 +110,7 @@ void DirectoryUnderConstruction::complete(const std::filesystem::path& target) {
 }
 
 std::filesystem::path DirectoryUnderConstruction::old_name() const {
-  return path_.string() + ".old";
+  return name_beside(path_, "", ".old");
 }
 
 void DirectoryUnderConstruction::replace(const std::filesystem::path& target) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -32,6 +33,10 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& direc
 // Removes a file, or a directory with everything in it; links are not followed. Failures are ignored, so use it only
 // where leftovers do no harm.
 void remove_tree(const std::filesystem::path& path, FileSystem& files = system_files());
+
+// The path of something temporary beside `path`: its name between `before` and `after`, which is cut if the whole would
+// be longer than a name may be. The cut name is so much shorter that it cannot be the name of what is cut.
+std::filesystem::path name_beside(const std::filesystem::path& path, std::string_view before, std::string_view after);
 
 // A directory that is built under a temporary name. complete() gives it its final name; otherwise the destructor
 // removes it.

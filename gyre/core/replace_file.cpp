@@ -63,7 +63,7 @@ void write_in_place(const fs::path& path, std::string_view content, FileSystem& 
 }
 
 fs::path temporary_name(const fs::path& target, int number) {
-  return target.parent_path() / fmt::format(".{}.gyre-{}.tmp", target.filename().string(), number);
+  return name_beside(target, ".", fmt::format(".gyre-{}.tmp", number));
 }
 
 // A temporary file beside the target that will replace it. Processes that write the same target at the same time use
@@ -173,7 +173,7 @@ std::string why_not_writable(const fs::path& path, std::string_view beginning) {
   }
   const fs::path target = end_of_links(path);
   if (::access(directory_of(target).c_str(), W_OK | X_OK) != 0) return reason();
-  // The temporary name is longer than the target's, perhaps too long.
+  // The temporary path may be longer than the target's, and too long.
   if (::lstat(temporary_name(target, 1).c_str(), &status) != 0 && errno != ENOENT) return reason();
   return "";
 }

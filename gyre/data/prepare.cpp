@@ -260,7 +260,7 @@ PrepareResult prepare(const PrepareOptions& options) {
   check(options);
   const auto out = resolved(options.out);
   check_place(out, options.overwrite);
-  DirectoryUnderConstruction directory(out.string() + ".preparing", *options.files);
+  DirectoryUnderConstruction directory(name_beside(out, "", ".preparing"), *options.files);
 
   auto texts = std::make_unique<Texts>(options, directory.path());
   DatasetMeta meta;

@@ -31,6 +31,6 @@ fs::path free_place(const fs::path& out) {
 }  // namespace
 
 NewDirectory::NewDirectory(const fs::path& out, const std::string& suffix, FileSystem& files)
-    : out_(free_place(out)), building_(out_.string() + suffix, files) {}
+    : out_(free_place(out)), building_(name_beside(out_, "", suffix), files) {}
 
 }  // namespace gyre

@@ -247,8 +247,25 @@ TEST_F(Files, ADirectoryIsNoFileToWrite) {
   EXPECT_THAT(complaint_of([&] { check_writable(root_ / "below"); }), ::testing::HasSubstr("Is a directory"));
   EXPECT_THAT(complaint_of([&] { write_file_atomic(root_ / "below", "x"); }), ::testing::HasSubstr("Is a directory"));
   EXPECT_EQ(names(), std::set<std::string>{"below"});
-  EXPECT_THAT(complaint_of([&] { check_writable(root_ / std::string(250, 'n')); }),
-              ::testing::HasSubstr("File name too long"));
+}
+
+TEST_F(Files, NamesMayBeAsLongAsTheSystemAllows) {
+  const std::string longest(255, 'n');
+  for (const std::string& name : {longest, "\u6f22" + longest.substr(3)}) {
+    check_writable(root_ / name);
+    write_file_atomic(root_ / name, "old");
+    replace_file(root_ / name, "new");
+    EXPECT_EQ(read_file(root_ / name), "new");
+    fs::remove(root_ / name);
+  }
+  EXPECT_THAT(complaint_of([&] { check_writable(root_ / (longest + "n")); }),
+              ::testing::HasSubstr("n: cannot be written: File name too long"));
+  EXPECT_EQ(names(), std::set<std::string>{});
+  EXPECT_EQ(name_beside("d/a", ".", ".tmp"), "d/.a.tmp");
+  EXPECT_EQ(name_beside("d/" + longest, ".", ".tmp"), "d/." + std::string(128, 'n') + ".tmp");
+  std::string wide;
+  for (int i = 0; i < 85; ++i) wide += "\u6f22";
+  EXPECT_EQ(name_beside(wide, "", ".tmp"), wide.substr(0, 126) + ".tmp");  // no half a character
 }
 
 TEST_F(Files, AReplacedFileKeepsItsPermissions) {

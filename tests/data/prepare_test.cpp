@@ -84,6 +84,14 @@ std::string json_lines(const std::vector<std::string>& documents) {
   return lines;
 }
 
+TEST_F(PrepareTest, ADirectoryMayHaveTheLongestName) {
+  PrepareOptions o = options({write("text", "abc")});
+  for (const size_t length : {246, 255}) {
+    o.out = directory_ / std::string(length, 'n');
+    for (int time = 0; time < 2; ++time) EXPECT_EQ(train_text(o), "abc|");
+  }
+}
+
 TEST_F(PrepareTest, PackedTextGivesTheSameTokens) {
   for (const std::string& tokenizer : tokenizer_names()) {
     const std::string text = plain_text(tokenizer == "byte" ? 500'000 : 30'000);
