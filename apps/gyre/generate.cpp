@@ -1,8 +1,7 @@
 // gyre generate RUN: text from a trained run.
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -29,7 +28,7 @@ struct Flags {
 
 // The newline at the end is the editor's, and not part of the prompt.
 std::string read_prompt(const std::string& path) {
-  std::string text = path == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : read_file(path);
+  std::string text = path == "-" ? read_all(STDIN_FILENO, "standard input") : read_file(path);
   if (text.ends_with('\n')) text.pop_back();
   if (text.empty()) throw InputError(path + ": the prompt is empty; give at least one character to continue");
   return text;

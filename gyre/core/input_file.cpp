@@ -22,12 +22,16 @@ constexpr size_t kPieceBytes = size_t{1} << 20;
 std::string read_file(const std::filesystem::path& path) {
   const Descriptor file(path, O_RDONLY);
   if (!file.ok()) throw InputError(fmt::format("{}: cannot be opened: {}", path.string(), reason()));
+  return read_all(file.get(), path.string());
+}
+
+std::string read_all(int descriptor, const std::string& name) {
   std::string content;
   for (;;) {
     const size_t before = content.size();
     content.resize(before + kPieceBytes);
-    const ssize_t got = read_fully(file.get(), content.data() + before, kPieceBytes);
-    if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", path.string(), reason()));
+    const ssize_t got = read_fully(descriptor, content.data() + before, kPieceBytes);
+    if (got < 0) throw InputError(fmt::format("{}: cannot be read: {}", name, reason()));
     content.resize(before + static_cast<size_t>(got));
     if (static_cast<size_t>(got) < kPieceBytes) return content;
   }

@@ -12,6 +12,9 @@ namespace gyre {
 // The whole file as bytes. Throws InputError naming the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
+// Everything that comes from an open descriptor; `name` is for the message. Throws as read_file() does.
+std::string read_all(int descriptor, const std::string& name);
+
 // Whether `path` exists. Throws InputError where that cannot be told (a directory that may not be searched), and for a
 // dangling link: a disk that is not mounted must not pass for an empty one.
 bool is_there(const std::filesystem::path& path);

@@ -22,6 +22,7 @@ refuses "gyre generate needs --prompt" "$gyre" generate run
 refuses "are both given" "$gyre" generate run --prompt a --prompt-file b
 refuses "/dev/null: the prompt is empty" "$gyre" generate run --prompt-file /dev/null
 refuses "nowhere.txt: cannot be opened: No such file" "$gyre" generate run --prompt-file nowhere.txt
+refuses "standard input: cannot be read: Is a directory" "$gyre" generate run --prompt-file - <.
 refuses "gyre prepare needs text" "$gyre" prepare --out x
 refuses "gyre prepare needs --out" "$gyre" prepare text.txt
 refuses "--out lacks its value" "$gyre" prepare text.txt --out
