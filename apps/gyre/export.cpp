@@ -44,7 +44,7 @@ void run(const Flags& flags) {
     print_object(json);
     return;
   }
-  print("{}: a {} of {} parameters in {}, from step {}\n", flags.out, result.model_type,
+  print("{}: a {} of {} parameters in {}, from step {}\n", printable(flags.out), result.model_type,
         human_count(static_cast<double>(result.parameters)), counted(result.files, "file"), result.step);
 }
 

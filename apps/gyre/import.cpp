@@ -34,7 +34,7 @@ void run(const Flags& flags) {
     print_object(json);
     return;
   }
-  print("{}: a {} of {} parameters ({}), vocabulary {}, context {}\n", flags.out, result.model_type,
+  print("{}: a {} of {} parameters ({}), vocabulary {}, context {}\n", printable(flags.out), result.model_type,
         human_count(static_cast<double>(result.parameters)), result.dtype, result.vocabulary, result.context);
   if (!result.left_out.empty()) {
     print("left out, being no weights: {}\n", printable(join(result.left_out, ", ")));
@@ -42,7 +42,7 @@ void run(const Flags& flags) {
   if (!result.tokenizer_fault.empty()) {
     print("without its tokenizer: {}\n", printable(result.tokenizer_fault));
   }
-  print("train it: gyre train {}/train.toml --set data.tokens=DATA --out NEXT\n", flags.out);
+  print("train it: gyre train {}/train.toml --set data.tokens=DATA --out NEXT\n", shell_word(flags.out));
 }
 
 }  // namespace

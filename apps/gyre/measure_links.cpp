@@ -52,7 +52,7 @@ void run(const MeasureLinksFlags& flags) {
   for (const LinkClass& link : cluster->links) {
     print("{}: {:.1f} us, {}/s\n", link.name, 1e6 * link.latency, human_bytes(link.bandwidth));
   }
-  print("written to {}\n", flags.out);
+  print("written to {}\n", printable(flags.out));
 }
 
 }  // namespace

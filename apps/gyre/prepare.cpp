@@ -63,9 +63,10 @@ void run(Flags& flags) {
     print_object(json);
     return;
   }
-  print("{}: {} of text in {}, vocabulary {}, {} tokens to train on and {} to validate; {} ends documents\n", flags.out,
-        human_bytes(static_cast<double>(result.text_bytes)), counted(result.documents, "document"), result.vocabulary,
-        result.train_tokens, result.val_tokens, result.end_of_document);
+  print("{}: {} of text in {}, vocabulary {}, {} tokens to train on and {} to validate; {} ends documents\n",
+        printable(flags.out), human_bytes(static_cast<double>(result.text_bytes)),
+        counted(result.documents, "document"), result.vocabulary, result.train_tokens, result.val_tokens,
+        result.end_of_document);
 }
 
 }  // namespace

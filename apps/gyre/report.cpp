@@ -6,6 +6,7 @@
 #include "command.h"
 #include "gyre/core/files.h"
 #include "gyre/core/message.h"
+#include "gyre/core/text.h"
 #include "gyre/report/html/page.h"
 #include "output.h"
 
@@ -22,7 +23,7 @@ void run(const Flags& flags) {
   const Report report = make_report({{flags.what.begin(), flags.what.end()}, GYRE_VERSION});
   write_file_atomic(flags.out, report.html);
   for (const std::string& note : report.notes) say(stderr, note + "\n");
-  print("{}: {}\n", flags.out, report.summary);
+  print("{}: {}\n", printable(flags.out), report.summary);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void print_result(const TrainFlags& flags, const std::filesystem::path& out, con
     print("checkpoints: {:.2f} s of writing, for which training waited {:.2f} s\n", result.save_write_seconds,
           result.save_wait_seconds);
   }
-  print("run: {}\n", out.string());
+  print("run: {}\n", printable(out.string()));
   if (!result.finished) print("resume with: gyre train --resume {}\n", shell_word(out.string()));
 }
 
@@ -76,7 +76,8 @@ void run_check(const TrainFlags& flags, const TrainOptions& options) {
   if (flags.json) throw InputError("--check says what the run would be as text, not as JSON; leave out --json");
   Progress progress(stdout, false);
   if (!check_run(options, progress)) return;
-  print("{} can be {} here; nothing was written\n", (options.config.empty() ? options.out : options.config).string(),
+  print("{} can be {} here; nothing was written\n",
+        printable((options.config.empty() ? options.out : options.config).string()),
         options.resume ? "resumed" : "trained");
 }
 

@@ -103,7 +103,16 @@ std::string shell_word(const std::string& text) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c & 0x80) != 0 ||
            std::string_view("_-+./,:@%").find(c) != std::string_view::npos;
   };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  const bool controls = printable(text) != text;
+  if (!controls && !text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  if (controls) {
+    std::string word = "$'";
+    for (const char c : text) {
+      word +=
+          is_plain(c) && (c & 0x80) == 0 ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    return word + "'";
+  }
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
   return word + "'";

@@ -24,7 +24,8 @@ std::string human_count(double count);
 std::string counted(int64_t count, std::string_view noun);
 // `text` on one line that is safe for a terminal: control characters become \n, \t or \x1b.
 std::string printable(std::string_view text);
-// `text` as one word of a shell's command line: quoted ('a b') if it needs to be, else unchanged.
+// `text` as one word of a shell's command line: quoted ('a b') if it needs to be, else unchanged. Safe for a terminal:
+// with control characters it is $'a\x1bb', which bash and zsh understand.
 std::string shell_word(const std::string& text);
 // `text` without blanks, tabs and carriage returns at its ends.
 std::string_view trim(std::string_view text);

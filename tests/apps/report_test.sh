@@ -44,6 +44,12 @@ if mknod null c 1 3 2>/dev/null && mknod full c 1 7 && true 2>/dev/null >null; t
   [ -c null ] && [ -c full ] || fail "a device was replaced"
 fi
 
+# A name that would control a terminal is shown.
+name=$'esc\e[1m'
+cp -r run "$name"
+{ "$gyre" report "$name" --out "$name.html"; "$gyre" top --once "$name"; } >out.txt
+grep -qF 'esc\x1b[1m.html: 1 run' out.txt && grep -qF 'gyre top esc\x1b[1m' out.txt && ! grep -q $'\e' out.txt || fail "says: $(cat -v out.txt)"
+
 # Missing data is reported in one line, and the page is made all the same.
 : >run/metrics.jsonl
 "$gyre" report run --out page.html >/dev/null 2>err.txt

@@ -50,6 +50,7 @@ TEST(Text, ShellWordIsOneWord) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
   EXPECT_EQ(shell_word("$HOME"), "'$HOME'");
   EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a\x1b'\u009b\u00e9"), R"($'a\x1b\x27\xc2\x9b\xc3\xa9')");  // nothing that a terminal obeys
 }
 
 TEST(Text, Joins) {

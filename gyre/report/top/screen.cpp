@@ -120,7 +120,7 @@ class Drawing {
     const Span state_now = state();
     ScreenLine title = {{"gyre top ", Look::Dim}};
     const int room = width_ - columns(title[0].text) - columns(state_now.text) - 2;
-    title.push_back({shortened(figures_.name, std::max(8, room)), Look::Bold});
+    title.push_back({shortened(printable(figures_.name), std::max(8, room)), Look::Bold});
     if (room >= 8) {
       justify(title, state_now, width_);
       add(std::move(title));
