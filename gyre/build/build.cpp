@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "gyre/build/model_maker.h"
+#include "gyre/core/cores.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
 #include "gyre/model/settings/special_tokens.h"
@@ -75,8 +75,8 @@ at::ScalarType compute_type(const Config& config) {
 }
 
 int threads_per_worker(const Config& config) {
-  const int64_t cores = std::thread::hardware_concurrency();  // 0: not known
-  if (cores > 0 && config.pipeline.threads_per_worker > cores) {
+  const int64_t cores = usable_core_count();
+  if (config.pipeline.threads_per_worker > cores) {
     throw InputError(fmt::format("[pipeline] threads_per_worker is {}, and this machine has {}; give 1 to {}",
                                  config.pipeline.threads_per_worker, counted(cores, "core"), cores));
   }

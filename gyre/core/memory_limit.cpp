@@ -4,35 +4,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "gyre/core/error.h"
-#include "gyre/core/files.h"
+#include "gyre/core/control_groups.h"
 #include "gyre/core/text.h"
 
 namespace gyre {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_or_empty(const fs::path& path) {
-  try {
-    return read_file(path);
-  } catch (const InputError&) {
-    return "";
-  }
-}
-
-// The number at the start of `text`, after blanks; empty for "max".
-std::optional<double> leading_number(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
-}
 
 // The bytes that a line "name:   123 kB" states.
 std::optional<double> meminfo(std::string_view text, std::string_view name) {
@@ -62,24 +43,10 @@ void consider_machine(const fs::path& root, Tightest& tightest) {
   tightest.consider(*available + swap.value_or(0), "this machine has {} of memory available");
 }
 
-// The process's control group and its ancestors, in version 2 ("0::/path") and version 1 ("5:memory:/path").
 void consider_control_groups(const fs::path& root, Tightest& tightest) {
-  std::string_view lines;
-  const std::string text = read_or_empty(root / "proc/self/cgroup");
-  for (lines = text; !lines.empty();) {
-    const size_t end = std::min(lines.find('\n'), lines.size());
-    const std::string_view line = lines.substr(0, end);
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-    const size_t colon = line.find(':', line.find(':') + 1);
-    if (colon == std::string_view::npos) continue;
-    const bool is_version_2 = line.substr(0, colon) == "0:";
-    if (!is_version_2 && line.find(":memory:") == std::string_view::npos) continue;
-    const fs::path mount = root / (is_version_2 ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
-    for (fs::path group = fs::path(line.substr(colon + 1)).relative_path();; group = group.parent_path()) {
-      const auto file = mount / group / (is_version_2 ? "memory.max" : "memory.limit_in_bytes");
-      tightest.consider(leading_number(read_or_empty(file)), "the control group allows {} of memory");
-      if (group.empty()) break;
-    }
+  for (const ControlGroup& group : control_groups(root, "memory")) {
+    const auto file = group.directory / (group.is_version_2 ? "memory.max" : "memory.limit_in_bytes");
+    tightest.consider(leading_number(read_or_empty(file)), "the control group allows {} of memory");
   }
 }
 
