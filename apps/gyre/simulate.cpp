@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "command.h"
+#include "gyre/cluster/cluster.h"
 #include "gyre/cluster/worker_places.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -24,6 +25,7 @@ struct Flags {
   std::string cluster;
   int64_t checkpoint_every = 0;
   std::string trace;
+  bool help_cluster = false;
   bool json = false;
 };
 
@@ -39,6 +41,10 @@ void check_flags(const Flags& flags) {
 }
 
 void run(Flags& flags) {
+  if (flags.help_cluster) {
+    print("{}", describe_cluster());
+    return;
+  }
   check_flags(flags);
   const Schedule schedule = flags.schedule.load(flags.costs.empty());
   const CostModel costs =
@@ -74,6 +80,7 @@ void add_simulate(CLI::App& app) {
              "Updates after which the pipeline drains and is saved; 0: never");
   command->add_option("--trace", flags->trace, "Write the timeline as Chrome trace (JSON) to this file")
       ->check(file_to_write(kTraceBeginning));
+  command->add_flag("--help-cluster", flags->help_cluster, "List every key of a cluster's file, and exit");
   command->add_flag("--json", flags->json, "Print one JSON object");
   command->callback([flags] { run(*flags); });
 }

@@ -5,6 +5,7 @@ source "$(dirname "$0")/common.sh"
 for command in schedule simulate prepare eval; do
   ! "$gyre" $command --help | grep -E '=\[\]|\{false\}|=-1' || fail "internals in the help of $command"
 done
+"$gyre" simulate --help-cluster | grep -qF '[links.NAME]' || fail "simulate --help-cluster"
 refuses "did you mean 'train'?" "$gyre" trian
 refuses "see gyre --help" "$gyre"
 refuses "did you mean --set run.updates=3?" "$gyre" train run.toml --updates 3
