@@ -1,6 +1,4 @@
-// From text to tokens to batches: exact round trips, streaming that changes nothing, deterministic batches, damage
-// noticed.
-#include <ATen/ATen.h>
+// From text to tokens: exact round trips, streaming that changes nothing, damage noticed.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,11 +8,9 @@
 
 #include <fstream>
 #include <functional>
-#include <set>
 #include <thread>
 
 #include "data/fixture.h"
-#include "gyre/batches/token_batches.h"
 #include "gyre/core/descriptor.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
@@ -404,50 +400,6 @@ TEST_F(DataTest, PreparingThatGoesWrongAnywhereLeavesTheOldOrTheNew) {
         });
     EXPECT_GE(faults, 5 * 12);
   }
-}
-
-TEST_F(DataTest, BatchesDependOnSeedAndIndexAlone) {
-  PrepareOptions o = options({write("text", plain_text(2000))});
-  prepare(o);
-  const Dataset dataset = open_data(o.out);
-  const DrawnTokenBatches batches(dataset.train(), 3, 16, 5, 256), other(dataset.train(), 3, 16, 6, 256);
-  std::vector<Batch> forward;
-  for (int64_t m = 0; m < 20; ++m) forward.push_back(batches.batch(m));
-  std::vector<std::jthread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&] {
-      for (int64_t m = 19; m >= 0; --m) {
-        const Batch batch = batches.batch(m);
-        EXPECT_TRUE(batch.inputs.equal(forward[static_cast<size_t>(m)].inputs));
-        EXPECT_TRUE(batch.targets.equal(forward[static_cast<size_t>(m)].targets));
-      }
-    });
-  }
-  threads.clear();
-  EXPECT_FALSE(other.batch(0).inputs.equal(forward[0].inputs));
-  EXPECT_FALSE(forward[1].inputs.equal(forward[0].inputs));
-  EXPECT_TRUE(forward[0].inputs.narrow(1, 1, 15).equal(forward[0].targets.narrow(1, 0, 15)));
-}
-
-TEST_F(DataTest, BatchesReachEveryTokenAndNoFurther) {
-  TokenFileWriter writer(directory_ / "few.bin", 256);
-  const std::vector<int32_t> few = {10, 11, 12, 13, 14, 15};
-  writer.append(few);
-  writer.finish();
-  const std::vector<WeightedTokens> file = {{"", 1, tokens_of(directory_ / "few.bin")}};
-  std::set<int64_t> beginnings;
-  const DrawnTokenBatches batches(file, 4, 3, 1, 256);
-  for (int64_t m = 0; m < 50; ++m) {
-    const Batch batch = batches.batch(m);
-    for (int64_t s = 0; s < 4; ++s) beginnings.insert(batch.inputs[s][0].item<int64_t>());
-  }
-  EXPECT_EQ(beginnings, (std::set<int64_t>{10, 11, 12}));
-  EXPECT_THROW(DrawnTokenBatches(file, 4, 6, 1, 256), InputError);
-
-  const SequentialTokenBatches windows(file, 8, 2, 256);
-  EXPECT_EQ(windows.count(), 1);
-  EXPECT_TRUE(windows.batch(0).inputs.equal(at::tensor({10, 11, 12, 13}, at::kLong).view({2, 2})));
-  EXPECT_TRUE(windows.batch(0).targets.equal(at::tensor({11, 12, 13, 14}, at::kLong).view({2, 2})));
 }
 
 }  // namespace
