@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 #include <system_error>
-#include <thread>
 
 #include "gyre/core/cores.h"
 #include "gyre/core/error.h"

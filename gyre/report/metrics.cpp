@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
