@@ -143,9 +143,9 @@ TEST_F(TokenBatches, ReachEveryTokenAndNoFurther) {
 TEST_F(TokenBatches, OfEpochsHaveEverySequenceOnceAndRandomOrderIsThePlainOne) {
   Tokens numbers(1001);
   std::iota(numbers.begin(), numbers.end(), 0);
-  write_llmc(place("a/all.bin"), numbers);
-  write_llmc(place("b/all.bin"), numbers);
-  const TokenSequence a = tokens_of(directory_ / "a/all.bin"), b = tokens_of(directory_ / "b/all.bin");
+  write_llmc(directory_ / "a.bin", numbers);
+  write_llmc(directory_ / "b.bin", numbers);
+  const TokenSequence a = tokens_of(directory_ / "a.bin"), b = tokens_of(directory_ / "b.bin");
   const std::vector<WeightedTokens> one = {{"", 1, a}}, named = {{"x", 0.3, a}}, two = {{"a", 3, a}, {"b", 1, b}};
   const DrawnTokenBatches epochs(one, 8, 10, 1, 2000, SequenceOrder::Epochs);
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -187,9 +187,9 @@ Tokens beginnings(const BatchSource& batches, int64_t first, int64_t last) {
 TEST_F(TokenBatches, OfSessionsWithOtherMicrobatchesGoOnWithTheNextSequence) {
   Tokens numbers(2003);
   std::iota(numbers.begin(), numbers.end(), 0);
-  write_llmc(place("a/all.bin"), Tokens(numbers.begin(), numbers.begin() + 1002));
-  write_llmc(place("b/all.bin"), Tokens(numbers.begin() + 1002, numbers.end()));
-  const TokenSequence a = tokens_of(directory_ / "a/all.bin"), b = tokens_of(directory_ / "b/all.bin");
+  write_llmc(directory_ / "a.bin", Tokens(numbers.begin(), numbers.begin() + 1002));
+  write_llmc(directory_ / "b.bin", Tokens(numbers.begin() + 1002, numbers.end()));
+  const TokenSequence a = tokens_of(directory_ / "a.bin"), b = tokens_of(directory_ / "b.bin");
   RandomStream draw(7, StreamPurpose::Test, 5);
   const std::vector<WeightedTokens> one = {{"", 1, a}}, two = {{"a", 3, a}, {"b", 1, b}};
   for (const auto& sources : {one, two}) {
