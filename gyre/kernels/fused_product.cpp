@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/version.h>
 
+#include <vector>
+
 namespace gyre::fused {
 namespace {
 
@@ -11,6 +13,15 @@ template <typename Tensor>
 bool multiply(const Tensor& a, const Tensor& b, Tensor& out) {
   if constexpr (requires { mm_out(out, a, b, at::kFloat); }) {
     mm_out(out, a, b, at::kFloat);
+    return true;
+  } else {
+    return false;
+  }
+}
+template <typename Tensor>
+bool multiply_each(const Tensor& a, const Tensor& b, Tensor& out) {
+  if constexpr (requires { bmm_out(out, a, b, at::kFloat); }) {
+    bmm_out(out, a, b, at::kFloat);
     return true;
   } else {
     return false;
@@ -38,7 +49,10 @@ bool product_in_fp32(const at::Tensor& a, const at::Tensor& b, at::Tensor& out, 
 
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b) {
   if (!is_served(a)) return {};
-  at::Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
+  std::vector<int64_t> sizes = a.sizes().vec();
+  sizes.back() = b.size(-1);
+  at::Tensor out = at::empty(sizes, a.options().dtype(at::kFloat));
+  if (a.dim() == 3) return is_served(b) && multiply_each(a, b, out) ? out : at::Tensor();
   return product_in_fp32(a, b, out, /*adds=*/false) ? out : at::Tensor();
 }
 

@@ -9,9 +9,9 @@
 #include "gyre/optim/muon.h"
 #include "gyre/optim/nesterov_async.h"
 #include "gyre/optim/parameter/adam_moments.h"
-#include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/optim/parameter/matrix_parameter.h"
 #include "gyre/optim/parameter_optimizer.h"
+#include "gyre/optim/rotating_optimizer.h"
 #include "gyre/optim/settings/optimizer_settings.h"
 
 namespace gyre {
@@ -28,13 +28,17 @@ OptimizerSettings common_settings(const OptimizerConfig& config) {
   return settings;
 }
 
-template <typename Parameter>
-OptimizerMaker maker(const char* name) {
-  using SomeOptimizer = ParameterOptimizer<Parameter>;
+template <typename SomeOptimizer>
+OptimizerMaker maker_of(const char* name) {
   return {name,
           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
               -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
           SomeOptimizer::state_bytes, SomeOptimizer::update_cost, SomeOptimizer::passing_bytes};
+}
+
+template <typename Parameter>
+OptimizerMaker maker(const char* name) {
+  return maker_of<ParameterOptimizer<Parameter>>(name);
 }
 
 }  // namespace
@@ -50,18 +54,17 @@ void check_optimizer(const OptimizerConfig& config) {
 }
 
 Registry<OptimizerMaker>& optimizer_makers() {
-  static Registry<OptimizerMaker> makers("[optimizer] kind",
-                                         {
-                                             maker<MatrixParameter<RotatedMatrices>>("basis-rotation"),
-                                             maker<AdamMoments>("adamw"),
-                                             maker<NesterovAsync>("nesterov-async"),
-                                             maker<AdamMoments>("pipedream-lr"),
-                                             maker<AdamMoments>("pipemare"),
-                                             maker<AdamMoments>("prediction"),
-                                             maker<DelayCompensated>("delay-compensated"),
-                                             maker<MatrixParameter<MuonMatrices>>("muon"),
-                                             maker<ErrorFeedback>("error-feedback"),
-                                         });
+  static Registry<OptimizerMaker> makers("[optimizer] kind", {
+                                                                 maker_of<RotatingOptimizer>("basis-rotation"),
+                                                                 maker<AdamMoments>("adamw"),
+                                                                 maker<NesterovAsync>("nesterov-async"),
+                                                                 maker<AdamMoments>("pipedream-lr"),
+                                                                 maker<AdamMoments>("pipemare"),
+                                                                 maker<AdamMoments>("prediction"),
+                                                                 maker<DelayCompensated>("delay-compensated"),
+                                                                 maker<MatrixParameter<MuonMatrices>>("muon"),
+                                                                 maker<ErrorFeedback>("error-feedback"),
+                                                             });
   return makers;
 }
 

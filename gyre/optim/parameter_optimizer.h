@@ -1,4 +1,4 @@
-// An optimizer that treats each parameter by itself, as all of ours do.
+// An optimizer that treats each parameter by itself, as all of ours do but basis rotation.
 #pragma once
 
 #include <vector>
@@ -6,7 +6,6 @@
 #include "gyre/optim/config.h"
 #include "gyre/optim/optimizer.h"
 #include "gyre/optim/parameter/fused_adamw.h"
-#include "gyre/optim/parameter/side_thread.h"
 #include "gyre/optim/parameter/split_weight.h"
 
 namespace gyre {
@@ -39,8 +38,7 @@ class ParameterOptimizer final : public Optimizer {
     }
   }
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
-            const UpdateContext& given) override {
-    const UpdateContext context = with_side_thread(given);
+            const UpdateContext& context) override {
     FusedAdamw together;
     for (size_t i = 0; i < parameters_.size(); ++i) {
       if constexpr (requires { parameters_[i].step_together(config_, weights[i], gradients[i], together); }) {
@@ -51,8 +49,7 @@ class ParameterOptimizer final : public Optimizer {
     together.make(config_, context);
   }
   void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,
-                  const UpdateContext& given) override {
-    const UpdateContext context = with_side_thread(given);
+                  const UpdateContext& context) override {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       step_on(weights[i], parameters_[i], config_, gradients[i], context);
     }
@@ -89,10 +86,6 @@ class ParameterOptimizer final : public Optimizer {
   }
 
  private:
-  UpdateContext with_side_thread(UpdateContext context) {
-    context.beside = &beside_;
-    return context;
-  }
   static Config config_of(const OptimizerConfig& config) {
     if constexpr (requires { typename Parameter::Settings; }) {
       return {config, config.own.get<typename Parameter::Settings>()};
@@ -103,7 +96,6 @@ class ParameterOptimizer final : public Optimizer {
 
   Config config_;
   std::vector<Parameter> parameters_;
-  SideThread beside_;
 };
 
 }  // namespace gyre

@@ -8,6 +8,7 @@
 
 #include "gyre/optim/parameter/adam_kernel.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
+#include "gyre/optim/parameter/stacks.h"
 #include "gyre/optim/parameter/state.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -54,24 +55,37 @@ RotationBasisOptions basis_options(const BasisRotationSettings& config, int64_t 
 
 }  // namespace
 
-RotatedMatrix::RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
-                             at::Device device)
-    : name_(std::move(name)),
+RotatedMatrices::RotatedMatrices(const RotationConfig& config, std::vector<std::string> names, int64_t rows,
+                                 int64_t columns, bool decay, at::Device device)
+    : names_(std::move(names)),
       decay_(decay),
       keeps_covariance_(config.source == "second"),
       bf16_(bf16_products(config)) {
+  const auto matrices = static_cast<int64_t>(names_.size());
   const RotatedDirections directions = rotated_directions(config, rows, columns);
   const auto make = [&](std::optional<RotationBasis>& side, int64_t size, int64_t of_side) {
-    if (of_side > 0) side.emplace(size, basis_options(config, size, of_side), device);
+    if (of_side > 0) side.emplace(size, basis_options(config, size, of_side), device, matrices);
     return side ? side->coordinates() : size;
   };
+  const auto zeros = [&](int64_t left, int64_t right, at::ScalarType type) {
+    const auto options = at::TensorOptions().dtype(type).device(device);
+    return stacked() ? at::zeros({matrices, left, right}, options) : at::zeros({left, right}, options);
+  };
   const int64_t left = make(left_, rows, directions.left), right = make(right_, columns, directions.right);
-  exp_avg_ = at::zeros({left, right}, at::TensorOptions().dtype(moments_type(config)).device(device));
+  exp_avg_ = zeros(left, right, moments_type(config));
   exp_avg_sq_ = at::zeros_like(exp_avg_);
-  if (config.look_ahead > 0) ahead_ = at::zeros({rows, columns}, exp_avg_.options().dtype(at::kFloat));
+  if (config.look_ahead > 0) ahead_ = zeros(rows, columns, at::kFloat);
 }
 
-double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, int64_t columns) {
+int64_t RotatedMatrices::most_in_a_stack(int64_t rows, int64_t columns, at::Device device) {
+  if (device.is_cpu()) return 1;
+  // Enough for kernels that take longer than their launch. What a step makes on its way is as large, several times.
+  constexpr int64_t kElements = int64_t{1} << 23;
+  return std::max<int64_t>(1, kElements / (rows * columns));
+}
+
+double RotatedMatrices::state_bytes(const RotationConfig& config, const MatrixBlock& block) {
+  const int64_t rows = block.rows, columns = block.columns;
   constexpr double kFloat = 4;
   const RotatedDirections directions = rotated_directions(config, rows, columns);
   double bytes = 0;
@@ -86,7 +100,8 @@ double RotatedMatrix::state_bytes(const RotationConfig& config, int64_t rows, in
   return bytes + 2 * left * right * static_cast<double>(at::elementSize(moments_type(config)));
 }
 
-double RotatedMatrix::update_cost(const RotationConfig& config, int64_t rows, int64_t columns) {
+double RotatedMatrices::update_cost(const RotationConfig& config, const MatrixBlock& block) {
+  const int64_t rows = block.rows, columns = block.columns;
   const RotatedDirections directions = rotated_directions(config, rows, columns);
   const auto interval = static_cast<double>(config.interval);
   const double covariances =
@@ -100,17 +115,37 @@ double RotatedMatrix::update_cost(const RotationConfig& config, int64_t rows, in
   return count(rows, directions.left, columns) + count(columns, directions.right, rows);
 }
 
-bool RotatedMatrix::untouched() const {
+bool RotatedMatrices::untouched() const {
   return !(left_ && left_->ready()) && !(right_ && right_->ready());
 }
 
-at::Tensor RotatedMatrix::own_coordinates(const at::Tensor& moments) const {
+at::Tensor RotatedMatrices::own_coordinates(const at::Tensor& moments) const {
   const at::Tensor rows = left_ ? left_->rest(moments, 0) : moments;
   return right_ ? right_->rest(rows, 1) : rows;
 }
 
-void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
-                         const UpdateContext& context) {
+void RotatedMatrices::step(const RotationConfig& config, const std::vector<at::Tensor>& weights,
+                           const std::vector<at::Tensor>& gradients, const UpdateContext& context) {
+  if (!stacked()) return step_all(config, weights[0], gradients[0], context);
+  const at::Tensor weight = at::stack(weights);
+  step_all(config, weight, at::stack(gradients), context);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i].copy_(weight[static_cast<int64_t>(i)]);
+}
+
+void RotatedMatrices::step(const RotationConfig& config, const std::vector<SplitWeight>& weights,
+                           const std::vector<at::Tensor>& gradients, const UpdateContext& context) {
+  if (!stacked() && !ahead_.defined()) {
+    step_from_here(config, weights[0], gradients[0], context);
+    return;
+  }
+  std::vector<at::Tensor> whole;
+  for (const SplitWeight& weight : weights) whole.push_back(joined(weight));
+  step(config, whole, gradients, context);
+  for (size_t i = 0; i < weights.size(); ++i) split(whole[i], weights[i]);
+}
+
+void RotatedMatrices::step_all(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+                               const UpdateContext& context) {
   if (ahead_.defined()) weight.sub_(ahead_);
   const at::Tensor rotated = step_from_here(config, weight, gradient, context);
   if (!ahead_.defined() || !rotated.defined()) return;
@@ -119,22 +154,11 @@ void RotatedMatrix::step(const RotationConfig& config, const at::Tensor& weight,
   weight.add_(ahead_);
 }
 
-void RotatedMatrix::step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
-                         const UpdateContext& context) {
-  if (ahead_.defined()) {
-    const at::Tensor whole = joined(weight);
-    step(config, whole, gradient, context);
-    split(whole, weight);
-  } else {
-    step_from_here(config, weight, gradient, context);
-  }
-}
-
 template <typename Weight>
-at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
-                                         const UpdateContext& context) {
+at::Tensor RotatedMatrices::step_from_here(const RotationConfig& config, const Weight& weight,
+                                           const at::Tensor& gradient, const UpdateContext& context) {
   // Rounded once, for all products that take it so.
-  const bool large = std::min(gradient.size(0), gradient.size(1)) >= kBf16From;
+  const bool large = std::min(gradient.size(-2), gradient.size(-1)) >= kBf16From;
   const at::Tensor rounded = large && (bf16_.rotation || bf16_.covariance) ? to_bf16(gradient) : gradient;
   const std::optional<double> beta = averaging_beta(config, context.update);
   AccumulationBetas while_rotating;
@@ -173,12 +197,12 @@ at::Tensor RotatedMatrix::step_from_here(const RotationConfig& config, const Wei
   return rotated;
 }
 
-at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, double share) const {
+at::Tensor RotatedMatrices::of_little_curvature(const at::Tensor& direction, double share) const {
   // Bases come with eigenvalues descending, in a sketch those it holds; a side without a basis has no order.
-  const auto clear = [&](const std::optional<RotationBasis>& side, int64_t dimension) {
+  const auto clear = [&](const std::optional<RotationBasis>& side, int64_t which) {
     if (!side || !side->ready()) return;
     const auto steep = std::llround((1 - share) * static_cast<double>(side->size()));
-    direction.narrow(dimension, 0, std::min<int64_t>(steep, side->directions())).zero_();
+    direction.narrow(dimension_of(which), 0, std::min<int64_t>(steep, side->directions())).zero_();
   };
   clear(left_, 0);
   clear(right_, 1);
@@ -187,7 +211,7 @@ at::Tensor RotatedMatrix::of_little_curvature(const at::Tensor& direction, doubl
 
 // A sketch makes a matrix larger, so it comes last. Without one the left side comes last: its product has a transposed
 // factor, and so an fp32 result at no cost. A sketch's covariance is the same whether or not the other side is rotated.
-at::Tensor RotatedMatrix::rotate(const at::Tensor& x, const AccumulationBetas& betas) {
+at::Tensor RotatedMatrices::rotate(const at::Tensor& x, const AccumulationBetas& betas) {
   const auto rotated = [](std::optional<RotationBasis>& basis, const at::Tensor& y, int64_t side,
                           std::optional<double> beta) {
     if (!basis) return y;
@@ -198,27 +222,28 @@ at::Tensor RotatedMatrix::rotate(const at::Tensor& x, const AccumulationBetas& b
   return right_ && right_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
-at::Tensor RotatedMatrix::rotate_back(const at::Tensor& x) const {
+at::Tensor RotatedMatrices::rotate_back(const at::Tensor& x) const {
   const auto left = [&](const at::Tensor& y) { return left_ ? left_->rotate_back(y, 0) : y; };
   const auto right = [&](const at::Tensor& y) { return right_ ? right_->rotate_back(y, 1) : y; };
   return left_ && left_->is_sketch() ? right(left(x)) : left(right(x));
 }
 
-std::optional<double> RotatedMatrix::averaging_beta(const RotationConfig& config, int64_t update) const {
+std::optional<double> RotatedMatrices::averaging_beta(const RotationConfig& config, int64_t update) const {
   const int64_t every = std::min(config.covariance_every, config.interval);
   if (!keeps_covariance_ || update % every != 0) return {};
   return std::pow(covariance_beta(config), static_cast<double>(every));
 }
 
-bool RotatedMatrix::accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
-                               std::optional<double> beta) {
+bool RotatedMatrices::accumulate(std::optional<RotationBasis>& basis, const at::Tensor& gradient, int64_t side,
+                                 std::optional<double> beta) {
   if (!basis || !beta) return false;
   if (basis->accumulates_as_it_rotates()) return true;
   basis->accumulate(gradient, side, *beta);
   return false;
 }
 
-RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient, const RotationConfig& config) const {
+RotatedMatrices::Covariances RotatedMatrices::covariances(const at::Tensor& gradient,
+                                                          const RotationConfig& config) const {
   Covariances result;
   if (keeps_covariance_) {
     if (left_) result.left = left_->covariance();
@@ -232,7 +257,7 @@ RotatedMatrix::Covariances RotatedMatrix::covariances(const at::Tensor& gradient
   return result;
 }
 
-int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
+int64_t RotatedMatrices::refresh_interval(const RotationConfig& config, const UpdateContext& context) const {
   const bool cold = (left_ && !left_->ready()) || (right_ && !right_->ready());
   const double mean = context.mean_delay.all_stages;
   if (!refreshes_by_delay(config) || cold || mean == 0) return config.interval;
@@ -242,8 +267,8 @@ int64_t RotatedMatrix::refresh_interval(const RotationConfig& config, const Upda
   return std::max<int64_t>(1, std::llround(interval));
 }
 
-void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationConfig& config,
-                                   const UpdateContext& context) {
+void RotatedMatrices::refresh_if_due(const at::Tensor& gradient, const RotationConfig& config,
+                                     const UpdateContext& context) {
   if (!left_ && !right_) return;
   const int64_t interval = refresh_interval(config, context);
   const int64_t lag = std::min(config.refresh_lag, interval - 1);
@@ -256,7 +281,7 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationCon
   if (config.refresh == "adaptive" && !cold) {
     wanted = has_drifted(found, config);
     // A number that is at hand saves the decomposition. On other devices it is made, and chosen or left there.
-    if (wanted.is_cpu() && !wanted.item<bool>()) return;
+    if (wanted.is_cpu() && !stacked() && !wanted.item<bool>()) return;
   }
   // bc over a whole interval; at first the mean of what was seen.
   const double beta = std::min(std::pow(covariance_beta(config), static_cast<double>(interval)),
@@ -265,20 +290,21 @@ void RotatedMatrix::refresh_if_due(const at::Tensor& gradient, const RotationCon
   if (lag == 0) take(config);
 }
 
-at::Tensor RotatedMatrix::has_drifted(const Covariances& covariances, const RotationConfig& config) const {
+at::Tensor RotatedMatrices::has_drifted(const Covariances& covariances, const RotationConfig& config) const {
   const at::Tensor left = left_ ? left_->drift(covariances.left) : at::Tensor();
   const at::Tensor right = right_ ? right_->drift(covariances.right) : at::Tensor();
   const at::Tensor drift = left.defined() && right.defined() ? at::fmax(left, right) : left.defined() ? left : right;
   return drift > config.drift;
 }
 
-void RotatedMatrix::prepare(const Covariances& covariances, double beta, SideThread* beside, const at::Tensor& wanted) {
+void RotatedMatrices::prepare(const Covariances& covariances, double beta, SideThread* beside,
+                              const at::Tensor& wanted) {
   const ProfileScope scope("gyre::rotation_refresh");
   if (left_) left_->prepare(covariances.left, beta, beside, wanted);
   if (right_) right_->prepare(covariances.right, beta, beside, wanted);
 }
 
-void RotatedMatrix::take(const RotationConfig& config) {
+void RotatedMatrices::take(const RotationConfig& config) {
   const ProfileScope scope("gyre::rotation_moments");
   const at::Tensor momentum = rotate_back(exp_avg_.to(at::kFloat));
   at::Tensor variances = exp_avg_sq_.to(at::kFloat);
@@ -288,85 +314,52 @@ void RotatedMatrix::take(const RotationConfig& config) {
   exp_avg_sq_.copy_(variances);
 }
 
-void RotatedMatrix::save(NamedTensors& state) const {
-  state[name_ + "/exp_avg"] = exp_avg_;
-  state[name_ + "/exp_avg_sq"] = exp_avg_sq_;
-  if (ahead_.defined()) state[name_ + "/ahead"] = ahead_;
-  if (left_) left_->save(name_ + kLeft, state);
-  if (right_) right_->save(name_ + kRight, state);
+std::vector<std::string> RotatedMatrices::prefixes(const char* side) const {
+  std::vector<std::string> result;
+  for (const std::string& name : names_) result.push_back(name + side);
+  return result;
 }
 
-void RotatedMatrix::load(const NamedTensors& state) {
-  load_tensor(state, name_ + "/exp_avg", exp_avg_);
-  load_tensor(state, name_ + "/exp_avg_sq", exp_avg_sq_);
-  if (ahead_.defined()) load_tensor(state, name_ + "/ahead", ahead_);
-  if (left_) left_->load(name_ + kLeft, state);
-  if (right_) right_->load(name_ + kRight, state);
+void RotatedMatrices::save(NamedTensors& state) const {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const auto own = [&](const at::Tensor& x) { return at_place(x, static_cast<int64_t>(i), stacked()); };
+    state[names_[i] + "/exp_avg"] = own(exp_avg_);
+    state[names_[i] + "/exp_avg_sq"] = own(exp_avg_sq_);
+    if (ahead_.defined()) state[names_[i] + "/ahead"] = own(ahead_);
+  }
+  if (left_) left_->save(prefixes(kLeft), state);
+  if (right_) right_->save(prefixes(kRight), state);
+}
+
+void RotatedMatrices::load(const NamedTensors& state) {
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const auto own = [&](const at::Tensor& x) { return at_place(x, static_cast<int64_t>(i), stacked()); };
+    load_tensor(state, names_[i] + "/exp_avg", own(exp_avg_));
+    load_tensor(state, names_[i] + "/exp_avg_sq", own(exp_avg_sq_));
+    if (ahead_.defined()) load_tensor(state, names_[i] + "/ahead", own(ahead_));
+  }
+  if (left_) left_->load(prefixes(kLeft), state);
+  if (right_) right_->load(prefixes(kRight), state);
 }
 
 SavedBases saved_bases(const NamedTensors& state, const std::string& matrix) {
   return {RotationBasis::saved_vectors(matrix + kLeft, state), RotationBasis::saved_vectors(matrix + kRight, state)};
 }
 
-RotatedMatrices::RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec,
-                                 std::vector<MatrixBlock> blocks, at::Device device)
-    : blocks_(std::move(blocks)) {
-  for (const MatrixBlock& block : blocks_) {
-    rotated_.emplace_back(config, block.name, block.rows, block.columns, spec.decay, device);
-  }
-}
-
-void RotatedMatrices::step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
-                           const UpdateContext& context) {
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    rotated_[i].step(config, blocks_[i].of(weight), blocks_[i].of(gradient), context);
-  }
-}
-
-void RotatedMatrices::step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
-                           const UpdateContext& context) {
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    rotated_[i].step(config, block_of(blocks_[i], weight), blocks_[i].of(gradient), context);
-  }
-}
-
-void RotatedMatrices::save(NamedTensors& state) const {
-  for (const RotatedMatrix& matrix : rotated_) matrix.save(state);
-}
-
-void RotatedMatrices::load(const NamedTensors& state) {
-  for (RotatedMatrix& matrix : rotated_) matrix.load(state);
-}
-
-double RotatedMatrices::update_cost(const RotationConfig& config, const std::vector<MatrixBlock>& blocks) {
-  double cost = 0;
-  for (const MatrixBlock& block : blocks) cost += RotatedMatrix::update_cost(config, block.rows, block.columns);
-  return cost;
-}
-
-double RotatedMatrices::state_bytes(const RotationConfig& config, const ParameterSpec&,
-                                    const std::vector<MatrixBlock>& blocks) {
-  double bytes = 0;
-  for (const MatrixBlock& block : blocks) bytes += RotatedMatrix::state_bytes(config, block.rows, block.columns);
-  return bytes;
-}
-
 // From a refresh in the background until its bases are taken: each side's next basis, with eigenvalues and the order of
 // the columns, and the copies that it is made from, of the covariance and the basis.
-PassingBytes RotatedMatrices::passing_bytes(const RotationConfig& config, const std::vector<MatrixBlock>& blocks) {
+PassingBytes RotatedMatrices::passing_bytes(const RotationConfig& config, const MatrixBlock& block) {
   PassingBytes bytes;
   if (config.refresh_lag == 0) return bytes;
   constexpr double kFloat = 4, kLong = 8;
   constexpr double kEntries = 432;  // of a tensor in a file's header and an index, but for the matrix's name twice
-  for (const MatrixBlock& block : blocks) {
-    const RotatedDirections directions = rotated_directions(config, block.rows, block.columns);
-    for (const auto& [size, of_side] : {std::pair(block.rows, directions.left), {block.columns, directions.right}}) {
-      if (of_side == 0) continue;
-      const auto columns = static_cast<double>(of_side);
-      const double basis = static_cast<double>(size) * columns * kFloat;
-      bytes.held += 3 * basis + 2 * columns * kFloat + columns * kLong;
-      bytes.saved += basis + 2 * columns * kFloat + 3 * (kEntries + 2 * static_cast<double>(block.name.size()));
-    }
+  const RotatedDirections directions = rotated_directions(config, block.rows, block.columns);
+  for (const auto& [size, of_side] : {std::pair(block.rows, directions.left), {block.columns, directions.right}}) {
+    if (of_side == 0) continue;
+    const auto columns = static_cast<double>(of_side);
+    const double basis = static_cast<double>(size) * columns * kFloat;
+    bytes.held += 3 * basis + 2 * columns * kFloat + columns * kLong;
+    bytes.saved += basis + 2 * columns * kFloat + 3 * (kEntries + 2 * static_cast<double>(block.name.size()));
   }
   return bytes;
 }

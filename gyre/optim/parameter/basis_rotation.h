@@ -54,25 +54,41 @@ struct RotationConfig : AdamSettings, BasisRotationSettings {};
 // directions of little curvature, where steps repeat themselves, and harms along the others, where they oscillate; so
 // the mask keeps a share f of each side's directions, those with the least eigenvalues. What is evaluated and saved
 // are these weights.
-class RotatedMatrix {
+//
+// Stacks. On the CPU a matrix is treated alone. A device would wait for the thread that hands it the small kernels of
+// one matrix after another. So there several matrices of one shape are stacked, (matrices, rows, columns), and each
+// kernel treats all of them.
+class RotatedMatrices {
  public:
-  RotatedMatrix(const RotationConfig& config, std::string name, int64_t rows, int64_t columns, bool decay,
-                at::Device device);
-  void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
-  // The same of a weight in halves.
-  void step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
+  // One name: a single matrix, whose tensors have no dimension for matrices.
+  RotatedMatrices(const RotationConfig& config, std::vector<std::string> names, int64_t rows, int64_t columns,
+                  bool decay, at::Device device);
+  // How many matrices of this shape are best stacked there, at most.
+  static int64_t most_in_a_stack(int64_t rows, int64_t columns, at::Device device);
+  // weights, gradients: one of each matrix, (rows, columns).
+  void step(const RotationConfig& config, const std::vector<at::Tensor>& weights,
+            const std::vector<at::Tensor>& gradients, const UpdateContext& context);
+  // The same of weights in halves.
+  void step(const RotationConfig& config, const std::vector<SplitWeight>& weights,
+            const std::vector<at::Tensor>& gradients, const UpdateContext& context);
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
-  static double state_bytes(const RotationConfig& config, int64_t rows, int64_t columns);
-  static double update_cost(const RotationConfig& config, int64_t rows, int64_t columns);
+  // Of one matrix.
+  static double state_bytes(const RotationConfig& config, const MatrixBlock& block);
+  static double update_cost(const RotationConfig& config, const MatrixBlock& block);
+  static PassingBytes passing_bytes(const RotationConfig& config, const MatrixBlock& block);
 
  private:
+  bool stacked() const { return names_.size() > 1; }
+  // Of a single matrix, or of the whole stack.
+  void step_all(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
+                const UpdateContext& context);
   // All of a step but for looking ahead. Returns the direction in rotated coordinates; undefined: plain AdamW's step.
   template <typename Weight>
   at::Tensor step_from_here(const RotationConfig& config, const Weight& weight, const at::Tensor& gradient,
                             const UpdateContext& context);
+  // The names of states that belong to a side.
+  std::vector<std::string> prefixes(const char* side) const;
   // By which the covariances average in this update; none: its gradient is not one that they take in.
   std::optional<double> averaging_beta(const RotationConfig& config, int64_t update) const;
   // Returns whether it is left to rotate(): a sketch accumulates there.
@@ -100,12 +116,12 @@ class RotatedMatrix {
     at::Tensor left, right;
   };
   Covariances covariances(const at::Tensor& gradient, const RotationConfig& config) const;
-  // 0-dim bool, on the matrix' device: whether either basis has.
+  // bool, 0-dim or for each of a stack, on the matrix' device: whether either basis has.
   at::Tensor has_drifted(const Covariances& covariances, const RotationConfig& config) const;
   void prepare(const Covariances& covariances, double beta, SideThread* beside, const at::Tensor& wanted);
   void take(const RotationConfig& config);
 
-  std::string name_;
+  std::vector<std::string> names_;
   bool decay_;
   bool keeps_covariance_;
   Bf16Products bf16_;
@@ -119,29 +135,5 @@ struct SavedBases {
   at::Tensor left, right;  // (rows, directions), (columns, directions); undefined: none, or none yet
 };
 SavedBases saved_bases(const NamedTensors& state, const std::string& matrix);
-
-// The matrices of one parameter (optim/parameter/matrix_parameter.h).
-class RotatedMatrices {
- public:
-  using Settings = BasisRotationSettings;
-  using Config = RotationConfig;
-
-  RotatedMatrices(const RotationConfig& config, const ParameterSpec& spec, std::vector<MatrixBlock> blocks,
-                  at::Device device);
-  void step(const RotationConfig& config, const at::Tensor& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
-  void step(const RotationConfig& config, const SplitWeight& weight, const at::Tensor& gradient,
-            const UpdateContext& context);
-  void save(NamedTensors& state) const;
-  void load(const NamedTensors& state);
-  static double state_bytes(const RotationConfig& config, const ParameterSpec& spec,
-                            const std::vector<MatrixBlock>& blocks);
-  static double update_cost(const RotationConfig& config, const std::vector<MatrixBlock>& blocks);
-  static PassingBytes passing_bytes(const RotationConfig& config, const std::vector<MatrixBlock>& blocks);
-
- private:
-  std::vector<MatrixBlock> blocks_;
-  std::vector<RotatedMatrix> rotated_;  // [block]
-};
 
 }  // namespace gyre

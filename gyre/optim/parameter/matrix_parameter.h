@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gyre/optim/parameter/adam_moments.h"
-#include "gyre/optim/parameter/passing_bytes.h"
 #include "gyre/optim/parameter/split_weight.h"
 #include "gyre/tensors/matrix_block.h"
 
@@ -20,7 +19,6 @@ namespace gyre {
 //   it saves a pass
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
 //   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
-//   static PassingBytes passing_bytes(const Config&, const std::vector<MatrixBlock>& blocks), if there are any
 template <typename Matrices>
 class MatrixParameter {
  public:
@@ -51,13 +49,6 @@ class MatrixParameter {
   }
   static double update_cost(const Config& config, const ParameterSpec& spec) {
     return Matrices::update_cost(config, matrix_blocks(spec));
-  }
-  static PassingBytes passing_bytes(const Config& config, const ParameterSpec& spec) {
-    if constexpr (requires { Matrices::passing_bytes(config, matrix_blocks(spec)); }) {
-      return Matrices::passing_bytes(config, matrix_blocks(spec));
-    } else {
-      return {};
-    }
   }
 
  private:

@@ -132,7 +132,7 @@ void portable::set_difference(const at::Tensor& y, const at::Tensor& a, const at
 }
 
 at::Tensor to_bf16(const at::Tensor& x) {
-  if (x.dim() == 2 && !x.is_contiguous() && x.t().is_contiguous()) return to_bf16(x.t()).t();
+  if (x.dim() >= 2 && !x.is_contiguous() && x.mT().is_contiguous()) return to_bf16(x.mT()).mT();
   const bool plain = cpu::is_plain(x, at::kFloat);
   if (!plain && (!has_plain_rows(x) || x.scalar_type() != at::kFloat)) return portable::to_bf16(x);
   at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));

@@ -1,5 +1,6 @@
 // The basis of one side of a matrix: eigenvectors of the averaged gradient covariance C, followed as it drifts. All of
-// them, or the r largest (a sketch) with the rest of the space left as it is.
+// them, or the r largest (a sketch) with the rest of the space left as it is. Or the bases of the same side of several
+// matrices of one shape, stacked: all tensors then have one more dimension, the first.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gyre/optim/parameter/rotation_products.h"
 #include "gyre/optim/parameter/side_thread.h"
@@ -52,7 +54,8 @@ struct SketchProbe {
 // Before the first basis: T = 1, or [0; 1].
 class RotationBasis {
  public:
-  RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device);
+  // matrices: how many are stacked; of one alone tensors have no dimension for it.
+  RotationBasis(int64_t size, const RotationBasisOptions& options, at::Device device, int64_t matrices = 1);
 
   // Before it is made: how many coordinates it has, and the bytes of what it keeps (a double: no size is too large).
   static int64_t coordinates(int64_t size, const RotationBasisOptions& options);
@@ -60,8 +63,8 @@ class RotationBasis {
   static RotationCost cost(int64_t size, const RotationBasisOptions& options, int64_t other);
 
   int64_t coordinates() const { return coordinates(size(), options_); }
-  int64_t size() const { return vectors_.size(0); }
-  int64_t directions() const { return vectors_.size(1); }  // that it holds: size, or r
+  int64_t size() const { return vectors_.size(-2); }
+  int64_t directions() const { return vectors_.size(-1); }  // that it holds: size, or r
   bool is_sketch() const { return options_.rank > 0; }
   bool ready() const { return ready_; }
   const at::Tensor& vectors() const { return vectors_; }  // (size, size or r), columns; zeros until ready
@@ -90,7 +93,7 @@ class RotationBasis {
   // take() asks for it; null: it is made now.
   // Where no covariance is averaged here, a basis from one momentum alone would follow its noise. What the basis knows
   // stands in for the average: C' = beta Q diag(e) Q^T + (1 - beta) `covariance`, with e the eigenvalues found last.
-  // wanted: 0-dim bool; where it is false the next basis is the one there is. Undefined: true.
+  // wanted: bool, 0-dim or for each of a stack; where it is false the next basis is the one there is. Undefined: true.
   void prepare(const at::Tensor& covariance, double beta, SideThread* beside, const at::Tensor& wanted = {});
   bool has_prepared() const { return next_.valid(); }
   // What became of the coordinates when a prepared basis was taken.
@@ -107,12 +110,13 @@ class RotationBasis {
   at::Tensor carry_variances(const at::Tensor& v, int64_t side, const Change& change) const;
 
   // How far the basis has drifted from being C's eigenvectors: the share of Q^T C Q's norm that is off its diagonal.
-  // 0-dim fp64, on the basis' device.
+  // 0-dim fp64, or one for each of a stack, on the basis' device.
   at::Tensor drift(const at::Tensor& covariance) const;
 
-  // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared.
-  void save(const std::string& prefix, NamedTensors& state) const;
-  void load(const std::string& prefix, const NamedTensors& state);
+  // State by prefix + "_basis", "_covariance" or "_eigenvalues", and "_next_..." while one is prepared. A prefix for
+  // each matrix.
+  void save(const std::vector<std::string>& prefixes, NamedTensors& state) const;
+  void load(const std::vector<std::string>& prefixes, const NamedTensors& state);
   // The vectors that are saved there; undefined where there are none, or none yet.
   static at::Tensor saved_vectors(const std::string& prefix, const NamedTensors& state);
 

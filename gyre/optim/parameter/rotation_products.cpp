@@ -7,19 +7,25 @@
 #include "gyre/kernels/bf16/linear.h"
 #include "gyre/kernels/fused_product.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
+#include "gyre/optim/parameter/stacks.h"
 
 namespace gyre {
 namespace {
 
 bool in_bf16(const at::Tensor& a, const at::Tensor& b, bool wanted) {
-  return wanted && std::min({a.size(0), a.size(1), b.size(1)}) >= kBf16From;
+  return wanted && std::min({a.size(-2), a.size(-1), b.size(-1)}) >= kBf16From;
+}
+
+// Of single matrices in bf16; undefined: it cannot.
+at::Tensor of_the_cpu(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
+  return is_stack(a) ? at::Tensor() : bf16::product(a, b, type);
 }
 
 // Of rounded factors, summed and left in fp32; undefined: it cannot.
 at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
   if (!in_bf16(a, b, bf16)) return {};
   const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
-  const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kFloat);
+  const at::Tensor result = of_the_cpu(rounded_a, rounded_b, at::kFloat);
   return result.defined() ? result : fused::product_in_fp32(rounded_a, rounded_b);
 }
 
@@ -27,7 +33,7 @@ at::Tensor summed_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
 constexpr int64_t kStrip = 96;
 
 bool goes_by_strips(const at::Tensor& matrix) {
-  return matrix.is_cpu() && matrix.size(0) > kStrip;
+  return matrix.is_cpu() && !is_stack(matrix) && matrix.size(0) > kStrip;
 }
 
 // work(begin, length) for every strip of `size` columns.
@@ -41,15 +47,15 @@ void for_strips(int64_t size, const Work& work) {
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, bool bf16) {
   if (in_bf16(a, b, bf16)) {
     const at::Tensor rounded_a = to_bf16(a), rounded_b = to_bf16(b);
-    const at::Tensor result = bf16::product(rounded_a, rounded_b, at::kBFloat16);
-    return result.defined() ? result : at::mm(rounded_a, rounded_b);
+    const at::Tensor result = of_the_cpu(rounded_a, rounded_b, at::kBFloat16);
+    return result.defined() ? result : matrix_product(rounded_a, rounded_b);
   }
-  return at::mm(a.to(at::kFloat), b.to(at::kFloat));
+  return matrix_product(a.to(at::kFloat), b.to(at::kFloat));
 }
 
 at::Tensor portable::product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
-  if (!in_bf16(a, b, bf16)) return at::mm(a.to(at::kFloat), b.to(at::kFloat));
-  return at::mm(to_bf16(a).to(at::kFloat), to_bf16(b).to(at::kFloat));
+  if (!in_bf16(a, b, bf16)) return matrix_product(a.to(at::kFloat), b.to(at::kFloat));
+  return matrix_product(to_bf16(a).to(at::kFloat), to_bf16(b).to(at::kFloat));
 }
 
 at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b, bool bf16) {
@@ -63,11 +69,11 @@ at::Tensor product_in_either(const at::Tensor& a, const at::Tensor& b, bool bf16
 }
 
 void portable::average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool bf16) {
-  average_into(average, portable::product_in_fp32(x, x.t(), bf16), beta);
+  average_into(average, portable::product_in_fp32(x, x.mT(), bf16), beta);
 }
 
 void average_square_into(const at::Tensor& average, const at::Tensor& x, double beta, bool bf16) {
-  if (!goes_by_strips(average)) return average_into(average, product_in_fp32(x, x.t(), bf16), beta);
+  if (!goes_by_strips(average)) return average_into(average, product_in_fp32(x, x.mT(), bf16), beta);
   const bool rounds = in_bf16(x, x.t(), bf16);
   const at::Tensor rounded = rounds ? to_bf16(x) : x.to(at::kFloat);
   for_strips(x.size(0), [&](int64_t begin, int64_t length) {

@@ -1,0 +1,39 @@
+// Tensors of one matrix, (rows, columns), or of several of one shape, stacked: (matrices, rows, columns). Functions
+// that do the same to both.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace gyre {
+
+inline bool is_stack(const at::Tensor& x) {
+  return x.dim() > 2;
+}
+
+// a b of each.
+inline at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
+  return is_stack(a) ? at::bmm(a, b) : at::mm(a, b);
+}
+
+// The dimension of a side, 0 (rows) or 1 (columns).
+inline int64_t dimension_of(int64_t side) {
+  return side - 2;
+}
+
+// One number for each matrix, (matrices) or 0-dim, to be combined with x, whose first dimension is that of the
+// matrices, if it has one: 0-dim numbers have no say in a result's type, so others are given x's.
+inline at::Tensor for_each_matrix(const at::Tensor& numbers, const at::Tensor& x) {
+  if (numbers.dim() == 0) return numbers;
+  at::Tensor result = numbers.to(x.scalar_type());
+  while (result.dim() < x.dim()) result = result.unsqueeze(-1);
+  return result;
+}
+
+// The matrix at a place of a stack, or what is kept for it; x itself where there is but one.
+inline at::Tensor at_place(const at::Tensor& x, int64_t place, bool stacked) {
+  return stacked ? x.select(0, place) : x;
+}
+
+}  // namespace gyre
