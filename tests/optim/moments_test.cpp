@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "fixture.h"
 #include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/tensors/device.h"
 
 namespace gyre {
 namespace {
@@ -139,6 +141,43 @@ TEST(Bf16Moments, EndWhereFp32Ends) {
       return (w - target).pow(2).mean().sqrt().item<double>();
     };
     EXPECT_LT(distance(true), 1.3 * distance(false) + 0.02) << kind;
+  }
+}
+
+TEST(Adam, OnAGpuIsAsOnTheCpu) {
+  if (device_count(at::kCUDA) == 0) GTEST_SKIP() << "there is no GPU here";
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [begin, count] : {std::pair<int64_t, int64_t>{0, 4096}, {0, 1003}, {1, 4000}}) {
+      const Problem cpu = make_problem(begin + count, type).part(begin, count);
+      const auto there = [&](const at::Tensor& x) {
+        return at::cat({x.new_zeros(begin), x}).cuda().narrow(0, begin, count);
+      };
+      const Problem gpu = {there(cpu.weight), there(cpu.gradient), there(cpu.exp_avg), there(cpu.exp_avg_sq)};
+      const auto expect_alike = [&](const at::Tensor& found, const at::Tensor& expected) {
+        const double relative = found.scalar_type() == at::kFloat ? 1e-5 : 1.0 / 127;
+        EXPECT_TRUE(at::allclose(found.cpu().to(at::kFloat), expected.to(at::kFloat), relative, 1e-6)) << count;
+      };
+      for (const int64_t update : {1, 2, 3}) {
+        adam_step(fast_step, cpu, update);
+        adam_step(fast_step, gpu, update);
+        expect_alike(gpu.exp_avg, cpu.exp_avg);
+        expect_alike(gpu.exp_avg_sq, cpu.exp_avg_sq);
+        expect_alike(gpu.weight, cpu.weight);
+        for (const auto& [own, other] : {std::pair(gpu.exp_avg, cpu.exp_avg), {gpu.exp_avg_sq, cpu.exp_avg_sq}}) {
+          // The same draws, so nearly all elements are rounded alike.
+          const double alike = at::eq(own.cpu(), other).to(at::kFloat).mean().item<double>();
+          EXPECT_GT(alike, type == at::kBFloat16 ? 0.99 : 0);
+          own.copy_(other);
+        }
+        adam_direction(cpu.gradient, cpu.exp_avg, cpu.exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, update));
+        adam_direction(gpu.gradient, gpu.exp_avg, gpu.exp_avg_sq, adam_factors(0.9, 0.999, 1e-8, update));
+        expect_alike(gpu.gradient, cpu.gradient);
+        for (const auto& [own, other] : {std::pair(gpu.exp_avg, cpu.exp_avg), {gpu.exp_avg_sq, cpu.exp_avg_sq}}) {
+          own.copy_(other);
+        }
+        gpu.gradient.copy_(cpu.gradient);
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -193,6 +194,33 @@ bool rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
                     .sequence_stride = x.stride(0),
                     .head_stride = x.stride(1),
                     .position_stride = x.stride(2)});
+  return true;
+}
+
+bool adam(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+          const fused::AdamPass& pass) {
+  const auto is_single = [](const at::Tensor& x) { return !x.defined() || x.scalar_type() == at::kFloat; };
+  if (!can_take(exp_avg, exp_avg_sq) || !is_single(weight) || !is_single(gradient)) return false;
+  const auto fits = [&](const at::Tensor& x) {
+    return !x.defined() || (x.is_contiguous() && x.numel() == exp_avg.numel() && x.device() == exp_avg.device());
+  };
+  if (!fits(weight) || !fits(gradient)) return false;
+  start(exp_avg, Adam{.weight = floats(weight),
+                      .gradient = floats(gradient),
+                      .exp_avg = exp_avg.data_ptr(),
+                      .exp_avg_sq = exp_avg_sq.data_ptr(),
+                      .count = exp_avg.numel(),
+                      .beta1 = static_cast<float>(pass.beta1),
+                      .rest1 = static_cast<float>(1 - pass.beta1),
+                      .beta2 = static_cast<float>(pass.beta2),
+                      .rest2 = static_cast<float>(1 - pass.beta2),
+                      .inverse1 = static_cast<float>(1 / pass.correction1),
+                      .inverse_root2 = static_cast<float>(1 / std::sqrt(pass.correction2)),
+                      .epsilon = static_cast<float>(pass.epsilon),
+                      .rate = static_cast<float>(pass.rate),
+                      .keep = static_cast<float>(pass.keep),
+                      .factor = static_cast<float>(pass.factor),
+                      .update = static_cast<uint32_t>(pass.update)});
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "gyre/core/random.h"
 #include "gyre/kernels/activation.h"
+#include "gyre/kernels/adam.h"
 #include "gyre/kernels/layer_norm.h"
 #include "gyre/kernels/rms_norm.h"
 #include "gyre/kernels/rotary.h"
@@ -21,6 +22,10 @@ bool has_cross_entropy();
 
 // As gyre::dropout_mask, to the bit.
 bool dropout_mask(const at::Tensor& x, double probability, const RandomStream& stream, at::Tensor& mask);
+
+// As fused::adam.
+bool adam(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
+          const fused::AdamPass& pass);
 
 // As gyre::rotate_in_place (direction 1) and rotate_back_in_place (-1), to the bit.
 bool rotate(at::Tensor& x, const RotaryAngles& angles, float direction);

@@ -33,6 +33,18 @@ struct DropoutMask {
 };
 void launch(const DropoutMask& work, cudaStream_t stream);
 
+// All `count` elements, contiguous; weight may be null (see kernels/adam.h). inverse1: 1 / correction1; inverse_root2:
+// 1 / sqrt(correction2); rest: 1 - beta.
+struct Adam {
+  float *weight = nullptr, *gradient = nullptr;
+  void *exp_avg = nullptr, *exp_avg_sq = nullptr;
+  int64_t count = 0;
+  float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, inverse1 = 1, inverse_root2 = 1, epsilon = 0;
+  float rate = 0, keep = 1, factor = 1;
+  uint32_t update = 0;
+};
+void launch(const Adam& work, Type moments, cudaStream_t stream);
+
 // x: (batch, heads, positions, 2 half), a view whose rows are contiguous. cos, sin: (positions, half), contiguous.
 struct Rotation {
   void* x = nullptr;

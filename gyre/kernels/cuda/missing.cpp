@@ -14,6 +14,10 @@ bool dropout_mask(const at::Tensor& /*x*/, double /*probability*/, const RandomS
                   at::Tensor& /*mask*/) {
   return false;
 }
+bool adam(const at::Tensor& /*weight*/, const at::Tensor& /*gradient*/, const at::Tensor& /*exp_avg*/,
+          const at::Tensor& /*exp_avg_sq*/, const fused::AdamPass& /*pass*/) {
+  return false;
+}
 bool rotate(at::Tensor& /*x*/, const RotaryAngles& /*angles*/, float /*direction*/) {
   return false;
 }

@@ -8,7 +8,9 @@
 #include <initializer_list>
 #include <type_traits>
 
+#include "gyre/kernels/adam.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/rounding_draw.h"
 #include "gyre/optim/parameter/split_loops.h"
 
 namespace gyre {
@@ -26,15 +28,16 @@ Scalars scalars(const AdamFactors& f) {
           static_cast<float>(f.epsilon),         static_cast<uint32_t>(f.update)};
 }
 
+fused::AdamPass pass_of(const AdamFactors& f, double rate, double keep, double factor) {
+  return {f.beta1, f.beta2, f.epsilon, f.correction1, f.correction2, f.update, rate, keep, factor};
+}
+
 constexpr int64_t kAllBits = 0xFFFFFFFF;
 
-// A well mixed number for a gradient's bits and an update's number, of which the halves are as good as independent:
-// shifts and products that lose no bit (Wellons' lowbias32).
-constexpr uint32_t kUpdateStep = 0x9E3779B9u, kMix1 = 0x7FEB352Du, kMix2 = 0x846CA68Bu;
 GYRE_INLINE uint32_t drawn(float gradient, uint32_t update) {
-  uint32_t x = std::bit_cast<uint32_t>(gradient) + update * kUpdateStep;
-  x = (x ^ (x >> 16)) * kMix1;
-  x = (x ^ (x >> 15)) * kMix2;
+  uint32_t x = std::bit_cast<uint32_t>(gradient) + update * kDrawUpdateStep;
+  x = (x ^ (x >> 16)) * kDrawMix1;
+  x = (x ^ (x >> 15)) * kDrawMix2;
   return x ^ (x >> 16);
 }
 
@@ -166,9 +169,9 @@ void round_moments(const at::Tensor& m, const at::Tensor& v, const at::Tensor& g
   const auto mixed = [](const at::Tensor& x, int shift) {
     return x.bitwise_xor(x.bitwise_right_shift(shift)).bitwise_and_(kAllBits);
   };
-  at::Tensor chance = (bits_of(gradient) + static_cast<int64_t>(static_cast<uint32_t>(update) * kUpdateStep));
-  chance = mixed(chance.bitwise_and_(kAllBits), 16) * static_cast<int64_t>(kMix1);
-  chance = mixed(chance.bitwise_and_(kAllBits), 15) * static_cast<int64_t>(kMix2);
+  at::Tensor chance = (bits_of(gradient) + static_cast<int64_t>(static_cast<uint32_t>(update) * kDrawUpdateStep));
+  chance = mixed(chance.bitwise_and_(kAllBits), 16) * static_cast<int64_t>(kDrawMix1);
+  chance = mixed(chance.bitwise_and_(kAllBits), 15) * static_cast<int64_t>(kDrawMix2);
   chance = mixed(chance.bitwise_and_(kAllBits), 16);
   const auto store_by = [](const at::Tensor& by, const at::Tensor& to, const at::Tensor& x) {
     to.copy_((bits_of(x) + by).bitwise_right_shift(16).to(at::kShort).view(at::kBFloat16));
@@ -199,8 +202,9 @@ void portable::adam_direction(const at::Tensor& gradient, const at::Tensor& exp_
 
 void adamw_step(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamFactors& factors, double rate, double decay, double factor) {
-  const bool done = cpu::is_plain(weight, at::kFloat) &&
-                    cpu_step<WholeElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
+  const bool done = (cpu::is_plain(weight, at::kFloat) &&
+                     cpu_step<WholeElements>(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor)) ||
+                    fused::adam(weight, gradient, exp_avg, exp_avg_sq, pass_of(factors, rate, 1 - decay, factor));
   if (!done) portable::adamw_step(weight, gradient, exp_avg, exp_avg_sq, factors, rate, decay, factor);
 }
 
@@ -218,7 +222,7 @@ void adam_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const
     cpu_direction<float>(gradient, exp_avg, exp_avg_sq, scalars(factors));
   } else if (plain && is_plain({exp_avg, exp_avg_sq}, at::kBFloat16)) {
     cpu_direction<c10::BFloat16>(gradient, exp_avg, exp_avg_sq, scalars(factors));
-  } else {
+  } else if (!fused::adam({}, gradient, exp_avg, exp_avg_sq, pass_of(factors, 0, 1, 1))) {
     portable::adam_direction(gradient, exp_avg, exp_avg_sq, factors);
   }
 }
