@@ -15,6 +15,7 @@ struct Shape {
   int workers = 2;                                       // also the number of stages
   bool llama = false;                                    // instead of a GPT
   bool bf16_moments = false;                             // [optimizer] moments
+  int64_t refresh_lag = 0;                               // [optimizer.basis-rotation] refresh_lag
   std::string device = "cpu";                            // of all workers
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
 

@@ -25,6 +25,7 @@
 #include "gyre/build/balance.h"
 #include "gyre/core/error.h"
 #include "gyre/model/gpt.h"
+#include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/plan/partition.h"
 #include "gyre/runtime/executor.h"
 #include "gyre/schedule/builders.h"
@@ -100,6 +101,7 @@ class Training {
     OptimizerConfig optimizer;
     optimizer.kind = arm.optimizer;
     optimizer.bf16_moments = shape.bf16_moments;
+    if (arm.optimizer == "basis-rotation") optimizer.own.edit<BasisRotationSettings>().refresh_lag = shape.refresh_lag;
     const BalancedWork work{.tokens = shape.rows(), .microbatches = arm.accumulate};
     Schedule schedule = make_schedule({.name = "pipedream", .stages = shape.workers, .window = arm.accumulate});
     const auto ranges = partition_by_cost(layer_costs(layers, optimizer, work), schedule);
@@ -179,12 +181,28 @@ struct Flags {
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   for (const Arm& arm : arms) {
-    Peer process(
-        {"/proc/self/exe", "--memory-of", name_of(arm, s), "--accumulate", std::to_string(arm.accumulate), "--layers",
-         std::to_string(s.layers), "--width", std::to_string(s.width), "--heads", std::to_string(s.heads), "--context",
-         std::to_string(s.context), "--vocabulary", std::to_string(s.vocabulary), "--stages", std::to_string(s.workers),
-         s.llama ? "--llama" : "--no-llama", s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
-        {});
+    Peer process({"/proc/self/exe",
+                  "--memory-of",
+                  name_of(arm, s),
+                  "--accumulate",
+                  std::to_string(arm.accumulate),
+                  "--layers",
+                  std::to_string(s.layers),
+                  "--width",
+                  std::to_string(s.width),
+                  "--heads",
+                  std::to_string(s.heads),
+                  "--context",
+                  std::to_string(s.context),
+                  "--vocabulary",
+                  std::to_string(s.vocabulary),
+                  "--stages",
+                  std::to_string(s.workers),
+                  "--refresh-lag",
+                  std::to_string(s.refresh_lag),
+                  s.llama ? "--llama" : "--no-llama",
+                  s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
+                 {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
 }
@@ -320,6 +338,8 @@ int main(int argc, char** argv) {
   app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
+  app.add_option("--refresh-lag", shape.refresh_lag, "As [optimizer.basis-rotation] refresh_lag says")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--compiled", flags.compiled, "PyTorch's loop, by torch.compile; on a device it always is");

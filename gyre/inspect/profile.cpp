@@ -127,6 +127,9 @@ class LayerProfiler {
     profile_.optimizer_bytes +=
         static_cast<int64_t>(optimizer_state_bytes(made_with, stage_.parameters()) + passing.held);
     profile_.late_bytes = static_cast<int64_t>(passing.per_delay);
+    const int64_t alike = (config_.model.layers + config_.pipeline.stages - 1) / config_.pipeline.stages;
+    const double step = optimizer_step_bytes(made_with, stage_.parameters(), alike, device_);
+    profile_.passing_bytes = std::max(profile_.passing_bytes, static_cast<int64_t>(step));
   }
 
   // Of an update, over a period. A few of those that are alike stand for all.

@@ -41,6 +41,12 @@ OptimizerMaker maker(const char* name) {
   return maker_of<ParameterOptimizer<Parameter>>(name);
 }
 
+OptimizerMaker rotating_maker() {
+  OptimizerMaker maker = maker_of<RotatingOptimizer>("basis-rotation");
+  maker.step_bytes = RotatingOptimizer::step_bytes;
+  return maker;
+}
+
 }  // namespace
 
 void check_optimizer(const OptimizerConfig& config) {
@@ -55,7 +61,7 @@ void check_optimizer(const OptimizerConfig& config) {
 
 Registry<OptimizerMaker>& optimizer_makers() {
   static Registry<OptimizerMaker> makers("[optimizer] kind", {
-                                                                 maker_of<RotatingOptimizer>("basis-rotation"),
+                                                                 rotating_maker(),
                                                                  maker<AdamMoments>("adamw"),
                                                                  maker<NesterovAsync>("nesterov-async"),
                                                                  maker<AdamMoments>("pipedream-lr"),

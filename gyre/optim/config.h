@@ -30,6 +30,8 @@ struct OptimizerMaker {
   double (*update_cost)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
   // What it holds for one parameter besides, for a while. Null: nothing.
   PassingBytes (*passing_bytes)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
+  // What a step on a device has at most while it is made, of parameters that are there so many times. Null: little.
+  double (*step_bytes)(const OptimizerConfig&, const std::vector<ParameterSpec>&, int64_t times, at::Device) = nullptr;
 };
 // The builtin ones, and what a program has added.
 Registry<OptimizerMaker>& optimizer_makers();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "gyre/optim/parameter/fused_adamw.h"
@@ -18,6 +17,12 @@ at::Tensor block_of(const MatrixBlock& block, const at::Tensor& parameter) {
   return block.of(parameter);
 }
 
+// Into how many stacks, of about as many each, `count` matrices are divided.
+size_t stacks_of(size_t count, int64_t rows, int64_t columns, at::Device device) {
+  const auto most = static_cast<size_t>(RotatedMatrices::most_in_a_stack(rows, columns, device));
+  return (count + most - 1) / most;
+}
+
 UpdateContext with(SideThread& beside, UpdateContext context) {
   context.beside = &beside;
   return context;
@@ -28,38 +33,37 @@ UpdateContext with(SideThread& beside, UpdateContext context) {
 RotatingOptimizer::RotatingOptimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
                                      at::Device device)
     : config_(rotation_config(config)) {
-  // Matrices that are treated alike, in the order in which the first of each kind comes.
-  struct Alike {
-    std::tuple<int64_t, int64_t, bool> kind;  // rows, columns, whether weights decay
-    std::vector<Together::Place> places;
-  };
-  std::vector<Alike> kinds;
   for (size_t i = 0; i < specs.size(); ++i) {
-    const std::vector<MatrixBlock> blocks = matrix_blocks(specs[i]);
-    if (blocks.empty()) others_.push_back({i, AdamMoments(config_, specs[i], device)});
-    for (const MatrixBlock& block : blocks) {
-      const std::tuple kind(block.rows, block.columns, specs[i].decay);
-      auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const Alike& a) { return a.kind == kind; });
-      if (alike == kinds.end()) alike = kinds.insert(kinds.end(), {kind, {}});
-      alike->places.push_back({i, block});
-    }
+    if (matrix_blocks(specs[i]).empty()) others_.push_back({i, AdamMoments(config_, specs[i], device)});
   }
-  for (const Alike& alike : kinds) {
-    const auto [rows, columns, decay] = alike.kind;
+  for (const Alike& alike : kinds_of(specs)) {
     const size_t count = alike.places.size();
-    const auto most = static_cast<size_t>(RotatedMatrices::most_in_a_stack(rows, columns, device));
-    const size_t stacks = (count + most - 1) / most;
-    for (size_t s = 0; s < stacks; ++s) {  // of about as many each
-      const auto from = [&](size_t stack) {
-        return alike.places.begin() + static_cast<std::ptrdiff_t>(stack * count / stacks);
-      };
-      std::vector<Together::Place> places(from(s), from(s + 1));
+    const size_t stacks = stacks_of(count, alike.rows, alike.columns, device);
+    const auto from = [&](size_t stack) {
+      return alike.places.begin() + static_cast<std::ptrdiff_t>(stack * count / stacks);
+    };
+    for (size_t stack = 0; stack < stacks; ++stack) {
+      std::vector<Place> places(from(stack), from(stack + 1));
       std::vector<std::string> names;
-      for (const Together::Place& place : places) names.push_back(place.block.name);
-      RotatedMatrices matrices(config_, std::move(names), rows, columns, decay, device);
+      for (const Place& place : places) names.push_back(place.block.name);
+      RotatedMatrices matrices(config_, std::move(names), alike.rows, alike.columns, alike.decay, device);
       matrices_.push_back({std::move(places), std::move(matrices)});
     }
   }
+}
+
+std::vector<RotatingOptimizer::Alike> RotatingOptimizer::kinds_of(const std::vector<ParameterSpec>& specs) {
+  std::vector<Alike> kinds;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    for (const MatrixBlock& block : matrix_blocks(specs[i])) {
+      auto alike = std::find_if(kinds.begin(), kinds.end(), [&](const Alike& kind) {
+        return kind.rows == block.rows && kind.columns == block.columns && kind.decay == specs[i].decay;
+      });
+      if (alike == kinds.end()) alike = kinds.insert(kinds.end(), {block.rows, block.columns, specs[i].decay, {}});
+      alike->places.push_back({i, block});
+    }
+  }
+  return kinds;
 }
 
 void RotatingOptimizer::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
@@ -132,6 +136,22 @@ PassingBytes RotatingOptimizer::passing_bytes(const OptimizerConfig& config, con
   PassingBytes bytes;
   for (const MatrixBlock& block : matrix_blocks(spec)) bytes += RotatedMatrices::passing_bytes(rotation, block);
   return bytes;
+}
+
+double RotatingOptimizer::step_bytes(const OptimizerConfig&, const std::vector<ParameterSpec>& specs, int64_t times,
+                                     at::Device device) {
+  if (device.is_cpu()) return 0;
+  // A refresh has most: what the matrices of a stack take in fp32, so many times (most of it as fp64).
+  constexpr double kCopies = 16, kFloat = 4;
+  double most = 0;
+  for (const Alike& alike : kinds_of(specs)) {
+    const size_t count = alike.places.size() * static_cast<size_t>(times);
+    const size_t stacks = stacks_of(count, alike.rows, alike.columns, device);
+    const auto in_one = static_cast<double>((count + stacks - 1) / stacks);
+    most = std::max(most,
+                    kCopies * kFloat * in_one * static_cast<double>(alike.rows) * static_cast<double>(alike.columns));
+  }
+  return most;
 }
 
 }  // namespace gyre

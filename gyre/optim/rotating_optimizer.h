@@ -25,21 +25,31 @@ class RotatingOptimizer final : public Optimizer {
   static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
   static double update_cost(const OptimizerConfig& config, const ParameterSpec& spec);
   static PassingBytes passing_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
+  static double step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, int64_t times,
+                           at::Device device);
 
  private:
   struct Other {
     size_t parameter;  // its place among the specs
     AdamMoments moments;
   };
+  struct Place {
+    size_t parameter;
+    MatrixBlock block;
+  };
   // Matrices that are treated together, and the blocks of parameters that they are.
   struct Together {
-    struct Place {
-      size_t parameter;
-      MatrixBlock block;
-    };
     std::vector<Place> places;
     RotatedMatrices matrices;
   };
+  // Matrices that can be treated together.
+  struct Alike {
+    int64_t rows, columns;
+    bool decay;
+    std::vector<Place> places;
+  };
+  // In the order in which the first of each kind comes.
+  static std::vector<Alike> kinds_of(const std::vector<ParameterSpec>& specs);
   template <typename Weight>
   void step_matrices(std::span<const Weight> weights, std::span<const at::Tensor> gradients,
                      const UpdateContext& context);

@@ -17,4 +17,10 @@ PassingBytes optimizer_passing_bytes(const OptimizerConfig& config, const std::v
   return bytes;
 }
 
+double optimizer_step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, int64_t times,
+                            at::Device device) {
+  const OptimizerMaker& maker = optimizer_makers().at(config.kind);
+  return maker.step_bytes == nullptr ? 0 : maker.step_bytes(config, specs, times, device);
+}
+
 }  // namespace gyre

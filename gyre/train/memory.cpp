@@ -61,7 +61,9 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   // Where a bf16 matrix product cannot be added to the fp32 sum in place, the gradient is first a tensor of its own.
   const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place(shape.on_host);
   const double buffer = needs_buffer ? kFloat * largest : 0;
-  bytes.passing = std::max(layer.passing_bytes(shape), buffer);
+  const int64_t alike = (config.model.layers + config.pipeline.stages - 1) / config.pipeline.stages;
+  const double step = optimizer_step_bytes(optimizer_config(config), specs, alike, device);
+  bytes.passing = std::max({layer.passing_bytes(shape), buffer, step});
   bytes.split = layer.split_bytes(shape);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;

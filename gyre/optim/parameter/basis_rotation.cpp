@@ -80,7 +80,7 @@ RotatedMatrices::RotatedMatrices(const RotationConfig& config, std::vector<std::
 int64_t RotatedMatrices::most_in_a_stack(int64_t rows, int64_t columns, at::Device device) {
   if (device.is_cpu()) return 1;
   // Enough for kernels that take longer than their launch. What a step makes on its way is as large, several times.
-  constexpr int64_t kElements = int64_t{1} << 23;
+  constexpr int64_t kElements = int64_t{1} << 24;
   return std::max<int64_t>(1, kElements / (rows * columns));
 }
 
@@ -129,7 +129,7 @@ void RotatedMatrices::step(const RotationConfig& config, const std::vector<at::T
   if (!stacked()) return step_all(config, weights[0], gradients[0], context);
   const at::Tensor weight = at::stack(weights);
   step_all(config, weight, at::stack(gradients), context);
-  for (size_t i = 0; i < weights.size(); ++i) weights[i].copy_(weight[static_cast<int64_t>(i)]);
+  copy_each<at::TensorList>(weights, weight.unbind());
 }
 
 void RotatedMatrices::step(const RotationConfig& config, const std::vector<SplitWeight>& weights,
@@ -346,11 +346,11 @@ SavedBases saved_bases(const NamedTensors& state, const std::string& matrix) {
   return {RotationBasis::saved_vectors(matrix + kLeft, state), RotationBasis::saved_vectors(matrix + kRight, state)};
 }
 
-// From a refresh in the background until its bases are taken: each side's next basis, with eigenvalues and the order of
-// the columns, and the copies that it is made from, of the covariance and the basis.
+// The bases in bf16, for products. From a refresh in the background until its bases are taken also each side's next
+// basis, with eigenvalues and the order of the columns, and the copies that it is made from, of the covariance and the
+// basis.
 PassingBytes RotatedMatrices::passing_bytes(const RotationConfig& config, const MatrixBlock& block) {
   PassingBytes bytes;
-  if (config.refresh_lag == 0) return bytes;
   constexpr double kFloat = 4, kLong = 8;
   constexpr double kEntries = 432;  // of a tensor in a file's header and an index, but for the matrix's name twice
   const RotatedDirections directions = rotated_directions(config, block.rows, block.columns);
@@ -358,6 +358,8 @@ PassingBytes RotatedMatrices::passing_bytes(const RotationConfig& config, const 
     if (of_side == 0) continue;
     const auto columns = static_cast<double>(of_side);
     const double basis = static_cast<double>(size) * columns * kFloat;
+    if (bf16_products(config).rotation && of_side >= kBf16From) bytes.held += basis / 2;
+    if (config.refresh_lag == 0) continue;
     bytes.held += 3 * basis + 2 * columns * kFloat + columns * kLong;
     bytes.saved += basis + 2 * columns * kFloat + 3 * (kEntries + 2 * static_cast<double>(block.name.size()));
   }

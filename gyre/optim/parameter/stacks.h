@@ -36,4 +36,15 @@ inline at::Tensor at_place(const at::Tensor& x, int64_t place, bool stacked) {
   return stacked ? x.select(0, place) : x;
 }
 
+// to[i] <- from[i], in few kernels where libtorch has the function (from 2.1 on). It is found by its arguments'
+// namespace, so that a version without it is no error.
+template <typename List>
+void copy_each(const List& to, const List& from) {
+  if constexpr (requires { _foreach_copy_(to, from); }) {
+    _foreach_copy_(to, from);
+  } else {
+    for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
+  }
+}
+
 }  // namespace gyre
