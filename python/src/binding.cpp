@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -17,6 +18,37 @@
 #include "gyre/optim/settings/optimizer_settings.h"
 
 namespace {
+
+// The matrices of one parameter, each treated alone, as gyre::MatrixParameter has them.
+class Matrices {
+ public:
+  using Settings = gyre::BasisRotationSettings;
+  using Config = gyre::RotationConfig;
+
+  Matrices(const Config& config, const gyre::ParameterSpec& spec, std::vector<gyre::MatrixBlock> blocks,
+           at::Device device)
+      : blocks_(std::move(blocks)) {
+    for (const gyre::MatrixBlock& block : blocks_) {
+      rotated_.emplace_back(config, std::vector{block.name}, block.rows, block.columns, spec.decay, device);
+    }
+  }
+  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
+            const gyre::UpdateContext& context) {
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      rotated_[i].step(config, std::vector{blocks_[i].of(weight)}, {blocks_[i].of(gradient)}, context);
+    }
+  }
+  void save(gyre::NamedTensors& state) const {
+    for (const gyre::RotatedMatrices& matrix : rotated_) matrix.save(state);
+  }
+  void load(const gyre::NamedTensors& state) {
+    for (gyre::RotatedMatrices& matrix : rotated_) matrix.load(state);
+  }
+
+ private:
+  std::vector<gyre::MatrixBlock> blocks_;
+  std::vector<gyre::RotatedMatrices> rotated_;  // [block], of one matrix each
+};
 
 // The optimizer state of one torch parameter.
 class Parameter {
@@ -75,7 +107,7 @@ class Parameter {
   }
 
   gyre::RotationConfig config_;
-  gyre::MatrixParameter<gyre::RotatedMatrices> parameter_;
+  gyre::MatrixParameter<Matrices> parameter_;
 };
 
 // The name that torch's optimizers use for an option of [optimizer]; null if they have no such option in a group.
