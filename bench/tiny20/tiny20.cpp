@@ -338,8 +338,7 @@ int main(int argc, char** argv) {
   app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
-  app.add_option("--refresh-lag", shape.refresh_lag, "As [optimizer.basis-rotation] refresh_lag says")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--refresh-lag", shape.refresh_lag, "As [optimizer.basis-rotation] refresh_lag says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--compiled", flags.compiled, "PyTorch's loop, by torch.compile; on a device it always is");
