@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "fixture.h"
 #include "gyre/optim/parameter/basis_rotation.h"
 #include "gyre/optim/parameter/orthonormal.h"
+#include "gyre/optim/state_bytes.h"
 
 namespace gyre {
 namespace {
@@ -155,6 +157,23 @@ TEST(Stacks, TakeMatricesOfWhichOneAloneHasANextBasis) {
     EXPECT_TRUE(found.at(std::string("b[1]") + side).equal(expected.at(std::string("b[1]") + side)));
     EXPECT_FALSE(found.at(std::string("b[1]") + side).equal(before.at(std::string("b[1]") + side)));
   }
+}
+
+// A step on a device has copies of one stack at a time, so it needs no more for more matrices.
+TEST(Stacks, AreAsLargeAsTheBytesOfAStepSay) {
+  const ParameterSpec square = matrix("w", 768, 768, true), none = matrix("embedding", 50000, 768, false);
+  const auto of = [&](const std::vector<ParameterSpec>& specs, int64_t times, at::Device device) {
+    return optimizer_step_bytes(config_of("basis-rotation"), specs, times, device);
+  };
+  const at::Device device = at::kMeta;
+  const double one = of({square}, 1, device);
+  EXPECT_GE(one, 768 * 768 * 4);
+  EXPECT_EQ(of({square}, 28, device), 28 * one);  // 2^24 elements hold 28
+  EXPECT_EQ(of({square}, 29, device), 15 * one);  // two stacks of 14 and 15
+  EXPECT_EQ(of({square, none}, 1000, device), 28 * one);
+  EXPECT_EQ(of({none}, 1, device), 0);
+  EXPECT_EQ(of({square}, 1, at::kCPU), 0);
+  EXPECT_EQ(optimizer_step_bytes(config_of("adamw"), {square}, 1, device), 0);
 }
 
 // What refreshes decompose: a covariance of a wide spectrum times a basis that is nearly its own.
