@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gyre/build/balance.h"
@@ -181,28 +182,19 @@ struct Flags {
 
 void print_memory(const Shape& s, const std::vector<Arm>& arms) {
   for (const Arm& arm : arms) {
-    Peer process({"/proc/self/exe",
-                  "--memory-of",
-                  name_of(arm, s),
-                  "--accumulate",
-                  std::to_string(arm.accumulate),
-                  "--layers",
-                  std::to_string(s.layers),
-                  "--width",
-                  std::to_string(s.width),
-                  "--heads",
-                  std::to_string(s.heads),
-                  "--context",
-                  std::to_string(s.context),
-                  "--vocabulary",
-                  std::to_string(s.vocabulary),
-                  "--stages",
-                  std::to_string(s.workers),
-                  "--refresh-lag",
-                  std::to_string(s.refresh_lag),
-                  s.llama ? "--llama" : "--no-llama",
-                  s.bf16_moments ? "--bf16-moments" : "--fp32-moments"},
-                 {});
+    std::vector<std::string> command = {"/proc/self/exe", "--memory-of", name_of(arm, s),
+                                        s.llama ? "--llama" : "--no-llama",
+                                        s.bf16_moments ? "--bf16-moments" : "--fp32-moments"};
+    const std::vector<std::pair<const char*, int64_t>> options = {{"--accumulate", arm.accumulate},
+                                                                  {"--layers", s.layers},
+                                                                  {"--width", s.width},
+                                                                  {"--heads", s.heads},
+                                                                  {"--context", s.context},
+                                                                  {"--vocabulary", s.vocabulary},
+                                                                  {"--stages", s.workers},
+                                                                  {"--refresh-lag", s.refresh_lag}};
+    for (const auto& [name, value] : options) command.insert(command.end(), {name, std::to_string(value)});
+    Peer process(command, {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
 }

@@ -9,19 +9,11 @@ namespace gyre::fused {
 namespace {
 
 // libtorch's functions are found by their arguments' namespace, so that a version without them is no error.
+// Of matrices, or of each of a stack.
 template <typename Tensor>
 bool multiply(const Tensor& a, const Tensor& b, Tensor& out) {
-  if constexpr (requires { mm_out(out, a, b, at::kFloat); }) {
-    mm_out(out, a, b, at::kFloat);
-    return true;
-  } else {
-    return false;
-  }
-}
-template <typename Tensor>
-bool multiply_each(const Tensor& a, const Tensor& b, Tensor& out) {
-  if constexpr (requires { bmm_out(out, a, b, at::kFloat); }) {
-    bmm_out(out, a, b, at::kFloat);
+  if constexpr (requires { mm_out(out, a, b, at::kFloat), bmm_out(out, a, b, at::kFloat); }) {
+    a.dim() == 3 ? bmm_out(out, a, b, at::kFloat) : mm_out(out, a, b, at::kFloat);
     return true;
   } else {
     return false;
@@ -52,7 +44,6 @@ at::Tensor product_in_fp32(const at::Tensor& a, const at::Tensor& b) {
   std::vector<int64_t> sizes = a.sizes().vec();
   sizes.back() = b.size(-1);
   at::Tensor out = at::empty(sizes, a.options().dtype(at::kFloat));
-  if (a.dim() == 3) return is_served(b) && multiply_each(a, b, out) ? out : at::Tensor();
   return product_in_fp32(a, b, out, /*adds=*/false) ? out : at::Tensor();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -171,6 +172,8 @@ TEST(Stacks, AreAsLargeAsTheBytesOfAStepSay) {
   EXPECT_EQ(of({square}, 28, device), 28 * one);  // 2^24 elements hold 28
   EXPECT_EQ(of({square}, 29, device), 15 * one);  // two stacks of 14 and 15
   EXPECT_EQ(of({square, none}, 1000, device), 28 * one);
+  const ParameterSpec absurd = matrix("w", int64_t{1} << 32, int64_t{1} << 32, true);
+  EXPECT_GT(of({absurd}, 1, device), std::ldexp(1.0, 64)) << "a product that fits no integer";
   EXPECT_EQ(of({none}, 1, device), 0);
   EXPECT_EQ(of({square}, 1, at::kCPU), 0);
   EXPECT_EQ(optimizer_step_bytes(config_of("adamw"), {square}, 1, device), 0);

@@ -81,7 +81,7 @@ int64_t RotatedMatrices::most_in_a_stack(int64_t rows, int64_t columns, at::Devi
   if (device.is_cpu()) return 1;
   // Enough for kernels that take longer than their launch. What a step makes on its way is as large, several times.
   constexpr int64_t kElements = int64_t{1} << 24;
-  return std::max<int64_t>(1, kElements / (rows * columns));
+  return std::max<int64_t>(1, kElements / rows / columns);  // a wrong configuration's product may fit no integer
 }
 
 double RotatedMatrices::state_bytes(const RotationConfig& config, const MatrixBlock& block) {

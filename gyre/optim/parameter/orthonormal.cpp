@@ -31,13 +31,16 @@ at::Tensor lower_factor(const at::Tensor& q, double shift) {
 
 }  // namespace
 
-Orthonormalised by_reflections(const at::Tensor& matrix) {
-  // LAPACK takes as many threads as OpenMP has, and OpenMP learns ATen's number only when ATen is first asked for it.
+void settle_number_of_threads() {
   at::get_num_threads();
+}
+
+Orthonormalised by_reflections(const at::Tensor& matrix) {
+  settle_number_of_threads();
   auto [q, r] = at::linalg_qr(matrix);
   const at::Tensor diagonal = r.diagonal(0, -2, -1);
   const at::Tensor signs = (diagonal < 0).to(r.scalar_type()).mul_(-2).add_(1);
-  return {q * (matrix.dim() > 2 ? signs.unsqueeze(-2) : signs), diagonal * signs};
+  return {q * signs.unsqueeze(-2), diagonal * signs};
 }
 
 Orthonormalised by_cholesky(const at::Tensor& matrix, const at::Tensor& anchor) {

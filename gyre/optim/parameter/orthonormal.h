@@ -5,6 +5,10 @@
 
 namespace gyre {
 
+// To be called before LAPACK: it takes as many threads as OpenMP has, and OpenMP learns ATen's number only when ATen is
+// first asked for it.
+void settle_number_of_threads();
+
 // `matrix` + `anchor` = QR with R's diagonal positive, which makes Q unique; and that diagonal.
 struct Orthonormalised {
   at::Tensor q, scales;  // (..., rows, columns), (..., columns)

@@ -1,7 +1,6 @@
 #include "gyre/optim/parameter/rotation_basis.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,11 +23,6 @@ namespace {
 constexpr const char* kVectors = "_basis";  // their name in the state, behind the prefix
 
 constexpr int kColdSteps = 4;  // of iteration where the first basis is no decomposition
-
-// LAPACK takes as many threads as OpenMP has, and OpenMP learns ATen's number only when ATen is first asked for it.
-void settle_number_of_threads() {
-  at::get_num_threads();
-}
 
 at::Tensor random_orthonormal(int64_t rows, int64_t columns, at::Device device) {
   at::Tensor values = at::empty({rows, columns}, at::kFloat);
@@ -208,9 +202,9 @@ RotationBasis::Prepared RotationBasis::iterated(const at::Tensor& moved, const a
   const at::Tensor rayleigh = (vectors * moved).sum(-2);
   const at::Tensor order = std::get<1>(at::sort(rayleigh, /*stable=*/true, /*dim=*/-1, /*descending=*/true));
   // Columns that C sends to nothing keep their direction: a trace of the old basis is added, far below what C holds.
-  const at::Tensor trace = size.to(at::kDouble) * 1e-7 + 1e-30;
+  const at::Tensor share = size.to(at::kDouble) * 1e-7 + 1e-30;
   const auto [q, scales] =
-      orthonormalised(reordered(moved, 1, order), reordered(vectors, 1, order) * for_each_matrix(trace, vectors));
+      orthonormalised(reordered(moved, 1, order), reordered(vectors, 1, order) * for_each_matrix(share, vectors));
   return {order, q, scales};
 }
 
