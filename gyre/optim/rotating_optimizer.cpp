@@ -24,7 +24,7 @@ size_t stacks_of(size_t count, int64_t rows, int64_t columns, at::Device device)
 }
 
 UpdateContext with(SideThread& beside, UpdateContext context) {
-  context.beside = &beside;
+  if (context.beside == nullptr) context.beside = &beside;
   return context;
 }
 
@@ -64,6 +64,12 @@ std::vector<RotatingOptimizer::Alike> RotatingOptimizer::kinds_of(const std::vec
     }
   }
   return kinds;
+}
+
+void RotatingOptimizer::set(const AdamSettings& settings) {
+  const bool bf16_moments = config_.bf16_moments;
+  static_cast<AdamSettings&>(config_) = settings;
+  config_.bf16_moments = bf16_moments;
 }
 
 void RotatingOptimizer::step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,

@@ -14,6 +14,9 @@ namespace gyre {
 class RotatingOptimizer final : public Optimizer {
  public:
   RotatingOptimizer(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device);
+  // From the next step on, for programs that change these as they go. The moments' type stays as it was.
+  void set(const AdamSettings& settings);
+  // Where the context has no thread for refreshes, the optimizer has one.
   void step(std::span<const at::Tensor> weights, std::span<const at::Tensor> gradients,
             const UpdateContext& context) override;
   void step_split(std::span<const SplitWeight> weights, std::span<const at::Tensor> gradients,

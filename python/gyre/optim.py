@@ -1,5 +1,6 @@
 """Basis rotation (arXiv 2602.03515) as a torch.optim.Optimizer; the arithmetic is gyre's own C++."""
 
+import operator
 import warnings
 
 import torch
@@ -10,6 +11,9 @@ from gyre import _core
 _OPTIONS = _core.options()
 _DEFAULTS = {key: default for key, default, _ in _OPTIONS}
 _COMMON = {key: default for key, default, _ in _core.common_options()}
+
+# Elements of lower precision that are in fp32 at a time; a larger parameter is alone.
+_CONVERTED_TOGETHER = 1 << 26
 
 
 class BasisRotation(torch.optim.Optimizer):
@@ -37,7 +41,8 @@ class BasisRotation(torch.optim.Optimizer):
             raise TypeError(f"BasisRotation: unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
         defaults = dict(lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, **{**_DEFAULTS, **options},
                         row_blocks=row_blocks, rotate=rotate, delay=delay, mean_delay=mean_delay)
-        self._cores = {}
+        self._together = {}  # by parameter
+        self._alone = set()  # parameters once left out of a step of those with which they were together
         self._beside = _core.SideThread()
         self.max_skipped = max_skipped
         self.skipped = 0
@@ -62,34 +67,76 @@ class BasisRotation(torch.optim.Optimizer):
         if self._skips_this_step():
             return loss
         self._warn_if_flat()
-        for group in self.param_groups:
+        stepped = [[p for p in group["params"] if p.grad is not None and p.numel() > 0] for group in self.param_groups]
+        if any(p.grad.is_sparse for params in stepped for p in params):
+            raise RuntimeError("BasisRotation: sparse gradients are not supported; use dense embeddings")
+        self._set_apart({p for params in stepped for p in params})
+        for group, params in zip(self.param_groups, stepped):
             adam = _core.adam_settings(group)
-            for p in group["params"]:
-                if p.grad is not None and p.numel() > 0:
-                    self._step_parameter(p, group, adam)
+            for alike in self._alike(params):
+                self._step_together(alike, group, adam)
         return loss
 
-    def _step_parameter(self, p, group, adam):
-        if p.grad.is_sparse:
-            raise RuntimeError("BasisRotation: sparse gradients are not supported; use dense embeddings")
-        core = self._core(p, group)
-        state = self.state[p]
-        state["step"] += 1
-        weight = p.detach() if p.dtype == torch.float32 else p.detach().float()
-        core.step(weight, p.grad.detach().float(), state["step"], float(group["lr"]), adam, float(group["delay"]),
-                  float(group["mean_delay"]), self._beside)
-        if p.dtype != torch.float32:
-            p.copy_(weight)
+    def _set_apart(self, stepped):
+        """Those that this step leaves out, though it steps others with which they are together, are alone from now on."""
+        for together in set(self._together.values()):
+            left_out = [p for p in together.params if p not in stepped]
+            if len(left_out) < len(together.params):
+                self._alone.update(left_out)
 
-    def _core(self, p, group):
-        """The C++ side of a parameter; self.state[p] has its live tensors."""
-        if p not in self._cores:
-            rotate = group["rotate"] and p.dim() == 2
-            blocks = _row_blocks(p, group) if rotate else []
-            settings = _core.rotation_settings(group)
-            self._cores[p] = _core.Parameter(list(p.shape), str(p.device), rotate, blocks, settings)
-            self.state[p] = {"step": 0, **self._cores[p].state()}
-        return self._cores[p]
+    def _alike(self, params):
+        """Lists of those that can be stepped together: on one device, and stepped equally often so far."""
+        lists, sizes = {}, {}
+        for p in params:
+            key = (p.device, p.dtype, self._steps(p), id(p) if p in self._alone else None)
+            if key not in lists or (p.dtype != torch.float32 and sizes[key] + p.numel() > _CONVERTED_TOGETHER):
+                lists.setdefault(key, []).append([])
+                sizes[key] = 0
+            lists[key][-1].append(p)
+            sizes[key] += p.numel()
+        return [alike for of_key in lists.values() for alike in of_key]
+
+    def _steps(self, p):
+        return self.state[p]["step"] if p in self.state else 0
+
+    def _step_together(self, params, group, adam):
+        together = self._made_together(params, group)
+        step = self._steps(params[0]) + 1
+        weights = [p.detach() if p.dtype == torch.float32 else p.detach().float() for p in params]
+        together.core.step(weights, [p.grad.detach().float() for p in params], step, float(group["lr"]), adam,
+                           float(group["delay"]), float(group["mean_delay"]), self._beside)
+        for p, weight in zip(params, weights):
+            self.state[p]["step"] = step
+            if p.dtype != torch.float32:
+                p.copy_(weight)
+
+    def _made_together(self, params, group):
+        """The _Together of exactly these. It has what self.state has of them, and self.state has its live tensors."""
+        together = self._together.get(params[0])
+        if together is not None and len(together.params) == len(params) and all(map(operator.is_, together.params, params)):
+            return together
+        for p in params:
+            self._take_apart(p)
+        numbers = {p: number for number, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        together = _Together(params, [str(numbers[p]) for p in params], group)
+        together.load([self.state.get(p) for p in params])
+        self._together.update({p: together for p in params})
+        self._show(together)
+        return together
+
+    def _show(self, together):
+        """Puts live tensors into self.state, which a refresh in progress adds to."""
+        for p, state in zip(together.params, together.core.state()):
+            self.state[p] = {"step": self._steps(p), **state}
+
+    def _take_apart(self, p):
+        """Forgets the _Together that p is in, if any; self.state has what there is of it."""
+        together = self._together.get(p)
+        if together is None:
+            return
+        self._show(together)
+        for other in together.params:
+            del self._together[other]
 
     def _warn_if_flat(self):
         """Called at the first step, since frameworks put flattened parameters into the groups after construction."""
@@ -105,7 +152,11 @@ class BasisRotation(torch.optim.Optimizer):
         if self.max_skipped is None:
             return False
         grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
-        if all(bool(torch.isfinite(g).all()) for g in grads if not g.is_sparse):
+        finite = {}  # by device, for one wait each
+        for g in grads:
+            if not g.is_sparse:
+                finite.setdefault(g.device, []).append(torch.isfinite(g).all())
+        if all(bool(torch.stack(flags).all()) for flags in finite.values()):
             self._skipped_in_a_row = 0
             return False
         self.skipped += 1
@@ -115,14 +166,13 @@ class BasisRotation(torch.optim.Optimizer):
         return True
 
     def state_dict(self):
-        # The C++ side is read now, since a refresh in progress adds to the state.
-        for p, core in self._cores.items():
-            self.state[p] = {"step": self.state[p]["step"], **core.state()}
+        for together in set(self._together.values()):
+            self._show(together)
         return super().state_dict()
 
     def load_state_dict(self, state_dict):
         """Loads all of it or, if something in it is wrong, nothing."""
-        before = {name: self.__dict__[name] for name in ("state", "param_groups", "_cores")}
+        before = {name: self.__dict__[name] for name in ("state", "param_groups", "_together", "_alone")}
         try:
             self._load(state_dict)
         except Exception:
@@ -131,28 +181,51 @@ class BasisRotation(torch.optim.Optimizer):
 
     def _load(self, state_dict):
         super().load_state_dict(state_dict)
-        self._cores = {}
+        for group in self.param_groups:
+            _check(group)
+        self._together, self._alone = {}, set()
         # The base class casts state to the parameter's type. Ours is always fp32, so it is loaded again from state_dict.
-        numbers = [n for group in state_dict["param_groups"] for n in group["params"]]
-        params = [(p, group) for group in self.param_groups for p in group["params"]]
-        for number, (p, group) in zip(numbers, params):
-            saved = state_dict["state"].get(number)
-            if saved is None:
-                continue
-            self.state.pop(p, None)
-            core = self._core(p, group)
-            if "step" not in saved:
-                raise ValueError(f"BasisRotation: the state of parameter {number} has no 'step'; is it another optimizer's?")
-            core.load({k: v.to(p.device) for k, v in saved.items() if k != "step"})
-            self.state[p]["step"] = int(saved["step"])
+        numbers = iter(n for group in state_dict["param_groups"] for n in group["params"])
+        for group in self.param_groups:
+            saved = []
+            for p in group["params"]:
+                number = next(numbers)
+                self.state.pop(p, None)
+                if number not in state_dict["state"]:
+                    continue
+                state = state_dict["state"][number]
+                if "step" not in state:
+                    raise ValueError(f"BasisRotation: the state of parameter {number} has no 'step'; is it another optimizer's?")
+                self.state[p] = {**state, "step": int(state["step"])}
+                saved.append(p)
+            for alike in self._alike(saved):
+                self._made_together(alike, group)
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        self.__dict__.setdefault("_cores", {})
+        self.__dict__.setdefault("_together", {})
+        self.__dict__.setdefault("_alone", set())
         self.__dict__.setdefault("_beside", _core.SideThread())
 
     def __getstate__(self):
         raise TypeError("BasisRotation: save optimizer.state_dict(), not the optimizer itself")
+
+
+class _Together:
+    """Parameters of a group that are stepped together, and the C++ side of them."""
+
+    def __init__(self, params, names, group):
+        self.params = params
+        rotate = [group["rotate"] and p.dim() == 2 for p in params]
+        blocks = [_row_blocks(p, group) if rotated else [] for p, rotated in zip(params, rotate)]
+        self.core = _core.Parameters(names, [list(p.shape) for p in params], rotate, blocks, str(params[0].device),
+                                     _core.rotation_settings(group))
+
+    def load(self, states):
+        """Each as in optimizer.state; None: there is none yet."""
+        if any(states):
+            self.core.load([new if state is None else {name: x for name, x in state.items() if name != "step"}
+                            for state, new in zip(states, self.core.state())])
 
 
 def _check(group):

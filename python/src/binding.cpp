@@ -1,5 +1,5 @@
-// The C++ side of the Python package: one parameter's optimizer state and its step, with the same code as gyre's own
-// runs.
+// The C++ side of the Python package: the optimizer state of parameters and their step, with the same code as gyre's
+// own runs.
 #include <fmt/format.h>
 #include <torch/extension.h>
 
@@ -12,102 +12,88 @@
 
 #include "gyre/core/error.h"
 #include "gyre/core/option_range.h"
-#include "gyre/optim/parameter/basis_rotation.h"
-#include "gyre/optim/parameter/matrix_parameter.h"
 #include "gyre/optim/parameter/side_thread.h"
+#include "gyre/optim/rotating_optimizer.h"
 #include "gyre/optim/settings/optimizer_settings.h"
 
 namespace {
 
-// The matrices of one parameter, each treated alone, as gyre::MatrixParameter has them.
-class Matrices {
+using StateOfOne = std::map<std::string, at::Tensor>;  // by name: "exp_avg", "[1]left_basis"
+
+// The optimizer of parameters that are stepped together, with their state.
+class Parameters {
  public:
-  using Settings = gyre::BasisRotationSettings;
-  using Config = gyre::RotationConfig;
+  // One entry for each parameter in all of these. `names` are for messages, without '/' or '['; `row_blocks` as in
+  // gyre::ParameterSpec.
+  Parameters(const std::vector<std::string>& names, const std::vector<std::vector<int64_t>>& shapes,
+             const std::vector<bool>& rotate, const std::vector<std::vector<int64_t>>& row_blocks,
+             const std::string& device, const gyre::BasisRotationSettings& settings)
+      : names_(names), optimizer_(config(settings), specs(names, shapes, rotate, row_blocks), at::Device(device)) {}
 
-  Matrices(const Config& config, const gyre::ParameterSpec& spec, std::vector<gyre::MatrixBlock> blocks,
-           at::Device device)
-      : blocks_(std::move(blocks)) {
-    for (const gyre::MatrixBlock& block : blocks_) {
-      rotated_.emplace_back(config, std::vector{block.name}, block.rows, block.columns, spec.decay, device);
-    }
-  }
-  void step(const Config& config, const at::Tensor& weight, const at::Tensor& gradient,
-            const gyre::UpdateContext& context) {
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      rotated_[i].step(config, std::vector{blocks_[i].of(weight)}, {blocks_[i].of(gradient)}, context);
-    }
-  }
-  void save(gyre::NamedTensors& state) const {
-    for (const gyre::RotatedMatrices& matrix : rotated_) matrix.save(state);
-  }
-  void load(const gyre::NamedTensors& state) {
-    for (gyre::RotatedMatrices& matrix : rotated_) matrix.load(state);
-  }
-
- private:
-  std::vector<gyre::MatrixBlock> blocks_;
-  std::vector<gyre::RotatedMatrices> rotated_;  // [block], of one matrix each
-};
-
-// The optimizer state of one torch parameter.
-class Parameter {
- public:
-  // `row_blocks`: as in gyre::ParameterSpec.
-  Parameter(const std::vector<int64_t>& shape, const std::string& device, bool rotate,
-            const std::vector<int64_t>& row_blocks, const gyre::BasisRotationSettings& settings)
-      : config_{{}, settings}, parameter_(config_, spec(shape, rotate, row_blocks), at::Device(device)) {}
-
-  // `weight` and `gradient` are fp32. Changes `weight` in place. `beside` must outlive the refreshes that it makes.
-  void step(const at::Tensor& weight, const at::Tensor& gradient, int64_t update, double learning_rate,
-            const gyre::AdamSettings& adam, double delay, double mean_delay, gyre::SideThread& beside) {
+  // `weights` and `gradients` are fp32. Changes weights in place. `beside` must outlive the refreshes that it makes.
+  void step(const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& gradients, int64_t update,
+            double learning_rate, const gyre::AdamSettings& adam, double delay, double mean_delay,
+            gyre::SideThread& beside) {
     const at::NoGradGuard no_grad;
-    static_cast<gyre::AdamSettings&>(config_) = adam;
     gyre::UpdateContext context;
     context.update = update;
     context.learning_rate = learning_rate;
     context.delay = std::llround(delay);
     context.mean_delay = {delay, mean_delay};
     context.beside = &beside;
-    parameter_.step(config_, weight, gradient, context);
+    optimizer_.set(adam);
+    optimizer_.step(weights, gradients, context);
   }
 
-  // The state's own tensors, not copies, by name ("exp_avg", "[1]left_basis").
-  std::map<std::string, at::Tensor> state() const {
-    gyre::NamedTensors named;
-    parameter_.save(named);
-    std::map<std::string, at::Tensor> plain;
-    for (const auto& [name, tensor] : named) {
-      std::string key = name;
+  // The state's own tensors, not copies, by parameter.
+  std::vector<StateOfOne> state() const {
+    std::map<std::string, StateOfOne> by_name;
+    for (const auto& [full, tensor] : optimizer_.state()) {
+      const size_t end = full.find_first_of("/[");
+      std::string key = full.substr(end);
       key.erase(key.find('/'), 1);
-      plain[key] = tensor;
+      by_name[full.substr(0, end)][key] = tensor;
     }
-    return plain;
+    std::vector<StateOfOne> result;
+    for (const std::string& name : names_) result.push_back(by_name[name]);
+    return result;
   }
 
-  void load(const std::map<std::string, at::Tensor>& plain) {
+  void load(const std::vector<StateOfOne>& states) {
     gyre::NamedTensors named;
-    for (const auto& [key, tensor] : plain) {
-      const size_t end = key.find(']');
-      const size_t at = end == std::string::npos ? 0 : end + 1;
-      named[key.substr(0, at) + "/" + key.substr(at)] = tensor;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      for (const auto& [key, tensor] : states.at(i)) {
+        const size_t end = key.find(']');
+        const size_t at = end == std::string::npos ? 0 : end + 1;
+        named[names_[i] + key.substr(0, at) + "/" + key.substr(at)] = tensor;
+      }
     }
-    parameter_.load(named);
+    optimizer_.load_state(named);
   }
 
  private:
-  static gyre::ParameterSpec spec(const std::vector<int64_t>& shape, bool rotate,
-                                  const std::vector<int64_t>& row_blocks) {
-    gyre::ParameterSpec spec;
-    spec.shape = shape;
-    spec.decay = true;
-    spec.rotate = rotate;
-    spec.row_blocks = row_blocks;
-    return spec;
+  static gyre::OptimizerConfig config(const gyre::BasisRotationSettings& settings) {
+    gyre::OptimizerConfig config;
+    config.own = settings;
+    return config;
+  }
+  static std::vector<gyre::ParameterSpec> specs(const std::vector<std::string>& names,
+                                                const std::vector<std::vector<int64_t>>& shapes,
+                                                const std::vector<bool>& rotate,
+                                                const std::vector<std::vector<int64_t>>& row_blocks) {
+    std::vector<gyre::ParameterSpec> specs(names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      specs[i].name = names[i];
+      specs[i].shape = shapes.at(i);
+      specs[i].decay = true;
+      specs[i].rotate = rotate.at(i);
+      specs[i].row_blocks = row_blocks.at(i);
+    }
+    return specs;
   }
 
-  gyre::RotationConfig config_;
-  gyre::MatrixParameter<Matrices> parameter_;
+  std::vector<std::string> names_;
+  gyre::RotatingOptimizer optimizer_;
 };
 
 // The name that torch's optimizers use for an option of [optimizer]; null if they have no such option in a group.
@@ -197,10 +183,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   pybind11::class_<gyre::AdamSettings>(module, "AdamSettings");
   pybind11::class_<gyre::BasisRotationSettings>(module, "RotationSettings");
   pybind11::class_<gyre::SideThread>(module, "SideThread").def(pybind11::init<>());
-  pybind11::class_<Parameter>(module, "Parameter")
-      .def(pybind11::init<const std::vector<int64_t>&, const std::string&, bool, const std::vector<int64_t>&,
+  pybind11::class_<Parameters>(module, "Parameters")
+      .def(pybind11::init<const std::vector<std::string>&, const std::vector<std::vector<int64_t>>&,
+                          const std::vector<bool>&, const std::vector<std::vector<int64_t>>&, const std::string&,
                           const gyre::BasisRotationSettings&>())
-      .def("step", &Parameter::step, pybind11::call_guard<pybind11::gil_scoped_release>())
-      .def("state", &Parameter::state)
-      .def("load", &Parameter::load);
+      .def("step", &Parameters::step, pybind11::call_guard<pybind11::gil_scoped_release>())
+      .def("state", &Parameters::state)
+      .def("load", &Parameters::load);
 }

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import unittest
+import unittest.mock
 import warnings
 from pathlib import Path
 
@@ -117,6 +118,72 @@ class Rotation(unittest.TestCase):
                     for q in bases:
                         self.assertLess((q.T @ q - torch.eye(q.shape[1])).abs().max().item(), 1e-5)
 
+    def stepped_together_or_alone(self, together, dtype=torch.float32):
+        """Four parameters after 30 steps, of which some leave one out, and one stops in between to be saved and loaded."""
+        shapes, settings = ((8, 6), (8, 6), (6,), (5, 8)), dict(lr=1e-2, interval=5, refresh_lag=2)
+        params = [torch.nn.Parameter(torch.ones(shape, dtype=dtype)) for shape in shapes]
+        make = lambda: [BasisRotation(some, **settings) for some in ([params] if together else [[p] for p in params])]
+        optimizers, gradients = make(), [self.gradients(30, *shape) for shape in shapes]
+        for step in range(30):
+            for n, p in enumerate(params):
+                left_out = (n == 0 and step % 7 == 3) or (n == 3 and step < 4)
+                p.grad = None if left_out else gradients[n][step].to(dtype)
+            for optimizer in optimizers:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # one has no matrix
+                    optimizer.step()
+            if step == 16:
+                states = [optimizer.state_dict() for optimizer in optimizers]
+                optimizers = make()
+                for optimizer, state in zip(optimizers, states):
+                    optimizer.load_state_dict(state)
+        return params, [state for optimizer in optimizers for state in optimizer.state_dict()["state"].values()]
+
+    def test_together_as_each_alone(self):
+        for dtype, limit in ((torch.float32, None), (torch.bfloat16, None), (torch.bfloat16, 60), (torch.bfloat16, 1)):
+            with unittest.mock.patch("gyre.optim._CONVERTED_TOGETHER", limit or 1 << 26):
+                params, states = self.stepped_together_or_alone(True, dtype)
+            alone, states_alone = self.stepped_together_or_alone(False, dtype)
+            for n, (p, q) in enumerate(zip(params, alone)):
+                self.assertTrue(torch.equal(p, q), (dtype, limit, n))
+                self.assertEqual(states[n].keys(), states_alone[n].keys())
+                for key, value in states[n].items():
+                    self.assertTrue(torch.equal(torch.as_tensor(value), torch.as_tensor(states_alone[n][key])), key)
+        self.assertEqual([state["step"] for state in states], [26, 30, 30, 26])
+
+    def test_who_is_stepped_together(self):
+        params = [torch.nn.Parameter(torch.ones(4, 4)) for _ in range(3)]
+        optimizer = BasisRotation(params)
+        together = lambda: [len(optimizer._together[p].params) for p in params if p in optimizer._together]
+
+        def step(*with_gradient):
+            for n, p in enumerate(params):
+                p.grad = torch.ones(4, 4) if n in with_gradient else None
+            optimizer.step()
+
+        step(0, 1, 2)
+        self.assertEqual(together(), [3, 3, 3])
+        first = optimizer._together[params[0]]
+        step(0, 1, 2)
+        self.assertIs(optimizer._together[params[0]], first)
+        step()
+        self.assertIs(optimizer._together[params[0]], first)
+        step(1, 2)
+        self.assertEqual(together(), [2, 2])
+        step(0)
+        step(0, 1, 2)
+        self.assertEqual({optimizer.state[p]["step"] for p in params}, {4})
+        self.assertEqual(together(), [1, 2, 2])  # though all are at the same step again
+
+    def test_of_lower_precision_only_some_are_stepped_together(self):
+        params = [torch.nn.Parameter(torch.ones(4, 4, dtype=torch.bfloat16)) for _ in range(5)]
+        for p in params:
+            p.grad = torch.ones(4, 4, dtype=torch.bfloat16)
+        with unittest.mock.patch("gyre.optim._CONVERTED_TOGETHER", 32):
+            optimizer = BasisRotation(params)
+            optimizer.step()
+        self.assertEqual([len(optimizer._together[p].params) for p in params], [2, 2, 2, 2, 1])
+
     def test_low_precision_parameters(self):
         p = torch.nn.Parameter(torch.ones(8, 8, dtype=torch.bfloat16))
         optimizer = BasisRotation([p], lr=1e-1, interval=3)
@@ -220,6 +287,13 @@ class AsATorchOptimizer(unittest.TestCase):
         optimizer.step()
         self.assertLess(scalar.item(), 1)
         self.assertTrue(torch.equal(unused.detach(), torch.ones(3, 3)))
+
+    def test_a_sparse_gradient_is_refused_before_anything_is_stepped(self):
+        dense, sparse = torch.nn.Parameter(torch.ones(4, 4)), torch.nn.Parameter(torch.ones(4, 4))
+        dense.grad, sparse.grad = torch.ones(4, 4), torch.ones(4, 4).to_sparse()
+        with self.assertRaisesRegex(RuntimeError, "sparse gradients are not supported"):
+            BasisRotation([dense, sparse]).step()
+        self.assertTrue(torch.equal(dense.detach(), torch.ones(4, 4)))
 
     def test_flat_parameters_are_told_once(self):
         flat = torch.nn.Parameter(torch.ones(12))

@@ -42,6 +42,7 @@ bool FusedAdamw::is_there() {
 bool FusedAdamw::take(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
                       const at::Tensor& exp_avg_sq, double weight_decay) {
   if (!is_there() || !has_streams(weight.device()) || exp_avg.scalar_type() != at::kFloat) return false;
+  if (!weight.is_contiguous() || !gradient.is_contiguous()) return false;  // it takes all with the same strides
   AdamwTensors& tensors = taken_[weight_decay];
   tensors.weights.push_back(weight);
   tensors.gradients.push_back(gradient);

@@ -22,7 +22,7 @@ class FusedAdamw {
   static bool is_there();
 
   // Returns whether make() will make this step. It makes none on the CPU, where gyre's loop takes one parameter after
-  // another, and none with moments in bf16.
+  // another, none with moments in bf16 and none of tensors that are not contiguous.
   bool take(const at::Tensor& weight, const at::Tensor& gradient, const at::Tensor& exp_avg,
             const at::Tensor& exp_avg_sq, double weight_decay);
   // The steps, as adamw_step makes them but for rounding (optim/parameter/adam_kernel.h). Gradients are scratch.
