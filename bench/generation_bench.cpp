@@ -14,6 +14,7 @@
 
 #include "gyre/inspect/decoder.h"
 #include "gyre/model/gpt.h"
+#include "gyre/tensors/host_memory.h"
 #include "support.h"
 
 namespace {
@@ -35,6 +36,7 @@ double tokens_per_second(Decoder decoder, int64_t prompt, int64_t tokens) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const gyre::HostMemory memory;  // as in gyre-engine
   const auto argument = [&](int n, int64_t otherwise) { return argc > n ? std::atoll(argv[n]) : otherwise; };
   const int64_t rounds = argument(1, 5), context = argument(2, 1024), tokens = std::min<int64_t>(argument(3, 32), 64);
   at::set_num_threads(1);

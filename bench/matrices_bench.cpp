@@ -15,6 +15,7 @@
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/linear.h"
 #include "gyre/kernels/onednn/product.h"
+#include "gyre/tensors/host_memory.h"
 #include "gyre/tensors/thread_count.h"
 #include "timing.h"
 
@@ -97,6 +98,7 @@ void compare(const std::vector<Way>& ways, int64_t rows, int64_t in, int64_t out
 }  // namespace
 
 int main(int argc, char** argv) {
+  const gyre::HostMemory memory;  // as in gyre-engine
   use_threads(1);
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 21;

@@ -19,6 +19,7 @@
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/layer_norm.h"
 #include "gyre/optim/parameter/adam_kernel.h"
+#include "gyre/tensors/host_memory.h"
 #include "gyre/tensors/thread_count.h"
 #include "timing.h"
 
@@ -79,6 +80,7 @@ at::Tensor random(at::IntArrayRef sizes) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const gyre::HostMemory memory;  // as in gyre-engine
   use_threads(1);
   const int64_t width = argc > 1 ? std::atoll(argv[1]) : 384;
   const int64_t context = argc > 2 ? std::atoll(argv[2]) : 256;

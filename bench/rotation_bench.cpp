@@ -23,6 +23,7 @@
 #include "gyre/model/gpt.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/config.h"
+#include "gyre/optim/parameter/split_weight.h"
 #include "gyre/optim/settings/basis_rotation_settings.h"
 #include "gyre/tensors/flat_buffer.h"
 #include "gyre/tensors/host_memory.h"
@@ -81,13 +82,13 @@ class Parts {
 class Block {
  public:
   explicit Block(int64_t width) : width_(width), stage_(layers(width), 1) {
-    weights_ = make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU);
     gradients_ = make_flat_buffer(stage_.parameters(), at::kFloat, at::kCPU);
+    version_ = make_flat_buffer(stage_.parameters(), at::kBFloat16, at::kCPU);
+    rest_ = make_flat_buffer(stage_.parameters(), at::kShort, at::kCPU);
     for (size_t i = 0; i < stage_.parameters().size(); ++i) {
-      weights_.tensors[i].copy_(initial_value(stage_.parameters()[i], 1));
+      weights_.push_back({version_.tensors[i], rest_.tensors[i], version_.tensors[i]});
+      split(initial_value(stage_.parameters()[i], 1), weights_[i]);
     }
-    compute_ = make_flat_buffer(stage_.parameters(), at::kBFloat16, at::kCPU);
-    compute_.flat.copy_(weights_.flat);
   }
 
   const std::vector<ParameterSpec>& parameters() const { return stage_.parameters(); }
@@ -95,16 +96,15 @@ class Block {
   void pass(int64_t tokens) {
     const at::Tensor input = at::randn({tokens / kContext, kContext, width_}).to(at::kBFloat16);
     StageSaved saved;
-    const at::Tensor output = stage_.forward(compute_.tensors, input, {}, saved);
-    stage_.backward(compute_.tensors, output, saved, gradients_.tensors);
+    const at::Tensor output = stage_.forward(version_.tensors, input, {}, saved);
+    stage_.backward(version_.tensors, output, saved, gradients_.tensors);
   }
 
   void update(Optimizer& optimizer, int64_t number) {
     UpdateContext context;
     context.update = number;
     context.learning_rate = 1e-6;
-    optimizer.step(weights_.tensors, gradients_.tensors, context);
-    compute_.flat.copy_(weights_.flat);
+    optimizer.step_split(weights_, gradients_.tensors, context);
   }
 
  private:
@@ -120,7 +120,8 @@ class Block {
   }
   int64_t width_;
   Stage stage_;
-  FlatBuffer weights_, gradients_, compute_;
+  FlatBuffer gradients_, version_, rest_;
+  std::vector<SplitWeight> weights_;  // as a run in bf16 has them
 };
 
 struct Method {

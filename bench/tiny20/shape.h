@@ -19,6 +19,19 @@ struct Shape {
   std::string device = "cpu";                            // of all workers
   int64_t rows() const { return microbatch * context; }  // tokens of a microbatch
 
+  // Calls visit(flag, number, meaning) for each number.
+  template <typename SomeShape, typename Visit>
+  static void each_number(SomeShape& shape, Visit&& visit) {
+    visit("--layers", shape.layers, "");
+    visit("--width", shape.width, "");
+    visit("--heads", shape.heads, "");
+    visit("--context", shape.context, "");
+    visit("--vocabulary", shape.vocabulary, "");
+    visit("--microbatch", shape.microbatch, "Sequences");
+    visit("--stages", shape.workers, "");
+    visit("--refresh-lag", shape.refresh_lag, "As [optimizer.basis-rotation] refresh_lag says");
+  }
+
   ModelSettings model() const {
     ModelSettings model;
     model.layers = layers;

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -185,15 +186,10 @@ void print_memory(const Shape& s, const std::vector<Arm>& arms) {
     std::vector<std::string> command = {"/proc/self/exe", "--memory-of", name_of(arm, s),
                                         s.llama ? "--llama" : "--no-llama",
                                         s.bf16_moments ? "--bf16-moments" : "--fp32-moments"};
-    const std::vector<std::pair<const char*, int64_t>> options = {{"--accumulate", arm.accumulate},
-                                                                  {"--layers", s.layers},
-                                                                  {"--width", s.width},
-                                                                  {"--heads", s.heads},
-                                                                  {"--context", s.context},
-                                                                  {"--vocabulary", s.vocabulary},
-                                                                  {"--stages", s.workers},
-                                                                  {"--refresh-lag", s.refresh_lag}};
-    for (const auto& [name, value] : options) command.insert(command.end(), {name, std::to_string(value)});
+    command.insert(command.end(), {"--accumulate", std::to_string(arm.accumulate)});
+    Shape::each_number(s, [&](const char* flag, auto number, const char*) {
+      command.insert(command.end(), {flag, std::to_string(number)});
+    });
     Peer process(command, {});
     fmt::print("peak memory, {:<22} {}\n", name_of(arm, s), process.hear().value_or("not known: it failed"));
   }
@@ -237,7 +233,13 @@ void measure(const Shape& shape, const Flags& flags) {
   const bool compiled = flags.compiled || !on_host;
   const auto pytorch = flags.pytorch && !shape.llama ? PyTorch::start(shape, flags.python, compiled) : nullptr;
   if (flags.pytorch && !shape.llama && !pytorch) fmt::print("no PyTorch beside it: {} has no torch\n", flags.python);
+  const auto by_pytorch = [&](int64_t accumulate) {
+    return pytorch->tokens_per_second(accumulate, std::max(accumulate, flags.microbatches / 2));
+  };
   for (const auto& training : trainings) training->warm_up(shape);
+  for (const int64_t accumulate : flags.accumulate) {
+    if (pytorch) by_pytorch(accumulate);  // warms it up
+  }
 
   std::vector<std::vector<double>> tokens(arms.size()), of_roofline(arms.size()), of_processor(arms.size()),
       of_pytorch(arms.size());
@@ -245,7 +247,7 @@ void measure(const Shape& shape, const Flags& flags) {
     std::map<int64_t, double> pytorch_tokens;  // by microbatches of an update
     for (const int64_t accumulate : flags.accumulate) {
       if (!pytorch) break;
-      pytorch_tokens[accumulate] = pytorch->tokens_per_second(accumulate, std::max(accumulate, flags.microbatches / 2));
+      pytorch_tokens[accumulate] = by_pytorch(accumulate);
       fmt::print("round {}  {:<22} {:>7.0f} tokens/s\n", round, fmt::format("PyTorch {}", accumulate * shape.rows()),
                  pytorch_tokens[accumulate]);
     }
@@ -299,9 +301,10 @@ void run(const Shape& shape, const Flags& flags) {
     return;
   }
   if (flags.memory_of.empty()) return measure(shape, flags);
-  for (const Arm& arm : arms_of(flags)) {
-    if (name_of(arm, shape) == flags.memory_of) Training(shape, arm).run(4 * arm.accumulate);
-  }
+  const std::vector<Arm> arms = arms_of(flags);
+  const auto arm = std::ranges::find_if(arms, [&](const Arm& a) { return name_of(a, shape) == flags.memory_of; });
+  if (arm == arms.end()) throw InputError(fmt::format("--memory-of {}: there is none of that name", flags.memory_of));
+  Training(shape, *arm).run(4 * arm->accumulate);
   fmt::print("{}\n", peak_memory());
 }
 
@@ -319,18 +322,12 @@ int main(int argc, char** argv) {
   app.add_option("--accumulate", flags.accumulate, "Microbatches of an update")
       ->check(CLI::PositiveNumber)
       ->expected(1, 9);
-  app.add_option("--layers", shape.layers);
-  app.add_option("--width", shape.width);
-  app.add_option("--heads", shape.heads);
-  app.add_option("--context", shape.context);
-  app.add_option("--vocabulary", shape.vocabulary);
-  app.add_option("--microbatch", shape.microbatch, "Sequences");
-  app.add_option("--stages", shape.workers);
+  gyre::bench::Shape::each_number(
+      shape, [&](const char* flag, auto& number, const char* meaning) { app.add_option(flag, number, meaning); });
   app.add_option("--device", shape.device, "Of all workers, such as cuda:0; neither breakdown nor memory then");
   app.add_option("--peak", flags.peak, "Of the device, in 10^12 bf16 operations a second: prints the share of it");
   app.add_flag("--llama,!--no-llama", shape.llama, "Instead of a GPT; PyTorch has none beside it");
   app.add_flag("--bf16-moments,!--fp32-moments", shape.bf16_moments, "As [optimizer] moments says");
-  app.add_option("--refresh-lag", shape.refresh_lag, "As [optimizer.basis-rotation] refresh_lag says");
   app.add_option("--python", flags.python, "With torch");
   app.add_flag("--pytorch,!--no-pytorch", flags.pytorch);
   app.add_flag("--compiled", flags.compiled, "PyTorch's loop, by torch.compile; on a device it always is");

@@ -24,8 +24,8 @@ bool has_fast_bf16_products();
 // To be called before other threads compute. libtorch leaves bf16 products to oneDNN wherever the CPU has AVX-512, and
 // if ONEDNN_MAX_CPU_ISA forbids oneDNN to use it, they throw. Then this tells libtorch to do without oneDNN.
 void heed_limit_of_instructions();
-// Whether linear_backward_weight adds bf16 products directly to the gradient: no device does. If not, each product is
-// first computed into a temporary matrix.
+// Whether linear_backward_weight adds bf16 products directly to the gradient: what computes them may do so on the CPU,
+// and libtorch from 2.11 on does on a GPU. If not, each product is first computed into a temporary matrix.
 bool adds_bf16_products_in_place(bool on_host);
 
 namespace portable {
