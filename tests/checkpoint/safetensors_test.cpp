@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "checkpoint/fixture.h"
+#include "gyre/checkpoint/format/safetensors_header.h"
 #include "gyre/tensors/host_memory.h"
 #include "support/temporary_directory.h"
 
@@ -40,6 +41,20 @@ TEST(Safetensors, RoundTripsEveryTypeAndIsReproducible) {
     EXPECT_EQ(back.at(name).scalar_type(), tensor.scalar_type());
     EXPECT_TRUE(back.at(name).equal(tensor)) << name;
   }
+}
+
+TEST(Safetensors, HeaderIsPlainJsonAndNoLongerThanReadersAllow) {
+  const SafetensorsHeader header = {
+      {{"a \"b\"", "F32", {2, 3}, 0, 24}, {"c", "U8", {}, 24, 25}}, 0, {{"format", "pt"}}};
+  EXPECT_EQ(to_text(header).substr(8),
+            R"({"__metadata__":{"format":"pt"},"a \"b\"":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+            R"("c":{"dtype":"U8","shape":[],"data_offsets":[24,25]}}     )");
+  EXPECT_EQ(to_text(SafetensorsHeader()).substr(8), "{}      ");
+  SafetensorsHeader longest;
+  for (int i = 0; i < 100; ++i) {
+    longest.tensors.push_back({fmt::format("{:02}{}", i, std::string(1'000'000, 'x')), "U8", {0}, 0, 0});
+  }
+  EXPECT_THAT(complaint_of([&] { to_text(longest); }), ::testing::HasSubstr("100 tensors need 100"));
 }
 
 // They outlive the file's name, and take no memory of libtorch's.

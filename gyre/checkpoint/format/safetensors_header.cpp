@@ -171,15 +171,24 @@ void check(std::vector<TensorEntry>& tensors, uint64_t data_bytes, const HeaderR
 }  // namespace
 
 std::string to_text(const SafetensorsHeader& header) {
-  auto json = nlohmann::ordered_json::object();
-  if (!header.metadata.empty()) json["__metadata__"] = header.metadata;
+  // Entry by entry: an object of nlohmann's that keeps its order looks for each new name among all others.
+  std::string text;
+  const auto add = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    text += fmt::format("{}{}:{}", text.empty() ? '{' : ',', nlohmann::json(name).dump(), value.dump());
+  };
+  if (!header.metadata.empty()) add("__metadata__", header.metadata);
   for (const TensorEntry& tensor : header.tensors) {
-    json.push_back(
-        {tensor.name, {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}}});
+    add(tensor.name, {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {tensor.begin, tensor.end}}});
   }
-  std::string text = json.dump();
+  text += text.empty() ? "{}" : "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
+  if (length > kMaxHeaderBytes) {
+    throw RunError(
+        fmt::format("{} tensors need {} bytes to be named, and a safetensors file may have {}; a smaller "
+                    "model has fewer",
+                    header.tensors.size(), length, kMaxHeaderBytes));
+  }
   text.insert(0, sizeof(length), '\0');
   std::memcpy(text.data(), &length, sizeof(length));
   return text;

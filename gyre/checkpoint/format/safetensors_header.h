@@ -28,6 +28,7 @@ struct SafetensorsHeader {
 };
 
 // The beginning of a file: the header's length in 8 bytes, and the header, padded with spaces to a multiple of 8.
+// Throws RunError if readers would refuse it for its length.
 std::string to_text(const SafetensorsHeader& header);
 // Parses the header of a whole file. `origin` is what errors call the file. Throws InputError for whatever the format
 // does not allow.
