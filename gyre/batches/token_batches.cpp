@@ -89,7 +89,7 @@ Batch DrawnTokenBatches::batch(int64_t index) const {
 }
 
 SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context,
-                                               int64_t vocabulary)
+                                               int64_t vocabulary, int64_t most)
     : sources_(std::move(sources)), sequences_(sequences), context_(context), vocabulary_(vocabulary) {
   check_lengths(sources_, context, "validate on",
                 ", a larger share of it to validate on ([data] val_fraction, or gyre prepare --val-fraction)");
@@ -101,7 +101,7 @@ SequentialTokenBatches::SequentialTokenBatches(std::vector<WeightedTokens> sourc
   const std::vector<double> weights = weights_of(sources_);
   double total = 0;
   for (const double weight : weights) total += weight;
-  for (;;) {
+  while (count() < most) {
     for (size_t i = 0; i < due.size(); ++i) due[i] += weights[i];
     const auto source = static_cast<size_t>(std::max_element(due.begin(), due.end()) - due.begin());
     due[source] -= total;

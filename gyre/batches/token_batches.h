@@ -51,11 +51,12 @@ class DrawnTokenBatches final : public BatchSource {
 
 // For evaluation. A batch holds the next sequences of one source, which do not overlap; an incomplete batch at the end
 // is left out. If a source is too short for one whole batch, all batches are smaller. Several sources have batches in
-// proportion to their weights, evenly interleaved, until the first source ends.
+// proportion to their weights, evenly interleaved, until the first source ends or there are as many as are wanted.
 class SequentialTokenBatches final : public BatchSource {
  public:
-  // Throws InputError likewise.
-  SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t vocabulary);
+  // most: batches that are wanted, at most. Throws InputError likewise.
+  SequentialTokenBatches(std::vector<WeightedTokens> sources, int64_t sequences, int64_t context, int64_t vocabulary,
+                         int64_t most);
   Batch batch(int64_t index) const override;
   int64_t tokens_per_batch() const override { return sequences_ * context_; }
   int64_t count() const { return static_cast<int64_t>(plan_.size()); }

@@ -20,9 +20,9 @@ TrainBatches train_batches(const Config& config, const Dataset& dataset, const C
   return batches;
 }
 
-ValidationBatches validation_batches(const Config& config, const Dataset& dataset) {
+ValidationBatches validation_batches(const Config& config, const Dataset& dataset, int64_t most) {
   auto text = std::make_unique<SequentialTokenBatches>(dataset.val(), config.pipeline.microbatch,
-                                                       text_context(config.model), dataset.vocabulary());
+                                                       text_context(config.model), dataset.vocabulary(), most);
   ValidationBatches batches;
   batches.count = text->count();
   batches.source = model_batches(config.model, std::move(text), config.run.seed);

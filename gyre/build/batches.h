@@ -21,8 +21,8 @@ TrainBatches train_batches(const Config& config, const Dataset& dataset, const C
 
 struct ValidationBatches {
   std::unique_ptr<BatchSource> source;
-  int64_t count = 0;
+  int64_t count = 0;  // as many as there are, or as are wanted
 };
-ValidationBatches validation_batches(const Config& config, const Dataset& dataset);
+ValidationBatches validation_batches(const Config& config, const Dataset& dataset, int64_t most);
 
 }  // namespace gyre

@@ -1,6 +1,5 @@
 #include "gyre/inspect/evaluate_run.h"
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -34,14 +33,13 @@ EvaluationResult evaluate_run(const TrainedModel& model, int64_t batches, const 
   resolve_vocabulary(config, dataset);
   const auto pipeline = build_evaluated_pipeline(config);
   pipeline->restore(model.checkpoint.weights, {}, 0);
-  const ValidationBatches validation = validation_batches(config, dataset);
+  const ValidationBatches validation = validation_batches(config, dataset, batches > 0 ? batches : INT64_MAX);
   const BatchSource& source = *validation.source;
-  const int64_t count = batches > 0 ? std::min(batches, validation.count) : validation.count;
   const auto executor = make_executor(config.pipeline.executor);
   EvaluationResult result;
   result.step = model.checkpoint.step;
-  result.tokens = count * source.tokens_per_batch();
-  result.val_loss = evaluate(*pipeline, *executor, source, count, 0);
+  result.tokens = validation.count * source.tokens_per_batch();
+  result.val_loss = evaluate(*pipeline, *executor, source, validation.count, 0);
   const ModelKind& kind = model_kinds().at(config.model.kind);
   result.predicts_all_tokens = kind.continues_text;
   if (kind.sums_losses == nullptr || !kind.sums_losses(config.model)) result.perplexity = std::exp(result.val_loss);

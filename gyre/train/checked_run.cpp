@@ -31,7 +31,7 @@ CheckedRun::CheckedRun(Config given, DoneBefore before) : config(std::move(given
   const MemoryLimit limit = memory_limit();
   check_memory(config, on_host ? limit : device_limit(config, schedule.workers));
   continue_data({});
-  if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset);
+  if (config.run.eval_every > 0) val_batches = validation_batches(config, *dataset, config.run.eval_batches);
   // The checksums of all files are recorded with the run, so they are checked here even if no evaluation reads some.
   dataset->identity();
   PredictedMemory predicted = predict_memory(config, schedule);

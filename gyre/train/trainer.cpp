@@ -254,11 +254,10 @@ class Training {
   }
 
   void run_evaluation() {
-    const int64_t count = std::min(config_.run.eval_batches, checked_.val_batches.count);
     const auto loss_of = [&](ModelWeights weights) {
       return telling_how_to_go_on([&] {
-        return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, count, done_, weights,
-                        &books_.listen_to_evaluation(), stop_.get_token());
+        return evaluate(*pipeline_, *executor_, *checked_.val_batches.source, checked_.val_batches.count, done_,
+                        weights, &books_.listen_to_evaluation(), stop_.get_token());
       });
     };
     const double loss = loss_of(ModelWeights::Trained);

@@ -134,7 +134,7 @@ TEST_F(TokenBatches, ReachEveryTokenAndNoFurther) {
   EXPECT_EQ(beginnings, (std::set<int64_t>{10, 11, 12}));
   EXPECT_THROW(DrawnTokenBatches(file, 4, 6, 1, 256), InputError);
 
-  const SequentialTokenBatches windows(file, 8, 2, 256);
+  const SequentialTokenBatches windows(file, 8, 2, 256, 100);
   EXPECT_EQ(windows.count(), 1);
   EXPECT_TRUE(windows.batch(0).inputs.equal(at::tensor({10, 11, 12, 13}, at::kLong).view({2, 2})));
   EXPECT_TRUE(windows.batch(0).targets.equal(at::tensor({11, 12, 13, 14}, at::kLong).view({2, 2})));
@@ -168,9 +168,12 @@ TEST_F(TokenBatches, OfEpochsHaveEverySequenceOnceAndRandomOrderIsThePlainOne) {
     EXPECT_TRUE(fours.batch(m).inputs.narrow(0, 2, 2).equal(twos.batch(2 * m + 1).inputs));
   }
   // Evaluation takes three batches of the first source for each of the second.
-  const SequentialTokenBatches evaluation(two, 5, 10, 2000);
+  const SequentialTokenBatches evaluation(two, 5, 10, 2000, 100);
   EXPECT_EQ(evaluation.count(), 20 + 7);
-  const SequentialTokenBatches alone(one, 5, 10, 2000);
+  const SequentialTokenBatches few(two, 5, 10, 2000, 6);
+  EXPECT_EQ(few.count(), 6);
+  for (int64_t m = 0; m < 6; ++m) EXPECT_TRUE(few.batch(m).inputs.equal(evaluation.batch(m).inputs));
+  const SequentialTokenBatches alone(one, 5, 10, 2000, 100);
   EXPECT_EQ(alone.count(), 20);
 }
 
