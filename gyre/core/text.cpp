@@ -60,6 +60,8 @@ std::string human_duration(double seconds) {
 }
 
 std::string human_count(double count) {
+  if (count >= 1e15) return fmt::format("{:.3g}", count);
+  if (count >= 1e12) return fmt::format("{:.1f}T", count / 1e12);
   if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
   if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
   if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);

@@ -20,6 +20,9 @@ TEST(Text, SuggestsTheNearestNameAndOtherwiseListsAll) {
 TEST(Text, Sizes) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_count(12345678), "12.3M");
+  EXPECT_EQ(human_count(4.05e11), "405.0B");
+  EXPECT_EQ(human_count(1.5e13), "15.0T");
+  EXPECT_EQ(human_count(2e18), "2e+18");
   EXPECT_EQ(human_duration(65), "1:05");
   EXPECT_EQ(human_duration(3725), "1:02:05");
 }
