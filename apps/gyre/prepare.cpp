@@ -63,10 +63,10 @@ void run(Flags& flags) {
     print_object(json);
     return;
   }
-  print("{}: {} of text in {}, vocabulary {}, {} tokens to train on and {} to validate; {} ends documents\n",
+  print("{}: {} of text in {}, vocabulary {}, {} to train on and {} to validate; {} ends documents\n",
         printable(flags.out), human_bytes(static_cast<double>(result.text_bytes)),
-        counted(result.documents, "document"), result.vocabulary, result.train_tokens, result.val_tokens,
-        result.end_of_document);
+        counted(result.documents, "document"), result.vocabulary, counted(result.train_tokens, "token"),
+        result.val_tokens, result.end_of_document);
 }
 
 }  // namespace
@@ -93,6 +93,8 @@ void add_prepare(CLI::App& app) {
                       "Token that ends documents, if it is not the one that your tokenizer names");
   command->add_option("--val-fraction", flags->options.val_fraction,
                       "Fraction kept for validation: of the documents if there are many, else the end of each");
+  command->add_option("--shard-tokens", flags->options.shard_tokens,
+                      "Tokens of a file, at most; more go to further files, train_000002.bin and so on");
   command->add_option("--seed", flags->options.seed, "Random seed for the choice of documents kept for validation");
   command->add_option("--threads", flags->options.threads, "0: one for each core; the tokens are the same");
   command->add_flag("--overwrite", flags->options.overwrite, "Replace prepared text that is in --out already");

@@ -44,8 +44,7 @@ std::filesystem::path resolved(const std::filesystem::path& out) {
 // out: resolved. Throws InputError unless it is missing, or is a directory that may be replaced: it holds nothing but
 // prepared text.
 void check_place(const std::filesystem::path& out, bool overwrite) {
-  static const std::set<std::string> kOurs = {kTrainFile,          kValFile,           kMetaFile,
-                                              kTokenizerModelFile, kTokenizerJsonFile, kTokenizerConfigFile};
+  static const std::set<std::string> kOurs = {kMetaFile, kTokenizerModelFile, kTokenizerJsonFile, kTokenizerConfigFile};
   std::error_code error;
   if (!std::filesystem::exists(out, error)) return;
   if (!std::filesystem::is_directory(out, error)) {
@@ -61,7 +60,7 @@ void check_place(const std::filesystem::path& out, bool overwrite) {
   bool has_data = false;
   for (const auto& entry : entries_of(out, error)) {
     const std::string name = entry.filename().string();
-    if (kOurs.count(name) == 0) {
+    if (kOurs.count(name) == 0 && !is_shard_of(name, kTrainFile) && !is_shard_of(name, kValFile)) {
       throw InputError(fmt::format("{}: has '{}', which gyre prepare did not make; give --out a directory of its own",
                                    out.string(), name));
     }
@@ -106,6 +105,11 @@ void check(const PrepareOptions& options) {
   const std::vector<std::string> formats = {"auto", "text", "jsonl"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end()) {
     throw InputError(fmt::format("--format {} is unknown{}", options.format, suggestion(options.format, formats)));
+  }
+  constexpr int64_t kFewestOfAShard = 1000;
+  if (options.shard_tokens < kFewestOfAShard || options.shard_tokens > TokenFileWriter::kMostTokens) {
+    throw InputError(fmt::format("--shard-tokens is {}; give {} to {}", options.shard_tokens, kFewestOfAShard,
+                                 TokenFileWriter::kMostTokens));
   }
   constexpr int kMaxThreads = 1024;
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -269,15 +273,16 @@ PrepareResult prepare(const PrepareOptions& options) {
 
   meta.vocabulary = tokenizer->vocabulary_size();
   TokenSplits splits(directory.path(), meta.vocabulary,
-                     {options.val_fraction, texts->have_many_documents(), options.seed}, *options.files);
+                     {options.val_fraction, texts->have_many_documents(), options.seed, options.shard_tokens},
+                     *options.files);
   meta.text_bytes = add_documents(*texts, *tokenizer, thread_count(options), splits);
   texts.reset();  // also removes the copies of pipes
   splits.finish();
   meta.train_tokens = splits.train_tokens();
   meta.val_tokens = splits.val_tokens();
   meta.documents = splits.documents();
-  meta.checksums[kTrainFile] = splits.close_train();
-  meta.checksums[kValFile] = splits.close_val();
+  meta.checksums.merge(splits.close_train());
+  meta.checksums.merge(splits.close_val());
   write_new_file(directory.path() / kMetaFile, meta.to_json(), *options.files);
   directory.complete(out);
   const std::string end =

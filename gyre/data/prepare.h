@@ -30,11 +30,12 @@ struct PrepareOptions {
   std::string end_of_document;     // the text of the token that ends documents; empty: the tokenizer's default
   int64_t vocabulary_size = 8192;  // for bpe
   double val_fraction = 0.1;
-  int64_t seed = 1;           // selects the documents for validation
-  int threads = 0;            // 0: one per core. The tokens do not depend on it
-  bool overwrite = false;     // replace prepared text that `out` already has
-  int input_descriptor = 0;   // what "-" stands for
-  std::stop_token stop = {};  // a stopped call removes what it wrote
+  int64_t shard_tokens = 1'000'000'000;  // of a token file, at most; more go to a further file
+  int64_t seed = 1;                      // selects the documents for validation
+  int threads = 0;                       // 0: one per core. The tokens do not depend on it
+  bool overwrite = false;                // replace prepared text that `out` already has
+  int input_descriptor = 0;              // what "-" stands for
+  std::stop_token stop = {};             // a stopped call removes what it wrote
   std::function<void(const PrepareProgress&)> progress = {};
   FileSystem* files = &system_files();
 };

@@ -13,6 +13,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/text.h"
 #include "gyre/data/found_tokens.h"
+#include "gyre/data/token_shards.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 
 namespace gyre {
@@ -21,10 +22,13 @@ namespace {
 constexpr const char* kTrainPart = "train";
 constexpr const char* kValPart = "val";
 
-void check_count(const TokenFile& file, int64_t expected) {
-  if (file.size() == expected) return;
-  throw InputError(fmt::format("{}: has {} tokens, meta.json says {}; run gyre prepare again", file.path().string(),
-                               file.size(), expected));
+void check_count(const std::vector<TokenFile>& files, int64_t expected) {
+  int64_t tokens = 0;
+  for (const TokenFile& file : files) tokens += file.size();
+  if (tokens == expected) return;
+  throw InputError(fmt::format("{}{}: has {} tokens, meta.json says {}; run gyre prepare again",
+                               files.front().path().string(), files.size() > 1 ? ", with the files after it" : "",
+                               tokens, expected));
 }
 
 DataIdentity tokenizer_of(const DatasetMeta& meta) {
@@ -66,8 +70,8 @@ std::optional<DataPart> part_of(const std::string& name) {
   const auto tokenizer = tokenizer_files();
   if (std::find(tokenizer.begin(), tokenizer.end(), name) != tokenizer.end()) return DataPart::Tokenizer;
   const std::string part = std::filesystem::path(name).parent_path().filename();
-  if (name == kTrainFile || part == kTrainPart) return DataPart::Train;
-  if (name == kValFile || part == kValPart) return DataPart::Val;
+  if (is_shard_of(name, kTrainFile) || part == kTrainPart) return DataPart::Train;
+  if (is_shard_of(name, kValFile) || part == kValPart) return DataPart::Val;
   return std::nullopt;
 }
 
@@ -141,17 +145,23 @@ struct Dataset::Opener {
       throw InputError(
           fmt::format("{}: has no tokens (meta.json has no checksum of {}); make them with gyre prepare", path, file));
     }
-    TokenFile train(directory / kTrainFile), val(directory / kValFile);
-    check_count(train, meta.train_tokens);
-    check_count(val, meta.val_tokens);
+    const auto opened = [&](const char* first, int64_t tokens) {
+      std::vector<TokenFile> files;
+      for (const std::string& name : shards_of(first, meta.checksums)) files.emplace_back(directory / name);
+      check_count(files, tokens);
+      return files;
+    };
+    std::vector<TokenFile> train = opened(kTrainFile, meta.train_tokens), val = opened(kValFile, meta.val_tokens);
     take_meta(path, meta);
-    std::vector<TokenFile> both;
-    both.push_back(std::move(train));
-    both.push_back(std::move(val));
-    const auto indices = add_files(std::move(both));
-    data.files_[indices[0]].expected = meta.checksums.at(kTrainFile);
-    data.files_[indices[1]].expected = meta.checksums.at(kValFile);
-    return {{indices[0]}, {indices[1]}};
+    return {add_prepared_files(std::move(train), meta), add_prepared_files(std::move(val), meta)};
+  }
+
+  std::vector<size_t> add_prepared_files(std::vector<TokenFile> files, const DatasetMeta& meta) {
+    const auto indices = add_files(std::move(files));
+    for (const size_t file : indices) {
+      data.files_[file].expected = meta.checksums.at(data.files_[file].tokens->path().filename());
+    }
+    return indices;
   }
 
   void add_val(const DataSource& source, const std::string& path) {
@@ -229,9 +239,10 @@ Dataset Dataset::open(const DataSettings& settings, int64_t if_unstated) {
   if (one_val) opener.add_val({"", "", 1, ""}, settings.val_tokens);
   opener.settle_vocabulary();
   data.is_prepared_ = settings.source.empty() && settings.val_tokens.empty() && data.prepared_.has_value();
-  if (data.is_prepared_) {
-    data.train_.files.front().name = kTrainFile;
-    data.val_.files.front().name = kValFile;
+  for (Split* split : {&data.train_, &data.val_}) {
+    for (Named& named : split->files) {
+      if (data.is_prepared_) named.name = data.files_[named.file].tokens->path().filename();
+    }
   }
   return std::move(opener.data);
 }
@@ -367,7 +378,9 @@ void Dataset::write_tokenizer(const std::filesystem::path& directory, FileSystem
   } else {
     meta.tokenizer = kNoTokenizer;
   }
-  std::erase_if(meta.checksums, [](const auto& file) { return file.first == kTrainFile || file.first == kValFile; });
+  std::erase_if(meta.checksums, [](const auto& file) {
+    return is_shard_of(file.first, kTrainFile) || is_shard_of(file.first, kValFile);
+  });
   meta.vocabulary = vocabulary_;
   meta.train_tokens = train_tokens();
   meta.val_tokens = val_tokens();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 
 #include "gyre/core/error.h"
@@ -167,10 +168,7 @@ void TokenFileWriter::append(std::span<const int32_t> tokens) {
     buffer_.insert(buffer_.end(), from, from + width());
   }
   size_ += static_cast<int64_t>(tokens.size());
-  if (size_ > INT32_MAX) {
-    throw InputError(fmt::format("{}: more than {} tokens do not fit one token file; give less text",
-                                 file_.path().string(), INT32_MAX));
-  }
+  assert(size_ <= kMostTokens);
   if (buffer_.size() >= kBufferBytes) flush();
 }
 
@@ -179,7 +177,12 @@ void TokenFileWriter::flush() {
   buffer_.clear();
 }
 
-void TokenFileWriter::move_tail(int64_t count, TokenFileWriter& other) {
+void TokenFileWriter::pause() {
+  flush();
+  buffer_.shrink_to_fit();
+}
+
+void TokenFileWriter::move_tail(int64_t count, const std::function<void(std::span<const int32_t>)>& take) {
   flush();
   const int64_t begin = size_ - count;
   const InputFile written(file_.path());
@@ -192,7 +195,7 @@ void TokenFileWriter::move_tail(int64_t count, TokenFileWriter& other) {
     tokens.resize(bytes.size() / width());
     for_each_token(bytes, wide_ ? TokenType::U32 : TokenType::U16,
                    [&](size_t i, int64_t token) { tokens[i] = static_cast<int32_t>(token); });
-    other.append(tokens);
+    take(tokens);
   }
   file_.truncate(kHeaderBytes + static_cast<uint64_t>(begin) * width());
   size_ = begin;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,15 +64,19 @@ class TokenFile {
 // destructor removes the file.
 class TokenFileWriter {
  public:
+  static constexpr int64_t kMostTokens = INT32_MAX;  // in one file
   TokenFileWriter(const std::filesystem::path& path, int64_t vocabulary, FileSystem& files = system_files());
   ~TokenFileWriter();
   TokenFileWriter(const TokenFileWriter&) = delete;
   TokenFileWriter& operator=(const TokenFileWriter&) = delete;
 
+  // In all no more than kMostTokens.
   void append(std::span<const int32_t> tokens);
   int64_t size() const { return size_; }
-  // Moves the last `count` tokens to the end of `other`.
-  void move_tail(int64_t count, TokenFileWriter& other);
+  // Hands the last `count` tokens to `take`, a part at a time, and removes them.
+  void move_tail(int64_t count, const std::function<void(std::span<const int32_t>)>& take);
+  // Holds no memory until more is appended.
+  void pause();
   // Writes the header, syncs, closes, and returns the file's checksum.
   std::string finish();
 

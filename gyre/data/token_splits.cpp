@@ -3,15 +3,14 @@
 #include <cmath>
 
 #include "gyre/core/random.h"
-#include "gyre/data/dataset.h"
 
 namespace gyre {
 
 TokenSplits::TokenSplits(const std::filesystem::path& directory, int64_t vocabulary, const Options& options,
                          FileSystem& files)
     : options_(options),
-      train_(directory / kTrainFile, vocabulary, files),
-      val_(directory / kValFile, vocabulary, files) {
+      train_(directory, kTrainFile, vocabulary, options.shard_tokens, files),
+      val_(directory, kValFile, vocabulary, options.shard_tokens, files) {
   begin_document();
 }
 

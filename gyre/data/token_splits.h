@@ -6,7 +6,7 @@
 #include <span>
 
 #include "gyre/core/file_system.h"
-#include "gyre/data/token_file.h"
+#include "gyre/data/token_shards.h"
 
 namespace gyre {
 
@@ -16,6 +16,7 @@ class TokenSplits {
     double val_fraction = 0.1;
     bool by_documents = false;  // false: the end of each document goes to validation
     int64_t seed = 1;           // selects the documents
+    int64_t shard_tokens = TokenFileWriter::kMostTokens;
   };
   TokenSplits(const std::filesystem::path& directory, int64_t vocabulary, const Options& options, FileSystem& files);
 
@@ -30,9 +31,9 @@ class TokenSplits {
   void finish();
   int64_t train_tokens() const { return train_.size(); }
   int64_t val_tokens() const { return val_.size(); }
-  // After finish(): close the file and return its checksum.
-  std::string close_train() { return train_.finish(); }
-  std::string close_val() { return val_.finish(); }
+  // After finish(): complete the files and return their checksums.
+  DataIdentity close_train() { return train_.finish(); }
+  DataIdentity close_val() { return val_.finish(); }
 
  private:
   void begin_document();
@@ -40,8 +41,8 @@ class TokenSplits {
   bool keep_end(int64_t begin);
 
   Options options_;
-  TokenFileWriter train_, val_;
-  TokenFileWriter* current_ = nullptr;  // the split of the current document
+  TokenShards train_, val_;
+  TokenShards* current_ = nullptr;  // the split of the current document
   int64_t documents_ = 0;
   int64_t beginning_ = 0;  // of the current document, in train_
   // One document of each stretch of 1 / val_fraction documents goes to validation: number kept_.

@@ -29,6 +29,14 @@ for format in llmc nano megatron; do
     fail "$format: $(cat err.txt)"
   diff <(losses own) <(losses $format-run) >difference || fail "$format: losses differ: $(head -n 3 difference)"
 done
+# So does the same text prepared as several files, and the run goes on with one file or several only as it began.
+"$gyre" prepare text.txt --out sharded --shard-tokens 5000 >/dev/null
+[ -f sharded/train_000002.bin ] || fail "there is only one file: $(ls sharded)"
+"$gyre" train run.toml --out sharded-run "${short[@]}" --set data.tokens=sharded >/dev/null 2>err.txt || fail "$(cat err.txt)"
+diff <(losses own) <(losses sharded-run) >difference || fail "several files: losses differ: $(head -n 3 difference)"
+"$gyre" train --resume sharded-run --set run.updates=41 >/dev/null 2>err.txt || fail "several files: $(cat err.txt)"
+refuses "is not what this run was begun with" "$gyre" train --resume sharded-run --set run.updates=42 --set data.tokens=tokens
+refuses "shard-tokens is 999; give 1000 to 2147483647" "$gyre" prepare text.txt --out few --shard-tokens 999
 # There may be more files than the usual limit of open files, which any process may raise.
 mkdir shards
 for i in {1..100}; do cp llmc/bible_train_000002.bin shards/part_$i.bin; done

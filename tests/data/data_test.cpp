@@ -256,7 +256,7 @@ TEST_F(DataTest, WideVocabulariesUseFourBytes) {
   TokenFileWriter writer(directory_ / "wide.bin", 70000), other(directory_ / "other.bin", 70000);
   const std::vector<int32_t> written = {1, 65536, 69999, 5};
   writer.append(written);
-  writer.move_tail(1, other);
+  writer.move_tail(1, [&](std::span<const int32_t> tail) { other.append(tail); });
   writer.finish();
   other.finish();
   EXPECT_EQ(tokens(TokenFile(directory_ / "wide.bin")), (std::vector<int64_t>{1, 65536, 69999}));

@@ -14,6 +14,7 @@
 #include "data/fixture.h"
 #include "gyre/core/files.h"
 #include "gyre/data/text_reader.h"
+#include "gyre/data/token_shards.h"
 
 namespace gyre {
 namespace {
@@ -209,6 +210,72 @@ TEST_F(PrepareTest, WholeDocumentsAreKeptForValidationWhereThereAreMany) {
   o.val_fraction = 0;
   prepare(o);
   EXPECT_EQ(val_of(o.out).size(), 0);
+}
+
+// By position the end of every document moves to validation, which may begin in an earlier file.
+TEST_F(PrepareTest, ManyTokensGoToSeveralFiles) {
+  const auto one = write("one", plain_text(2000)), two = write("two", plain_text(600));
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += fmt::format("{{\"text\": \"{}\"}}\n", std::string(200, 'a' + i % 26));
+  const auto many = write("many.jsonl", lines);
+  const auto files_of = [&](const PrepareOptions& o, const char* first) {
+    return shards_of(first, DatasetMeta::load(o.out).checksums);
+  };
+  for (const auto& texts : {std::vector{one, two}, std::vector{two, one}, std::vector{many}}) {
+    for (const double fraction : {0.0, 0.6}) {
+      PrepareOptions o = options(texts);
+      o.val_fraction = fraction;
+      prepare(o);
+      const auto train = tokens(train_of(o.out)), val = tokens(tokens_of(o.out / kValFile));
+      EXPECT_EQ(files_of(o, kTrainFile), std::vector<std::string>{kTrainFile});
+      for (const int64_t most : {1000, 1024, 4000}) {
+        o.shard_tokens = most;
+        prepare(o);
+        EXPECT_EQ(tokens(train_of(o.out)), train) << most;
+        size_t before = 0;
+        for (const std::string& name : files_of(o, kValFile)) {
+          const auto part = tokens(tokens_of(o.out / name));
+          ASSERT_LE(before + part.size(), val.size());
+          EXPECT_TRUE(std::equal(part.begin(), part.end(), val.begin() + static_cast<std::ptrdiff_t>(before))) << name;
+          before += part.size();
+        }
+        EXPECT_EQ(before, val.size());
+        const auto files = static_cast<int64_t>(files_of(o, kTrainFile).size());
+        EXPECT_EQ(files, (std::ssize(train) + most - 1) / most) << most;
+        const size_t in_directory = static_cast<size_t>(std::distance(fs::directory_iterator(o.out), {}));
+        EXPECT_EQ(in_directory, files_of(o, kTrainFile).size() + files_of(o, kValFile).size() + 1);  // and meta.json
+      }
+    }
+  }
+}
+
+TEST_F(PrepareTest, AFileOfSeveralThatIsMissingOrCutShortIsNamed) {
+  PrepareOptions o = options({write("text", plain_text(9000))});
+  o.shard_tokens = 1000;
+  prepare(o);
+  const fs::path shard = o.out / "train_000003.bin";
+  const std::string content = read_file(shard), meta = read_file(o.out / kMetaFile);
+  const auto refused = [&] {
+    try {
+      open_data(o.out).train();
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused(), "accepted");
+  fs::resize_file(shard, content.size() - 1);
+  EXPECT_THAT(refused(), AllOf(HasSubstr("train_000003.bin"), HasSubstr("truncated")));
+  fs::remove(shard);
+  EXPECT_THAT(refused(), HasSubstr("train_000003.bin"));
+  write("tokens/train_000003.bin", content.substr(0, content.size() - 2) + std::string("z\0", 2));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("train_000003.bin"), HasSubstr("checksum")));
+  // Were it left out of meta.json, too few tokens would be there.
+  write("tokens/train_000003.bin", content);
+  auto json = nlohmann::json::parse(meta);
+  json["checksums"].erase("train_000003.bin");
+  write("tokens/meta.json", json.dump());
+  EXPECT_THAT(refused(), AllOf(HasSubstr("train.bin, with the files after it: has"), HasSubstr("meta.json says")));
 }
 
 TEST_F(PrepareTest, BadLinesAreNamed) {
