@@ -49,7 +49,7 @@ std::chrono::steady_clock::time_point here_at(double seconds, const ClockOffset&
 
 // Runs this process's part of one segment.
 SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t number, SegmentObserver* observer,
-                       Ranks& ranks, const RankMap& map, Elsewhere elsewhere = {}, const std::stop_token& stop = {}) {
+                       Ranks& ranks, const RankMap& map, Elsewhere elsewhere = {}) {
   elsewhere.raise_failure = [&ranks] { ranks.raise_failure(); };
   elsewhere.statuses = [&ranks] { return ranks.others(); };
   elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
@@ -59,9 +59,9 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
         ranks, number, [&map](int worker) { return map.rank_of(worker); }, memory, bells);
   };
   ThreadsRun run(pipeline, segment, observer, wrap, std::move(elsewhere));
-  const Ranks::Watch watch(ranks, run.bell(), [&run, &stop] {
+  const Ranks::Watch watch(ranks, run.bell(), [&run, &segment] {
     RankStatus status = run.status();
-    status.stop = stop.stop_requested();
+    status.stop = segment.stop.stop_requested();
     return status;
   });
   return run.run();
@@ -158,7 +158,8 @@ RunEnd command_loop(Pipeline& pipeline, Ranks& ranks, const RankMap& map, const 
         segment.traced_microbatches = static_cast<int64_t>(values.at(5));
         segment.weights = values.at(6) != 0 ? ModelWeights::Ema : ModelWeights::Trained;
         segment.started = here_at(values.at(7), ranks.clock_of_rank_0());
-        run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, elsewhere, sources.stop);
+        segment.stop = sources.stop;
+        run_here(pipeline, segment, static_cast<int64_t>(values.at(0)), nullptr, ranks, map, elsewhere);
         break;
       }
       case Command::Ask:

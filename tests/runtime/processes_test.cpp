@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <exception>
+#include <functional>
 #include <future>
+#include <stop_token>
+#include <string>
 #include <thread>
 
 #include "fixture.h"
@@ -50,13 +53,15 @@ NamedTensors state_of(const Pipeline& pipeline) {
 class Follower {
  public:
   Follower(const Experiment& e, int rank, int world, const std::string& place, const BatchSource& batches,
-           RankFacts facts = {}, std::shared_ptr<Handover> handover = nullptr) {
+           RankFacts facts = {}, std::shared_ptr<Handover> handover = nullptr, std::stop_token stop = {},
+           std::function<void(const Error&)> abandon = {}) {
     thread_ = std::jthread([=, this, &batches] {
       try {
         Member member(e, rank, world, place);
         member.meet(facts, handover);
         const auto answer = [rank](const std::string& question) { return question + ": rank " + std::to_string(rank); };
-        end = carry_out_commands(member.pipeline, member.ranks, member.map, {&batches, &batches, answer});
+        end =
+            carry_out_commands(member.pipeline, member.ranks, member.map, {&batches, &batches, answer, stop, abandon});
         state = state_of(member.pipeline);
       } catch (const std::exception& caught) {
         error = caught.what();
@@ -512,6 +517,44 @@ TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {
   EXPECT_EQ(other.end, RunEnd::Finished) << other.error;
   EXPECT_NE(listener.told.find("rank 1 (process "), std::string::npos) << listener.told;
   EXPECT_NE(listener.told.find("worker 1 has been inside 1F3 for "), std::string::npos) << listener.told;
+}
+
+// Rank 0 fails while a worker of rank 1 does not return. Rank 1 has been asked to stop, so it waits for stall_seconds,
+// not ten times as long. Time in which it did not look does not count, so it gives up before twice that time.
+TEST(Processes, OneThatWasAskedToStopGivesUpAWorkerSoon) {
+  struct Hanging final : BatchSource {
+    Batch batch(int64_t index) const override {
+      if (index == 3) given_up.get_future().wait();
+      return tiny_batches().batch(index);
+    }
+    int64_t tokens_per_batch() const override { return tiny_batches().tokens_per_batch(); }
+    mutable std::promise<void> given_up;
+  } hanging;
+  struct Failing final : SegmentObserver {
+    void on_loss(int64_t, double) override {}
+    void on_update(int, int64_t, const std::vector<double>&) override {}
+    void on_slow_action(const std::string& /*what*/) override { throw RunError("the disk is broken"); }
+  } observer;
+  std::stop_source stop;
+  stop.request_stop();
+  std::string why;
+  const TemporaryDirectory place;
+  Experiment e = experiment("pipedream", 2, 1);
+  e.stall_seconds = 0.4;
+  Follower other(e, 1, 2, place.path().string(), hanging, {}, nullptr, stop.get_token(), [&](const Error& error) {
+    why = error.what();
+    hanging.given_up.set_value();
+  });
+  {
+    Member member(e, 0, 2, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    EXPECT_THROW(run_segment(member.pipeline, executor, 0, 8, observer), RunError);
+  }
+  other.join();
+  EXPECT_TRUE(why.find("; 0 s later not all") != std::string::npos ||
+              why.find("; 1 s later not all") != std::string::npos)
+      << why;
 }
 
 TEST(Processes, AnErrorInOneIsToldByRank0) {
