@@ -90,7 +90,8 @@ SegmentReport ProcessesExecutor::run(Pipeline& pipeline, const Segment& segment,
   return run_here(pipeline, segment, number, &observer, ranks_, map_);
 }
 
-std::vector<std::string> ProcessesExecutor::ask(const std::string& question, const std::function<void()>& meanwhile) {
+std::vector<std::string> ProcessesExecutor::ask(const std::string& question, const std::function<void()>& meanwhile,
+                                                const WhenLate& late) {
   std::vector<std::string> answers(questions_.size());
   for (int rank = 1; rank < ranks_.world(); ++rank) {
     Message message;
@@ -104,7 +105,9 @@ std::vector<std::string> ProcessesExecutor::ask(const std::string& question, con
   } catch (...) {  // an answer that is not heard now would be taken for that to the next question
     own = std::current_exception();
   }
-  for (size_t rank = 1; rank < answers.size(); ++rank) answers[rank] = questions_[rank]->hear();
+  for (size_t rank = 1; rank < answers.size(); ++rank) {
+    answers[rank] = questions_[rank]->hear({}, {late.seconds, [&, rank] { late.tell(static_cast<int>(rank)); }});
+  }
   if (own) std::rethrow_exception(own);
   return answers;
 }

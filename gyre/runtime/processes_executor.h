@@ -26,9 +26,15 @@ class ProcessesExecutor final : public Executor {
   SegmentReport run(Pipeline& pipeline, const Segment& segment, SegmentObserver& observer) override;
   void end_run(RunEnd end) override;
   void fail_run(int exit_code) override;
+  // Is told which rank has kept rank 0 waiting for an answer for so long, once for each.
+  struct WhenLate {
+    double seconds = 0;
+    std::function<void(int rank)> tell;
+  };
   // Between segments: the other ranks' answers to the question, [rank]; rank 0's own is empty. `meanwhile` runs while
   // they work on it. Throws RunError if one of them cannot go on.
-  std::vector<std::string> ask(const std::string& question, const std::function<void()>& meanwhile = {});
+  std::vector<std::string> ask(const std::string& question, const std::function<void()>& meanwhile,
+                               const WhenLate& late);
 
  private:
   Ranks& ranks_;

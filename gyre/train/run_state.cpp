@@ -26,17 +26,48 @@ std::optional<ShardNumber> number_among(const std::vector<ShareParts>& parts, si
   return parts[rank].*part ? std::optional(shard) : std::nullopt;
 }
 
+// What it asks another process to do: "read its share of step 4".
+std::string describe(const ShareQuestion& question) {
+  switch (question.kind) {
+    case ShareQuestion::Kind::Look:
+      return "look into its run directory";
+    case ShareQuestion::Kind::Keep:
+    case ShareQuestion::Kind::Begin:
+      return "prepare its run directory";
+    case ShareQuestion::Kind::Weigh:
+      return "tell how large its share is";
+    case ShareQuestion::Kind::Room:
+      return "find room for its part of a checkpoint";
+    case ShareQuestion::Kind::Restore:
+      return fmt::format("read its share of step {}", question.step);
+    case ShareQuestion::Kind::Init:
+      return "read its share of the first weights (init_from)";
+    case ShareQuestion::Kind::Take:
+      return "hold its share for a save";
+  }
+  return "";
+}
+
 }  // namespace
 
-RunState::RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks* ranks,
-                   ProcessesExecutor* others)
-    : run_(run), share_(pipeline, files), files_(files), ranks_(ranks), others_(others) {
-  const int world = ranks == nullptr ? 1 : ranks->world();
-  writers_.resize(static_cast<size_t>(world));
-  seen_.resize(writers_.size());
-  for (int rank = 1; rank < world; ++rank) {
-    writers_[static_cast<size_t>(rank)] = std::make_unique<TextLine>(*ranks, rank, kSaves);
+RunState::RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files)
+    : run_(run),
+      share_(pipeline, files),
+      files_(files),
+      stall_seconds_(pipeline.options().stall_seconds),
+      writers_(1),
+      seen_(1) {}
+
+RunState::RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks& ranks,
+                   ProcessesExecutor& others, std::function<void(const std::string&)> say)
+    : RunState(run, pipeline, files) {
+  ranks_ = &ranks;
+  others_ = &others;
+  say_ = std::move(say);
+  for (int rank = 1; rank < ranks.world(); ++rank) {
+    writers_.push_back(std::make_unique<TextLine>(ranks, rank, kSaves));
   }
+  seen_.resize(writers_.size());
 }
 
 std::vector<ShareAnswer> RunState::ask(const ShareQuestion& question, const std::function<void()>& meanwhile) {
@@ -45,10 +76,17 @@ std::vector<ShareAnswer> RunState::ask(const ShareQuestion& question, const std:
     if (meanwhile) meanwhile();
     return answers;
   }
-  const auto texts = others_->ask(to_text(question), meanwhile);
+  const auto late = [&](int rank) { tell_late(rank, question); };
+  const auto texts = others_->ask(to_text(question), meanwhile, {stall_seconds_, late});
   for (size_t rank = 1; rank < texts.size(); ++rank) answers[rank] = parse_share_answer(texts[rank]);
   raise(answers);
   return answers;
+}
+
+// Its beats go on, so nothing else notices that its disk, say, does not answer.
+void RunState::tell_late(int rank, const ShareQuestion& question) const {
+  say_(fmt::format("{} takes longer than {:g} s (stall_seconds) to {}; does its disk answer? Waiting for it",
+                   ranks_->name_of(rank), stall_seconds_, describe(question)));
 }
 
 std::string RunState::whose(size_t rank) const {

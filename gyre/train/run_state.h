@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,9 +19,12 @@ namespace gyre {
 
 class RunState {
  public:
-  // All arguments must outlive this object. `others`: the executor of rank 0; null in a run of one process.
-  RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks* ranks = nullptr,
-           ProcessesExecutor* others = nullptr);
+  // In a run of one process.
+  RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files);
+  // On rank 0, with its executor. say: tells the user of a process that has not answered for stall_seconds, once for
+  // each question. All arguments must outlive this object.
+  RunState(const RunDirectory& run, Pipeline& pipeline, FileSystem& files, Ranks& ranks, ProcessesExecutor& others,
+           std::function<void(const std::string&)> say);
 
   // Finds out which processes see `token` in the run's directory. If `shared`, throws InputError if a process does not,
   // since its directory is another one. Otherwise the first process that sees a directory becomes its keeper.
@@ -65,6 +69,7 @@ class RunState {
   // The answers by rank; rank 0's is empty. `meanwhile`, which handles this process's share, runs while the others
   // answer. Throws what it throws, and the error of a process that refused or failed; damage is left to the caller.
   std::vector<ShareAnswer> ask(const ShareQuestion& question, const std::function<void()>& meanwhile = {});
+  void tell_late(int rank, const ShareQuestion& question) const;
   ShardNumbers numbers_of(size_t rank) const;
   std::string whose(size_t rank) const;
   void read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own);
@@ -96,8 +101,10 @@ class RunState {
   const RunDirectory& run_;
   StateShare share_;
   FileSystem& files_;
-  Ranks* ranks_;
-  ProcessesExecutor* others_;
+  Ranks* ranks_ = nullptr;  // this and `others_`: null in a run of one process
+  ProcessesExecutor* others_ = nullptr;
+  std::function<void(const std::string&)> say_;
+  double stall_seconds_;
   std::vector<std::unique_ptr<TextLine>> writers_;  // [rank]
   std::vector<ShareParts> parts_;                   // [rank]: which parts were taken
   std::vector<Directory> places_;                   // rank 0's is the first

@@ -130,7 +130,8 @@ class Training {
     meet(*options_.ranks, *map_, checked_, *pipeline_);
     if (!options_.ranks->network().empty()) progress_.message("network    " + options_.ranks->network());
     auto executor = std::make_unique<ProcessesExecutor>(*options_.ranks, *map_);
-    state_.emplace(run_, *pipeline_, options_.files, options_.ranks, executor.get());
+    state_.emplace(run_, *pipeline_, options_.files, *options_.ranks, *executor,
+                   [this](const std::string& line) { progress_.message(line); });
     executor_ = std::move(executor);
   }
 

@@ -259,15 +259,45 @@ TEST(Processes, AnswerWhatRank0Asks) {
   Member member(e, 0, 3, place.path().string());
   member.meet({});
   ProcessesExecutor executor(member.ranks, member.map);
+  const auto ask = [&](const std::string& question, const std::function<void()>& meanwhile = {}) {
+    return executor.ask(question, meanwhile, {60, [](int) {}});
+  };
   Recorder recorder;
   int64_t updates = 0;
   for (const std::string question : {"how large", ""}) {
-    EXPECT_EQ(executor.ask(question), (std::vector<std::string>{"", question + ": rank 1", question + ": rank 2"}));
+    EXPECT_EQ(ask(question), (std::vector<std::string>{"", question + ": rank 1", question + ": rank 2"}));
     run_segment(member.pipeline, executor, updates++, 1, recorder);
   }
   const auto fails = [] { throw RunError("rank 0's own part"); };
-  EXPECT_THROW(executor.ask("before", fails), RunError);
-  EXPECT_EQ(executor.ask("after"), (std::vector<std::string>{"", "after: rank 1", "after: rank 2"}));
+  EXPECT_THROW(ask("before", fails), RunError);
+  EXPECT_EQ(ask("after"), (std::vector<std::string>{"", "after: rank 1", "after: rank 2"}));
+  executor.end_run(RunEnd::Finished);
+}
+
+// An answer that comes only when rank 0 has told that it is late, while the rank's beats go on.
+TEST(Processes, OneThatDoesNotAnswerIsNamedOnce) {
+  const Experiment e = experiment("pipedream", 4, 2);
+  const TemporaryDirectory place;
+  std::promise<void> told;
+  const auto answer = [&](const std::string& /*question*/) {
+    told.get_future().wait();
+    return std::string("at last");
+  };
+  std::jthread other([&] {
+    Member member(e, 1, 2, place.path().string());
+    member.meet({});
+    carry_out_commands(member.pipeline, member.ranks, member.map, {nullptr, nullptr, answer});
+  });
+  Member member(e, 0, 2, place.path().string());
+  member.meet({});
+  ProcessesExecutor executor(member.ranks, member.map);
+  std::vector<int> late;
+  const auto tell = [&](int rank) {
+    late.push_back(rank);
+    told.set_value();
+  };
+  EXPECT_EQ(executor.ask("a question", {}, {0.01, tell}), (std::vector<std::string>{"", "at last"}));
+  EXPECT_EQ(late, std::vector<int>{1});
   executor.end_run(RunEnd::Finished);
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "gyre/core/host_name.h"
@@ -321,6 +323,26 @@ TEST_F(OwnDirectoryFaults, OfAnyHostLoseNothing) {
 
 TEST_F(OwnDirectoryFaults, SlowOfAnyHostAtAnyCallLoseNothing) {
   walk(1, 1);
+}
+
+// Its beats go on, so that it is neither silent nor stalled.
+TEST_F(OwnDirectories, AProcessWhoseDiskDoesNotAnswerIsNamed) {
+  class Hanging final : public ForwardingFiles {
+   public:
+    int lock(int descriptor) override {
+      const auto is_told = [] { return read_file(path("log")).find("takes longer") != std::string::npos; };
+      while (!is_told() && std::chrono::steady_clock::now() < deadline_) std::this_thread::yield();
+      return ForwardingFiles::lock(descriptor);
+    }
+
+   private:
+    const std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  } disk;
+  auto places = in({"hangs-b"});
+  places[1].files = &disk;
+  expect_sound(run_ranks("hangs", own({"pipeline.stall_seconds=2", "run.updates=1"}), places));
+  EXPECT_THAT(messages(), AllOf(HasSubstr("rank 1 (process "),
+                                HasSubstr("takes longer than 2 s (stall_seconds) to prepare its run directory")));
 }
 
 }  // namespace

@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "gyre/core/error.h"
+#include "gyre/core/timing.h"
 #include "gyre/runtime/ranks/remote_link.h"
 
 namespace gyre {
 
-Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop) {
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop, Patience patience) {
+  const auto begun = std::chrono::steady_clock::now();
   const Ranks::Watch watch(ranks, bell, {});
   const std::stop_callback wake(stop, [&bell] { bell.ring(); });
   for (;;) {
@@ -20,7 +23,13 @@ Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_t
     if (auto message = link.try_receive()) return std::move(*message);
     ranks.raise_failure();
     if (stop.stop_requested()) throw RunError("the process ends");
-    bell.wait(ticket);
+    if (!patience.when_over) {
+      bell.wait(ticket);
+    } else if (const double left = patience.seconds - seconds_since(begun); left > 0) {
+      bell.wait_for(ticket, std::chrono::duration<double>(left));
+    } else {
+      std::exchange(patience.when_over, {})();
+    }
   }
 }
 

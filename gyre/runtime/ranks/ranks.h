@@ -174,8 +174,14 @@ class Ranks {
   std::jthread watcher_;
 };
 
+// Who is told, once, that a message has not come for so long. The wait goes on.
+struct Patience {
+  double seconds = 0;
+  std::function<void()> when_over = {};  // null: nobody is told
+};
 // Waits for the link's next message. Throws RunError if the run cannot go on, or when a stop is requested.
-Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop = {});
+Message wait_for(Ranks& ranks, Receiver& link, Doorbell& bell, const std::stop_token& stop = {},
+                 Patience patience = {});
 
 // Text as a tensor of bytes, and back.
 at::Tensor to_tensor(const std::string& text);

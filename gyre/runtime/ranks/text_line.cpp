@@ -23,8 +23,8 @@ void TextLine::say(const std::string& text) {
   out_->send(std::move(message));
 }
 
-std::string TextLine::hear(const std::stop_token& stop) {
-  return to_text(wait_for(ranks_, *in_, bell_, stop).tensors.at(0));
+std::string TextLine::hear(const std::stop_token& stop, Patience patience) {
+  return to_text(wait_for(ranks_, *in_, bell_, stop, std::move(patience)).tensors.at(0));
 }
 
 }  // namespace gyre

@@ -15,7 +15,7 @@ class TextLine {
   TextLine(Ranks& ranks, int other, int number);
   void say(const std::string& text);
   // The next text from the other side. Throws RunError if the run cannot go on, or when a stop is requested.
-  std::string hear(const std::stop_token& stop = {});
+  std::string hear(const std::stop_token& stop = {}, Patience patience = {});
 
  private:
   Ranks& ranks_;
