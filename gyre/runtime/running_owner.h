@@ -22,6 +22,8 @@ class RunningOwner {
 
   // Returns false while the window's gradient is not complete or norms of other owners are missing.
   bool update(const Action& action);
+  // Whether the gradient of its next window is complete.
+  bool has_gradient() const { return squared_norms_.defined(); }
   // Where other owners wait for this one's norms, sends them as soon as possible, even while the worker's own program
   // waits for something else.
   void gather_early();

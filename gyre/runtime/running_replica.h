@@ -38,6 +38,8 @@ class RunningReplica {
 
   bool has_output_room() const { return links_.outputs->has_room(); }
   bool has_weights() const { return replica_.weights != nullptr; }
+  // Whether the next forward's input has come.
+  bool has_input() const { return input_.has_value(); }
   const FinalReport::Replica& seen() const { return seen_; }
 
  private:

@@ -69,8 +69,11 @@ Worker::Step Worker::try_step() {
   }
   if (context_.served) return Step::Done;
   // With nothing else to do it waits for its device, so that a worker that sleeps has nothing under way.
-  if (!context_.ahead.empty()) return settle_oldest() ? Step::Done : Step::MustWait;
-  return !action && report_end() ? Step::Finished : Step::MustWait;
+  if (!context_.ahead.empty() && settle_oldest()) return Step::Done;
+  if (context_.ahead.empty() && !action && report_end()) return Step::Finished;
+  need_ = action ? find_need(*action) : Need{};
+  context_.status.set_need(need_);
+  return Step::MustWait;
 }
 
 // Settles the actions that the device has done.
@@ -164,31 +167,52 @@ bool Worker::report_end() {
   return true;
 }
 
-int Worker::waits_for() const {
-  if (!cursor_.peek()) return kNobody;
-  const Action& action = *cursor_.peek();
+// What the next action waits for, after it could not be performed.
+Need Worker::find_need(const Action& action) const {
+  using What = Need::What;
+  if (context_.ahead.full()) return {What::ReportRoom};
   const auto host = [&](int stage) { return only_other({schedule().worker_of(action.pipeline, stage)}); };
-  const bool is_last = action.stage + 1 == schedule().stages;
+  const int stage = action.stage;
+  const bool is_last = stage + 1 == schedule().stages;
   switch (action.kind) {
     case ActionKind::Forward: {
-      const RunningReplica& replica = replicas_.at({action.pipeline, action.stage});
-      if (!is_last && !replica.has_output_room()) return host(action.stage + 1);
-      if (!replica.has_weights()) return only_other(owners_of(schedule(), action.stage));
-      return action.stage == 0 ? kNobody : host(action.stage - 1);
+      const RunningReplica& replica = replicas_.at({action.pipeline, stage});
+      if (!is_last && !replica.has_output_room()) return {What::OutputRoom, host(stage + 1)};
+      if (!replica.has_weights()) return {What::FirstVersion, only_other(owners_of(schedule(), stage))};
+      if (stage == 0) return {What::DrainPoint};
+      return replica.has_input() ? Need{What::TiedWeight, host(0)} : Need{What::Activation, host(stage - 1)};
     }
     case ActionKind::Backward:
     case ActionKind::BackwardInput:
-      return is_last ? kNobody : host(action.stage + 1);
-    case ActionKind::Update: {
-      std::vector<int> hosts;
-      for (const auto& placement : schedule().placement) hosts.push_back(placement[action.stage]);
-      return only_other(std::move(hosts));
-    }
+      if (!is_last) return {What::Gradient, host(stage + 1)};
+      break;
+    case ActionKind::Update:
+      return owners_.at(stage).has_gradient() ? Need{What::Norms, only_other(owners_whose_norms_count(stage))}
+                                              : Need{What::Sums, only_other(hosts_of_gradients(stage))};
     case ActionKind::Adopt:
-      return only_other(owners_of(schedule(), action.stage));
-    default:
-      return kNobody;
+      return {replicas_.at({action.pipeline, stage}).has_weights() ? What::Version : What::FirstVersion,
+              only_other(owners_of(schedule(), stage))};
+    case ActionKind::BackwardWeights:
+      break;
   }
+  return {};
+}
+
+// The workers with replicas of the stage, whose gradients its owners sum; with a tied weight also those of last stages.
+std::vector<int> Worker::hosts_of_gradients(int stage) const {
+  std::vector<int> hosts;
+  for (const auto& placement : schedule().placement) {
+    hosts.push_back(placement[stage]);
+    if (schedule().tied && stage == 0) hosts.push_back(placement.back());
+  }
+  return hosts;
+}
+
+std::vector<int> Worker::owners_whose_norms_count(int stage) const {
+  if (plan_.options.clip_scope != ClipScope::Global) return owners_of(schedule(), stage);
+  std::vector<int> owners;
+  for (const auto& shard : schedule().owner) owners.insert(owners.end(), shard.begin(), shard.end());
+  return owners;
 }
 
 // The one worker besides this one that is in `workers`; kNobody if there is none or more than one.

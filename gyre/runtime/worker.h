@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "gyre/runtime/need.h"
 #include "gyre/runtime/norm_sum.h"
 #include "gyre/runtime/ranks/rank_status.h"
 #include "gyre/runtime/reports.h"
@@ -36,7 +37,7 @@ class Worker {
   // thread.
   WorkerStatus status() const;
   // The one other worker that it waits for, or kNobody. On the worker's own thread, after MustWait.
-  int waits_for() const;
+  int waits_for() const { return need_.worker; }
 
   int number() const { return state_.number; }
   at::Device device() const { return state_.device; }
@@ -53,6 +54,9 @@ class Worker {
   bool settle_oldest();
   void account(const ActionsAhead::Done& done);
   bool report_end();
+  Need find_need(const Action& action) const;
+  std::vector<int> hosts_of_gradients(int stage) const;
+  std::vector<int> owners_whose_norms_count(int stage) const;
   int only_other(std::vector<int> workers) const;
 
   const Schedule& schedule() const { return context_.schedule(); }
@@ -66,6 +70,7 @@ class Worker {
   std::map<int, RunningOwner> owners_;  // by stage
   std::vector<NormSum> norm_sums_;
   FinalReport seen_;
+  Need need_;  // of the last step that returned MustWait
   bool ended_ = false;
 };
 

@@ -196,6 +196,19 @@ bool splits_backward(const Schedule& schedule, int stage) {
   });
 }
 
+Action backward_of(const Schedule& schedule, int pipeline, int stage, int64_t microbatch, ActionKind half) {
+  const Action split{half, pipeline, stage, microbatch};
+  const Program& program = schedule.programs[static_cast<size_t>(schedule.worker_of(split))];
+  const auto repeats_to_it = [&](Action action) {
+    const int64_t later = microbatch - action.microbatch;
+    action.microbatch = microbatch;
+    return action == split && later >= 0 && later % schedule.shift == 0;
+  };
+  const bool is_split = std::ranges::find(program.prologue, split) != program.prologue.end() ||
+                        std::ranges::any_of(program.period, repeats_to_it);
+  return is_split ? split : Action{ActionKind::Backward, pipeline, stage, microbatch};
+}
+
 std::vector<std::vector<int64_t>> most_in_flight(const Schedule& schedule) {
   std::vector<std::vector<int64_t>> held(static_cast<size_t>(schedule.pipelines),
                                          std::vector<int64_t>(static_cast<size_t>(schedule.stages)));

@@ -146,6 +146,10 @@ std::vector<bool> adopting_pipelines(const Schedule& schedule);
 // Whether any program runs the stage's backward as two separate halves (I and W).
 bool splits_backward(const Schedule& schedule, int stage);
 
+// The action that does one part of the microbatch's backward: `half` of it where the stage's program splits that
+// backward, otherwise the whole.
+Action backward_of(const Schedule& schedule, int pipeline, int stage, int64_t microbatch, ActionKind half);
+
 // [pipeline][stage]: the most microbatches that the replica holds at once: forwarded, but not yet through the backward
 // (through W, if the backward is split). Depends only on the order of the worker's program. Walks every program once.
 std::vector<std::vector<int64_t>> most_in_flight(const Schedule& schedule);

@@ -138,13 +138,21 @@ class DryRun {
       if (!culprit || own_fault) culprit = worker;
     }
     const Action action = *cursors_[*culprit].peek();
-    const Action needed = *done_.missing(action);
+    const Action needed = in_its_program(*done_.missing(action), action);
     const int giver = schedule_.worker_of(needed);
     const auto next = cursors_[giver].peek();
     const std::string why = giver == *culprit ? "which this worker does later or never"
                             : !next           ? fmt::format("which worker {} never does", giver)
                                               : fmt::format("but worker {} is at {}", giver, text(*next));
     fail(*culprit, action, fmt::format("deadlock: it needs {}, {}", text(needed), why));
+  }
+
+  // What is missing for the action, as its program has it: what needs one half of a backward does not tell whether that
+  // backward is split.
+  Action in_its_program(const Action& missing, const Action& action) const {
+    if (missing.kind != ActionKind::Backward) return missing;
+    return backward_of(schedule_, missing.pipeline, missing.stage, missing.microbatch,
+                       action.kind == ActionKind::Update ? ActionKind::BackwardWeights : ActionKind::BackwardInput);
   }
 
   void check_microbatches() const {

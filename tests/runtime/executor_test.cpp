@@ -272,6 +272,23 @@ TEST(Evaluation, ForwardOnlyGivesTheSameLossesEverywhere) {
   }
 }
 
+// What replay says of a segment that stalls. drains: it is to drain at once.
+std::string stall_of(Pipeline& pipeline, const Schedule& schedule, const WrapTransport& wrap, bool drains = false) {
+  const SyntheticBatches batches = tiny_batches();
+  Segment segment;
+  segment.schedule = &schedule;
+  segment.batches = &batches;
+  segment.microbatches = 8;
+  segment.wants_drain = [drains] { return drains; };
+  Recorder recorder;
+  try {
+    make_replay_executor(wrap)->run(pipeline, segment, recorder);
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "no stall";
+}
+
 // A schedule that can never be executed: stage 1 needs microbatch 1 first, stage 0 sends 0 and then waits for its
 // gradient.
 Schedule stalling_schedule() {
@@ -308,6 +325,77 @@ TEST(Stall, NamesEveryWorkerAndWhatItWaitsFor) {
                   ::testing::HasSubstr("worker 1 at 1F1, waiting for the activation of 0F1 from worker 0"));
     }
   }
+}
+
+// The same with split backwards.
+TEST(Stall, NamesTheHalfOfABackwardThatIsWaitedFor) {
+  Pipeline pipeline = make_pipeline(experiment("zb-h1", 2, 2));
+  Schedule schedule = pipeline.schedule();
+  const auto program = [](std::vector<std::string> actions) {
+    Program program;
+    for (const std::string& action : actions) program.period.push_back(parse_action(action, 1));
+    return program;
+  };
+  schedule.programs = {program({"0F0", "0I0", "0W0", "0F1", "0I1", "0W1", "0U0"}),
+                       program({"1F1", "1I1", "1W1", "1F0", "1I0", "1W0", "1U0"})};
+  EXPECT_THAT(stall_of(pipeline, schedule, {}),
+              ::testing::HasSubstr("worker 0 at 0I0, waiting for the gradient of 1I0 from worker 1"));
+}
+
+// Links of one kind that never have room, or lose what is sent.
+class BrokenLinks final : public Transport {
+ public:
+  BrokenLinks(Transport& sound, LinkKind kind, bool has_room) : sound_(sound), kind_(kind), has_room_(has_room) {}
+  std::unique_ptr<Sender> sender(const LinkId& id, const LinkEnds& ends) override {
+    struct Broken final : Sender {
+      Broken(std::unique_ptr<Sender> sound, bool room) : sound(std::move(sound)), room(room) {}
+      bool has_room() const override { return room; }
+      void send(Message message) override {
+        const bool is_hold = message.tensors.empty() && message.values.empty();
+        if (is_hold) sound->send(std::move(message));
+      }
+      std::unique_ptr<Sender> sound;
+      bool room;
+    };
+    auto sound = sound_.sender(id, ends);
+    if (id.kind != kind_) return sound;
+    return std::make_unique<Broken>(std::move(sound), has_room_);
+  }
+  std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
+    return sound_.receiver(id, ends);
+  }
+
+ private:
+  Transport& sound_;
+  LinkKind kind_;
+  bool has_room_;
+};
+
+TEST(Stall, NamesWhatIsMissingBesidesInputs) {
+  const auto stall = [](const Experiment& e, LinkKind kind, bool has_room, bool drains = false) {
+    Pipeline pipeline = make_pipeline(e);
+    return stall_of(
+        pipeline, pipeline.schedule(),
+        [&](Transport& memory, const Doorbells&) { return std::make_unique<BrokenLinks>(memory, kind, has_room); },
+        drains);
+  };
+  using ::testing::HasSubstr;
+  const Experiment plain = experiment("pipedream", 2, 1);
+  Experiment replicas = plain, tied = plain;
+  replicas.replicas = 2;
+  tied.tie = true;
+  EXPECT_THAT(stall(plain, LinkKind::Activation, false),
+              HasSubstr("worker 0 at 0F0, waiting for room to send its output to worker 1"));
+  EXPECT_THAT(stall(plain, LinkKind::Report, false), HasSubstr(", waiting for room to report"));
+  EXPECT_THAT(stall(plain, LinkKind::Control, true, true),
+              HasSubstr("worker 0 at 0F0, waiting for the point where the pipeline drains"));
+  EXPECT_THAT(stall(tied, LinkKind::TiedWeight, true),
+              HasSubstr("worker 1 at 1F0, waiting for the tied weight of 0F0 from worker 0"));
+  EXPECT_THAT(stall(replicas, LinkKind::Version, true),
+              HasSubstr("worker 0 at 0:0F0, waiting for the segment's first weights of stage 0 from workers 0, 2"));
+  EXPECT_THAT(stall(replicas, LinkKind::Sum, true), HasSubstr(", waiting for the gradients of window 0 of stage 0"));
+  EXPECT_THAT(stall(replicas, LinkKind::NormSum, true),
+              HasSubstr(", waiting for the norms of window 0 from other owners"));
 }
 
 // A segment may run another schedule than the pipeline's, which may hold more at once. Here gradients of up to seven

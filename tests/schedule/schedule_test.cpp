@@ -198,6 +198,57 @@ TEST_P(EverySchedule, EveryMutationIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Builtin, EverySchedule, ::testing::ValuesIn(schedule_names()));
 
+// Stage 1 takes microbatch 1 first, while stage 0 waits for the gradient of microbatch 0.
+Schedule crossed(const std::string& backward) {
+  Schedule schedule = make_schedule({"zb-h1", 2, 2});
+  const auto fill = [&](int stage, const std::vector<int>& order) {
+    std::string text;
+    Program& program = schedule.programs[static_cast<size_t>(stage)];
+    program = {};
+    for (const int m : order) {
+      for (const char kind : std::string("F").append(backward)) program.period.push_back({static_cast<ActionKind>(kind), 0, stage, m});
+    }
+    program.period.push_back({ActionKind::Update, 0, stage, 0});
+  };
+  fill(0, {0, 1});
+  fill(1, {1, 0});
+  return schedule;
+}
+
+TEST(Validate, NamesTheHalfOfABackwardThatIsMissing) {
+  for (const auto& [backward, needs] :
+       {std::pair("B", "0B0 on worker 0: deadlock: it needs 1B0, but worker 1 is at 1F1"),
+        std::pair("IW", "0I0 on worker 0: deadlock: it needs 1I0, but worker 1 is at 1F1")}) {
+    try {
+      validate(crossed(backward));
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(needs));
+    }
+  }
+}
+
+// DualPipeV splits some backwards of a stage and leaves others whole.
+TEST(Backward, IsFoundAsTheProgramHasIt) {
+  const Schedule schedule = make_schedule({"dualpipe-v", 4, 6});
+  const int64_t microbatches = 3 * schedule.shift;
+  int64_t halves = 0, wholes = 0;
+  for (int worker = 0; worker < schedule.workers; ++worker) {
+    for (ProgramCursor cursor(schedule, worker, microbatches); cursor.peek(); cursor.advance()) {
+      const Action& action = *cursor.peek();
+      const bool is_whole = action.kind == ActionKind::Backward;
+      if (!is_whole && action.kind != ActionKind::BackwardInput && action.kind != ActionKind::BackwardWeights) continue;
+      for (const ActionKind half : {ActionKind::BackwardInput, ActionKind::BackwardWeights}) {
+        if (!is_whole && half != action.kind) continue;
+        EXPECT_EQ(backward_of(schedule, action.pipeline, action.stage, action.microbatch, half), action);
+      }
+      ++(is_whole ? wholes : halves);
+    }
+  }
+  EXPECT_GT(halves, 0);
+  EXPECT_GT(wholes, 0);
+}
+
 TEST(Validate, NamesTheOffendingAction) {
   Schedule schedule = make_schedule({"gpipe", 2, 2});
   std::swap(schedule.programs[1].period[0], schedule.programs[1].period[2]);  // 1B0 before 1F0

@@ -12,7 +12,8 @@ using Json = nlohmann::json;
 std::string to_string(const WorkerStatus& worker) {
   if (worker.action.empty()) return fmt::format("worker {} has finished", worker.worker);
   if (worker.inside) return fmt::format("worker {} inside {}", worker.worker, worker.action);
-  return fmt::format("worker {} at {}, waiting for {}", worker.worker, worker.action, worker.needs);
+  const std::string waiting = worker.needs.empty() ? "" : ", waiting for " + worker.needs;
+  return fmt::format("worker {} at {}{}", worker.worker, worker.action, waiting);
 }
 
 std::string to_string(const std::vector<WorkerStatus>& workers) {

@@ -22,7 +22,7 @@ struct WorkerStatus {
   int worker = 0;
   bool inside = false;  // inside its action, or about to be
   std::string action;   // "2F17"; empty: its program has ended
-  std::string needs;    // "the activation of 1F17 from worker 1"
+  std::string needs;    // "the activation of 1F17 from worker 1"; empty: it waits for nothing
   // Since the segment began:
   double seconds = 0;
   std::map<int, double> waited;  // seconds without work, by the worker that it waited for, or kNobody
