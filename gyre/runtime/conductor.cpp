@@ -229,8 +229,6 @@ SegmentReport Conductor::report(double seconds) const {
   report.delay.resize(stages);
   report.mismatch.resize(stages);
   for (const auto& windows : skipped_) report.skipped.push_back(std::ssize(windows));
-  report.peak_in_flight.resize(stages);
-  report.peak_weight_buffers.resize(stages);
   for (const FinalReport& seen : seen_) {
     report.workers.push_back(seen.worker);
     for (size_t stage = 0; stage < seen.costs.size(); ++stage) {
@@ -249,11 +247,6 @@ SegmentReport Conductor::report(double seconds) const {
       sizes.output_bytes = std::max(sizes.output_bytes, replica.sizes.output_bytes);
       for (const auto& [delay, count] : replica.delay) report.delay[stage][delay] += count;
       for (const auto& [mismatch, count] : replica.mismatch) report.mismatch[stage][mismatch] += count;
-      report.peak_in_flight[stage] = std::max(report.peak_in_flight[stage], replica.peak_in_flight);
-    }
-    for (const FinalReport::Owner& owner : seen.owners) {
-      int64_t& buffers = report.peak_weight_buffers[static_cast<size_t>(owner.stage)];
-      buffers = std::max(buffers, owner.peak_weight_buffers);
     }
   }
   compare_with_analysis(report);

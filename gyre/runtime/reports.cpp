@@ -68,7 +68,6 @@ Action unpack_action(Unpacker& packed) {
 std::vector<at::Tensor> pack(const FinalReport& report) {
   Packer packer;
   packer.real(report.worker.busy_seconds);
-  packer.integer(report.worker.actions);
   const ProcessMemory& memory = report.worker.memory;
   for (const int64_t bytes : {memory.resident, memory.peak_resident, memory.tensors, memory.peak_tensors}) {
     packer.integer(bytes);
@@ -98,12 +97,6 @@ std::vector<at::Tensor> pack(const FinalReport& report) {
     packer.integer(replica.sizes.output_bytes);
     packer.counts(replica.delay);
     packer.counts(replica.mismatch);
-    packer.integer(replica.peak_in_flight);
-  }
-  packer.integer(static_cast<int64_t>(report.owners.size()));
-  for (const FinalReport::Owner& owner : report.owners) {
-    packer.integer(owner.stage);
-    packer.integer(owner.peak_weight_buffers);
   }
   return packer.tensors();
 }
@@ -112,7 +105,6 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
   Unpacker packed(tensors);
   FinalReport report;
   report.worker.busy_seconds = packed.real();
-  report.worker.actions = packed.integer();
   ProcessMemory& memory = report.worker.memory;
   for (int64_t* const bytes : {&memory.resident, &memory.peak_resident, &memory.tensors, &memory.peak_tensors}) {
     *bytes = packed.integer();
@@ -140,12 +132,6 @@ FinalReport unpack(const std::vector<at::Tensor>& tensors) {
     replica.sizes.output_bytes = packed.integer();
     replica.delay = packed.counts();
     replica.mismatch = packed.counts();
-    replica.peak_in_flight = packed.integer();
-  }
-  report.owners.resize(static_cast<size_t>(packed.integer()));
-  for (FinalReport::Owner& owner : report.owners) {
-    owner.stage = static_cast<int>(packed.integer());
-    owner.peak_weight_buffers = packed.integer();
   }
   return report;
 }

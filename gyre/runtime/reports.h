@@ -35,17 +35,10 @@ struct FinalReport {
     int stage = 0;
     StageSizes sizes;
     std::map<int64_t, int64_t> delay, mismatch;  // value -> microbatches
-    int64_t peak_in_flight = 0;
-  };
-  // What was observed at one owner.
-  struct Owner {
-    int stage = 0;
-    int64_t peak_weight_buffers = 0;
   };
   WorkerReport worker;
   std::vector<std::map<ActionKind, ActionCost>> costs;  // [stage]
   std::vector<Replica> replicas;
-  std::vector<Owner> owners;
 };
 using Report = std::variant<LossReport, UpdateReport, HeldReport, FinalReport>;
 

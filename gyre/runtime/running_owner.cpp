@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -22,10 +21,9 @@ double value_of(const at::Tensor& norm) {
 
 }  // namespace
 
-RunningOwner::RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
+RunningOwner::RunningOwner(StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
                            WorkerContext& worker)
     : owner_(owner), links_(links), beside_(std::move(beside)), worker_(worker), gathered_(links.sums.size()) {
-  seen_.stage = stage;
   owner_.weights.begin_segment();
   publish(kFirstVersion);
 }
@@ -153,7 +151,6 @@ void RunningOwner::publish(int64_t number) {
       send_from(worker_.device, *links_.versions[p], to_message(*version, number));
     }
   }
-  seen_.peak_weight_buffers = std::max(seen_.peak_weight_buffers, static_cast<int64_t>(owner_.weights.live_buffers()));
 }
 
 WeightReader RunningOwner::read() const {

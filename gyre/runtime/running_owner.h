@@ -17,8 +17,7 @@ class RunningOwner {
  public:
   // Publishes the first version of the segment. beside: [pipeline] the stage's replica on this worker whose weights
   // change at once with the owner's; null: its weights come by message. All arguments must outlive it.
-  RunningOwner(int stage, StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside,
-               WorkerContext& worker);
+  RunningOwner(StageOwner& owner, const OwnerLinks& links, std::vector<Replica*> beside, WorkerContext& worker);
 
   // Returns false while the window's gradient is not complete or norms of other owners are missing.
   bool update(const Action& action);
@@ -27,8 +26,6 @@ class RunningOwner {
   // Where other owners wait for this one's norms, sends them as soon as possible, even while the worker's own program
   // waits for something else.
   void gather_early();
-
-  const FinalReport::Owner& seen() const { return seen_; }
 
  private:
   // A chain's gradient of one window: the sum over its replicas' microbatches, lent by whoever computed it.
@@ -60,7 +57,6 @@ class RunningOwner {
   std::optional<ReducedGradient> sum_;
   std::vector<at::Tensor> gradient_;
   at::Tensor squared_norms_;  // undefined: the gradient is not complete
-  FinalReport::Owner seen_;
 };
 
 }  // namespace gyre

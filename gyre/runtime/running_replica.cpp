@@ -117,7 +117,6 @@ void RunningReplica::save_for_backward(const Action& action, InFlight in_flight,
   }
   if (!reads_latest(worker_.options.weights)) in_flight.stashed = replica_.weights;
   in_flight_.emplace(action.microbatch, std::move(in_flight));
-  seen_.peak_in_flight = std::max(seen_.peak_in_flight, static_cast<int64_t>(in_flight_.size()));
 }
 
 bool RunningReplica::backward(const Action& action) {

@@ -72,7 +72,6 @@ class SegmentObserver {
 
 struct WorkerReport {
   double busy_seconds = 0;
-  int64_t actions = 0;
   ProcessMemory memory;            // of its process, taken when the worker's program had ended
   std::vector<TimedAction> trace;  // if the segment asked for it; in seconds from the segment's start
 };
@@ -101,8 +100,6 @@ struct SegmentReport {
   std::vector<std::map<int64_t, int64_t>> delay;        // [stage]: observed delay -> microbatches
   std::vector<std::map<int64_t, int64_t>> mismatch;     // [stage]
   std::vector<int64_t> skipped;                         // [stage]: updates skipped because a gradient was not finite
-  std::vector<int64_t> peak_in_flight;                  // [stage]: most microbatches held at once
-  std::vector<int64_t> peak_weight_buffers;             // [stage]: most weight buffers alive at once, masters included
 };
 
 }  // namespace gyre

@@ -48,7 +48,7 @@ void Worker::add_owners() {
     for (int p = 0; p < schedule().pipelines; ++p) {
       beside.push_back(links.versions[p] ? nullptr : &state_.replicas.at({p, stage}));
     }
-    owners_.try_emplace(stage, stage, state_.owners.at(stage), links, std::move(beside), context_);
+    owners_.try_emplace(stage, state_.owners.at(stage), links, std::move(beside), context_);
   }
 }
 
@@ -124,7 +124,6 @@ void Worker::account(const ActionsAhead::Done& done) {
   const double seconds = seconds_between(done.started, done.ended);
   const Action& action = done.action;
   seen_.worker.busy_seconds += seconds;
-  ++seen_.worker.actions;
   ActionCost& cost = seen_.costs[action.stage][action.kind];
   (cost.count++ == 0 ? cost.first_seconds : cost.seconds) += seconds;
   const int64_t first = action.is_per_window() ? action.microbatch * schedule().window : action.microbatch;
@@ -161,7 +160,6 @@ bool Worker::report_end() {
   DeviceEvent::record(state_.device).wait();  // from here on any thread may read tensors and end leases
   seen_.worker.memory = ProcessMemory::now(state_.device);
   for (const auto& [place, replica] : replicas_) seen_.replicas.push_back(replica.seen());
-  for (const auto& [stage, owner] : owners_) seen_.owners.push_back(owner.seen());
   links_.reports->send(to_message(std::move(seen_)));
   ended_ = true;
   return true;
