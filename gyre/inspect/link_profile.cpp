@@ -191,7 +191,7 @@ Cluster cluster_of(const std::vector<RankProfile>& profiles) {
 }
 
 LinkId profile_of(int rank) {
-  return {LinkKind::Answer, 0, rank};
+  return LinkId::of_rank(LinkKind::Answer, rank);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ enum class Command : int64_t { Run, Ask, End };
 constexpr int64_t kCommands = 2;  // capacity: one command, and the end
 
 LinkId commands_to(int rank) {
-  return {LinkKind::Command, 0, rank};
+  return LinkId::of_rank(LinkKind::Command, rank);
 }
 // Number of the text line that carries questions and answers.
 constexpr int kQuestions = 1;

@@ -201,8 +201,8 @@ class NotedEnds final : public Transport {
 
 WorkerLinks::WorkerLinks(int worker, const Schedule& schedule, const std::vector<std::vector<int64_t>>& in_flight,
                          const std::map<int, int64_t>& parts, bool global_norm, Transport& transport)
-    : control(transport.receiver({LinkKind::Control, 0, worker}, control_ends(worker))),
-      reports(transport.sender({LinkKind::Report, 0, worker}, report_ends(worker))) {
+    : control(transport.receiver(LinkId::of_worker(LinkKind::Control, worker), control_ends(worker))),
+      reports(transport.sender(LinkId::of_worker(LinkKind::Report, worker), report_ends(worker))) {
   Maker maker(worker, schedule, in_flight, parts, global_norm, transport);
   for (int stage = 0; stage < schedule.stages; ++stage) {
     for (int p = 0; p < schedule.pipelines; ++p) {
@@ -231,8 +231,8 @@ std::set<std::pair<int, int>> linked_workers(const Schedule& schedule, bool glob
 
 ConductorLinks::ConductorLinks(const Schedule& schedule, Transport& transport) {
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    control.push_back(transport.sender({LinkKind::Control, 0, worker}, control_ends(worker)));
-    reports.push_back(transport.receiver({LinkKind::Report, 0, worker}, report_ends(worker)));
+    control.push_back(transport.sender(LinkId::of_worker(LinkKind::Control, worker), control_ends(worker)));
+    reports.push_back(transport.receiver(LinkId::of_worker(LinkKind::Report, worker), report_ends(worker)));
   }
 }
 

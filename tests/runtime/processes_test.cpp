@@ -484,7 +484,7 @@ TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
   Ranks ranks(0, 3, "job", rendezvous());
   ranks.meet({}, pairs, 60);
   Doorbell bell;
-  const auto nothing = ranks.receiver(2, 0, {LinkKind::Answer, 0, 2}, 1, bell);
+  const auto nothing = ranks.receiver(2, 0, LinkId::of_rank(LinkKind::Answer, 2), 1, bell);
   const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
   EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
   EXPECT_NE(error.find("the port is blocked"), std::string::npos) << error;

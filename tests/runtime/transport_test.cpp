@@ -102,6 +102,13 @@ TEST(MemoryTransport, ALinkHasRoomForItsCapacityAndGivesMessagesByNumberOrInOrde
   EXPECT_EQ(receiver->try_receive()->number, 7);
 }
 
+TEST(Links, AreNamedByWhatTheyConnect) {
+  EXPECT_EQ(to_string(LinkId{LinkKind::Activation, 1, 2}), "the activation link of 1:2");
+  EXPECT_EQ(to_string(LinkId{LinkKind::NormSum, 0, 2, 3}), "the norm sum link of 0:2, shard 3");
+  EXPECT_EQ(to_string(LinkId::of_worker(LinkKind::Report, 4)), "the report link of worker 4");
+  EXPECT_EQ(to_string(LinkId::of_rank(LinkKind::Answer, 1, 2)), "the answer link of rank 1, line 2");
+}
+
 TEST(Reports, ComeOutOfMessagesAsTheyWentIn) {
   const auto loss = std::get<LossReport>(to_report(to_message(LossReport{12, at::scalar_tensor(-0.25)})));
   EXPECT_EQ(loss.microbatch, 12);

@@ -12,7 +12,8 @@ constexpr int64_t kCapacity = 4;  // enough for a text and its answer
 TextLine::TextLine(Ranks& ranks, int other, int number) : ranks_(ranks) {
   const bool is_rank_0 = ranks.rank() == 0;
   const int follower = is_rank_0 ? other : ranks.rank();
-  const LinkId down{LinkKind::Command, number, follower}, up{LinkKind::Answer, number, follower};
+  const LinkId down = LinkId::of_rank(LinkKind::Command, follower, number);
+  const LinkId up = LinkId::of_rank(LinkKind::Answer, follower, number);
   out_ = ranks.sender(other, 0, is_rank_0 ? down : up, kCapacity, bell_);
   in_ = ranks.receiver(other, 0, is_rank_0 ? up : down, kCapacity, bell_);
 }

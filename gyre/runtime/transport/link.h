@@ -67,20 +67,26 @@ enum class LinkKind {
   TiedSum,     // back: its gradient of a window
   Norm,        // from an owner to the one that sums them: squared norms of a window's gradients
   NormSum,     // back: the norm that gradients are clipped by
-  Control,     // to a worker (`stage`) from the conductor
-  Report,      // from a worker (`stage`) to the conductor
-  Command,     // to a process (`stage`) from rank 0; outside segments
+  Control,     // to a worker from the conductor
+  Report,      // from a worker to the conductor
+  Command,     // to a process from rank 0; outside segments
   Answer,      // back
 };
 
 struct LinkId {
+  // Of Control and Report.
+  static LinkId of_worker(LinkKind kind, int worker) { return {kind, 0, worker}; }
+  // Of Command and Answer. line: which of several between the two processes.
+  static LinkId of_rank(LinkKind kind, int rank, int line = 0) { return {kind, line, rank}; }
+
   LinkKind kind = LinkKind::Activation;
-  int pipeline = 0;
-  int stage = 0;
-  int shard = 0;  // if an owner is at one end
+  int pipeline = 0;  // or the number of the line
+  int stage = 0;     // or the worker, or the rank
+  int shard = 0;     // if an owner is at one end
   auto operator<=>(const LinkId&) const = default;
 };
-// "the activation link of 1:2".
+// "the activation link of 1:2", "the version link of 1:2, shard 0", "the report link of worker 3", "the answer link of
+// rank 1, line 2".
 std::string to_string(const LinkId& id);
 
 // The conductor, where a worker's number is expected.
