@@ -259,7 +259,7 @@ void Bookkeeper::save(CheckpointRecord record, RunState& state, bool training_go
 void Bookkeeper::note(const WrittenCheckpoint& saved) {
   result_.save_wait_seconds += save_wait_;
   result_.save_write_seconds += saved.write_seconds;
-  if (goes_on_beside_save_) measurements_.add_stall(save_wait_);  // the last save of a session delays no training
+  if (goes_on_beside_save_) measurements_.add_save_wait(save_wait_);  // the last save of a session delays no training
   announcer_.saved(saved.step);
   metrics_->checkpoint(saved.step, save_wait_, saved.write_seconds);
 }

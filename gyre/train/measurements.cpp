@@ -50,7 +50,7 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
                                       int64_t tokens_per_microbatch) const {
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
-  if (stalls_ > 0) model.checkpoint = stall_seconds_ / static_cast<double>(stalls_);
+  if (saves_ > 0) model.checkpoint = save_wait_seconds_ / static_cast<double>(saves_);
   for (size_t stage = 0; stage < costs_.size(); ++stage) {
     const auto mean = [&](ActionKind kind) {
       const auto found = costs_[stage].find(kind);

@@ -21,10 +21,10 @@ class RunMeasurements {
   bool empty() const { return costs_.empty(); }
   CostModel cost_model(const Pipeline& pipeline, const std::vector<int64_t>& optimizer_bytes,
                        int64_t tokens_per_microbatch) const;
-  // Seconds for which a checkpoint kept all workers waiting.
-  void add_stall(double seconds) {
-    stall_seconds_ += seconds;
-    ++stalls_;
+  // Seconds for which training waited for a checkpoint.
+  void add_save_wait(double seconds) {
+    save_wait_seconds_ += seconds;
+    ++saves_;
   }
   // [worker]; microbatches and windows are numbered as in the whole run.
   const std::vector<std::vector<TimedAction>>& trace() const { return trace_; }
@@ -34,8 +34,8 @@ class RunMeasurements {
   std::vector<std::map<ActionKind, ActionCost>> costs_;  // [stage]
   std::vector<StageSizes> sizes_;                        // [stage]
   std::vector<std::vector<TimedAction>> trace_;
-  double stall_seconds_ = 0;
-  int64_t stalls_ = 0;
+  double save_wait_seconds_ = 0;
+  int64_t saves_ = 0;
 };
 
 }  // namespace gyre
