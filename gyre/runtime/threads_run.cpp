@@ -121,11 +121,11 @@ void ThreadsRun::start_threads() {
 void ThreadsRun::work(size_t index) {
   const c10::NoGradGuard no_grad;
   Worker& worker = *setup_.workers[index];
-  stay_on(cores_of_worker(cores_, worker.number(), options_.threads_per_worker));  // before it starts threads
-  use_threads(options_.threads_per_worker);
   Doorbell& own_bell = setup_.bells.of(worker.number());
   Pulse& pulse = pulses_[index];
   try {
+    stay_on(cores_of_worker(cores_, worker.number(), options_.threads_per_worker));  // before it starts threads
+    use_threads(options_.threads_per_worker);
     while (!stopping_.load()) {
       const uint64_t ticket = own_bell.ticket();
       const Worker::Step step = worker.try_step();

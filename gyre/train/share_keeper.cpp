@@ -19,6 +19,7 @@ ShareKeeper::ShareKeeper(const RunDirectory& run, CheckedRun& checked, bool resu
       rank_(ranks.rank()),
       share_(pipeline, files),
       files_(files),
+      ranks_(ranks),
       line_(ranks, 0, kSaves) {}
 
 std::string ShareKeeper::answer(const std::string& text) {
@@ -94,20 +95,26 @@ ShareAnswer ShareKeeper::take(bool copy) {
   return answer;
 }
 
+// The body of the writing thread.
 void ShareKeeper::write(const std::stop_token& stop) {
+  try {
+    obey_orders(stop);
+  } catch (const RunError&) {              // the run is over
+  } catch (const std::exception& error) {  // the result cannot be told, and rank 0 would wait for it for ever
+    ranks_.report_failure(explain_torch(error));
+  }
+}
+
+void ShareKeeper::obey_orders(const std::stop_token& stop) {
   for (bool ends = false; !ends && !stop.stop_requested();) {
+    const WriteOrder order = parse_write_order(line_.hear(stop));
+    ends = !parts_ || order.kind == WriteOrder::Kind::Drop || order.kind == WriteOrder::Kind::End;
     WriteResult result;
     try {
-      const WriteOrder order = parse_write_order(line_.hear(stop));
-      ends = !parts_ || order.kind == WriteOrder::Kind::Drop || order.kind == WriteOrder::Kind::End;
-      try {
-        result.shards = obey(order);
-      } catch (const std::exception& error) {  // also libtorch's
-        result.error = explain_torch(error);
-        result.no_room = is_no_room(error);
-      }
-    } catch (const RunError&) {  // the run is over
-      return;
+      result.shards = obey(order);
+    } catch (const std::exception& error) {  // also libtorch's
+      result.error = explain_torch(error);
+      result.no_room = is_no_room(error);
     }
     if (!stop.stop_requested()) line_.say(to_text(result));
   }

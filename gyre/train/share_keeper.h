@@ -29,6 +29,7 @@ class ShareKeeper {
   void restore(const CheckpointReader& checkpoint);
   ShareAnswer take(bool copy);
   void write(const std::stop_token& stop);
+  void obey_orders(const std::stop_token& stop);
   std::vector<WrittenShard> obey(const WriteOrder& order);
   std::vector<WrittenShard> write_shards(const WriteOrder& order);
 
@@ -38,6 +39,7 @@ class ShareKeeper {
   int rank_;
   StateShare share_;
   FileSystem& files_;
+  Ranks& ranks_;
   TextLine line_;
   bool sees_rank_0s_ = true;            // this process's run directory is rank 0's
   std::optional<PartDirectory> parts_;  // if this process is a keeper

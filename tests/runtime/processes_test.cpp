@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -442,6 +443,36 @@ TEST(Ranks, DoNotForgetThatOneWasAskedToStop) {
   EXPECT_TRUE(ranks.others_asked_to_stop());
   EXPECT_FALSE(ranks.failure());
   looked.set_value();
+}
+
+// The thread that sends beats must not end the process without a word.
+TEST(Ranks, OneThatCannotTellHowItIsEndsTheRun) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 2}); };
+  std::string own_error;
+  const auto wait = [](Ranks& ranks) {
+    Doorbell bell;
+    const LinkId link = LinkId::of_rank(LinkKind::Answer, 1);
+    const auto nothing = ranks.receiver(1 - ranks.rank(), 0, link, 1, bell);
+    return error_of([&] { wait_for(ranks, *nothing, bell); });
+  };
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 2, "job", rendezvous());
+    ranks.meet({}, {}, 2);
+    Doorbell bell;
+    const Ranks::Watch watch(ranks, bell, []() -> RankStatus { throw std::runtime_error("no status"); });
+    own_error = wait(ranks);
+  });
+  std::string told;
+  {
+    Ranks ranks(0, 2, "job", rendezvous());
+    ranks.meet({}, {}, 2);
+    told = wait(ranks);
+  }
+  rank_1.join();
+  EXPECT_NE(told.find("rank 1 (process "), std::string::npos) << told;
+  EXPECT_NE(told.find("cannot go on: no status"), std::string::npos) << told;
+  EXPECT_NE(own_error.find("cannot go on: no status"), std::string::npos) << own_error;
 }
 
 // Meets everybody, but cannot connect to one of them.

@@ -144,6 +144,7 @@ class Ranks {
   void ask_for_time();
   void answer_time(int from, Message message);
   void watch(const std::stop_token& stop);
+  void keep_watch(const std::stop_token& stop);
   void send_beats();
   void find_silence();
 

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "gyre/core/error.h"
 #include "gyre/runtime/ranks/ranks.h"
+#include "gyre/tensors/explain_torch.h"
 
 namespace gyre {
 namespace {
@@ -162,8 +164,17 @@ Ranks::Watch::~Watch() {
   if (tells_) ranks_.status_ = nullptr;
 }
 
-// The thread that sends beats and checks that the others send theirs.
+// The thread that sends beats and checks that the others send theirs. A process that cannot go on with that ends the
+// run, as one that is silent does.
 void Ranks::watch(const std::stop_token& stop) {
+  try {
+    keep_watch(stop);
+  } catch (const std::exception& error) {  // also libtorch's
+    fail(rank_, fmt::format("cannot go on: {}", explain_torch(error)));
+  }
+}
+
+void Ranks::keep_watch(const std::stop_token& stop) {
   const auto interval = std::chrono::duration<double>(std::clamp(silence_seconds_ / 8, 0.02, 1.0));
   auto last = Clock::now();
   while (!stop.stop_requested()) {
