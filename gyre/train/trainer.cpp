@@ -316,26 +316,30 @@ class Training {
   bool interrupted_ = false;
 };
 
-// Whether the run at `from` needs no more updates; then the user is told. Checks its last checkpoint: if that is
-// damaged, `from` becomes the one before it.
-bool has_nothing_to_do(ResumePoint& from, const Config& config, const RunDirectory& run, Progress& progress) {
+// Where the session begins. Of a run that is complete nothing reads the last checkpoint, so it is checked here: if it
+// is damaged, the session begins at the one before it.
+ResumePoint find_sound_point(const RunDirectory& run, const Config& config) {
+  ResumePoint from = find_resume_point(run, config);
   while (is_complete(from, config)) {
     try {
       from.checkpoint->check();
+      return from;
     } catch (const DamagedCheckpoint& damage) {
       from = find_earlier_point(run, config, from, damage);
-      continue;
     }
-    progress.message(
-        from.step() > config.run.updates
-            ? fmt::format("{}: is at step {} and [run] updates is {}; nothing to do. To go on: --set run.updates=N, "
-                          "more than {}",
-                          run.root().string(), from.step(), config.run.updates, from.step())
-            : fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
-                          run.root().string(), from.step(), config.run.updates));
-    return true;
   }
-  return false;
+  return from;
+}
+
+// What the user is told of a run that is complete.
+std::string nothing_to_do(const ResumePoint& from, const Config& config, const RunDirectory& run) {
+  if (from.step() > config.run.updates) {
+    return fmt::format(
+        "{}: is at step {} and [run] updates is {}; nothing to do. To go on: --set run.updates=N, more than {}",
+        run.root().string(), from.step(), config.run.updates, from.step());
+  }
+  return fmt::format("{}: is at step {} of {} already; nothing to do. To go on: --set run.updates=N",
+                     run.root().string(), from.step(), config.run.updates);
 }
 
 // A random name that distinguishes this attempt at a run from any other, of this job or another.
@@ -353,8 +357,9 @@ TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
   ResumePoint from;
   if (options.resume && is_there(run.root())) {
     lock.emplace(run.root(), options.files);
-    from = find_resume_point(run, config);
-    if (has_nothing_to_do(from, config, run, progress)) {
+    from = find_sound_point(run, config);
+    if (is_complete(from, config)) {
+      progress.message(nothing_to_do(from, config, run));
       if (options.ranks != nullptr) options.ranks->refuse("", 0);
       return completed(from, config);
     }
@@ -396,8 +401,11 @@ bool check_run(const TrainOptions& options, Progress& progress) {
     return true;
   }
   DirectoryLock::check_free(run.root());
-  ResumePoint from = find_resume_point(run, config);
-  if (has_nothing_to_do(from, config, run, progress)) return false;
+  ResumePoint from = find_sound_point(run, config);
+  if (is_complete(from, config)) {
+    progress.message(nothing_to_do(from, config, run));
+    return false;
+  }
   if (::access(run.root().c_str(), W_OK | X_OK) != 0) {
     throw InputError(fmt::format("{}: cannot be written to: {}", run.root().string(), std::strerror(errno)));
   }
