@@ -109,24 +109,12 @@ void RunState::find_directories(const std::string& token, bool shared) {
   const auto own = run_.read_parts_mark();
   mark_ = {own ? own->run : token.substr(1), host_name(), root.string()};
   places_ = {{0, mark_.host, mark_.directory, token}};
-  const size_t nowhere = seen_.size();
-  seen_.assign(seen_.size(), nowhere);
+  seen_.assign(seen_.size(), nowhere());
   for (;;) {
     auto answers = ask({.kind = ShareQuestion::Kind::Look, .token = token});
     answers[0].note = DirectoryLock::note_in(run_.root());
-    for (size_t rank = 0; rank < answers.size(); ++rank) {
-      if (seen_[rank] == nowhere && answers[rank].note == places_.back().token) seen_[rank] = places_.size() - 1;
-      // Directories of earlier rounds are checked again: if this round's keeper sees one of them by another way, its
-      // note has replaced the earlier one.
-      if (seen_[rank] == nowhere ? rank != places_.back().keeper : answers[rank].note == places_[seen_[rank]].token) {
-        continue;
-      }
-      throw InputError(
-          fmt::format("{}{}: a file that a process of this run wrote there is missing; another run uses the directory, "
-                      "or its file system shows different contents to different hosts",
-                      whose(rank), run_.root().string()));
-    }
-    const auto next = std::find(seen_.begin(), seen_.end(), nowhere);
+    note_who_sees_the_last_place(answers);
+    const auto next = std::ranges::find(seen_, nowhere());
     if (next == seen_.end()) return;
     const auto keeper = static_cast<size_t>(next - seen_.begin());
     if (shared) {
@@ -136,13 +124,30 @@ void RunState::find_directories(const std::string& token, bool shared) {
           "--set run.shared_directory=false",
           whose(keeper), run_.root().string()));
     }
-    const FilePlace& place = answers[keeper].place;
-    places_.push_back({keeper, place.host, place.directory, fmt::format("{}-{}", token, keeper)});
-    ask({.kind = ShareQuestion::Kind::Keep,
-         .token = places_.back().token,
-         .rank = static_cast<int>(keeper),
-         .mark = mark_});
+    add_place(keeper, answers[keeper].place, fmt::format("{}-{}", token, keeper));
   }
+}
+
+// answers: what each process found in its run directory. Throws InputError if one misses what a process has left there.
+void RunState::note_who_sees_the_last_place(const std::vector<ShareAnswer>& answers) {
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    if (seen_[rank] == nowhere() && answers[rank].note == places_.back().token) seen_[rank] = places_.size() - 1;
+    // Directories of earlier rounds are checked again: if this round's keeper sees one of them by another way, its note
+    // has replaced the earlier one.
+    const bool is_sound =
+        seen_[rank] == nowhere() ? rank != places_.back().keeper : answers[rank].note == places_[seen_[rank]].token;
+    if (is_sound) continue;
+    throw InputError(
+        fmt::format("{}{}: a file that a process of this run wrote there is missing; another run uses the directory, "
+                    "or its file system shows different contents to different hosts",
+                    whose(rank), run_.root().string()));
+  }
+}
+
+// Lets the process `keeper` take its directory and leave `token` there.
+void RunState::add_place(size_t keeper, const FilePlace& place, const std::string& token) {
+  places_.push_back({keeper, place.host, place.directory, token});
+  ask({.kind = ShareQuestion::Kind::Keep, .token = token, .rank = static_cast<int>(keeper), .mark = mark_});
 }
 
 std::string RunState::describe_directories() const {

@@ -70,6 +70,9 @@ class RunState {
   // answer. Throws what it throws, and the error of a process that refused or failed; damage is left to the caller.
   std::vector<ShareAnswer> ask(const ShareQuestion& question, const std::function<void()>& meanwhile = {});
   void tell_late(int rank, const ShareQuestion& question) const;
+  void note_who_sees_the_last_place(const std::vector<ShareAnswer>& answers);
+  void add_place(size_t keeper, const FilePlace& place, const std::string& token);
+  size_t nowhere() const { return seen_.size(); }  // in `seen_`, while the directory is not found
   ShardNumbers numbers_of(size_t rank) const;
   std::string whose(size_t rank) const;
   void read(ShareQuestion question, const CheckpointReader& checkpoint, const std::function<void()>& own);
