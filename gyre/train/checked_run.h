@@ -9,7 +9,7 @@
 #include "gyre/config/config.h"
 #include "gyre/data/sources.h"
 #include "gyre/schedule/schedule.h"
-#include "gyre/train/summary.h"
+#include "gyre/train/done_before.h"
 
 namespace gyre {
 

@@ -1,7 +1,6 @@
 // Describes a run for the user before its first update.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,15 +10,10 @@
 #include "gyre/model/layer.h"
 #include "gyre/plan/partition.h"
 #include "gyre/schedule/schedule.h"
+#include "gyre/train/done_before.h"
 #include "gyre/train/memory.h"
 
 namespace gyre {
-
-// What a run that is resumed has done before.
-struct DoneBefore {
-  int64_t updates = 0;
-  int64_t tokens = 0;
-};
 
 // A few aligned lines: model, data, updates, schedule, memory; then the stages with their layers, weights and delays.
 // may_copy: checkpoints may be written from a copy.
