@@ -28,14 +28,15 @@ struct MetricsStep {
 struct MetricsEnd {
   std::string status;  // finished | interrupted | diverged | failed
   int64_t step = 0;
-  double loss = 0;
-  std::optional<double> val_loss, ema_val_loss;
-  int64_t tokens = 0;
-  double tokens_per_second = 0;
-  std::optional<double> bubble_fraction;
+  double loss = 0;                               // of the last step
+  std::optional<double> val_loss, ema_val_loss;  // the second with the averaged weights, if there are any
+  int64_t tokens = 0;                            // of the whole run
+  double tokens_per_second = 0;                  // of this session, while training
+  std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
   double seconds = 0;
-  int64_t skipped_updates = 0;                           // updates of stages skipped for gradients that were not finite
-  double save_wait_seconds = 0, save_write_seconds = 0;  // sums over all checkpoints of the session
+  int64_t skipped_updates = 0;    // updates of stages skipped for gradients that were not finite
+  double save_wait_seconds = 0;   // for which training stood still for the session's checkpoints
+  double save_write_seconds = 0;  // for which they were written, in the background or not
 };
 
 // Measurements of the updates since the last drain.

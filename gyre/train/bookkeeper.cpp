@@ -344,21 +344,10 @@ void Bookkeeper::record_end(const std::string& status) {
       result_.bubble_fraction = 1 - busy_seconds_ / worker_seconds_;
     }
   }
-  MetricsEnd line;
-  line.status = status;
-  line.step = result_.step;
-  line.loss = result_.loss;
-  line.val_loss = result_.val_loss;
-  line.ema_val_loss = result_.ema_val_loss;
-  line.tokens = result_.tokens;
-  line.tokens_per_second = result_.tokens_per_second;
-  line.bubble_fraction = result_.bubble_fraction;
-  line.skipped_updates = skipped_;
-  line.seconds = result_.seconds;
-  line.save_wait_seconds = result_.save_wait_seconds;
-  line.save_write_seconds = result_.save_write_seconds;
+  result_.status = status;
+  result_.skipped_updates = skipped_;
   live_->end(status);
-  metrics_->end(line);
+  metrics_->end(result_);
 }
 
 void Bookkeeper::write_measurements() {

@@ -40,8 +40,7 @@ namespace {
 
 // The result of a run that is complete.
 TrainResult completed(const ResumePoint& from, const Config& config) {
-  const MetricsEnd end = from.record.end.value_or(MetricsEnd{});
-  TrainResult result;
+  TrainResult result{from.record.end.value_or(MetricsEnd{})};
   result.finished = true;
   result.is_past_target = from.step() > config.run.updates;
   result.step = from.step();
@@ -50,11 +49,6 @@ TrainResult completed(const ResumePoint& from, const Config& config) {
   result.loss = from.record.loss.value_or(std::nan(""));
   result.val_loss = from.record.val_loss;
   result.ema_val_loss = from.record.ema_val_loss;
-  result.tokens_per_second = end.tokens_per_second;
-  result.bubble_fraction = end.bubble_fraction;
-  result.seconds = end.seconds;
-  result.save_wait_seconds = end.save_wait_seconds;
-  result.save_write_seconds = end.save_write_seconds;
   return result;
 }
 

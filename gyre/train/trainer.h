@@ -5,7 +5,6 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "gyre/config/config.h"
 #include "gyre/core/error.h"
 #include "gyre/core/file_system.h"
+#include "gyre/report/metrics.h"
 #include "gyre/report/progress.h"
 
 namespace gyre {
@@ -39,21 +39,13 @@ struct TrainOptions {
   HostProcess process = {};  // this process among those of its host
 };
 
-struct TrainResult {
+// How a session ended: what its metrics say of that, and more.
+struct TrainResult : MetricsEnd {
   bool finished = false;        // false: interrupted, saved, and can be resumed
   bool is_past_target = false;  // the run had made more updates than were asked for, and nothing was done
-  // Set if the run is complete and saved, but its trace or costs could not be written.
-  std::exception_ptr fault_afterwards;
-  int64_t step = 0;
   int64_t parameters = 0;
-  int64_t tokens = 0;                            // of the whole run
-  double loss = 0;                               // of the last step
-  std::optional<double> val_loss, ema_val_loss;  // the second with the averaged weights, if there are any
-  double tokens_per_second = 0;                  // of this session, while training
-  std::optional<double> bubble_fraction;  // share of worker time spent waiting; only where workers run side by side
-  double seconds = 0;
-  double save_wait_seconds = 0;   // for which training stood still for checkpoints
-  double save_write_seconds = 0;  // for which they were written, in the background or not
+  // Set if the run is complete and saved, but its trace or costs could not be written.
+  std::exception_ptr fault_afterwards = {};
 };
 
 // Throws InputError before anything is written, and RunError if the run had to stop (its checkpoints are whole). On
