@@ -11,7 +11,6 @@
 #include "gyre/schedule/builtins.h"
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/limits.h"
-#include "gyre/schedule/worker_order.h"
 
 namespace gyre {
 Registry<ScheduleKind>& schedule_kinds() {
@@ -56,9 +55,9 @@ std::string OptionNames::of(std::string_view key) const {
 
 Schedule make_schedule(const ScheduleOptions& options) {
   if (const ScheduleKind* kind = schedule_kinds().find(options.name)) {
-    Schedule schedule = replicated(kind->build(options), options.replicas, options.shard_optimizer, options.names);
+    Schedule schedule = kind->build(options);
     schedule.tied = options.tied;
-    return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;
+    return replicated(std::move(schedule), options);
   }
   throw InputError(fmt::format("schedule '{}' is unknown, and no file of that name is there{}", printable(options.name),
                                suggestion(options.name, schedule_names())));

@@ -7,6 +7,7 @@
 
 #include "gyre/core/error.h"
 #include "gyre/schedule/limits.h"
+#include "gyre/schedule/worker_order.h"
 
 namespace gyre {
 namespace {
@@ -81,6 +82,7 @@ Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const
   all.shift = schedule.shift * replicas;
   all.forward_only = schedule.forward_only;
   all.weights = schedule.weights;
+  all.tied = schedule.tied;
   all.workers = 0;
   all.placement.resize(static_cast<size_t>(all.pipelines));
   if (shard_optimizer) all.owner.resize(schedule.owner.size() * static_cast<size_t>(replicas));
@@ -106,6 +108,11 @@ Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const
   }
   if (!shard_optimizer) all.owner = schedule.owner;
   return all;
+}
+
+Schedule replicated(Schedule schedule, const ScheduleOptions& options) {
+  Schedule all = replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
+  return options.by_stages ? numbered_by_stages(std::move(all), options.replicas) : all;
 }
 
 }  // namespace gyre

@@ -22,4 +22,7 @@ namespace gyre {
 // or actions, or too many microbatches in a repetition. `names` has the user's name for the number of replicas.
 Schedule replicated(Schedule schedule, int replicas, bool shard_optimizer, const OptionNames& names = {});
 
+// The same with the replicas of `options`, and workers numbered as those ask.
+Schedule replicated(Schedule schedule, const ScheduleOptions& options);
+
 }  // namespace gyre

@@ -11,7 +11,6 @@
 #include "gyre/schedule/data_parallel.h"
 #include "gyre/schedule/text.h"
 #include "gyre/schedule/validate.h"
-#include "gyre/schedule/worker_order.h"
 
 namespace gyre {
 
@@ -31,8 +30,7 @@ Schedule load_schedule(const ScheduleOptions& options, bool check_sizes) {
     throw InputError(fmt::format("{}: has {} and a window of {}, not {} and {}", options.name,
                                  counted(schedule.stages, "stage"), schedule.window, options.stages, options.window));
   }
-  schedule = replicated(std::move(schedule), options.replicas, options.shard_optimizer, options.names);
-  return options.by_stages ? numbered_by_stages(std::move(schedule), options.replicas) : schedule;
+  return replicated(std::move(schedule), options);
 }
 
 }  // namespace gyre

@@ -240,6 +240,24 @@ TEST(Replicas, AFileIsOne) {
   EXPECT_THROW(load_schedule({text, 2, 12, 3}, true), InputError) << "the window is that of one";
 }
 
+// The memory of a tied weight is predicted for a file as for the builtin that it was printed from.
+TEST(Replicas, OfAFileOfATiedModelAreTied) {
+  const testing_support::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "mine.txt").string();
+  std::ofstream(file) << to_text(make_schedule({.name = "1f1b", .stages = 4, .window = 4, .tied = true}));
+  for (const int replicas : {1, 2}) {
+    for (const bool by_stages : {false, true}) {
+      ScheduleOptions options{
+          .name = "1f1b", .stages = 4, .window = 4, .replicas = replicas, .tied = true, .by_stages = by_stages};
+      const Schedule builtin = make_schedule(options);
+      options.name = file;
+      const Schedule loaded = load_schedule(options, true);
+      EXPECT_TRUE(builtin.tied && loaded.tied) << replicas << by_stages;
+      EXPECT_EQ(to_text(loaded), to_text(builtin)) << replicas << by_stages;
+    }
+  }
+}
+
 // A worker may do nothing but update. If only the first replica makes updates, the others have no such worker.
 TEST(Replicas, AWorkerThatOnlyUpdatesIsThereOnceUnlessEachHasAShard) {
   const Schedule one = parse_schedule(
