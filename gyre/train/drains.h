@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "gyre/config/settings.h"
+
 namespace gyre {
 
 struct DrainPlan {
@@ -12,10 +14,16 @@ struct DrainPlan {
   int64_t checkpoint_every = 0;  // 0: never
   std::vector<int64_t> extra;    // asked for in the configuration, or recorded by an interrupted run
 
+  DrainPlan() = default;
+  // Those that the configuration plans.
+  explicit DrainPlan(const RunSettings& run);
+
   // The first drain point after `done` updates (done < updates).
   int64_t next(int64_t done) const;
   // Whether a drain after `done` updates is planned; 0, the beginning of the run, counts as one.
   bool contains(int64_t done) const { return done == 0 || next(done - 1) == done; }
+  // The number of drain points, the end of the run included. Takes no longer for a longer run.
+  int64_t count() const;
   // What is due once `done` updates are made. At the end of the run both are, an evaluation only if eval_every is not
   // 0.
   bool evaluates_at(int64_t done) const { return due(done, eval_every); }

@@ -5,6 +5,7 @@
 
 #include "gyre/build/build.h"
 #include "gyre/simulate/simulator.h"
+#include "gyre/train/drains.h"
 
 namespace gyre {
 namespace {
@@ -26,29 +27,29 @@ StageCost cost_of(const Config& config, const Layers& layers, LayerRange range) 
   return cost;
 }
 
-// Updates from one drain of the run to the next.
-int64_t updates_between_drains(const Config& config) {
-  int64_t updates = config.run.updates;
-  for (const int64_t every : {config.run.eval_every, config.run.checkpoint_every}) {
-    if (every > 0) updates = std::min(updates, every);
-  }
-  return updates;
-}
-
 }  // namespace
 
 std::optional<double> predict_bubble(const Config& config, const Schedule& schedule, const Layers& layers,
                                      const std::vector<LayerRange>& ranges) {
-  const int64_t actions_per_window = 3 * schedule.window * schedule.stages;
-  const int64_t updates = std::min(updates_between_drains(config), kMaxActions / actions_per_window);
+  const DrainPlan plan(config.run);
+  const int64_t drains = plan.count();
+  const int64_t most = kMaxActions / (3 * schedule.window * schedule.stages);  // updates
+  const int64_t shorter = plan.updates / drains;
   // Cut short, it must still be long beside filling and draining.
-  const bool is_whole = updates == updates_between_drains(config);
-  if (updates < 1 || (!is_whole && updates * schedule.window < 20 * schedule.stages)) return std::nullopt;
+  if (most < 1 || (shorter > most && most * schedule.window < 20 * schedule.stages)) return std::nullopt;
   CostModel costs;
   for (const LayerRange range : ranges) costs.stages.push_back(cost_of(config, layers, range));
-  SimulationOptions options;
-  options.microbatches = updates * schedule.window;
-  return 1 - simulate(schedule, costs, options).utilisation();
+
+  double busy = 0, time = 0;  // of the workers' mean, in a segment of mean length
+  const auto add = [&](int64_t updates, double share) {
+    const Simulation segment = simulate(schedule, costs, {.microbatches = std::min(updates, most) * schedule.window});
+    busy += share * segment.utilisation() * segment.makespan;
+    time += share * segment.makespan;
+  };
+  const double longer = static_cast<double>(plan.updates % drains) / static_cast<double>(drains);
+  add(shorter, 1 - longer);
+  if (longer > 0 && shorter < most) add(shorter + 1, longer);
+  return 1 - busy / time;
 }
 
 }  // namespace gyre

@@ -79,7 +79,7 @@ class Training {
   // Builds everything, and checks that there is room for checkpoints. If it returns, the run can begin.
   void prepare() {
     progress_.message(checked_.summary);
-    plan_ = {config_.run.updates, config_.run.eval_every, config_.run.checkpoint_every, config_.run.drains};
+    plan_ = DrainPlan(config_.run);
     if (options_.ranks != nullptr) map_.emplace(checked_.schedule.workers, options_.ranks->world());
     pipeline_ = build_pipeline(config_, std::move(checked_.schedule), map_ ? map_->workers_of(0) : WorkerRange{},
                                options_.process);

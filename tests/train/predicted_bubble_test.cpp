@@ -40,6 +40,25 @@ TEST(PredictedBubble, WithoutAFlushIsThatOfDrains) {
   EXPECT_NEAR(bubble_of(config).value(), 3.0 / 23, 0.02);
 }
 
+TEST(PredictedBubble, DrainsCountWhateverTheyAreFor) {
+  Config listed = config_of("pipedream", 4, 1), evaluated = listed;
+  evaluated.run.eval_every = 2;
+  for (int64_t at = 2; at < 200; at += 2) listed.run.drains.push_back(at);
+  EXPECT_DOUBLE_EQ(bubble_of(listed).value(), bubble_of(evaluated).value());
+  EXPECT_NEAR(bubble_of(listed).value(), 3.0 / 5, 0.02);
+}
+
+// A segment of n updates takes n + 3 of a stage's passes. Unequal segments are as one of their mean length.
+TEST(PredictedBubble, OfUnequalSegmentsIsThatOfTheirSum) {
+  Config config = config_of("pipedream", 4, 1);
+  config.run.eval_every = 30;
+  config.run.checkpoint_every = 50;  // 30, 50, 60, 90, 100, 120, 150, 180, 200
+  EXPECT_NEAR(bubble_of(config).value(), 3.0 * 9 / (200 + 3 * 9), 0.01);
+  config.run.eval_every = config.run.checkpoint_every = 0;
+  for (int64_t at = 3; at < 200; at += 3) config.run.drains.insert(config.run.drains.end(), {at - 2, at});
+  EXPECT_NEAR(bubble_of(config).value(), 3.0 * 133 / (200 + 3 * 133), 0.02);  // segments of 1, 2, 1, 2, ...
+}
+
 TEST(PredictedBubble, StagesThatDifferKeepWorkersWaiting) {
   // Five stages of eight blocks: sixteen sublayers do not divide by five.
   EXPECT_GT(bubble_of(config_of("pipedream", 5, 1)).value(), 0.1);
