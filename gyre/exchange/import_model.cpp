@@ -272,8 +272,8 @@ ImportResult import_model(const ImportOptions& options) {
   ImportResult result;
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
+  NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read
   const NamedTensors weights = read_weights(tensor_files, matched, own);
-  NewDirectory out(options.out, ".importing", files);
   const RunDirectory run(out.path(), files);
   write_run(run, config, weights, files);
   write_origin(run, options.from, config_json, Provenance{matched.dtypes()}, files);

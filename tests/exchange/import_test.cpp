@@ -77,6 +77,22 @@ TEST_F(Import, RefusesWeightsThatAreNoNumbers) {
   }
 }
 
+// A large model takes minutes to read, and then it would be refused.
+TEST_F(Import, ATakenNameIsRefusedBeforeTheWeightsAreRead) {
+  const fs::path file = model_ / "model.safetensors", taken = place_ / "taken";
+  NamedTensors tensors = read_safetensors(file);
+  tensors["model.norm.weight"].fill_(NAN);
+  write_safetensors(file, tensors);
+  fs::create_directory(taken);
+  write_file_atomic(taken / "mine", "");
+  try {
+    import_model({.from = model_, .out = taken});
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("is there already, and is not empty"));
+  }
+}
+
 TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {
   write_tokenizer(12);
   EXPECT_EQ(import().tokenizer, "json");
