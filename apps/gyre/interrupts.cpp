@@ -52,7 +52,9 @@ Interrupts::Interrupts(SecondSignal second, std::function<void()> on_save)
     if (signal == SIGHUP && is_ignored(signal)) continue;
     sigaddset(&signals_, signal);
     // sigwait() does not see ignored signals, and a shell starts background jobs with SIGINT ignored.
-    std::signal(signal, SIG_DFL);
+    struct sigaction usual {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(signal, &usual, &actions_before_[signal]);
   }
   waited_ = signals_;
   sigaddset(&waited_, wake_up());
@@ -65,6 +67,7 @@ Interrupts::~Interrupts() {
   ending_ = true;
   pthread_kill(watcher_.native_handle(), wake_up());
   watcher_.join();
+  for (const auto& [signal, action] : actions_before_) ::sigaction(signal, &action, nullptr);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 

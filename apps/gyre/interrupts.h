@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <stop_token>
 #include <thread>
 
@@ -24,7 +25,8 @@ void heed_hangup();
 enum class SecondSignal { EndsThisProcess, IsTheLaunchers };
 
 // While one exists, these signals are blocked in every thread that is started, and a thread of its own waits for them.
-// So callbacks of the stop token may do anything, which a signal handler may not. Create it before other threads.
+// So callbacks of the stop token may do anything, which a signal handler may not. Create it before other threads. Its
+// end brings back what the signals did before.
 class Interrupts {
  public:
   // on_save: for a command that can save and continue; called for SIGUSR1, on the thread that waits.
@@ -49,6 +51,7 @@ class Interrupts {
   sigset_t signals_;  // that ask for the end
   sigset_t waited_;   // those, SIGUSR1 with on_save, and the one by which the destructor ends the watcher
   sigset_t mask_before_;
+  std::map<int, struct sigaction> actions_before_;  // by signal
   std::stop_source stop_, abandon_;
   std::atomic<int> exit_code_ = 0;
   std::atomic<bool> ending_ = false;
