@@ -13,8 +13,10 @@ using namespace testing_support;
 
 constexpr int64_t kSequences = 3, kContext = 43;
 
-// Measures every layer by itself, so that memory that two layers share counts in both.
-void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what, bool is_masked = false) {
+// Measures every layer by itself, so that memory that two layers share counts in both. keeps_weights: as with stashed
+// weights, of which a layer needs no copies.
+void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what, bool is_masked,
+                 bool keeps_weights) {
   const MicrobatchShape shape{kSequences, kContext, static_cast<double>(at::elementSize(type))};
   at::Tensor x = at::ones({kSequences, kContext}, at::kLong);
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -22,6 +24,7 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
     std::vector<at::Tensor> weights;
     for (const ParameterSpec& spec : stage.parameters()) weights.push_back(initial_value(spec, 1).to(type));
     LayerContext context;
+    context.keeps_weights = keeps_weights;
     if (i + 1 == layers.size()) {
       context.targets = at::full({kSequences, kContext}, -1, at::kLong);
       // Masked batches ask for 15% of the tokens, without the special ones; other batches ask for all.
@@ -34,6 +37,12 @@ void expect_kept(const Layers& layers, at::ScalarType type, const std::string& w
     const double said = layers[i]->kept_bytes(shape);
     EXPECT_LE(said, kept) << what << ": " << layers[i]->name();
     EXPECT_GE(said, 0.97 * kept) << what << ": " << layers[i]->name();
+  }
+}
+
+void expect_kept(const Layers& layers, at::ScalarType type, const std::string& what, bool is_masked = false) {
+  for (const bool keeps_weights : {false, true}) {
+    expect_kept(layers, type, fmt::format("{}, keeps weights {}", what, keeps_weights), is_masked, keeps_weights);
   }
 }
 

@@ -68,9 +68,8 @@ void Norm::backward_weights(Kept& kept, const GradientSums& gradients) const {
 
 double Norm::kept_bytes(const MicrobatchShape& shape) const {
   const double statistics = 4 * (options_.kind == NormKind::RmsNorm ? 1 : 2);  // bytes per token, fp32
-  const double copies = !options_.recomputes_output ? 0 : bias_ ? 2 : 1;
-  const double row = static_cast<double>(options_.width) * shape.element_bytes;
-  return shape.tokens() * (row + statistics) + copies * row;
+  // Without the copies of weight and bias, which only some weight policies need: they are two tokens' bytes at most.
+  return shape.tokens() * (static_cast<double>(options_.width) * shape.element_bytes + statistics);
 }
 
 }  // namespace gyre
