@@ -270,7 +270,7 @@ int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
     const bool again = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
     std::string complaint = attempt.complaint();
     if (again) {
-      if (complaint.empty()) complaint = "rank 0 failed";
+      if (complaint.empty()) complaint = "the run failed";  // rank 0 has said why, and of whom
       complaint += fmt::format("; restart {} of {}", restart + 1, options.max_restarts);
     }
     if (!complaint.empty()) options.say(complaint);

@@ -134,7 +134,7 @@ TEST_F(LaunchRanks, ARankThatOnlyFollowsAnotherIsNotNamed) {
   EXPECT_EQ(launch({"gather,watch,exit:1", "gather,exit:1"}), 1);
   EXPECT_THAT(said_, IsEmpty());
   EXPECT_EQ(launch({"gather,once:watch,once:exit:1", "gather,once:exit:1"}, 1), 0);
-  EXPECT_THAT(said_, ElementsAre("rank 0 failed; restart 1 of 1"));
+  EXPECT_THAT(said_, ElementsAre("the run failed; restart 1 of 1"));
   EXPECT_EQ(launch({"gather,watch,exit:0", "gather,exit:1", "gather,say:no fish,exit:1"}), 1);
   EXPECT_THAT(said_.back(), StartsWith("rank 2 failed with exit code 1: no fish ("));
 }
@@ -234,8 +234,8 @@ TEST(LastLine, OfALogOfAnySize) {
 TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
   again_ = {GYRE_RANK_STAND_IN, fmt::format("note:{},exit:1", file("again"))};
   EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("first"))}, 3), 1);
-  EXPECT_THAT(said_, ElementsAre("rank 0 failed; restart 1 of 3", "rank 0 failed; restart 2 of 3",
-                                 "rank 0 failed; restart 3 of 3"));
+  EXPECT_THAT(said_, ElementsAre("the run failed; restart 1 of 3", "the run failed; restart 2 of 3",
+                                 "the run failed; restart 3 of 3"));
   auto notes = notes_in(file("first"));
   ASSERT_THAT(notes, SizeIs(1));
   for (const auto& words : notes_in(file("again"))) notes.push_back(words);
