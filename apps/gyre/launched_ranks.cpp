@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
+#include "gyre/core/file_system.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -29,6 +31,11 @@ std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flag
   place.abandon = std::move(abandon);
   const std::string& job = flags.job.empty() ? own_rank.job : flags.job;
   return std::make_unique<Ranks>(own_rank.rank, own_rank.world, job, make_rendezvous(place), meet_within);
+}
+
+void tell_launcher_of_beginning(const Rank& own_rank) {
+  if (own_rank.store_directory.empty()) return;
+  system_files().remove(std::filesystem::path(own_rank.store_directory) / kNotBegunMark);
 }
 
 }  // namespace gyre::app

@@ -16,6 +16,9 @@ namespace gyre::app {
 std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags, std::stop_token stop,
                                   std::function<void(const Error&)> abandon);
 
+// Called by rank 0 once the run has begun: from then on `gyre launch` only continues it.
+void tell_launcher_of_beginning(const Rank& own_rank);
+
 // Prints the error and ends this process without waiting for a thread that hangs.
 [[noreturn]] void end_at_once(const Error& error);
 

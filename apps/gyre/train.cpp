@@ -103,7 +103,11 @@ void run(const TrainFlags& flags) {
   const auto ranks =
       one_of_several ? make_ranks(*own_rank, flags.meeting, interrupts.stop(), abandon_meeting) : nullptr;
   options.ranks = ranks.get();
-  if (own_rank) options.process = {own_rank->local_rank, own_rank->local_world};
+  if (own_rank) {
+    options.process = {own_rank->local_rank, own_rank->local_world};
+    options.begun = own_rank->begun;
+    options.on_begun = [&own_rank] { tell_launcher_of_beginning(*own_rank); };
+  }
   options.stop = interrupts.stop();
   options.abandon = end_at_once;
   const TrainResult result = [&] {

@@ -62,8 +62,15 @@ std::string name_of_signal(int signal) {
 // One attempt: all ranks from their start until the last has ended.
 class Attempt {
  public:
-  Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart)
-      : options_(options), logs_(logs), restart_(restart), store_(options.temporary, kPrivatePrefix) {
+  // begun: an earlier attempt has begun the run.
+  Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart, bool begun)
+      : options_(options),
+        logs_(logs),
+        restart_(restart),
+        begun_(begun),
+        store_(options.temporary, kPrivatePrefix),
+        not_begun_(store_.path() / kNotBegunMark) {
+    write_new_file(not_begun_, "");
     for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
   }
 
@@ -80,6 +87,11 @@ class Attempt {
 
   // Whether a signal to stop came.
   bool stopped() const { return stop_ != 0; }
+  // Whether the run has begun, in this attempt or before.
+  bool has_begun() const {
+    std::error_code unknown;
+    return begun_ || !fs::exists(not_begun_, unknown);
+  }
 
   // The launcher's exit code.
   int exit_code() const {
@@ -133,10 +145,10 @@ class Attempt {
     ChildOptions child;
     child.words = restart_ == 0 ? options_.command : options_.again;
     const std::string world = std::to_string(options_.ranks);
-    child.variables = {{kRankVariable, std::to_string(rank)},       {kWorldVariable, world},
-                       {kLocalRankVariable, std::to_string(rank)},  {kLocalWorldVariable, world},
-                       {kStoreVariable, store_.path().string()},    {kJobVariable, job},
-                       {kRestartVariable, std::to_string(restart_)}};
+    child.variables = {{kRankVariable, std::to_string(rank)},        {kWorldVariable, world},
+                       {kLocalRankVariable, std::to_string(rank)},   {kLocalWorldVariable, world},
+                       {kStoreVariable, store_.path().string()},     {kJobVariable, job},
+                       {kRestartVariable, std::to_string(restart_)}, {kBegunVariable, begun_ ? "1" : "0"}};
     std::optional<OutputFile> log;
     if (rank != 0) {
       started.log = logs_.of(rank, restart_);
@@ -242,7 +254,9 @@ class Attempt {
   const LaunchOptions& options_;
   Logs& logs_;
   int restart_;
+  bool begun_;
   PrivateDirectory store_;
+  fs::path not_begun_;
   std::vector<RankProcess> ranks_;             // not changed once all are started
   std::vector<const RankProcess*> failed_;     // in the order in which they ended
   const RankProcess* cause_ = nullptr;         // one of them, once all have ended
@@ -263,9 +277,11 @@ int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
   PrivateDirectory::remove_abandoned(options.temporary, kPrivatePrefix);
   Logs logs(options);
   const std::string job = random_hex(8);
+  bool begun = false;
   for (int restart = 0;; ++restart) {
-    Attempt attempt(options, logs, job, restart);
+    Attempt attempt(options, logs, job, restart, begun);
     attempt.wait(signals);
+    begun = attempt.has_begun();
     const int code = attempt.exit_code();
     const bool again = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
     std::string complaint = attempt.complaint();

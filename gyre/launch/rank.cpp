@@ -116,6 +116,7 @@ void complete_own(const Reader& reader, Rank& rank) {
   rank.store_directory = reader.text(kStoreVariable);
   rank.job = reader.text(kJobVariable);
   rank.restart = reader.number(kRestartVariable, 0, std::numeric_limits<int>::max());
+  rank.begun = reader.number_or(kBegunVariable, 0, 0, 1) == 1;
 }
 
 void complete_by_hand(const Reader& reader, Rank& rank) {

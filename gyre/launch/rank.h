@@ -23,6 +23,7 @@ struct Rank {
   std::string job;
   int restart = 0;       // how often the launcher has started the run again
   bool by_hand = false;  // RANK and WORLD_SIZE are set, and no launcher that would end the ranks is seen
+  bool begun = false;    // the launcher has seen the run begin, so it is only to be continued
 
   bool operator==(const Rank&) const = default;
 };
@@ -45,5 +46,9 @@ inline constexpr const char* kLocalWorldVariable = "GYRE_LOCAL_WORLD_SIZE";
 inline constexpr const char* kStoreVariable = "GYRE_STORE";
 inline constexpr const char* kJobVariable = "GYRE_JOB";
 inline constexpr const char* kRestartVariable = "GYRE_RESTART";
+inline constexpr const char* kBegunVariable = "GYRE_BEGUN";
+// A file that `gyre launch` leaves in store_directory; rank 0 removes it once the run has begun. Removing needs no room
+// on a disk, and if the whole directory is removed instead, the run is not begun a second time.
+inline constexpr const char* kNotBegunMark = "not-begun";
 
 }  // namespace gyre

@@ -174,6 +174,13 @@ void check_data(const ResumePoint& point, const RunDirectory& run, const Config&
   if (point.checkpoint && !point.checkpoint->record().data.empty()) check(point.checkpoint->record().data);
 }
 
+void refuse_lost_run(const RunDirectory& run, const ResumePoint& point) {
+  if (point.checkpoint || is_there(run.metrics())) return;
+  throw InputError(fmt::format(
+      "{}: the run that has begun here is gone; mount or put back what is missing, and continue it with --resume",
+      run.root().string()));
+}
+
 bool is_complete(const ResumePoint& point, const Config& config) {
   if (point.step() != config.run.updates) return point.step() > config.run.updates;
   const auto& end = point.record.end;

@@ -53,6 +53,9 @@ void check_data(const ResumePoint& point, const RunDirectory& run, const Config&
 // Whether the run is past its last update, or at it with its end recorded as "finished".
 bool is_complete(const ResumePoint& point, const Config& config);
 
+// For a run that is known to have begun: throws InputError if nothing of it is there.
+void refuse_lost_run(const RunDirectory& run, const ResumePoint& point);
+
 // For a new run: throws InputError if its directory has a run, or what is left of one.
 void refuse_to_replace_run(const RunDirectory& run);
 

@@ -99,6 +99,7 @@ class Training {
       prepare();
       books_.begin(*pipeline_, optimizer_bytes_, map_ ? &*map_ : nullptr);
       state_->begin(damaged_steps());
+      if (options_.on_begun) options_.on_begun();
       // A run at its last update that has not ended, for example since it was killed, may lack its last evaluation.
       if (done_ == config_.run.updates && evaluates() && from_.record.evaluated != done_) run_evaluation();
       while (done_ < config_.run.updates && !interrupted_) run_segment();
@@ -359,6 +360,7 @@ TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
     }
   }
   const std::string attempt = options.ranks != nullptr ? name_of_attempt() : "";
+  if (options.begun) refuse_lost_run(run, from);
   Training training(options, run, std::move(config), std::move(from), progress, attempt);
   if (!options.resume) refuse_to_replace_run(run);  // after the configuration's faults were reported
   if (!lock) lock.emplace(run.root(), options.files);

@@ -25,8 +25,10 @@ struct TrainOptions {
   std::vector<std::string> overrides;  // "table.key=value"
   std::filesystem::path out;
   bool resume = false;
-  std::filesystem::path trace;  // where to write this session's timeline; empty: nowhere
-  std::stop_token stop;         // Ctrl-C: drain, save, return
+  bool begun = false;  // with `resume`: the run is known to have begun, so it does not begin where none is found
+  std::function<void()> on_begun = {};  // called once the run has begun, or continues. Null: nobody wants to know
+  std::filesystem::path trace;          // where to write this session's timeline; empty: nowhere
+  std::stop_token stop;                 // Ctrl-C: drain, save, return
   // Whether a save has been requested since the last call. Called when an update or a segment ends. Null: never.
   std::function<bool()> take_save_request = {};
   // Ends the process. Called when a drain is stuck: a thread that hangs cannot be joined, nor its pipeline destroyed.

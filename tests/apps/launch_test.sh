@@ -91,6 +91,16 @@ for kind in "INT 130 launcher" "TERM 143 all" "HUP 143 launcher"; do
   grep -q '"status":"interrupted"' long/metrics.jsonl || fail "not drained after SIG$signal to $who: $(cat err.txt)"
 done
 
+# A restart continues the run. Where it is gone, as on a disk that was unmounted, none begins in its place.
+start_run
+mv long away
+kill -KILL "${ranks[1]}"
+code_of $pid
+[ "$code" -eq 2 ] && grep -q "^gyre: long: the run that has begun here is gone" err.txt || fail "exit $code without the run: $(cat err.txt)"
+[ ! -e long ] || fail "a run has begun again"
+rm -r away
+nothing_left
+
 # The second signal kills.
 start_run --set run.eval_every=0
 kill -STOP "${ranks[1]}"

@@ -81,7 +81,7 @@ std::vector<std::vector<std::string>> notes_in(const std::string& file) {
     std::istringstream words(line);
     notes.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
   }
-  std::ranges::sort(notes, {}, [](const auto& words) { return std::stoi(words[0]); });
+  std::ranges::stable_sort(notes, {}, [](const auto& words) { return std::stoi(words[0]); });
   return notes;
 }
 
@@ -247,6 +247,22 @@ TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
   }
   EXPECT_THAT(jobs, SizeIs(1));
   EXPECT_THAT(left_in_temporary(), IsEmpty());
+}
+
+// Whether the run had begun, as attempts 0, 1, ... were told.
+std::vector<std::string> begun_in(const std::string& file) {
+  std::vector<std::string> begun;
+  for (const auto& words : notes_in(file)) begun.push_back(words.back());
+  return begun;
+}
+
+// A run that was begun is continued, however often its ranks are started again.
+TEST_F(LaunchRanks, LaterAttemptsAreToldThatTheRunHasBegun) {
+  const std::string note = fmt::format("note:{}", file("begins"));
+  EXPECT_EQ(launch({fmt::format("{},once:begin,exit:1", note)}, 2), 1);
+  EXPECT_THAT(begun_in(file("begins")), ElementsAre("0", "1", "1"));
+  EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("does not"))}, 2), 1);
+  EXPECT_THAT(begun_in(file("does not")), ElementsAre("0", "0", "0"));
 }
 
 TEST_F(LaunchRanks, WhatAnotherAttemptCannotMendIsNotTriedAgain) {

@@ -84,15 +84,15 @@ const Environment kSlurm = with(kSlurmBatch, {{"SLURM_STEP_ID", "5"},
                                               {"MASTER_PORT", "4711"}});
 const Environment kOwn = {
     {"GYRE_RANK", "3"},       {"GYRE_WORLD_SIZE", "4"}, {"GYRE_LOCAL_RANK", "3"}, {"GYRE_LOCAL_WORLD_SIZE", "4"},
-    {"GYRE_STORE", "/store"}, {"GYRE_JOB", "9c3f"},     {"GYRE_RESTART", "2"}};
+    {"GYRE_STORE", "/store"}, {"GYRE_JOB", "9c3f"},     {"GYRE_RESTART", "2"},    {"GYRE_BEGUN", "1"}};
 
 std::vector<Example> examples() {
   return {
       {kOwn,
-       {3, 4, 3, 4, "gyre launch", "/store", "", 0, false, "9c3f", 2},
-       {"GYRE_RANK", "GYRE_WORLD_SIZE", "GYRE_LOCAL_RANK", "GYRE_LOCAL_WORLD_SIZE", "GYRE_RESTART"},
+       {3, 4, 3, 4, "gyre launch", "/store", "", 0, false, "9c3f", 2, false, true},
+       {"GYRE_RANK", "GYRE_WORLD_SIZE", "GYRE_LOCAL_RANK", "GYRE_LOCAL_WORLD_SIZE", "GYRE_RESTART", "GYRE_BEGUN"},
        {"GYRE_STORE", "GYRE_JOB"},
-       {}},
+       {"GYRE_BEGUN"}},
       {kTorchrun,
        {3, 4, 1, 2, "torchrun", "", "node1", 4711, true, "fish", 2},
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"},

@@ -7,6 +7,7 @@
 //   drain    ends as gyre does when a signal asks it to
 //   ignore   ignores such signals, and goes on for ever
 //   remove:FILE
+//   begin    as rank 0 does when the run has begun
 //   once:ACTION   ACTION if this is the first attempt, else nothing
 // Signals stay pending from the start until an action takes them.
 #include <fcntl.h>
@@ -54,7 +55,7 @@ void note(const std::string& file) {
   line << variable("GYRE_RANK") << " of " << variable("GYRE_WORLD_SIZE") << " here " << variable("GYRE_LOCAL_RANK")
        << " of " << variable("GYRE_LOCAL_WORLD_SIZE") << " restart " << variable("GYRE_RESTART") << " job "
        << variable("GYRE_JOB") << " store " << variable("GYRE_STORE") << " mode " << std::oct << (store.st_mode & 07777)
-       << std::dec << " pid " << getpid() << "\n";
+       << std::dec << " pid " << getpid() << " begun " << variable("GYRE_BEGUN") << "\n";
   const std::string text = line.str();
   if (write(descriptor, text.data(), text.size()) != static_cast<ssize_t>(text.size())) give_up(file);
   close(descriptor);
@@ -92,6 +93,8 @@ class StandIn {
       for (;;) pause();
     } else if (what == "remove") {
       if (unlink(argument.c_str()) != 0) give_up(argument);
+    } else if (what == "begin") {
+      act("remove:" + variable("GYRE_STORE") + "/not-begun");
     } else if (what == "once") {
       if (variable("GYRE_RESTART") == "0") act(argument);
     } else {

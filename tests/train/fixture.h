@@ -88,6 +88,8 @@ class Runs : public ::testing::Test {
     FileSystem* files = &system_files();
     std::stop_token stop = {};
     std::function<bool()> take_save_request = {};
+    bool begun = false;
+    std::function<void()> on_begun = {};
   };
   // What it says while running is in messages().
   TrainResult run(const std::string& name, const Session& session) {
@@ -115,6 +117,8 @@ class Runs : public ::testing::Test {
             .overrides = session.set,
             .out = path(name),
             .resume = session.resume,
+            .begun = session.begun,
+            .on_begun = session.on_begun,
             .trace = {},
             .stop = session.stop,
             .take_save_request = session.take_save_request,

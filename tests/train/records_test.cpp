@@ -113,6 +113,28 @@ TEST_F(Records, CheckpointsThatAreGoneAreNotABeginning) {
   EXPECT_EQ(resume("gone", {"run.updates=16"}).step, 16);
 }
 
+// As under gyre launch --max-restarts, when the directory's disk has gone: --resume may begin a run, a restart may not.
+TEST_F(Records, ARunThatHasBegunAndIsGoneDoesNotBeginAgain) {
+  std::string order;
+  const auto noted = [&] { order += fs::exists(path("lost") / "metrics.jsonl") ? "begun " : "too early "; };
+  run("lost", {.on_begun = noted});
+  EXPECT_EQ(order, "begun ");
+  const std::vector<std::string> more = {"run.updates=16"};
+  fs::rename(path("lost"), path("elsewhere"));
+  const auto refuses = [&] {
+    EXPECT_THROW(run("lost", {.set = more, .resume = true, .begun = true, .on_begun = noted}), InputError);
+  };
+  refuses();
+  EXPECT_FALSE(fs::exists(path("lost")));
+  fs::create_directory(path("lost"));  // where a disk was mounted
+  refuses();
+  EXPECT_EQ(order, "begun ");
+  fs::remove_all(path("lost"));
+  fs::rename(path("elsewhere"), path("lost"));
+  EXPECT_EQ(run("lost", {.set = more, .resume = true, .begun = true, .on_begun = noted}).step, 16);
+  EXPECT_EQ(order, "begun begun ");
+}
+
 TEST_F(Records, ARunKilledBeforeItsFirstCheckpointBeginsAgainAndSaysSo) {
   FaultyFiles files(30, Fault::Kill);
   complaint("early", {.set = {"run.checkpoint_every=0"}, .files = &files});
