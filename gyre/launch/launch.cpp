@@ -88,10 +88,7 @@ class Attempt {
   // Whether a signal to stop came.
   bool stopped() const { return stop_ != 0; }
   // Whether the run has begun, in this attempt or before.
-  bool has_begun() const {
-    std::error_code unknown;
-    return begun_ || !fs::exists(not_begun_, unknown);
-  }
+  bool has_begun() const { return begun_ || begins_here(); }
 
   // The launcher's exit code.
   int exit_code() const {
@@ -204,8 +201,9 @@ class Attempt {
       if (rank.killed || is_success(*rank.end)) continue;
       const bool failed = !is_stop(*rank.end);
       if (failed) failed_.push_back(&rank);
-      // Without this rank the others cannot end in order.
-      if ((failed || rank.end->signal != 0) && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
+      // Without this rank the others cannot end in order. Once the run has begun, ranks that were asked to stop do.
+      const bool is_missed = failed || rank.end->signal != 0 || !begins_here();
+      if (is_missed && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
     }
   }
 
@@ -232,6 +230,11 @@ class Attempt {
     }
   }
 
+  // Whether this attempt has begun the run, or continued it.
+  bool begins_here() const {
+    std::error_code unknown;
+    return !fs::exists(not_begun_, unknown);
+  }
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
   // Whether a rank may have ended only because it noticed that another failed.
   static bool may_follow_another_failure(const ChildEnd& end) {

@@ -188,6 +188,18 @@ TEST_F(LaunchRanks, ASecondSignalKills) {
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 
+// Before the run has begun, a rank that gets ready for long is not waited for once another has ended. Afterwards ranks
+// take the time that they need.
+TEST_F(LaunchRanks, WhoeverStopsWithoutTheOthersIsNotWaitedForUnlessTheRunHasBegun) {
+  options_.patience = {};
+  EXPECT_EQ(launch({fmt::format("gather,tell:{},ignore", SIGTERM), "gather,drain"}), 143);
+  EXPECT_EQ(
+      launch({fmt::format("gather,begin,tell:{},watch,note:{},exit:143", SIGTERM, file("notes")), "gather,drain"}),
+      143);
+  EXPECT_THAT(notes_in(file("notes")), SizeIs(1));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
 TEST_F(LaunchRanks, AFailureWhileStoppingIsAFailureAndNoReasonToStartAgain) {
   EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", SIGTERM), fmt::format("gather,hear:{},exit:1", SIGTERM)}, 5),
             1);
