@@ -114,7 +114,7 @@ void run(const TrainFlags& flags) {
     try {
       return train(options, progress);
     } catch (const StoppedMeeting& stopped) {
-      throw Error(stopped.what(), interrupts.exit_code());
+      throw Error(stopped.what(), interrupts.exit_code() != 0 ? interrupts.exit_code() : stopped.exit_code());
     }
   }();
   if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);

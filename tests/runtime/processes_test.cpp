@@ -2,7 +2,10 @@
 // processes are. The bits are those of replay; rank 0 reports what goes wrong in any of them.
 #include "gyre/runtime/processes_executor.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <exception>
 #include <functional>
@@ -483,6 +486,7 @@ class BlockedPort final : public Rendezvous {
   void leave(const std::string& key, const std::string& note) override { open_->leave(key, note); }
   bool leave_first(const std::string& key, const std::string& note) override { return open_->leave_first(key, note); }
   bool has(const std::string& key) override { return open_->has(key); }
+  void check_stop() override { open_->check_stop(); }
   std::string find(const std::string& key, std::chrono::seconds within) override { return open_->find(key, within); }
   std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
     if (name == blocked_) throw RunError("the port is blocked");
@@ -519,6 +523,112 @@ TEST(Ranks, AreToldWhereTwoOfThemCannotConnect) {
   const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
   EXPECT_NE(error.find("rank 2 (process "), std::string::npos) << error;
   EXPECT_NE(error.find("the port is blocked"), std::string::npos) << error;
+}
+
+// What the others and rank 0 make of a rank 1 that is asked to stop after its hello, while rank 2 is still awaited.
+// `say`: what rank 1 does as it ends. Returns rank 0's error; rank 2 must leave it to rank 0.
+std::string meeting_without_rank_1(const std::function<void(Ranks&, const Error&)>& say,
+                                   const std::function<void(Rendezvous&)>& then, int exit_code) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&](std::stop_token stop = {}) {
+    return make_rendezvous(
+        {.directory = place.path().string(), .world = 3, .deadline = std::chrono::seconds(2), .stop = std::move(stop)});
+  };
+  const auto onlooker = rendezvous();
+  std::stop_source stop;
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 3, "job", rendezvous(stop.get_token()));
+    try {
+      ranks.meet({}, {}, 60);
+    } catch (const Error& error) {
+      say(ranks, error);
+    }
+  });
+  onlooker->find("rank 1", std::chrono::seconds(60));
+  stop.request_stop();
+  rank_1.join();
+  then(*onlooker);
+  std::jthread rank_2([&] {
+    Ranks ranks(2, 3, "job", rendezvous());
+    try {
+      ranks.meet({}, {}, 60);
+      ADD_FAILURE() << "rank 2 has met others";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), std::string(ToldElsewhere(exit_code).what()));
+      EXPECT_EQ(error.exit_code(), exit_code);
+      ranks.refuse(error);
+    }
+  });
+  Ranks ranks(0, 3, "job", rendezvous());
+  return error_of([&] {
+    try {
+      ranks.meet({}, {}, 60);
+    } catch (const Error& error) {
+      ranks.refuse(error);
+      EXPECT_EQ(error.exit_code(), exit_code);
+      throw;
+    }
+  });
+}
+
+TEST(Ranks, OneThatWithdrawsAfterItsHelloIsNamedByRank0Alone) {
+  const std::string error = meeting_without_rank_1([](Ranks& ranks, const Error& error) { ranks.refuse(error); },
+                                                   [](Rendezvous&) {}, kTerminated);
+  EXPECT_NE(error.find("rank 1 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("): stopped before all ranks had met"), std::string::npos) << error;
+}
+
+// It was killed, so nothing but the hello is left of it. The hello gets the number of a process that has ended.
+TEST(Ranks, OneThatEndsWithoutAWordAfterItsHelloIsNamedByRank0Alone) {
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(ended, nullptr, 0), ended);
+  const std::string before = fmt::format("\"process\":{}", ::getpid()), after = fmt::format("\"process\":{}", ended);
+  const std::string error = meeting_without_rank_1([](Ranks&, const Error&) {},
+                                                   [&](Rendezvous& onlooker) {
+                                                     std::string hello =
+                                                         onlooker.find("rank 1", std::chrono::seconds(1));
+                                                     const size_t at = hello.find(before);
+                                                     ASSERT_NE(at, std::string::npos) << hello;
+                                                     onlooker.leave("rank 1", hello.replace(at, before.size(), after));
+                                                   },
+                                                   kFailed);
+  EXPECT_NE(error.find(fmt::format("rank 1 (process {} on ", ended)), std::string::npos) << error;
+  EXPECT_NE(error.find(") has ended before all ranks had met"), std::string::npos) << error;
+}
+
+// All have come by the time rank 0 is ready, and it has been asked to stop meanwhile.
+TEST(Ranks, ARequestToStopWhileOneGetsReadyIsHeeded) {
+  const TemporaryDirectory place;
+  std::jthread rank_1([&] {
+    Ranks ranks(1, 2, "job", make_rendezvous({.directory = place.path().string(), .world = 2}));
+    EXPECT_THROW(ranks.meet({}, {}, 60), ToldElsewhere);
+  });
+  std::stop_source stop;
+  Ranks ranks(0, 2, "job", make_rendezvous({.directory = place.path().string(), .world = 2, .stop = stop.get_token()}));
+  make_rendezvous({.directory = place.path().string(), .world = 2})->find("rank 1", std::chrono::seconds(60));
+  stop.request_stop();
+  try {
+    ranks.meet({}, {}, 60);
+    ADD_FAILURE() << "the ranks have met";
+  } catch (const StoppedMeeting& error) {
+    ranks.refuse(error);
+  }
+}
+
+// Rank 0 cannot connect to rank 1. Rank 2, which waits for rank 0, does not take that for its own finding.
+TEST(Ranks, ThoseThatRank0HasNotComeToLeaveItToRank0ToTell) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] {
+    return make_rendezvous({.directory = place.path().string(), .world = 3, .deadline = std::chrono::seconds(2)});
+  };
+  const auto come = [&](int rank) {
+    Ranks ranks(rank, 3, "job", rendezvous());
+    EXPECT_THROW(ranks.meet({}, {}, 60), ToldElsewhere) << rank;
+  };
+  std::jthread rank_1([&] { come(1); }), rank_2([&] { come(2); });
+  Ranks ranks(0, 3, "job", std::make_unique<BlockedPort>(rendezvous(), "link/0-1"));
+  EXPECT_EQ(error_of([&] { ranks.meet({}, {}, 60); }), "the port is blocked");
 }
 
 TEST(Ranks, MayLeaveAtOnce) {

@@ -1,9 +1,13 @@
 // How the processes of a run find each other: each leaves a hello, rank 0 compares them and leaves a verdict, and those
 // that have links connect.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "gyre/core/address.h"
@@ -24,10 +28,17 @@ constexpr std::chrono::seconds kHearing{5};  // for a process that must only rea
 constexpr std::chrono::seconds kArriving{15}, kArrivingToError{2};
 // The key of rank 0's verdict: the facts of all, or the exit code of a run that does not begin.
 constexpr const char* kVerdict = "the verdict of rank 0";
+// The key of the exit code with which rank 0 ends before it is connected with all.
+constexpr const char* kEnd = "the end of rank 0";
 
 // The key under which a rank says who it is.
 std::string hello_of(int rank) {
   return fmt::format("rank {}", rank);
+}
+
+// The key under which a rank says why it ends after its hello.
+std::string withdrawal_of(int rank) {
+  return fmt::format("rank {} has withdrawn", rank);
 }
 
 // The key that says that a rank has read the verdict, and needs nothing more from rank 0.
@@ -40,14 +51,32 @@ std::string told_name(int rank, const nlohmann::json& hello) {
   return fmt::format("rank {} (process {} on {})", rank, hello.value("process", 0), hello.value("host", ""));
 }
 
+// Where numbers of processes mean the same as here: this machine since it was started, and the namespace. Hosts of
+// different machines, or of containers, may have the same name. Empty if that is not known.
+std::string process_space() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::error_code unknown;
+  const auto space = std::filesystem::read_symlink("/proc/self/ns/pid", unknown);
+  return boot.empty() || unknown ? "" : boot + " " + space.string();
+}
+
 nlohmann::json own_hello() {
-  return {{"host", host_name()}, {"process", ::getpid()}};
+  return {{"host", host_name()}, {"process", ::getpid()}, {"space", process_space()}};
+}
+
+// Whether the process that left this hello has ended, as far as that can be seen from here.
+bool has_ended(const nlohmann::json& hello) {
+  const std::string space = hello.value("space", "");
+  return !space.empty() && space == process_space() && ::kill(hello.value("process", 0), 0) != 0 && errno == ESRCH;
 }
 
 // Throws the error for which a process does not begin, with its name and exit code.
-[[noreturn]] void raise_refusal(const std::string& name, const nlohmann::json& hello) {
-  const std::string what = fmt::format("{}: {}", name, hello["error"].get<std::string>());
-  if (hello.value("exit", kBadInput) == kFailed) throw RunError(what);
+[[noreturn]] void raise_refusal(const std::string& name, const nlohmann::json& refusal) {
+  const std::string what = fmt::format("{}: {}", name, refusal["error"].get<std::string>());
+  const int exit_code = refusal.value("exit", kBadInput);
+  if (exit_code == kInterrupted || exit_code == kTerminated) throw StoppedMeeting(what);
+  if (exit_code == kFailed) throw RunError(what);
   throw InputError(what);
 }
 
@@ -85,21 +114,33 @@ void Ranks::leave_hello(nlohmann::json hello) {
 
 void Ranks::refuse(const std::string& why, int exit_code) {
   if (met_ || is_double_) return;
-  nlohmann::json hello = own_hello();
-  hello["error"] = why;
-  hello["exit"] = exit_code;
-  leave_hello(std::move(hello));
-  if (rank_ != 0) {
-    rendezvous_->leave(has_heard(rank_), "");
-    return;
+  nlohmann::json refusal = own_hello();
+  refusal["error"] = why;
+  refusal["exit"] = exit_code;
+  if (said_hello_) {
+    rendezvous_->leave(withdrawal_of(rank_), json_text(refusal));
+  } else {
+    leave_hello(std::move(refusal));
   }
-  rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"exit", exit_code}}));
+  if (rank_ == 0) {
+    rendezvous_->leave(kVerdict, json_text(nlohmann::json{{"exit", exit_code}}));
+    end_others(exit_code);
+  } else {
+    rendezvous_->leave(has_heard(rank_), "");
+  }
+}
+
+// On rank 0: leaves its exit code for all that are not connected, and waits until they have read it.
+void Ranks::end_others(int exit_code) {
+  rendezvous_->leave(kEnd, std::to_string(exit_code));
   // If the store ends with this process, the others must read the verdict first, also those that are about to come.
   const bool ends_store = !rendezvous_->listens_at().empty();
   const auto until = Clock::now() + std::min(exit_code == 0 ? kArriving : kArrivingToError, meet_within_);
   for (int other = 1; other < world(); ++other) {
+    if (others_[static_cast<size_t>(other)].peer) continue;  // it is told by its connection
     try {
       const bool is_there = rendezvous_->has(hello_of(other));
+      if (is_there && has_ended(nlohmann::json::parse(rendezvous_->find(hello_of(other), kHearing)))) continue;
       const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
       if (is_there) rendezvous_->find(has_heard(other), kHearing);
       if (!is_there && ends_store) rendezvous_->find(has_heard(other), std::max(left, std::chrono::seconds(0)));
@@ -136,11 +177,23 @@ void Ranks::meet(const RankFacts& given, std::set<std::pair<int, int>> pairs, do
   try {
     connect(pairs, linked);
   } catch (const Error& error) {
-    tell_connected(error);
+    tell_others(error);
     throw;
   }
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   if (rank_ != 0) learn_clock();
+}
+
+// Throws why a process that has left its hello waits no longer, if it does not.
+void Ranks::check_waits(int rank, const nlohmann::json& hello) {
+  const std::string name = told_name(rank, hello);
+  std::optional<std::string> withdrawal;
+  try {
+    if (rendezvous_->has(withdrawal_of(rank))) withdrawal = rendezvous_->find(withdrawal_of(rank), kHearing);
+  } catch (const InputError&) {  // the store has gone with rank 0
+  }
+  if (withdrawal) raise_refusal(name, nlohmann::json::parse(*withdrawal));
+  if (has_ended(hello)) throw RunError(fmt::format("{} has ended before all ranks had met", name));
 }
 
 // On rank 0: waits until everybody is there, and checks that all are about to run the same.
@@ -148,6 +201,7 @@ void Ranks::compare(const RankFacts& facts) {
   const auto until = Clock::now() + meet_within_;
   std::string connections = fmt::format("rank 0 at {}", rendezvous_->address());
   bool is_open = !is_loopback(rendezvous_->address());
+  std::map<int, nlohmann::json> hellos;
   for (int other = 1; other < world(); ++other) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
     const auto hello =
@@ -166,7 +220,11 @@ void Ranks::compare(const RankFacts& facts) {
     }
     connections += fmt::format(", rank {} at {}", other, address);
     is_open = is_open || !is_loopback(address);
+    hellos[other] = hello;
   }
+  // While the last was awaited, the first may have ended, and this process may have been asked to stop.
+  rendezvous_->check_stop();
+  for (const auto& [other, hello] : hellos) check_waits(other, hello);
   const std::string& store = rendezvous_->listens_at();
   if (!store.empty()) network_ = fmt::format("ranks meet at {} (open on all addresses of that host)", store);
   if (is_open) network_ += fmt::format("{}connections: {}", store.empty() ? "" : "; ", connections);
@@ -193,7 +251,15 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<s
     Other& other = others_[static_cast<size_t>(number)];
     const auto hello = nlohmann::json::parse(rendezvous_->find(hello_of(number), meet_within_));
     const std::string with = fmt::format("{} at {}", told_name(number, hello), hello.value("address", ""));
-    auto wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_, with);
+    rendezvous_->check_stop();
+    check_waits(number, hello);
+    std::unique_ptr<Wire> wire;
+    try {
+      wire = rendezvous_->connect(fmt::format("link/{}-{}", first, second), first == rank_, with);
+    } catch (const Error&) {
+      check_waits(number, hello);
+      throw;
+    }
     {
       const std::lock_guard lock(mutex_);  // peers connected already may report about this one
       other.name = told_name(number, hello);
@@ -209,13 +275,23 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<s
   }
 }
 
-// Reports that this process cannot connect to somebody. Those already connected would wait for it in vain.
-void Ranks::tell_connected(const Error& error) {
+// Reports that this process cannot connect to somebody. Those already connected would wait for it in vain, and so would
+// those that rank 0 has not come to yet: what keeps them from it is told by rank 0 alone.
+void Ranks::tell_others(const Error& error) {
   for (int other = 0; other < world(); ++other) {
     if (!others_[static_cast<size_t>(other)].peer) continue;
     if (rank_ == 0) report(other, 0, "has ended the run", error.exit_code());
-    if (rank_ != 0 && other == 0) report_failure(error.what());
+    if (rank_ != 0 && other == 0) return report_failure(error.what());
   }
+  if (rank_ == 0) return end_others(error.exit_code());
+  std::string exit_code;
+  try {
+    exit_code = rendezvous_->find(kEnd, kArrivingToError);
+  } catch (const InputError&) {  // rank 0 goes on, or has gone without a word
+    return;
+  }
+  rendezvous_->leave(has_heard(rank_), "");
+  throw ToldElsewhere(std::stoi(exit_code));
 }
 
 // One channel for each direction; both processes first open the one from the lower rank.

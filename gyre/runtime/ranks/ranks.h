@@ -128,11 +128,13 @@ class Ranks {
 
   bool answers(int number) const;
   void leave_hello(nlohmann::json hello);
+  void end_others(int exit_code);
+  void check_waits(int rank, const nlohmann::json& hello);
   void compare(const RankFacts& facts);
   void compare_with_rank_0(const RankFacts& facts);
   // linked: the pairs that may have channels from device to device.
   void connect(const std::set<std::pair<int, int>>& pairs, const std::set<std::pair<int, int>>& linked);
-  void tell_connected(const Error& error);
+  void tell_others(const Error& error);
   void open_channels(int number);
   bool goes_by_channel(const Other& other, const Envelope& envelope) const;
   void take_contents(Other& from, Message& message);

@@ -35,10 +35,11 @@ class Wire {
   virtual std::unique_ptr<Transfer> receive(at::Tensor bytes) = 0;
 };
 
-// Somebody has asked this process to end before all others were there. The exit code is that after SIGTERM.
+// Somebody has asked this process, or one that it waits for, to end before all others were there. The exit code is that
+// after SIGTERM.
 class StoppedMeeting : public Error {
  public:
-  StoppedMeeting() : Error("stopped before all ranks had met", kTerminated) {}
+  explicit StoppedMeeting(const std::string& what = "stopped before all ranks had met") : Error(what, kTerminated) {}
 };
 
 // Where processes meet: they leave notes for each other, and make connections.
@@ -50,6 +51,8 @@ class Rendezvous {
   virtual bool leave_first(const std::string& key, const std::string& note) = 0;
   // Whether the note is there already.
   virtual bool has(const std::string& key) = 0;
+  // Throws StoppedMeeting if a stop was requested.
+  virtual void check_stop() = 0;
   // Waits for the note. Throws InputError if it does not come in time, StoppedMeeting when a stop is requested.
   virtual std::string find(const std::string& key, std::chrono::seconds within) = 0;
   // Called by both processes with the same name, by one of them with `first`. `with`: who the other is, for errors.

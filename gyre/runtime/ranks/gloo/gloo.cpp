@@ -179,6 +179,9 @@ class GlooRendezvous final : public Rendezvous {
     const Deadline deadline(place_, place_.deadline, no_answer());
     return reach([&] { return store_->check({key}); });
   }
+  void check_stop() override {
+    if (place_.stop.stop_requested()) throw StoppedMeeting();
+  }
   // Asks again and again, since c10d's own waiting cannot be stopped.
   std::string find(const std::string& key, std::chrono::seconds within) override {
     const Deadline deadline(place_, within, no_answer());
@@ -194,7 +197,7 @@ class GlooRendezvous final : public Rendezvous {
       } catch (const std::exception&) {
         throw InputError(fmt::format("{}: rank 0 has ended there; this rank waited for {}", name_of(place_), key));
       }
-      if (place_.stop.stop_requested()) throw StoppedMeeting();
+      check_stop();
       if (std::chrono::steady_clock::now() >= until) break;
       std::unique_lock lock(mutex);
       nobody_notifies.wait_for(lock, place_.stop, pause, [] { return false; });
@@ -211,7 +214,7 @@ class GlooRendezvous final : public Rendezvous {
                       with, address_, why));
     };
     const Deadline deadline(place_, place_.deadline,
-                            failed(fmt::format("it does not answer in {} s", place_.deadline.count())));
+                            failed(fmt::format("it does not answer in {} s", place_.deadline.count())), place_.stop);
     const auto options = c10d::ProcessGroupGloo::Options::create(place_.deadline);
     options->threads = 1;
     const int rank = first ? 0 : 1;
