@@ -478,6 +478,41 @@ TEST(Ranks, OneThatCannotTellHowItIsEndsTheRun) {
   EXPECT_NE(own_error.find("cannot go on: no status"), std::string::npos) << own_error;
 }
 
+// As where rank 0 gets SIGSTOP, or its machine sleeps. Its watcher is held here, until rank 1 has given rank 0 up.
+TEST(Ranks, OneThatWasStoppedItselfDoesNotBlameTheOtherAlone) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 2}); };
+  constexpr double kSilence = 1;
+  std::promise<void> held, gone;
+  std::jthread rank_1([&] {
+    {
+      Ranks ranks(1, 2, "job", rendezvous());
+      ranks.meet({}, {}, kSilence);
+      held.get_future().wait();
+      Doorbell bell;
+      const auto nothing = ranks.receiver(0, 0, LinkId::of_rank(LinkKind::Command, 1), 1, bell);
+      const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
+      EXPECT_NE(error.find("has said nothing for"), std::string::npos) << error;
+    }
+    gone.set_value();
+  });
+  Ranks ranks(0, 2, "job", rendezvous());
+  ranks.meet({}, {}, kSilence);
+  Doorbell bell;
+  bool is_first = true;
+  const Ranks::Watch watch(ranks, bell, [&] {
+    if (std::exchange(is_first, false)) {
+      held.set_value();
+      gone.get_future().wait();
+    }
+    return RankStatus();
+  });
+  const auto nothing = ranks.receiver(1, 0, LinkId::of_rank(LinkKind::Answer, 1), 1, bell);
+  const std::string error = error_of([&] { wait_for(ranks, *nothing, bell); });
+  EXPECT_TRUE(error.starts_with("this process was stopped for ")) << error;
+  EXPECT_NE(error.find(" s, and rank 1 (process "), std::string::npos) << error;
+}
+
 // Meets everybody, but cannot connect to one of them.
 class BlockedPort final : public Rendezvous {
  public:

@@ -140,6 +140,7 @@ class Ranks {
   void take_contents(Other& from, Message& message);
   void deliver(int from, Envelope envelope);
   void fail(int rank, const std::string& why);
+  double stopped_just_now() const;
   void lose(int rank, const std::string& why);
   void report(int to, int about, const std::string& why, int exit_code = kFailed);
   void learn_clock();
@@ -147,6 +148,7 @@ class Ranks {
   void answer_time(int from, Message message);
   void watch(const std::stop_token& stop);
   void keep_watch(const std::stop_token& stop);
+  void look_at_clock();
   void send_beats();
   void find_silence();
 
@@ -162,6 +164,10 @@ class Ranks {
   double silence_seconds_ = 0;
   Mailboxes mailboxes_;
   mutable std::mutex mutex_;
+  std::optional<Clock::time_point> looked_;  // when the watcher last did
+  // The last time in which it did not look for so long that the others may have given this process up: when that ended,
+  // and how long it was.
+  std::optional<std::pair<Clock::time_point, double>> stopped_;
   std::vector<Other> others_;                           // [rank]; this process's own is empty
   std::optional<std::pair<int, std::string>> failure_;  // the rank where it began, and the line that reports it
   bool rank_0_tells_ = true;

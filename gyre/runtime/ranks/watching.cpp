@@ -12,6 +12,8 @@ namespace gyre {
 namespace {
 
 constexpr int kFirstQuestions = 8;  // for rank 0's time, before anything runs
+// The part of silence_seconds after which another process may have given this one up: it counts from the last beat.
+constexpr double kBeatsAtLeast = 7.0 / 8;
 
 }  // namespace
 
@@ -26,12 +28,26 @@ void Ranks::fail(int rank, const std::string& why) {
       const std::string name = other.name.empty() ? fmt::format("rank {}", rank) : other.name;
       const std::string at =
           other.status.workers.empty() ? "" : fmt::format("; it was last at: {}", to_string(other.status.workers));
-      failure_ = {rank, fmt::format("{} {}{}", name, why, at)};
+      const double stopped = other.lost ? stopped_just_now() : 0;
+      failure_ = {rank, stopped > 0
+                            ? fmt::format("this process was stopped for {:.1f} s, and {} has closed the connection",
+                                          stopped, name)
+                            : fmt::format("{} {}{}", name, why, at)};
     }
     for (Doorbell* bell : bells_) bell->ring();
   }
   // Rank 0 may see this process end before it sees the other.
   if (is_first && rank_ != 0 && rank != 0) report(0, rank, why);
+}
+
+// For how many seconds this process was stopped just now, long enough for others to give it up; 0 if it was not. Called
+// under the lock. A receiver may find the connection closed before the watcher looks again.
+double Ranks::stopped_just_now() const {
+  const auto now = Clock::now();
+  const double away = looked_ ? std::chrono::duration<double>(now - *looked_).count() : 0;
+  if (away >= kBeatsAtLeast * silence_seconds_) return away;
+  const bool is_recent = stopped_ && std::chrono::duration<double>(now - stopped_->first).count() < silence_seconds_;
+  return is_recent ? stopped_->second : 0;
 }
 
 void Ranks::lose(int rank, const std::string& why) {
@@ -176,22 +192,25 @@ void Ranks::watch(const std::stop_token& stop) {
 
 void Ranks::keep_watch(const std::stop_token& stop) {
   const auto interval = std::chrono::duration<double>(std::clamp(silence_seconds_ / 8, 0.02, 1.0));
-  auto last = Clock::now();
   while (!stop.stop_requested()) {
-    const auto now = Clock::now();
-    const std::chrono::duration<double> away = now - last;
-    last = now;
-    // Time in which this process did not look says nothing about the others: it was stopped itself.
-    if (away.count() > silence_seconds_ / 2) {
-      const std::lock_guard lock(mutex_);
-      for (Other& other : others_) other.heard = now;
-    }
+    look_at_clock();
     send_beats();
     if (rank_ != 0) ask_for_time();
     find_silence();
     std::unique_lock lock(sleep_mutex_);
     sleep_.wait_for(lock, stop, interval, [] { return false; });
   }
+}
+
+// Time in which this process did not look says nothing about the others: it was stopped itself.
+void Ranks::look_at_clock() {
+  const auto now = Clock::now();
+  const std::lock_guard lock(mutex_);
+  const double away = looked_ ? std::chrono::duration<double>(now - *looked_).count() : 0;
+  looked_ = now;
+  if (away >= kBeatsAtLeast * silence_seconds_) stopped_ = {now, away};
+  if (away <= silence_seconds_ / 2) return;
+  for (Other& other : others_) other.heard = now;
 }
 
 void Ranks::send_beats() {
