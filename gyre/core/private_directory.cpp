@@ -24,8 +24,10 @@ PrivateDirectory::PrivateDirectory(const std::filesystem::path& parent, const st
   std::string name = parent / prefix;
   name.append(6, 'X');  // mkdtemp(3) replaces these
   if (::mkdtemp(name.data()) == nullptr) {
-    throw RunError(
-        fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()));
+    const bool no_room = lacks_room();
+    throw_run_error(
+        fmt::format("a directory cannot be made in {}: {}; set TMPDIR to another place", parent.string(), reason()),
+        no_room);
   }
   path_ = name;
   lock_ = Descriptor(path_, O_RDONLY | O_DIRECTORY);

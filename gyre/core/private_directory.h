@@ -11,7 +11,7 @@ namespace gyre {
 // A new directory that only this user may enter. The destructor removes it.
 class PrivateDirectory {
  public:
-  // In `parent`, with a name that begins with `prefix`. Throws RunError.
+  // In `parent`, with a name that begins with `prefix`. Throws RunError, for a full disk NoRoom.
   PrivateDirectory(const std::filesystem::path& parent, const std::string& prefix);
   ~PrivateDirectory();
   PrivateDirectory(const PrivateDirectory&) = delete;

@@ -54,6 +54,20 @@ class Logs {
   fs::path directory_;
 };
 
+// Throws NoRoom if the disk has no room for the notes by which so many ranks meet. They would wait for it without a
+// word.
+void check_room(const fs::path& store, int ranks) {
+  constexpr size_t kNotesOfOne = size_t{16} << 10;  // mostly its configuration, key by key
+  const fs::path trial = store / "trial";
+  try {
+    write_new_file(trial, std::string(kNotesOfOne * static_cast<size_t>(ranks), '\0'));
+  } catch (const NoRoom& error) {
+    throw NoRoom(
+        fmt::format("{}; the ranks of the run meet there: make room, or set TMPDIR to another place", error.what()));
+  }
+  system_files().remove(trial);
+}
+
 std::string name_of_signal(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
@@ -70,6 +84,7 @@ class Attempt {
         begun_(begun),
         store_(options.temporary, kPrivatePrefix),
         not_begun_(store_.path() / kNotBegunMark) {
+    check_room(store_.path(), options.ranks);
     write_new_file(not_begun_, "");
     for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
   }

@@ -30,9 +30,9 @@ refuses "itself started as rank 1 of 2, by mpirun" env OMPI_COMM_WORLD_RANK=1 OM
 "$gyre" launch --help | grep -q -- "-- train" || fail "no help"
 "$gyre" launch -n 2 -- train --help | grep -q -- "--resume" || fail "no help of train"
 
-# If nothing can be written under TMPDIR, the ranks do not meet, and say why.
+# If nothing can be written under TMPDIR, the ranks are not started.
 said=$( (ulimit -f 0; "$gyre" launch -n 2 -- train run.toml --out unmet 2>&1 >/dev/null; echo "exit $?") )
-grep -q "the other ranks cannot be met there: write: File too large" <<<"$said" && [ "${said##*$'\n'}" = "exit 2" ] || fail "a full TMPDIR: $said"
+grep -q "cannot be written: File too large; .*set TMPDIR to another place" <<<"$said" && [ "${said##*$'\n'}" = "exit 4" ] || fail "a full TMPDIR: $said"
 ! grep -q terminate <<<"$said" || fail "a full TMPDIR: $said"
 [ ! -e unmet ] || fail "a run is left that has not begun"
 nothing_left

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -308,6 +309,24 @@ TEST_F(LaunchRanks, AProgramThatIsNotThereIsNamed) {
   SignalQueue signals;
   EXPECT_THAT([&] { launch_ranks(options_, signals); },
               ThrowsMessage<RunError>(AllOf(HasSubstr("absent cannot be started"), HasSubstr("No such file"))));
+  EXPECT_THAT(left_in_temporary(), IsEmpty());
+}
+
+// The ranks' notes would not fit, and they would wait for room.
+TEST_F(LaunchRanks, AreNotStartedWhereTheyHaveNoRoomToMeet) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{4096, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THAT(
+      [&] {
+        launch({fmt::format("note:{}", file("notes")), "exit:0"}, 3);
+      },
+      ThrowsMessage<NoRoom>(AllOf(StartsWith(temporary_.path().string()), HasSubstr("set TMPDIR to another"))));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_FALSE(std::filesystem::exists(file("notes")));
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }
 

@@ -2,8 +2,10 @@
 // processes are. The bits are those of replay; rank 0 reports what goes wrong in any of them.
 #include "gyre/runtime/processes_executor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -664,6 +666,24 @@ TEST(Ranks, ThoseThatRank0HasNotComeToLeaveItToRank0ToTell) {
   std::jthread rank_1([&] { come(1); }), rank_2([&] { come(2); });
   Ranks ranks(0, 3, "job", std::make_unique<BlockedPort>(rendezvous(), "link/0-1"));
   EXPECT_EQ(error_of([&] { ranks.meet({}, {}, 60); }), "the port is blocked");
+}
+
+// As on a disk that does not answer. The advice is about the directory, not about ports.
+TEST(Ranks, ADirectoryThatDoesNotAnswerIsNamed) {
+  const TemporaryDirectory place;
+  std::promise<std::string> late;
+  const auto rendezvous = make_rendezvous({.directory = place.path().string(),
+                                           .world = 2,
+                                           .deadline = std::chrono::seconds(1),
+                                           .abandon = [&](const Error& error) { late.set_value(error.what()); }});
+  rendezvous->leave("a key", "a note");
+  const std::string store = place.path() / "store";
+  const int locked = ::open(store.c_str(), O_RDWR);
+  ASSERT_EQ(::flock(locked, LOCK_EX), 0);
+  std::jthread rank([&] { rendezvous->leave("a key", "another note"); });
+  const std::string error = late.get_future().get();
+  ::close(locked);
+  EXPECT_EQ(error, store + ": could not be read or written in 1 s; is there room in TMPDIR, and does its disk answer?");
 }
 
 TEST(Ranks, MayLeaveAtOnce) {

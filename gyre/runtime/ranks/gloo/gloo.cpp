@@ -75,8 +75,12 @@ class GlooWire final : public Wire {
   int other_;
 };
 
+std::string store_in(const std::string& directory) {
+  return directory + "/store";
+}
+
 std::string name_of(const MeetingPlace& place) {
-  return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : place.directory;
+  return place.directory.empty() ? fmt::format("{}:{}", place.address, place.port) : store_in(place.directory);
 }
 
 // Abandons what waits inside c10d for longer than its deadline, or after `stop` is requested.
@@ -132,7 +136,7 @@ c10::intrusive_ptr<c10d::Store> without_end(c10::intrusive_ptr<c10d::Store> stor
 }
 
 c10::intrusive_ptr<c10d::Store> make_store(const MeetingPlace& place) {
-  if (!place.directory.empty()) return c10::make_intrusive<c10d::FileStore>(place.directory + "/store", place.world);
+  if (!place.directory.empty()) return c10::make_intrusive<c10d::FileStore>(store_in(place.directory), place.world);
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = place.serves;
@@ -194,7 +198,8 @@ class GlooRendezvous final : public Rendezvous {
           const std::vector<uint8_t> note = store_->get(key);
           return {note.begin(), note.end()};
         }
-      } catch (const std::exception&) {
+      } catch (const std::exception& error) {
+        if (!place_.directory.empty()) throw InputError(cannot_meet(error));
         throw InputError(fmt::format("{}: rank 0 has ended there; this rank waited for {}", name_of(place_), key));
       }
       check_stop();
@@ -202,9 +207,9 @@ class GlooRendezvous final : public Rendezvous {
       std::unique_lock lock(mutex);
       nobody_notifies.wait_for(lock, place_.stop, pause, [] { return false; });
     }
-    throw InputError(fmt::format(
-        "{} did not come in {} s (--meet-within); were all ranks started, with the same MASTER_ADDR and MASTER_PORT?",
-        key, within.count()));
+    throw InputError(fmt::format("{} did not come in {} s (--meet-within); were all ranks started{}?", key,
+                                 within.count(),
+                                 place_.directory.empty() ? ", with the same MASTER_ADDR and MASTER_PORT" : ""));
   }
   std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
     const auto failed = [&](const std::string& why) {
@@ -233,7 +238,16 @@ class GlooRendezvous final : public Rendezvous {
  private:
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+  std::string cannot_meet(const std::exception& error) const {
+    return fmt::format("{}: the other ranks cannot be met there: {}", name_of(place_), first_line(error.what()));
+  }
+
   InputError no_answer() const {
+    if (!place_.directory.empty()) {
+      return InputError(
+          fmt::format("{}: could not be read or written in {} s; is there room in TMPDIR, and does its disk answer?",
+                      name_of(place_), place_.deadline.count()));
+    }
     const std::string where = fmt::format("{}: {}", name_of(place_),
                                           place_.serves ? "rank 0 does not answer itself there"
                                                         : "something listens there and does not answer this rank");
@@ -266,8 +280,7 @@ class GlooRendezvous final : public Rendezvous {
     try {
       return ask();
     } catch (const std::exception& error) {
-      throw InputError(
-          fmt::format("{}: the other ranks cannot be met there: {}", name_of(place_), first_line(error.what())));
+      throw InputError(cannot_meet(error));
     }
   }
 
