@@ -32,11 +32,15 @@ constexpr const char* kPrivatePrefix = "gyre-launch-";
 // The log files of ranks other than 0.
 class Logs {
  public:
-  explicit Logs(const LaunchOptions& options) : directory_(options.logs) {
-    if (directory_.empty()) {
-      directory_ = own_.emplace(options.temporary, kPrivatePrefix).path();
-    } else {
+  explicit Logs(const LaunchOptions& options) : options_(options) { make_place(); }
+
+  // Makes their directory; again, if somebody has removed it since.
+  void make_place() {
+    if (!options_.logs.empty()) {
+      directory_ = options_.logs;
       make_directories(directory_);
+    } else if (std::error_code unknown; !own_ || !fs::is_directory(directory_, unknown)) {
+      directory_ = own_.emplace(options_.temporary, kPrivatePrefix).path();
     }
   }
 
@@ -50,6 +54,7 @@ class Logs {
   }
 
  private:
+  const LaunchOptions& options_;
   std::optional<PrivateDirectory> own_;
   fs::path directory_;
 };
@@ -163,13 +168,24 @@ class Attempt {
                        {kRestartVariable, std::to_string(restart_)}, {kBegunVariable, begun_ ? "1" : "0"}};
     std::optional<OutputFile> log;
     if (rank != 0) {
-      started.log = logs_.of(rank, restart_);
-      log.emplace(started.log, O_WRONLY | O_CREAT | O_APPEND);
-      started.log_begin = fs::file_size(started.log);
+      open_log(started, log);
       child.out = child.errors = log->descriptor();
     }
     started.child = std::make_unique<ChildProcess>(std::move(child));
     ranks_.push_back(std::move(started));
+  }
+
+  // A restart goes on without a log that cannot be made: it is no reason to give up a run.
+  void open_log(RankProcess& rank, std::optional<OutputFile>& log) const {
+    try {
+      logs_.make_place();
+      rank.log = logs_.of(rank.rank, restart_);
+      log.emplace(rank.log, O_WRONLY | O_CREAT | O_APPEND);
+      rank.log_begin = fs::file_size(rank.log);
+    } catch (const Error&) {
+      if (restart_ == 0) throw;
+      log.emplace("/dev/null", O_WRONLY);
+    }
   }
 
   // Waits for a signal, the end of a rank, or the deadline.

@@ -234,6 +234,23 @@ TEST_F(LaunchRanks, ALogThatIsGoneIsNoReasonToStop) {
   EXPECT_THAT(said_, ElementsAre(StartsWith("rank 1 was killed by SIGKILL; restart 1 of 3")));
 }
 
+// As by a program that cleans up TMPDIR.
+TEST_F(LaunchRanks, ADirectoryUnderTmpdirThatIsGoneIsNoReasonToStop) {
+  EXPECT_EQ(launch({"gather,once:watch,once:exit:1",
+                    fmt::format("gather,once:clear:{},once:die:{}", temporary_.path().string(), SIGKILL)},
+                   3),
+            0);
+  EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; restart 1 of 3"));
+  EXPECT_THAT(left_in_temporary(), IsEmpty());
+}
+
+TEST_F(LaunchRanks, ALogThatCannotBeMadeIsNoReasonToStopARestart) {
+  options_.logs = file("logs");
+  std::filesystem::create_directories(options_.logs / "rank-1.restart-1.log");
+  EXPECT_EQ(launch({"gather,once:watch,once:exit:1", fmt::format("gather,once:die:{}", SIGKILL)}, 3), 0);
+  EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; restart 1 of 3"));
+}
+
 // Only the end of a log is read.
 TEST(LastLine, OfALogOfAnySize) {
   const testing_support::TemporaryDirectory directory;

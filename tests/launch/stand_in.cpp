@@ -7,6 +7,7 @@
 //   drain    ends as gyre does when a signal asks it to
 //   ignore   ignores such signals, and goes on for ever
 //   remove:FILE
+//   clear:DIRECTORY   removes all that is in it
 //   begin    as rank 0 does when the run has begun
 //   once:ACTION   ACTION if this is the first attempt, else nothing
 // Signals stay pending from the start until an action takes them.
@@ -17,6 +18,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -93,6 +95,10 @@ class StandIn {
       for (;;) pause();
     } else if (what == "remove") {
       if (unlink(argument.c_str()) != 0) give_up(argument);
+    } else if (what == "clear") {
+      for (const auto& entry : std::filesystem::directory_iterator(argument)) {
+        std::filesystem::remove_all(entry.path());
+      }
     } else if (what == "begin") {
       act("remove:" + variable("GYRE_STORE") + "/not-begun");
     } else if (what == "once") {
