@@ -109,9 +109,15 @@ WrittenCheckpoint Saver::write(const CheckpointRecord& record, RunState& state,
                                const std::function<void()>& make_durable) {
   const auto begun = Clock::now();
   tell_unsaved(record.step, "After that ", make_durable);
-  const std::string remedy = fmt::format("It takes {}: where room is what is missing, free so much there; then ",
-                                         human_bytes(static_cast<double>(needed_)));
-  tell_unsaved(record.step, remedy, [&] { write_checkpoint(record, state); });
+  try {
+    write_checkpoint(record, state);
+  } catch (const std::exception& error) {
+    // A run that was moved meanwhile is told as such, and not as a file that is missing.
+    tell_unsaved(record.step, "After that ", [this] { run_.check_in_place(); });
+    const std::string room =
+        fmt::format("It takes {}: free so much there; then ", human_bytes(static_cast<double>(needed_)));
+    tell_unsaved(record.step, is_no_room(error) ? room : "", [] { throw; });
+  }
   // The checkpoint exists from here on. If another process fails now, that is reported as such and not as a failed
   // save. Nothing gives way to one that may be of no use.
   ignoring_errors([&] {

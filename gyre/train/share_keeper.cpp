@@ -145,9 +145,14 @@ std::vector<WrittenShard> ShareKeeper::write_shards(const WriteOrder& order) {
     run_.check_in_place();
     make_directories(directory, files_);  // the first process of this host makes it
   }
-  auto shards = share_.write(directory, order.numbers);
-  sync_directory(directory, files_);
-  return shards;
+  try {
+    auto shards = share_.write(directory, order.numbers);
+    sync_directory(directory, files_);
+    return shards;
+  } catch (const std::exception&) {
+    if (!sees_rank_0s_) run_.check_in_place();  // rank 0 looks at its own
+    throw;
+  }
 }
 
 }  // namespace gyre

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing_support::Runs;
 namespace fs = std::filesystem;
 
@@ -56,6 +57,22 @@ TEST_F(Meddling, ARunThatWasMovedIsNotContinuedElsewhere) {
   resume("moved");
   EXPECT_EQ(record("moved"), record("whole"));
   EXPECT_EQ(tensors("moved"), tensors("whole"));
+}
+
+// Files of a checkpoint are missing then, and one that could not be written has nothing to do with room.
+TEST_F(Meddling, ARunThatIsMovedDuringASaveIsNotTakenForAFullDisk) {
+  class Moves final : public ForwardingFiles {
+   public:
+    int open(const Path& file, int flags, mode_t mode) override {
+      if (file.filename() == "optimizer.safetensors" && fs::exists(path("hastily"))) {
+        fs::rename(path("hastily"), path("away"));
+      }
+      return ForwardingFiles::open(file, flags, mode);
+    }
+  } files;
+  EXPECT_THAT(complaint("hastily", {.files = &files}),
+              AllOf(HasSubstr("hastily: was moved or removed while the run was writing to it"),
+                    HasSubstr("step 4 was not saved. After that gyre train --resume"), Not(HasSubstr("It takes"))));
 }
 
 TEST_F(Meddling, ARunThatWasRemovedIsNotMadeAnew) {

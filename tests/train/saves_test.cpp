@@ -113,7 +113,7 @@ TEST_F(Saves, TrainingGoesOnWhileOneIsWritten) {
 TEST_F(Saves, OneThatFailsEndsTheRunAtTheNextDrainAndLeavesNothing) {
   SlowDisk disk(4, 5, /*fails=*/true);
   const std::string error = complaint("failed", {.set = beside(), .files = &disk});
-  EXPECT_THAT(error, AllOf(HasSubstr("step-00000004: Input/output error; step 4 was not saved."),
+  EXPECT_THAT(error, AllOf(HasSubstr("step-00000004: Input/output error; step 4 was not saved. gyre train --resume"),
                            HasSubstr("continues from the beginning"), ::testing::Not(HasSubstr("\n"))));
   EXPECT_TRUE(list_checkpoints(path("failed") / "checkpoints").empty());
   for (const auto& entry : fs::directory_iterator(path("failed") / "checkpoints")) {
