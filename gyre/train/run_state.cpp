@@ -229,7 +229,7 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
     failure.note({.error = explain_torch(error), .no_room = is_no_room(error)}, "");
   }
   for (size_t rank = 1; rank < writers_.size(); ++rank) {
-    WriteResult result = parse_write_result(writers_[rank]->hear());
+    WriteResult result = hear(rank);
     failure.note(result, whose(rank));
     if (has_parts() && seen_[rank] > 0) {
       const Directory& place = places_[seen_[rank]];
@@ -243,13 +243,28 @@ std::vector<WrittenShard> RunState::write(const std::filesystem::path& directory
   return shards;
 }
 
+WriteResult RunState::hear(size_t rank) {
+  awaited_ = rank;
+  WriteResult result = parse_write_result(writers_[rank]->hear());
+  awaited_ = 0;
+  return result;
+}
+
+std::string RunState::awaited() const {
+  const size_t rank = awaited_;
+  if (rank == 0) return "";
+  const auto directory =
+      has_parts() && seen_[rank] > 0 ? RunDirectory(places_[seen_[rank]].root).checkpoints() : run_.checkpoints();
+  return fmt::format("{}, which writes to {}", ranks_->name_of(static_cast<int>(rank)), directory.string());
+}
+
 RunState::FirstFailure RunState::order(const WriteOrder& order) {
   FirstFailure failure;
   if (!has_parts()) return failure;
   for (size_t place = 1; place < places_.size(); ++place) writers_[places_[place].keeper]->say(to_text(order));
   for (size_t place = 1; place < places_.size(); ++place) {
     const size_t keeper = places_[place].keeper;
-    failure.note(parse_write_result(writers_[keeper]->hear()), whose(keeper));
+    failure.note(hear(keeper), whose(keeper));
   }
   return failure;
 }

@@ -2,6 +2,7 @@
 // share, reads it from checkpoints and writes it into them; no other process's tensors come here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -54,6 +55,8 @@ class RunState {
   // checkpoints, or into one of that name beside their own host's. If any fails, throws RunError that names it, after
   // all have ended; the save is over then.
   std::vector<WrittenShard> write(const std::filesystem::path& directory, int64_t step);
+  // On any thread during a save: which other process is waited for, and where it writes, as a clause. Empty if none is.
+  std::string awaited() const;
   // Then: the other directories give the parts the checkpoint's name, before rank 0's manifest makes them a checkpoint.
   // Throws RunError.
   void complete(const std::filesystem::path& directory, int64_t step);
@@ -91,6 +94,7 @@ class RunState {
     std::string error_;
     bool no_room_ = false;
   };
+  WriteResult hear(size_t rank);
   // Sends `order` to the keepers of other directories.
   FirstFailure order(const WriteOrder& order);
 
@@ -115,6 +119,7 @@ class RunState {
   std::vector<int64_t> bytes_;                      // [rank]: of a keeper, size of the files that go to its directory
   PartsMark mark_;
   bool short_of_room_ = false;
+  std::atomic<size_t> awaited_ = 0;  // the rank whose answer to a WriteOrder is waited for; 0: none
 };
 
 }  // namespace gyre

@@ -86,6 +86,7 @@ void Saver::begin(const CheckpointRecord& record, RunState& state, bool training
   tell_unsaved(record.step, "", [&] { state.take(/*copy=*/beside); });
   under_way_ = task->get_future();
   since_ = Clock::now();
+  state_ = &state;
   step_ = record.step;
   is_sound_ = record.is_sound();
   try {
@@ -99,9 +100,11 @@ void Saver::begin(const CheckpointRecord& record, RunState& state, bool training
 // A disk that does not answer would otherwise keep everybody waiting without a word.
 void Saver::wait_for_writer() const {
   if (under_way_.wait_for(std::chrono::duration<double>(stall_seconds_)) == std::future_status::ready) return;
-  say_(
-      fmt::format("saving step {} takes longer than {:g} s (stall_seconds); does the disk of {} answer? Waiting for it",
-                  step_, stall_seconds_, run_.checkpoints().string()));
+  const std::string other = state_->awaited();
+  say_(fmt::format("saving step {} takes longer than {:g} s (stall_seconds); {}", step_, stall_seconds_,
+                   other.empty()
+                       ? fmt::format("does the disk of {} answer? Waiting for it", run_.checkpoints().string())
+                       : fmt::format("waiting for {}; does its disk answer?", other)));
   under_way_.wait();
 }
 

@@ -73,6 +73,7 @@ class Saver {
   const RunDirectory& run_;
   RunSettings settings_;
   FileSystem& files_;
+  const RunState* state_ = nullptr;       // of the save under way
   std::optional<int64_t> saved_, sound_;  // the newest, and the newest that is sound
   std::string attempt_;
   bool may_copy_;

@@ -88,6 +88,26 @@ TEST_F(OwnDirectories, HoldOneRunToTheBitsOfASharedOne) {
   }
 }
 
+// Rank 0 has written its part, and its disk is not the one to look at.
+TEST_F(OwnDirectories, ADiskOfAnotherHostThatDoesNotAnswerIsNamed) {
+  // Holds a file of a checkpoint until rank 0 has told that the save takes long.
+  class Holds final : public ForwardingFiles {
+   public:
+    int open(const Path& file, int flags, mode_t mode) override {
+      if (file.filename() == "model-00002-of-00002.safetensors") {
+        while (read_file(path("log")).find("takes longer than") == std::string::npos) std::this_thread::yield();
+      }
+      return ForwardingFiles::open(file, flags, mode);
+    }
+  } files;
+  auto places = in({"slow-b"});
+  places[1].files = &files;
+  expect_sound(run_ranks("slow", own({"run.updates=4", "pipeline.stall_seconds=1"}), places));
+  EXPECT_THAT(messages(), AllOf(HasSubstr("saving step 4 takes longer than 1 s (stall_seconds); waiting for rank 1 ("),
+                                HasSubstr(fmt::format(" on {}), which writes to {}; does its disk answer?", host_name(),
+                                                      (path("slow-b") / "checkpoints").string()))));
+}
+
 TEST_F(OwnDirectories, OfOneHostAreOne) {
   run("alone");
   expect_sound(run_ranks("crowd", own({}), in({"crowd-b", "crowd-b"})));
