@@ -211,7 +211,11 @@ void ThreadsRun::find_stall() {
   for (const RankStatus& process : statuses_everywhere()) {
     steps += process.steps;
     computing |= process.computing;
-    lines.push_back(to_string(process.workers));
+    const std::string workers = to_string(process.workers);
+    const int rank = static_cast<int>(lines.size());
+    // A link between two of them may be what stalls, so a user needs to know where they are.
+    const std::string name = rank == 0 ? "rank 0" : elsewhere_.name_of(rank);
+    lines.push_back(elsewhere_.statuses ? fmt::format("{}: {}", name, workers) : workers);
   }
   const std::string all = fmt::format("{}", fmt::join(lines, "; "));
   if (steps != last_steps_ || was_away_) last_step_ = last_progress_ = now;

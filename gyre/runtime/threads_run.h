@@ -22,6 +22,7 @@ namespace gyre {
 // Access to the segment's part in other processes. Null functions: there is none.
 struct Elsewhere {
   std::function<std::vector<RankStatus>()> statuses;          // as last reported, by rank
+  std::function<std::string(int)> name_of;                    // of another rank
   std::function<void()> raise_failure;                        // throws an Error if one of them cannot go on
   std::function<void(const std::exception&)> report_failure;  // tells them that this process cannot
   // Lines for the observer. take_notes: those that have come, in the observer's process; note: sends one to it.

@@ -31,7 +31,9 @@ using namespace testing_support;
 // One rank of a run: its connections to the others, and its part of the pipeline.
 struct Member {
   Member(const Experiment& e, int rank, int world, const std::string& place)
-      : ranks(rank, world, "job", make_rendezvous({.directory = place, .world = world})),
+      : Member(e, rank, world, make_rendezvous({.directory = place, .world = world})) {}
+  Member(const Experiment& e, int rank, int world, std::unique_ptr<Rendezvous> rendezvous)
+      : ranks(rank, world, "job", std::move(rendezvous)),
         map(make_schedule({e.schedule, e.stages, e.window, e.replicas}).workers, world),
         pipeline(make_pipeline(e, map.workers_of(rank))) {}
   // handover: tensors go through it instead of in frames.
@@ -536,6 +538,63 @@ class BlockedPort final : public Rendezvous {
   std::unique_ptr<Rendezvous> open_;
   std::string blocked_;
 };
+
+// Everybody connects, but what one sends to another is lost on the way, as where only the way between two hosts is cut.
+class CutLink final : public Rendezvous {
+ public:
+  CutLink(std::unique_ptr<Rendezvous> open, std::string cut) : open_(std::move(open)), cut_(std::move(cut)) {}
+  void leave(const std::string& key, const std::string& note) override { open_->leave(key, note); }
+  bool leave_first(const std::string& key, const std::string& note) override { return open_->leave_first(key, note); }
+  bool has(const std::string& key) override { return open_->has(key); }
+  void check_stop() override { open_->check_stop(); }
+  std::string find(const std::string& key, std::chrono::seconds within) override { return open_->find(key, within); }
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    auto wire = open_->connect(name, first, with);
+    return name == cut_ ? std::make_unique<Mute>(std::move(wire)) : std::move(wire);
+  }
+  const std::string& address() const override { return open_->address(); }
+  const std::string& listens_at() const override { return open_->listens_at(); }
+
+ private:
+  struct Lost final : Transfer {
+    void wait() override {}
+    void abort() override {}
+  };
+  struct Mute final : Wire {
+    explicit Mute(std::unique_ptr<Wire> given) : wire(std::move(given)) {}
+    std::unique_ptr<Transfer> send(at::Tensor) override { return std::make_unique<Lost>(); }
+    std::unique_ptr<Transfer> receive(at::Tensor bytes) override { return wire->receive(std::move(bytes)); }
+    std::unique_ptr<Wire> wire;
+  };
+  std::unique_ptr<Rendezvous> open_;
+  std::string cut_;
+};
+
+TEST(Processes, AStallNamesTheRanksOfItsWorkers) {
+  const TemporaryDirectory place;
+  const auto rendezvous = [&] { return make_rendezvous({.directory = place.path().string(), .world = 3}); };
+  Experiment e = experiment("pipedream", 3, 1);
+  e.stall_seconds = 0.5;
+  const SyntheticBatches batches = tiny_batches();
+  std::jthread rank_1([&] {
+    Member member(e, 1, 3, std::make_unique<CutLink>(rendezvous(), "link/1-2"));
+    member.meet({});
+    EXPECT_THROW(carry_out_commands(member.pipeline, member.ranks, member.map, {&batches, &batches, {}}), Error);
+  });
+  Follower rank_2(e, 2, 3, place.path().string(), batches);
+  const std::string error = error_of([&] {
+    Member member(e, 0, 3, place.path().string());
+    member.meet({});
+    ProcessesExecutor executor(member.ranks, member.map);
+    Recorder recorder;
+    run_segment(member.pipeline, executor, 0, 8, recorder);
+  });
+  EXPECT_NE(error.find("the pipeline stalled: "), std::string::npos) << error;
+  EXPECT_NE(error.find(": rank 0: worker 0 "), std::string::npos) << error;
+  EXPECT_NE(error.find("; rank 1 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("; rank 2 (process "), std::string::npos) << error;
+  EXPECT_NE(error.find("): worker 2 at "), std::string::npos) << error;
+}
 
 // Rank 2 cannot connect to rank 1. Rank 0, which both are connected to, is told, and does not wait for them to be
 // silent for too long.
