@@ -1,8 +1,13 @@
 // gyre import DIR: a model of Hugging Face's transformers becomes a run.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "command.h"
 #include "gyre/core/text.h"
@@ -20,6 +25,16 @@ struct Flags {
   bool json = false;
 };
 
+// "[CLS] 253, [SEP] 254".
+std::string by_number(const std::map<std::string, int64_t>& tokens) {
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [text, number] : tokens) sorted.emplace_back(number, text);
+  std::ranges::sort(sorted);
+  std::vector<std::string> words;
+  for (const auto& [number, text] : sorted) words.push_back(fmt::format("{} {}", text, number));
+  return join(words, ", ");
+}
+
 void run(const Flags& flags) {
   const ImportResult result = import_model({.from = flags.from, .out = flags.out, .context = flags.context});
   if (flags.json) {
@@ -30,6 +45,7 @@ void run(const Flags& flags) {
                                          {"context", result.context},
                                          {"dtype", result.dtype},
                                          {"left_out", result.left_out},
+                                         {"assumed_tokens", result.assumed_tokens},
                                          {"tokenizer", result.tokenizer}};
     print_object(json);
     return;
@@ -38,6 +54,10 @@ void run(const Flags& flags) {
         human_count(static_cast<double>(result.parameters)), result.dtype, result.vocabulary, result.context);
   if (!result.left_out.empty()) {
     print("left out, being no weights: {}\n", printable(join(result.left_out, ", ")));
+  }
+  if (!result.assumed_tokens.empty()) {
+    print("no tokenizer gives the special tokens; taken to be the last of the vocabulary: {}\n",
+          by_number(result.assumed_tokens));
   }
   if (!result.tokenizer_fault.empty()) {
     print("without its tokenizer: {}\n", printable(result.tokenizer_fault));

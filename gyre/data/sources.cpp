@@ -313,7 +313,7 @@ bool Dataset::has_as_json(const std::string& tokenizer_json) const {
 
 TokenNumbers Dataset::special_tokens() const {
   const auto json = tokenizer_as_json();
-  return json ? added_token_numbers(*json) : TokenNumbers();
+  return json ? special_token_numbers(*json) : TokenNumbers();
 }
 
 // What a message calls the file of that name in an identity. If this data has none, where it comes from must do.

@@ -12,7 +12,7 @@
 #include "gyre/data/dataset.h"
 #include "gyre/data/settings/data_settings.h"
 #include "gyre/data/token_sequence.h"
-#include "gyre/tokenizers/added_token_numbers.h"
+#include "gyre/tokenizers/special_token_numbers.h"
 
 namespace gyre {
 

@@ -262,14 +262,15 @@ ImportResult import_model(const ImportOptions& options) {
     for (const TensorEntry& tensor : file.tensors) names.insert(tensor.name);
   }
   if (family.read_names != nullptr) family.read_names(names, settings);
+  ImportResult result;
   if (has_open_tokens(settings)) take_tokens(special_tokens(options.from), settings);
+  if (has_open_tokens(settings)) result.assumed_tokens = used_tokens(settings);
   const std::vector<OwnTensor> own = own_tensors(settings);
   const std::vector<Counterpart> counterparts = correspondence(family, settings.layers, own);
   const MatchedTensors matched(family, tensor_files, counterparts);
   const std::string dtype = one_dtype(matched.dtypes());
   const Config config = run_config(settings, dtype);
   check_memory(config, memory_limit(), Work::Generate);
-  ImportResult result;
   const auto tokenizer = find_tokenizer(options.from, family, settings.vocabulary, result);
 
   NewDirectory out(options.out, ".importing", files);  // refuses a taken name before the weights are read

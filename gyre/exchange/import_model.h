@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ struct ImportResult {
   int64_t vocabulary = 0;
   int64_t context = 0;
   std::vector<std::string> left_out;  // tensors that are no weights of the model
-  std::string tokenizer;              // its kind; empty if there is none that gyre reads
-  std::string tokenizer_fault;        // why there is none although its files are there
+  // Special tokens, such as BERT's [CLS], that no tokenizer gives: they are taken to be the last of the vocabulary.
+  std::map<std::string, int64_t> assumed_tokens;
+  std::string tokenizer;        // its kind; empty if there is none that gyre reads
+  std::string tokenizer_fault;  // why there is none although its files are there
 };
 
 // The run has the weights as its checkpoint of step 0; config.toml with the model's shape, its precision, and defaults

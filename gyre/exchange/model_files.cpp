@@ -85,7 +85,7 @@ TokenNumbers special_tokens(const fs::path& directory) {
   const fs::path json = directory / kTokenizerJsonFile, words = directory / "vocab.txt";
   if (has_file(json)) {
     try {
-      return added_token_numbers(read_file(json));
+      return special_token_numbers(read_file(json));
     } catch (const InputError& error) {
       throw InputError(fmt::format("{}: {}", json.string(), error.what()));
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gyre/checkpoint/format/safetensors_header.h"
-#include "gyre/tokenizers/added_token_numbers.h"
+#include "gyre/tokenizers/special_token_numbers.h"
 
 namespace gyre {
 

@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "exchange/fixture.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/model/settings/special_tokens.h"
+#include "gyre/train/run_directory.h"
 #include "support/temporary_directory.h"
 
 namespace gyre {
@@ -21,6 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
@@ -131,6 +135,42 @@ TEST_F(Import, AVocabularyBecomesTheTokenizerOfItsFamily) {
   testing_support::write_small_model(model_, settings);
   write_file_atomic(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
   EXPECT_EQ(import().tokenizer, "json");
+}
+
+// WordPiece's tokens in brackets need not be among the added ones.
+TEST_F(Import, SpecialTokensAreThoseOfTheTokenizersVocabulary) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "bert";
+  settings.bias = true;
+  settings.activation = "gelu";
+  testing_support::write_small_model(model_, settings);
+  Json json = {{"added_tokens", Json::array()},
+               {"model",
+                {{"type", "WordPiece"},
+                 {"unk_token", "[UNK]"},
+                 {"vocab", {{"[UNK]", 0}, {"a", 1}, {"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4}}}}}};
+  const auto imported = [&] {
+    write_file_atomic(model_ / "tokenizer.json", json.dump());
+    return import();
+  };
+  const auto used = [&] { return used_tokens(RunDirectory(place_ / "run").load_config().model); };
+  const std::map<std::string, int64_t> in_vocabulary = {{"[CLS]", 2}, {"[SEP]", 3}, {"[MASK]", 4}};
+  EXPECT_THAT(imported().assumed_tokens, IsEmpty());
+  EXPECT_EQ(used(), in_vocabulary);
+
+  json["added_tokens"] = {{{"id", 7}, {"content", "[MASK]"}}};
+  EXPECT_THAT(imported().assumed_tokens, IsEmpty());
+  EXPECT_EQ(used(), in_vocabulary);
+  json["model"]["vocab"].erase("[MASK]");
+  EXPECT_THAT(imported().assumed_tokens, IsEmpty());
+  EXPECT_EQ(used().at("[MASK]"), 7);
+
+  json["added_tokens"] = Json::array();
+  const std::map<std::string, int64_t> last = {{"[CLS]", 9}, {"[SEP]", 10}, {"[MASK]", 11}};
+  EXPECT_EQ(imported().assumed_tokens, last);
+  EXPECT_EQ(used(), last);
+  fs::remove(model_ / "tokenizer.json");
+  EXPECT_EQ(import().assumed_tokens, last);
 }
 
 TEST_F(Import, NumbersHaveTheRangesOfARunsConfiguration) {
