@@ -2,6 +2,7 @@
 #include "gyre/exchange/import_model.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
 #include "gyre/train/run_directory.h"
 #include "support/temporary_directory.h"
@@ -180,6 +182,47 @@ TEST_F(Import, NumbersHaveTheRangesOfARunsConfiguration) {
   EXPECT_THAT(complaint_with("rope_parameters", rope), HasSubstr("[model.llama] rope_theta is 0; give"));
   rope["rope_theta"] = 1e300;
   EXPECT_THAT(complaint_with("rope_parameters", rope), HasSubstr("rope_theta"));
+}
+
+// As transformers reads them. It writes those that are accepted.
+TEST_F(Import, NullIsNotAlwaysTheDefault) {
+  for (const char* key : {"tie_word_embeddings", "attention_bias", "mlp_bias", "use_sliding_window"}) {
+    EXPECT_THAT(complaint_with(key, nullptr), HasSubstr(fmt::format("'{}' must be true or false", key)));
+  }
+  for (const char* key : {"rope_theta", "rms_norm_eps"}) {
+    EXPECT_THAT(complaint_with(key, nullptr), HasSubstr(fmt::format("'{}' must be a number", key)));
+  }
+  EXPECT_THAT(complaint_with("hidden_act", nullptr), HasSubstr("'hidden_act' is null"));
+  EXPECT_THAT(complaint_with("hidden_size", nullptr), HasSubstr("'hidden_size' must be a whole number"));
+  for (const char* key : {"num_key_value_heads", "head_dim"}) {
+    EXPECT_EQ(complaint_with(key, nullptr), "accepted");
+    EXPECT_THAT(complaint_with(key, 0), HasSubstr(fmt::format("'{}' is 0; give 1 or more, or null", key)));
+  }
+  for (const char* key : {"rope_scaling", "rope_parameters", "sliding_window", "layer_types", "architectures",
+                          "quantization_config", "eos_token_id", "pad_token_id", "torch_dtype"}) {
+    EXPECT_EQ(complaint_with(key, nullptr), "accepted") << key;
+  }
+
+  ModelSettings settings = testing_support::small_llama();
+  settings.own.get<LlamaSettings>().qkv_bias = true;  // a Qwen2, for which a missing number is another
+  testing_support::write_small_model(model_, settings);
+  EXPECT_EQ(complaint_with("num_key_value_heads", nullptr), "accepted");
+
+  settings = testing_support::small_llama();
+  settings.kind = "gpt";
+  settings.bias = true;
+  settings.activation = "gelu";
+  testing_support::write_small_model(model_, settings);
+  EXPECT_THAT(complaint_with("scale_attn_weights", nullptr), HasSubstr("must be true or false"));
+  EXPECT_THAT(complaint_with("layer_norm_epsilon", nullptr), HasSubstr("is null, which gyre does not support"));
+  EXPECT_THAT(complaint_with("activation_function", nullptr), HasSubstr("must be a string"));
+  EXPECT_EQ(complaint_with("summary_activation", nullptr), "accepted");
+  EXPECT_THAT(complaint_with("n_inner", nullptr), HasSubstr("by config.json it should be"));  // four times the width
+
+  settings.kind = "bert";
+  testing_support::write_small_model(model_, settings);
+  EXPECT_THAT(complaint_with("position_embedding_type", nullptr), HasSubstr("is null, which gyre does not support"));
+  EXPECT_EQ(complaint_with("classifier_dropout", nullptr), "accepted");
 }
 
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {

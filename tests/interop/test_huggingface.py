@@ -227,6 +227,45 @@ def test_a_bare_models_names_and_buffers_are_understood(tmp_path):
         assert again[name].equal(value), name
 
 
+def import_edited(name, edit, place, *words):
+    """Saves the model with a config.json that `edit` has changed and imports it; returns what transformers makes of the files."""
+    random_model(name).save_pretrained(place / "theirs")
+    path = place / "theirs/config.json"
+    config = json.loads(path.read_text())
+    edit(config)
+    path.write_text(json.dumps(config))
+    gyre("import", place / "theirs", "--out", place / "run", *words)
+    return load(place / "theirs", auto_class(name))
+
+
+def same_outputs(model, place):
+    tokens = some_tokens(CONTEXT)
+    logits, _ = outputs(place / "run", tokens, place)
+    torch.testing.assert_close(logits, logits_of(model, tokens), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_null_key_value_heads_are_as_many_as_heads(kind, tmp_path, monkeypatch):
+    """For Qwen2, 32 are meant if they are missing."""
+    model, config = MODELS[kind]
+    monkeypatch.setitem(MODELS, kind, (model, type(config)(**dict(LLAMA, num_key_value_heads=6))))
+    same_outputs(import_edited(kind, lambda fields: fields.update(num_key_value_heads=None), tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, key", [("gpt2", "scale_attn_weights"), ("gpt2 tied", "tie_word_embeddings"), ("bert", "position_embedding_type")]
+)
+def test_a_null_that_is_another_model_in_transformers_is_refused(name, key, tmp_path):
+    model = random_model(name)
+    model.save_pretrained(tmp_path / "theirs")
+    path = tmp_path / "theirs/config.json"
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), **{key: None})))
+    other = MODELS[name][0].from_pretrained(tmp_path / "theirs").eval()
+    tokens = some_tokens(CONTEXT)
+    assert (logits_of(other, tokens) - logits_of(model, tokens)).abs().max() > 0.01
+    assert f"'{key}'" in refusal("import", tmp_path / "theirs", "--out", tmp_path / "run")
+
+
 # Models that gyre trained.
 
 CONFIG = """

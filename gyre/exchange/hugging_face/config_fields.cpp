@@ -2,30 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "gyre/core/json_text.h"
 
 namespace gyre {
-namespace {
 
-nlohmann::json without_nulls(const nlohmann::json& config) {
-  if (!config.is_object()) return config;
-  nlohmann::json said = nlohmann::json::object();
-  for (const auto& [key, value] : config.items()) {
-    if (!value.is_null()) said[key] = value;
-  }
-  return said;
-}
-
-}  // namespace
-
-ConfigFields::ConfigFields(const nlohmann::json& config, std::string origin)
-    : config_(without_nulls(config)), fields_(config_, std::move(origin)) {}
-
-int64_t ConfigFields::whole(const char* key, int64_t usual) {
-  fields_.read(key, usual);
-  return usual;
+int64_t ConfigFields::whole(const char* key, int64_t if_missing, int64_t if_null) {
+  const nlohmann::json* const value = fields_.find(key);
+  if (value == nullptr) return if_missing;
+  return value->is_null() ? if_null : whole(key);
 }
 
 double ConfigFields::number(const char* key, double usual) {
@@ -40,15 +24,21 @@ std::string ConfigFields::word(const char* key, const std::string& usual) {
 }
 
 bool ConfigFields::flag(const char* key, bool usual) {
-  const nlohmann::json* const value = find(key);
+  const nlohmann::json* const value = fields_.find(key);
   if (value == nullptr) return usual;
   if (!value->is_boolean()) fail(fmt::format("'{}' must be true or false", key));
   return value->get<bool>();
 }
 
+const nlohmann::json* ConfigFields::find(const char* key) {
+  const nlohmann::json* const value = fields_.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
 void ConfigFields::only(const char* key, const nlohmann::json& value) {
-  const nlohmann::json* const found = find(key);
+  const nlohmann::json* const found = fields_.find(key);
   if (found == nullptr || *found == value) return;
+  if (value.is_boolean() && !found->is_boolean()) fail(fmt::format("'{}' must be true or false", key));
   constexpr size_t kMaxShown = 80;
   std::string is = json_text(*found);
   if (is.size() > kMaxShown) is = is.substr(0, kMaxShown) + "...";

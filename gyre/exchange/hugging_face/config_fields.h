@@ -1,9 +1,10 @@
-// Reads the fields of a config.json. A field that is null counts as missing.
+// Reads the fields of a config.json. What null means differs from field to field, as in transformers: where it is not
+// said below, it is an error, as for any value of another type.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "gyre/core/json_fields.h"
 
@@ -11,26 +12,25 @@ namespace gyre {
 
 class ConfigFields {
  public:
-  // Throws InputError unless `config` is an object. `origin` is what errors call it.
-  ConfigFields(const nlohmann::json& config, std::string origin);
-  ConfigFields(const ConfigFields&) = delete;
-  ConfigFields& operator=(const ConfigFields&) = delete;
+  // Throws InputError unless `config`, which must outlive this, is an object. `origin` is what errors call it.
+  ConfigFields(const nlohmann::json& config, std::string origin) : fields_(config, std::move(origin)) {}
 
   // A required field. Throws InputError if it is missing or of another type.
   int64_t whole(const char* key) { return fields_.need<int64_t>(key); }
+  // One that may be missing, or null. Throws InputError for another type.
+  int64_t whole(const char* key, int64_t if_missing, int64_t if_null);
   // Optional fields, with `usual` as the default. They throw InputError for another type.
-  int64_t whole(const char* key, int64_t usual);
   double number(const char* key, double usual);
   std::string word(const char* key, const std::string& usual);
   bool flag(const char* key, bool usual);
-  const nlohmann::json* find(const char* key) { return fields_.find(key); }
+  // Null if the field is missing or null.
+  const nlohmann::json* find(const char* key);
 
   // An option that gyre has with this value alone; it may be missing. Throws InputError, naming it, for another value.
   void only(const char* key, const nlohmann::json& value);
   [[noreturn]] void fail(const std::string& what) const { fields_.fail(what); }
 
  private:
-  nlohmann::json config_;
   JsonFields<> fields_;
 };
 

@@ -42,7 +42,7 @@ void read(ConfigFields& config, ModelSettings& settings) {
   settings.width = config.whole("n_embd");
   settings.heads = config.whole("n_head");
   settings.context = config.whole("n_positions");
-  settings.mlp_width = config.whole("n_inner", 4 * settings.width);
+  settings.mlp_width = config.whole("n_inner", 4 * settings.width, 4 * settings.width);
   settings.activation = read_activation(config, "activation_function", "gelu_new");
   config.only("layer_norm_epsilon", kEpsilon);
   config.only("scale_attn_weights", true);

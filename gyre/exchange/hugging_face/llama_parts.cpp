@@ -11,6 +11,14 @@ namespace {
 
 constexpr double kDefaultTheta = 10000;
 
+// 0 if the field is null: the number follows from others.
+int64_t whole_unless_null(ConfigFields& config, const char* key, int64_t if_missing) {
+  if (config.find(key) != nullptr && config.whole(key) == 0) {
+    config.fail(fmt::format("'{}' is 0; give 1 or more, or null", key));
+  }
+  return config.whole(key, if_missing, 0);
+}
+
 // rope_theta, which newer configurations have in rope_parameters. Scaled rotary positions are refused.
 double read_theta(ConfigFields& config) {
   double theta = config.number("rope_theta", kDefaultTheta);
@@ -79,9 +87,9 @@ void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettin
   refuse_windows(config);
 
   auto& own = settings.own.get<LlamaSettings>();
-  own.key_value_heads = config.whole("num_key_value_heads", usual.key_value_heads);
+  own.key_value_heads = whole_unless_null(config, "num_key_value_heads", usual.key_value_heads);
   if (own.key_value_heads == 0) own.key_value_heads = settings.heads;
-  own.head_size = config.whole("head_dim", usual.head_size);
+  own.head_size = whole_unless_null(config, "head_dim", usual.head_size);
   if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // the default
   own.rope_theta = read_theta(config);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
