@@ -11,11 +11,13 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "exchange/fixture.h"
 #include "gyre/checkpoint/safetensors.h"
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/exchange/export_model.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
 #include "gyre/train/run_directory.h"
@@ -223,6 +225,35 @@ TEST_F(Import, NullIsNotAlwaysTheDefault) {
   testing_support::write_small_model(model_, settings);
   EXPECT_THAT(complaint_with("position_embedding_type", nullptr), HasSubstr("is null, which gyre does not support"));
   EXPECT_EQ(complaint_with("classifier_dropout", nullptr), "accepted");
+}
+
+TEST_F(Import, Gpt2sSizesHaveTwoNames) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.kind = "gpt";
+  settings.bias = true;
+  settings.activation = "gelu";
+  testing_support::write_small_model(model_, settings);
+  const Json config = Json::parse(read_file(model_ / "config.json"));
+  const std::pair<const char*, const char*> names[] = {{"n_layer", "num_hidden_layers"},
+                                                       {"n_embd", "hidden_size"},
+                                                       {"n_head", "num_attention_heads"},
+                                                       {"n_positions", "max_position_embeddings"}};
+  Json renamed = config;
+  for (const auto& [name, other] : names) {
+    EXPECT_EQ(complaint_with(other, config[name]), "accepted");
+    const int64_t more = config[name].get<int64_t>() + 1;
+    EXPECT_THAT(complaint_with(other, more), HasSubstr(fmt::format("'{}' is {} and '{}', which means the same, is {}",
+                                                                   name, more - 1, other, more)));
+    EXPECT_THAT(complaint_with(other, nullptr), HasSubstr("must be a whole number"));
+    renamed[other] = renamed[name];
+    renamed.erase(name);
+  }
+  write_file_atomic(model_ / "config.json", renamed.dump());
+  EXPECT_EQ(complaint(), "accepted");
+  const ModelSettings read = RunDirectory(place_ / "run").load_config().model;
+  EXPECT_EQ(read.heads, settings.heads);
+  export_model({.run = place_ / "run", .out = place_ / "back"});
+  EXPECT_EQ(Json::parse(read_file(place_ / "back" / "config.json")), config);
 }
 
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {

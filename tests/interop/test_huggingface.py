@@ -244,6 +244,17 @@ def same_outputs(model, place):
     torch.testing.assert_close(logits, logits_of(model, tokens), rtol=0, atol=1e-4)
 
 
+OTHER_NAMES = dict(n_layer="num_hidden_layers", n_embd="hidden_size", n_head="num_attention_heads", n_positions="max_position_embeddings")
+
+
+def test_gpt2s_sizes_may_have_their_other_names(tmp_path):
+    def rename(config):
+        for name, other in OTHER_NAMES.items():
+            config[other] = config.pop(name)
+
+    same_outputs(import_edited("gpt2", rename, tmp_path), tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_null_key_value_heads_are_as_many_as_heads(kind, tmp_path, monkeypatch):
     """For Qwen2, 32 are meant if they are missing."""

@@ -23,6 +23,7 @@ class ConfigFields {
   double number(const char* key, double usual);
   std::string word(const char* key, const std::string& usual);
   bool flag(const char* key, bool usual);
+  bool has(const char* key) { return fields_.find(key) != nullptr; }  // perhaps null
   // Null if the field is missing or null.
   const nlohmann::json* find(const char* key);
 

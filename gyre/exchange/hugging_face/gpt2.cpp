@@ -37,11 +37,36 @@ std::vector<TensorPair> tensors() {
           {.theirs = "lm_head.weight", .ours = "embedding.token.weight", .use = TensorPair::Use::ReadCopy}};
 }
 
+// The sizes have two names each. transformers writes the first and reads either; if both are there, the second counts.
+struct Name {
+  const char* written;
+  const char* other;
+};
+constexpr Name kLayers = {"n_layer", "num_hidden_layers"};
+constexpr Name kWidth = {"n_embd", "hidden_size"};
+constexpr Name kHeads = {"n_head", "num_attention_heads"};
+constexpr Name kPositions = {"n_positions", "max_position_embeddings"};
+
+int64_t read_size(ConfigFields& config, const Name& name) {
+  if (!config.has(name.other)) return config.whole(name.written);
+  const int64_t size = config.whole(name.other);
+  if (config.has(name.written) && config.whole(name.written) != size) {
+    config.fail(fmt::format("'{}' is {} and '{}', which means the same, is {}; leave one of them out", name.written,
+                            config.whole(name.written), name.other, size));
+  }
+  return size;
+}
+
+void write_size(int64_t size, const Name& name, nlohmann::ordered_json& config) {
+  config.erase(name.other);
+  config[name.written] = size;
+}
+
 void read(ConfigFields& config, ModelSettings& settings) {
-  settings.layers = config.whole("n_layer");
-  settings.width = config.whole("n_embd");
-  settings.heads = config.whole("n_head");
-  settings.context = config.whole("n_positions");
+  settings.layers = read_size(config, kLayers);
+  settings.width = read_size(config, kWidth);
+  settings.heads = read_size(config, kHeads);
+  settings.context = read_size(config, kPositions);
   settings.mlp_width = config.whole("n_inner", 4 * settings.width, 4 * settings.width);
   settings.activation = read_activation(config, "activation_function", "gelu_new");
   config.only("layer_norm_epsilon", kEpsilon);
@@ -52,10 +77,10 @@ void read(ConfigFields& config, ModelSettings& settings) {
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   config["vocab_size"] = settings.vocabulary;
-  config["n_layer"] = settings.layers;
-  config["n_embd"] = settings.width;
-  config["n_head"] = settings.heads;
-  config["n_positions"] = settings.context;
+  write_size(settings.layers, kLayers, config);
+  write_size(settings.width, kWidth, config);
+  write_size(settings.heads, kHeads, config);
+  write_size(settings.context, kPositions, config);
   config["n_inner"] = settings.mlp_width;
   config["activation_function"] = their_activation(settings.activation);
   config["layer_norm_epsilon"] = kEpsilon;
