@@ -198,7 +198,7 @@ std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, const Family&
   FoundTokenizer found;
   try {
     found.model = read_tokenizer(from);
-    found.vocabulary = make_tokenizer(found.model, from.string())->vocabulary_size();
+    found.vocabulary = make_tokenizer(found.model, (from / form->files.front()).string())->vocabulary_size();
   } catch (const InputError& error) {
     result.tokenizer_fault = error.what();
     return std::nullopt;

@@ -115,6 +115,7 @@ TEST_F(Import, ATokenizerThatGyreLacksKeepsNobodyFromTheModel) {
   write_tokenizer(12, "Unigram");
   const ImportResult result = import();
   EXPECT_EQ(result.tokenizer, "");
+  EXPECT_THAT(result.tokenizer_fault, HasSubstr((model_ / "tokenizer.json: ").string()));
   EXPECT_THAT(result.tokenizer_fault, HasSubstr("'Unigram'"));
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
 }
@@ -257,7 +258,8 @@ TEST_F(Import, Gpt2sSizesHaveTwoNames) {
 }
 
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {
-  EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}), HasSubstr("has no 'rope_type'"));
+  EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}),
+              HasSubstr((model_ / "config.json: 'rope_scaling': has no 'rope_type'").string()));
   EXPECT_THAT(complaint_with("rope_scaling", Json::object()), HasSubstr("has no 'rope_type'"));
   EXPECT_EQ(complaint_with("rope_scaling", {{"type", "default"}}), "accepted");
 }

@@ -2,9 +2,10 @@
 // said below, it is an error, as for any value of another type.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "gyre/core/json_fields.h"
 
@@ -13,7 +14,7 @@ namespace gyre {
 class ConfigFields {
  public:
   // Throws InputError unless `config`, which must outlive this, is an object. `origin` is what errors call it.
-  ConfigFields(const nlohmann::json& config, std::string origin) : fields_(config, std::move(origin)) {}
+  ConfigFields(const nlohmann::json& config, const std::string& origin) : origin_(origin), fields_(config, origin) {}
 
   // A required field. Throws InputError if it is missing or of another type.
   int64_t whole(const char* key) { return fields_.need<int64_t>(key); }
@@ -29,9 +30,12 @@ class ConfigFields {
 
   // An option that gyre has with this value alone; it may be missing. Throws InputError, naming it, for another value.
   void only(const char* key, const nlohmann::json& value);
+  // What errors call the value of a field.
+  std::string origin_of(const char* key) const { return fmt::format("{}: '{}'", origin_, key); }
   [[noreturn]] void fail(const std::string& what) const { fields_.fail(what); }
 
  private:
+  std::string origin_;
   JsonFields<> fields_;
 };
 

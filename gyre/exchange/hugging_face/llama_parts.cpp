@@ -25,7 +25,7 @@ double read_theta(ConfigFields& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const nlohmann::json* const found = config.find(key);
     if (found == nullptr) continue;
-    ConfigFields rope(*found, fmt::format("config.json: '{}'", key));
+    ConfigFields rope(*found, config.origin_of(key));
     // transformers has no default here.
     const bool said = rope.find("rope_type") != nullptr || rope.find("type") != nullptr;
     if (key == std::string_view("rope_scaling") && !said) rope.fail("has no 'rope_type'");
