@@ -228,6 +228,22 @@ TEST_F(Import, NullIsNotAlwaysTheDefault) {
   EXPECT_EQ(complaint_with("classifier_dropout", nullptr), "accepted");
 }
 
+// Versions of transformers differ on which of two counts.
+TEST_F(Import, RopeScalingHasNoThetaOfItsOwn) {
+  const Json rope = {{"rope_type", "default"}, {"rope_theta", 77.0}};
+  EXPECT_THAT(complaint_with("rope_scaling", rope),
+              HasSubstr("'rope_scaling': its 'rope_theta' is 77, and the one outside it is 10000; make both the same"));
+  EXPECT_EQ(complaint_with("rope_parameters", rope), "accepted");
+  Json config = Json::parse(read_file(model_ / "config.json"));
+  config["rope_theta"] = 77;
+  config.erase("rope_parameters");
+  write_file_atomic(model_ / "config.json", config.dump());
+  EXPECT_EQ(complaint_with("rope_scaling", rope), "accepted");
+  config.erase("rope_theta");
+  write_file_atomic(model_ / "config.json", config.dump());
+  EXPECT_THAT(complaint_with("rope_scaling", rope), HasSubstr("is 10000, being missing; make"));
+}
+
 TEST_F(Import, Gpt2sSizesHaveTwoNames) {
   ModelSettings settings = testing_support::small_llama();
   settings.kind = "gpt";

@@ -255,6 +255,17 @@ def test_gpt2s_sizes_may_have_their_other_names(tmp_path):
     same_outputs(import_edited("gpt2", rename, tmp_path), tmp_path)
 
 
+def test_a_theta_in_rope_scaling_is_refused_unless_it_is_the_models(tmp_path):
+    """transformers 4 ignores it; 5 takes it."""
+    rope = dict(rope_type="default", rope_theta=77.0)
+    random_model("llama").save_pretrained(tmp_path / "other")
+    path = tmp_path / "other/config.json"
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), rope_scaling=rope)))
+    assert "'rope_theta' is 77" in refusal("import", tmp_path / "other", "--out", tmp_path / "run")
+    rope["rope_theta"] = LLAMA["rope_theta"]
+    same_outputs(import_edited("llama", lambda config: config.update(rope_scaling=rope), tmp_path), tmp_path)
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_null_key_value_heads_are_as_many_as_heads(kind, tmp_path, monkeypatch):
     """For Qwen2, 32 are meant if they are missing."""

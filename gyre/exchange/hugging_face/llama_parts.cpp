@@ -19,7 +19,8 @@ int64_t whole_unless_null(ConfigFields& config, const char* key, int64_t if_miss
   return config.whole(key, if_missing, 0);
 }
 
-// rope_theta, which newer configurations have in rope_parameters. Scaled rotary positions are refused.
+// rope_theta, which newer configurations have in rope_parameters. Scaled rotary positions are refused, and so is a
+// rope_theta in rope_scaling if it is another: version 4 of transformers ignores it, version 5 takes it.
 double read_theta(ConfigFields& config) {
   double theta = config.number("rope_theta", kDefaultTheta);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -32,7 +33,12 @@ double read_theta(ConfigFields& config) {
     rope.only("rope_type", "default");
     rope.only("type", "default");
     rope.only("partial_rotary_factor", 1.0);
-    theta = rope.number("rope_theta", theta);
+    const double inner = rope.number("rope_theta", theta);
+    if (key == std::string_view("rope_scaling") && inner != theta) {
+      rope.fail(fmt::format("its 'rope_theta' is {}, and the one outside it is {}{}; make both the same", inner, theta,
+                            config.has("rope_theta") ? "" : ", being missing"));
+    }
+    theta = inner;
   }
   config.only("partial_rotary_factor", 1.0);
   return theta;
