@@ -35,18 +35,35 @@ std::string by_number(const std::map<std::string, int64_t>& tokens) {
   return join(words, ", ");
 }
 
+// `model`: how many tokens the model has.
+void print_tokenizer(const ImportedTokenizer& tokenizer, int64_t model) {
+  print("tokenizer: {}, {} tokens{}; \"{}\" ({}) ends documents\n", join(tokenizer.files, " with "),
+        tokenizer.vocabulary, tokenizer.vocabulary < model ? fmt::format(" of the model's {}", model) : "",
+        printable(tokenizer.end_of_document_text), tokenizer.end_of_document);
+}
+
+void add_tokenizer(const ImportedTokenizer& tokenizer, nlohmann::ordered_json& json) {
+  json["tokenizer"] = tokenizer.kind;
+  json["tokenizer_files"] = tokenizer.files;
+  json["tokenizer_vocabulary"] = tokenizer.vocabulary;
+  json["end_of_document_text"] = tokenizer.end_of_document_text;
+  json["end_of_document_id"] = tokenizer.end_of_document;
+}
+
 void run(const Flags& flags) {
   const ImportResult result = import_model({.from = flags.from, .out = flags.out, .context = flags.context});
   if (flags.json) {
-    const nlohmann::ordered_json json = {{"run", flags.out},
-                                         {"model_type", result.model_type},
-                                         {"parameters", result.parameters},
-                                         {"vocabulary", result.vocabulary},
-                                         {"context", result.context},
-                                         {"dtype", result.dtype},
-                                         {"left_out", result.left_out},
-                                         {"assumed_tokens", result.assumed_tokens},
-                                         {"tokenizer", result.tokenizer}};
+    nlohmann::ordered_json json = {{"run", flags.out},
+                                   {"model_type", result.model_type},
+                                   {"parameters", result.parameters},
+                                   {"vocabulary", result.vocabulary},
+                                   {"context", result.context},
+                                   {"dtype", result.dtype},
+                                   {"left_out", result.left_out},
+                                   {"assumed_tokens", result.assumed_tokens},
+                                   {"tokenizer_fault", result.tokenizer_fault},
+                                   {"tokenizer", ""}};
+    if (result.tokenizer) add_tokenizer(*result.tokenizer, json);
     print_object(json);
     return;
   }
@@ -59,6 +76,7 @@ void run(const Flags& flags) {
     print("no tokenizer gives the special tokens; taken to be the last of the vocabulary: {}\n",
           by_number(result.assumed_tokens));
   }
+  if (result.tokenizer) print_tokenizer(*result.tokenizer, result.vocabulary);
   if (!result.tokenizer_fault.empty()) {
     print("without its tokenizer: {}\n", printable(result.tokenizer_fault));
   }

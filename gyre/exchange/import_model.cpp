@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "gyre/build/model_identity.h"
 #include "gyre/checkpoint/checkpoint.h"
@@ -167,12 +168,6 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
                                rotary ? "; give no more" : ", which are learned: leave it out"));
 }
 
-// The run's tokenizer, and the number of its tokens.
-struct FoundTokenizer {
-  TokenizerModel model;
-  int64_t vocabulary = 0;
-};
-
 // Null if there is none.
 const TokenizerForm* form_of_tokenizer(const fs::path& from) {
   for (const TokenizerForm& form : tokenizer_forms()) {
@@ -184,7 +179,7 @@ const TokenizerForm* form_of_tokenizer(const fs::path& from) {
 // A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same
 // holds for one with more tokens than the model has embeddings, for example since a padding token was added later, and
 // for a vocabulary of another model type than gyre would take it for: Qwen2 splits words in another way than GPT-2.
-std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, const Family& family, int64_t vocabulary,
+std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family& family, int64_t vocabulary,
                                              ImportResult& result) {
   const TokenizerForm* const form = form_of_tokenizer(from);
   if (form == nullptr) return std::nullopt;
@@ -195,19 +190,25 @@ std::optional<FoundTokenizer> find_tokenizer(const fs::path& from, const Family&
     return std::nullopt;
   }
   has_file(from / kTokenizerConfigFile);  // which is read with it
-  FoundTokenizer found;
+  TokenizerModel found;
+  ImportedTokenizer imported;
   try {
-    found.model = read_tokenizer(from);
-    found.vocabulary = make_tokenizer(found.model, (from / form->files.front()).string())->vocabulary_size();
+    found = read_tokenizer(from);
+    const auto tokenizer = make_tokenizer(found, (from / form->files.front()).string());
+    imported = {.kind = found.kind,
+                .files = {form->files.begin(), form->files.end()},
+                .vocabulary = tokenizer->vocabulary_size(),
+                .end_of_document_text = tokenizer->end_of_document_text(),
+                .end_of_document = tokenizer->end_of_document()};
   } catch (const InputError& error) {
     result.tokenizer_fault = error.what();
     return std::nullopt;
   }
-  if (found.vocabulary > vocabulary) {
-    result.tokenizer_fault = fmt::format("it has {} tokens, and the model has {}", found.vocabulary, vocabulary);
+  if (imported.vocabulary > vocabulary) {
+    result.tokenizer_fault = fmt::format("it has {} tokens, and the model has {}", imported.vocabulary, vocabulary);
     return std::nullopt;
   }
-  result.tokenizer = found.model.kind;
+  result.tokenizer = std::move(imported);
   return found;
 }
 
@@ -283,7 +284,7 @@ ImportResult import_model(const ImportOptions& options) {
   write_new_file(out.path() / "train.toml", to_toml(next), files);
   if (tokenizer) {
     make_directories(run.tokenizer(), files);
-    import_tokenizer(tokenizer->model, tokenizer->vocabulary, run.tokenizer(), files);
+    import_tokenizer(*tokenizer, result.tokenizer->vocabulary, run.tokenizer(), files);
   }
   out.complete();
   result.model_type = family.model_type;

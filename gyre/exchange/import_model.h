@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,14 @@ struct ImportOptions {
 };
 inline constexpr int64_t kUsualContext = 2048;
 
+struct ImportedTokenizer {
+  std::string kind;
+  std::vector<std::string> files;    // that it was read from
+  int64_t vocabulary = 0;            // the model may have more tokens
+  std::string end_of_document_text;  // of the token that ends documents
+  int32_t end_of_document = 0;
+};
+
 struct ImportResult {
   std::string model_type;  // as transformers calls the family
   std::string dtype;       // of all tensors, "F32"; "mixed"
@@ -29,8 +38,8 @@ struct ImportResult {
   std::vector<std::string> left_out;  // tensors that are no weights of the model
   // Special tokens, such as BERT's [CLS], that no tokenizer gives: they are taken to be the last of the vocabulary.
   std::map<std::string, int64_t> assumed_tokens;
-  std::string tokenizer;        // its kind; empty if there is none that gyre reads
-  std::string tokenizer_fault;  // why there is none although its files are there
+  std::optional<ImportedTokenizer> tokenizer;  // empty if there is none that gyre reads
+  std::string tokenizer_fault;                 // why there is none although its files are there
 };
 
 // The run has the weights as its checkpoint of step 0; config.toml with the model's shape, its precision, and defaults

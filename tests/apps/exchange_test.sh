@@ -30,7 +30,8 @@ TOML
 "$gyre" export first --out model >/dev/null
 [ -e model/tokenizer.json ] || fail "the tokenizer was not exported"
 # Imported with its tokenizer: the original data counts as the run's own, and no message speaks of another tokenizer.
-"$gyre" import model --out round >/dev/null
+"$gyre" import model --out round >said.txt
+grep -q '^tokenizer: tokenizer.json, 256 tokens; "<|endoftext|>" (0) ends documents$' said.txt || fail "which tokenizer: $(cat said.txt)"
 [ -e round/tokenizer/tokenizer.json ] || fail "the tokenizer was not imported"
 "$gyre" eval round --data tokens >/dev/null 2>err.txt || fail "an imported run and its own data: $(cat err.txt)"
 "$gyre" train round/train.toml --set data.tokens=tokens --set run.updates=1 --out on >/dev/null 2>err.txt

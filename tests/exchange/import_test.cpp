@@ -103,10 +103,10 @@ TEST_F(Import, ATakenNameIsRefusedBeforeTheWeightsAreRead) {
 
 TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {
   write_tokenizer(12);
-  EXPECT_EQ(import().tokenizer, "json");
+  EXPECT_EQ(import().tokenizer->kind, "json");
   write_tokenizer(13);
   const ImportResult result = import();
-  EXPECT_EQ(result.tokenizer, "");
+  EXPECT_FALSE(result.tokenizer);
   EXPECT_EQ(result.tokenizer_fault, "it has 13 tokens, and the model has 12");
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
 }
@@ -114,7 +114,7 @@ TEST_F(Import, ATokenizerHasNoMoreTokensThanTheModel) {
 TEST_F(Import, ATokenizerThatGyreLacksKeepsNobodyFromTheModel) {
   write_tokenizer(12, "Unigram");
   const ImportResult result = import();
-  EXPECT_EQ(result.tokenizer, "");
+  EXPECT_FALSE(result.tokenizer);
   EXPECT_THAT(result.tokenizer_fault, HasSubstr((model_ / "tokenizer.json: ").string()));
   EXPECT_THAT(result.tokenizer_fault, HasSubstr("'Unigram'"));
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
@@ -129,7 +129,13 @@ TEST_F(Import, AVocabularyBecomesTheTokenizerOfItsFamily) {
   settings.bias = true;
   settings.activation = "gelu";
   testing_support::write_small_model(model_, settings);
-  EXPECT_EQ(import().tokenizer, "json");
+  const auto tokenizer = import().tokenizer;
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(tokenizer->kind, "json");
+  EXPECT_THAT(tokenizer->files, ElementsAre("vocab.json", "merges.txt"));
+  EXPECT_EQ(tokenizer->vocabulary, 4);
+  EXPECT_EQ(tokenizer->end_of_document_text, "<|endoftext|>");
+  EXPECT_EQ(tokenizer->end_of_document, 3);
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "vocab.json"));
   write_file_atomic(model_ / "merges.txt", "not a merge\n");
   EXPECT_NE(import().tokenizer_fault, "");
@@ -139,7 +145,7 @@ TEST_F(Import, AVocabularyBecomesTheTokenizerOfItsFamily) {
   settings.kind = "bert";
   testing_support::write_small_model(model_, settings);
   write_file_atomic(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
-  EXPECT_EQ(import().tokenizer, "json");
+  EXPECT_EQ(import().tokenizer->kind, "json");
 }
 
 // WordPiece's tokens in brackets need not be among the added ones.

@@ -190,7 +190,10 @@ def test_an_imported_tokenizer_writes_text_and_goes_back(tmp_path):
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**dict(GPT2, vocab_size=320))).eval()  # padded
     model.save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "theirs")
-    assert gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "run")["tokenizer"] == "json"
+    printed = gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "run")
+    assert printed["tokenizer"] == "json" and printed["tokenizer_fault"] == ""
+    assert printed["tokenizer_files"] == ["tokenizer.json"] and printed["tokenizer_vocabulary"] == len(tokenizer)
+    assert (printed["end_of_document_text"], printed["end_of_document_id"]) == (tokenizer.eos_token, tokenizer.eos_token_id)
 
     prompt = "and the waters"
     written = gyre_json("generate", tmp_path / "run", "--prompt", prompt, "--tokens", 20, "--temperature", 0)["text"]
