@@ -234,6 +234,12 @@ TEST_F(Import, NullIsNotAlwaysTheDefault) {
   EXPECT_EQ(complaint_with("classifier_dropout", nullptr), "accepted");
 }
 
+TEST_F(Import, PrunedHeadsAreRefused) {
+  EXPECT_THAT(complaint_with("pruned_heads", {{"0", {1}}}),
+              HasSubstr("'pruned_heads' is {\"0\":[1]}, which gyre does not"));
+  EXPECT_EQ(complaint_with("pruned_heads", Json::object()), "accepted");
+}
+
 // Versions of transformers differ on which of two counts.
 TEST_F(Import, RopeScalingHasNoThetaOfItsOwn) {
   const Json rope = {{"rope_type", "default"}, {"rope_theta", 77.0}};

@@ -269,6 +269,13 @@ def test_a_theta_in_rope_scaling_is_refused_unless_it_is_the_models(tmp_path):
     same_outputs(import_edited("llama", lambda config: config.update(rope_scaling=rope), tmp_path), tmp_path)
 
 
+def test_pruned_heads_are_refused(tmp_path):
+    model = random_model("bert")
+    model.prune_heads({1: [0]})
+    model.save_pretrained(tmp_path / "theirs")
+    assert "'pruned_heads' is {\"1\":[0]}" in refusal("import", tmp_path / "theirs", "--out", tmp_path / "run")
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
 def test_null_key_value_heads_are_as_many_as_heads(kind, tmp_path, monkeypatch):
     """For Qwen2, 32 are meant if they are missing."""

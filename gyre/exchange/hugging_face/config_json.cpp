@@ -53,6 +53,7 @@ DescribedModel parse_config_json(std::string_view text, const std::string& origi
   DescribedModel model;
   model.family = &family_of(config);
   config.only("quantization_config", nullptr);
+  config.only("pruned_heads", nlohmann::json::object());
   model.settings.kind = model.family->kind;
   model.settings.vocabulary = config.whole("vocab_size");
   model.settings.tie = config.flag("tie_word_embeddings", model.family->tied_unless_said);
