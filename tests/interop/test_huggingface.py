@@ -2,6 +2,7 @@
 
 import json
 import math
+import tomllib
 
 import pytest
 import safetensors
@@ -245,6 +246,25 @@ def same_outputs(model, place):
     tokens = some_tokens(CONTEXT)
     logits, _ = outputs(place / "run", tokens, place)
     torch.testing.assert_close(logits, logits_of(model, tokens), rtol=0, atol=1e-4)
+
+
+def test_berts_special_tokens_are_those_of_its_tokenizer(tmp_path):
+    """Also if tokenizer.json has them in its vocabulary alone."""
+    (tmp_path / "vocab.txt").write_text("".join(f"{word}\n" for word in ["[PAD]", "[UNK]", *"abc", "[CLS]", "[SEP]", "[MASK]"]))
+    random_model("bert").save_pretrained(tmp_path / "theirs")
+    transformers.BertTokenizerFast(tmp_path / "vocab.txt").save_pretrained(tmp_path / "theirs")
+    path = tmp_path / "theirs/tokenizer.json"
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), added_tokens=[])))
+    assert gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "run")["assumed_tokens"] == {}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    bert = tomllib.loads((tmp_path / "run/config.toml").read_text())["model"]["bert"]
+    ours = [bert[f"{name}_token"] for name in ("classify", "separator", "mask")]
+    assert ours == [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.mask_token_id] == [5, 6, 7]
+
+    for file in (path, tmp_path / "theirs/vocab.txt"):
+        file.unlink()
+    assumed = gyre_json("import", tmp_path / "theirs", "--out", tmp_path / "other")["assumed_tokens"]
+    assert assumed == {"[CLS]": 253, "[SEP]": 254, "[MASK]": 255}
 
 
 OTHER_NAMES = dict(n_layer="num_hidden_layers", n_embd="hidden_size", n_head="num_attention_heads", n_positions="max_position_embeddings")
