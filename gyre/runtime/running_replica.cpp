@@ -127,10 +127,12 @@ bool RunningReplica::backward(const Action& action) {
   InFlight& microbatch = entry->second;
   const WeightReader weights = microbatch.stashed ? microbatch.stashed : replica_.weights;
   const int64_t found = worker_.checked_version(action, version());
-  ++seen_.mismatch[reads_latest(worker_.options.weights) ? found - microbatch.version : 0];
+  const int64_t mismatch = reads_latest(worker_.options.weights) ? found - microbatch.version : 0;
+  ++seen_.mismatch[mismatch];
 
   const Stage& layers = replica_.layers;
-  const ReadWeights read(layers, weights->for_backward(), microbatch.tied ? &microbatch.tied->weight : nullptr);
+  const ReadWeights read(layers, mismatch == 0 ? weights->for_forward() : weights->for_backward(),
+                         microbatch.tied ? &microbatch.tied->weight : nullptr);
   if (microbatch.input.defined()) recompute_forward(read.view(), microbatch);
   at::Tensor grad_input;
   const bool split = action.kind == ActionKind::BackwardInput;

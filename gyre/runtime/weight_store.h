@@ -22,7 +22,7 @@ namespace gyre {
 struct WeightVersion {
   int64_t number = 0;
   FlatBuffer buffer;     // with several shards: their tensors, without a flat one
-  FlatBuffer corrected;  // what backwards read instead; empty unless versions are corrected
+  FlatBuffer corrected;  // for backwards whose forwards read an earlier version; empty unless versions are corrected
   Lease lease;           // on the buffers' memory
 
   WeightView for_forward() const { return {buffer.tensors, {number}}; }

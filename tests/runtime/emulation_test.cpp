@@ -34,6 +34,7 @@ class EmulatedStage {
     kept_ = delay > 0 ? std::pow(discrepancy, 1.0 / static_cast<double>(delay)) : 0;
   }
 
+  const Tensors& version(int64_t t) const { return versions_[t]; }
   // What the forward of microbatch t reads: weights that are min(t, delay) updates old.
   Tensors read_forward(int64_t t) const {
     const int64_t v = std::max<int64_t>(0, t - delay_);
@@ -237,6 +238,46 @@ TEST(Emulation, EqualsExecutionOfATiedModelWhoseLastStageRunsAhead) {
     e.executor = executor;
     e.tie = true;
     EXPECT_EQ(run_experiment(e, 30).recorder.losses, emulate(e, 30, {1, 1})) << executor;
+  }
+}
+
+// Windows of two microbatches: the first one's backward comes after an update that its forward did not know, the
+// second one's reads what its forward read.
+TEST(Emulation, CorrectsTheWeightsOfThoseBackwardsAloneThatMissedAnUpdate) {
+  const auto a = [](const char* text) { return parse_action(text, 1); };
+  constexpr int64_t kWindows = 15;
+  Experiment e;
+  e.stages = 1;
+  e.window = 2;
+  e.weights = WeightPolicy::Corrected;
+  e.own_schedule = make_schedule({"pipedream", 1, 2});
+  e.own_schedule->programs[0] = {{a("0F0")}, {a("0B0"), a("0F1"), a("0B1"), a("0F2"), a("0U0")}};
+  Pipeline pipeline = make_pipeline(e);
+  EmulatedStage stage(pipeline.owner(0), e.weights, 1, pipeline.options().discrepancy);
+  const SyntheticBatches batches = tiny_batches();
+  std::map<int64_t, double> losses;
+  for (int64_t t = 0; t < kWindows; ++t) {
+    FlatBuffer gradients = make_flat_buffer(stage.layers().parameters(), at::kFloat, at::kCPU);
+    for (const int64_t microbatch : {2 * t, 2 * t + 1}) {
+      const Batch batch = batches.batch(microbatch);
+      LayerContext context;
+      context.seed = pipeline.options().seed;
+      context.microbatch = microbatch;
+      context.targets = batch.targets;
+      context.loss_in_backward = true;  // by the weights that the backward reads
+      StageSaved saved;
+      const bool missed = microbatch % 2 == 0 && t > 0;
+      const Tensors forward = missed ? stage.read_forward(t) : stage.version(t);
+      const at::Tensor loss = stage.layers().forward(forward, batch.inputs, context, saved);
+      const Tensors backward = missed ? stage.read_backward(t) : stage.version(t);
+      stage.layers().backward(backward, at::scalar_tensor(0.5), saved, gradients.tensors);
+      losses[microbatch] = loss.item<double>();
+    }
+    stage.update(gradients.tensors, 1, t, pipeline.options());
+  }
+  for (const char* executor : {"replay", "threads"}) {
+    e.executor = executor;
+    EXPECT_EQ(run_experiment(e, kWindows).recorder.losses, losses) << executor;
   }
 }
 

@@ -478,8 +478,8 @@ TEST(Ranks, OneThatCannotTellHowItIsEndsTheRun) {
   }
   rank_1.join();
   EXPECT_NE(told.find("rank 1 (process "), std::string::npos) << told;
-  EXPECT_NE(told.find("cannot go on: no status"), std::string::npos) << told;
-  EXPECT_NE(own_error.find("cannot go on: no status"), std::string::npos) << own_error;
+  EXPECT_NE(told.find("cannot go on: unexpected failure: no status"), std::string::npos) << told;
+  EXPECT_NE(own_error.find("cannot go on: unexpected failure: no status"), std::string::npos) << own_error;
 }
 
 // As where rank 0 gets SIGSTOP, or its machine sleeps. Its watcher is held here, until rank 1 has given rank 0 up.

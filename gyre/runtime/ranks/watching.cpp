@@ -34,10 +34,11 @@ void Ranks::fail(int rank, const std::string& why) {
                                           stopped, name)
                             : fmt::format("{} {}{}", name, why, at)};
     }
-    for (Doorbell* bell : bells_) bell->ring();
   }
-  // Rank 0 may see this process end before it sees the other.
+  // Before the others of this process hear of it and end: rank 0 may see this process end before it sees the other.
   if (is_first && rank_ != 0 && rank != 0) report(0, rank, why);
+  const std::lock_guard lock(mutex_);
+  for (Doorbell* bell : bells_) bell->ring();
 }
 
 // For how many seconds this process was stopped just now, long enough for others to give it up; 0 if it was not. Called
