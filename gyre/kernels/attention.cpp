@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "gyre/kernels/attention_blocks.h"
@@ -118,6 +120,28 @@ at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs,
 double softmax_bytes(const AttentionHeads& heads, double element_bytes) {
   const bool is_saved = bf16::cpu_serves() && element_bytes == sizeof(c10::BFloat16);
   return is_saved ? static_cast<double>(heads.query) * 2 * sizeof(float) : 0;
+}
+
+// What portable::attention_backward holds when it has found a block's gradient of the values.
+double attention_working_bytes(const AttentionHeads& heads, double head_size, double context, bool causal,
+                               double element_bytes) {
+  if (softmax_bytes(heads, element_bytes) > 0) return 0;
+  const double blocks = std::ceil(context / kBlockQueries), rows = std::min<double>(context, kBlockQueries);
+  // The last block sees all keys, but may be short. Then, if causal, the one before it may be larger.
+  const double last = context - (blocks - 1) * kBlockQueries;
+  const double scores = causal && blocks > 1 ? std::max(last * context, rows * (context - last)) : rows * context;
+  const double queries = static_cast<double>(heads.query) * head_size,
+               keys = static_cast<double>(heads.key_value) * head_size;
+  const bool is_grouped = heads.query > heads.key_value;
+  // Queries, keys, values and the gradient of the output, by heads.
+  const double copies = context * (2 * queries + 2 * keys);
+  // Probabilities and the gradient of the scores; the gradient of the queries and, if they are stacked, of the output.
+  const double of_block = 2 * static_cast<double>(heads.query) * scores + (is_grouped ? 2 : 1) * queries * rows;
+  // The gradients of keys and values: sums in fp32, and a block's part.
+  const double part = context * keys * element_bytes;
+  const double sums =
+      blocks > 1 ? 2 * context * keys * std::max<double>(element_bytes, sizeof(float)) + part : 2 * part;
+  return (copies + of_block) * element_bytes + sums;
 }
 
 at::Tensor portable::attention(const HeadTensors& inputs, bool causal) {

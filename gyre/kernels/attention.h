@@ -45,6 +45,10 @@ at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs,
 
 // Bytes of softmax_rows per token; 0 if attention leaves them undefined. element_bytes: of queries, keys and values.
 double softmax_bytes(const AttentionHeads& heads, double element_bytes);
+// Peak bytes, per sequence, of the tensors that attention_backward holds on the CPU besides its arguments and its
+// result: mostly the scores of one block of queries. 0 in bf16 on CPUs that multiply it, where these are no tensors.
+double attention_working_bytes(const AttentionHeads& heads, double head_size, double context, bool causal,
+                               double element_bytes);
 
 namespace portable {
 at::Tensor attention(const HeadTensors& inputs, bool causal);

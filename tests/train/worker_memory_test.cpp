@@ -72,5 +72,31 @@ TEST(WorkerMemory, GrowsWithTheContextAndNoFaster) {
   }
 }
 
+// The scores of a block of queries are tensors where matrix products are libtorch's.
+TEST(WorkerMemory, OfAttentionInFp32IsPredictedWithinATenth) {
+  const auto expect_in_fp32 = [](const char* kind, int width, int heads, int context, int microbatch,
+                                 const Settings& more = {}) {
+    Settings settings = {fmt::format("model.kind=\"{}\"", kind),
+                         fmt::format("model.width={}", width),
+                         fmt::format("model.heads={}", heads),
+                         fmt::format("model.context={}", context),
+                         fmt::format("pipeline.microbatch={}", microbatch),
+                         "model.layers=2",
+                         "run.precision=\"fp32\""};
+    settings.insert(settings.end(), more.begin(), more.end());
+    expect_predicted(settings);
+  };
+  expect_in_fp32("gpt", 64, 64, 2048, 1);
+  expect_in_fp32("gpt", 64, 8, 2048, 2);
+  expect_in_fp32("gpt", 64, 1, 2048, 2);
+  expect_in_fp32("gpt", 64, 8, 200, 8);
+  expect_in_fp32("gpt", 64, 16, 128, 8);
+  expect_in_fp32("bert", 64, 2, 2048, 1);
+  expect_in_fp32("bert", 64, 8, 200, 8);
+  expect_in_fp32("llama", 256, 32, 1024, 1);
+  expect_in_fp32("llama", 256, 32, 1024, 1, {"model.llama.key_value_heads=4"});
+  expect_in_fp32("llama", 64, 4, 200, 8, {"model.llama.key_value_heads=1"});
+}
+
 }  // namespace
 }  // namespace gyre

@@ -134,10 +134,17 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
   return qkv_.kept_bytes(shape) + norms + shape.tokens() * bytes_per_token + projection_.kept_bytes(shape);
 }
 
-// The gradients of queries, keys and values, of the output and of the input.
+// While attention's backward runs: the gradients of the layer's output, of attention's output and of queries, keys and
+// values.
 double Attention::passing_bytes(const MicrobatchShape& shape) const {
-  const double heads = static_cast<double>((options_.heads.query + 2 * options_.heads.key_value) * options_.head_size);
-  return shape.tokens() * (heads + 2 * static_cast<double>(options_.width)) * shape.element_bytes;
+  const auto size = static_cast<double>(options_.head_size);
+  const double attended = static_cast<double>(options_.heads.query) * size,
+               heads = static_cast<double>(options_.heads.query + 2 * options_.heads.key_value) * size;
+  const double gradients = static_cast<double>(options_.width) + attended + heads;
+  const double working =
+      shape.on_host ? attention_working_bytes(options_.heads, size, shape.context, options_.causal, shape.element_bytes)
+                    : 0;
+  return shape.tokens() * gradients * shape.element_bytes + shape.sequences * working;
 }
 
 }  // namespace gyre
