@@ -29,32 +29,40 @@ class Partition {
     best[0] = 0;
     for (int stage = 0; stage < stages_; ++stage) {
       std::vector<double> next(layers_ + 1, kInfinity);
-      for_each_range(
-          stage, [&](int begin, int end) { next[end] = std::min(next[end], std::max(best[begin], cost(begin, end))); });
+      for (int end = stage + 1; end <= layers_; ++end) {
+        for_each_begin(stage, end, [&](int begin, double work) {
+          next[end] = std::min(next[end], std::max(best[begin], work));
+          return work < next[end];
+        });
+      }
       best = std::move(next);
     }
     return best[layers_];
   }
 
   // Among the cuts whose stages cost at most `limit`: the one with the least late work, then the least sum of squares.
+  // Of equal ones, that whose last stage has most layers, and so on for the stages before.
   std::vector<LayerRange> cut(double limit, std::span<const double> delays) const {
     struct Best {
       double late = kInfinity, squares = kInfinity;
-      int begin = -1;  // first layer of the last stage
+      int begin = -1;  // first layer of the last stage; -1: there is no such cut
     };
     // best[s][l]: the first l layers, cut into s stages.
     std::vector<std::vector<Best>> best(stages_ + 1, std::vector<Best>(layers_ + 1));
-    best[0][0] = {0, 0, -1};
+    best[0][0] = {0, 0, 0};
     for (int stage = 0; stage < stages_; ++stage) {
       const double delay = delays.empty() ? 0 : delays[stage];
-      for_each_range(stage, [&](int begin, int end) {
-        const double work = cost(begin, end);
-        if (work > limit) return;
-        const Best& rest = best[stage][begin];
-        const Best found{rest.late + work * delay, rest.squares + work * work, begin};
+      for (int end = stage + 1; end <= layers_; ++end) {
         Best& best_cut = best[stage + 1][end];
-        if (std::tie(found.late, found.squares) < std::tie(best_cut.late, best_cut.squares)) best_cut = found;
-      });
+        for_each_begin(stage, end, [&](int begin, double work) {
+          if (work > limit) return false;
+          const Best& rest = best[stage][begin];
+          if (rest.begin < 0) return true;
+          const Best found{rest.late + work * delay, rest.squares + work * work, begin};
+          if (std::tie(found.late, found.squares) <= std::tie(best_cut.late, best_cut.squares)) best_cut = found;
+          return true;
+        });
+      }
     }
     std::vector<LayerRange> ranges(stages_);
     for (int stage = stages_, end = layers_; stage > 0; --stage) {
@@ -68,11 +76,13 @@ class Partition {
  private:
   double cost(int begin, int end) const { return before_[end] - before_[begin]; }
 
-  // Calls use(begin, end) for all ranges that the stage could hold, with at least one layer left for each stage before.
+  // Calls use(begin, cost) for the ranges that the stage could hold up to `end`, with at least one layer left for each
+  // stage before, from the shortest to the longest while `use` returns true. Costs are not negative, so a longer range
+  // never costs less.
   template <typename Use>
-  void for_each_range(int stage, Use use) const {
-    for (int end = stage + 1; end <= layers_; ++end) {
-      for (int begin = stage; begin < end; ++begin) use(begin, end);
+  void for_each_begin(int stage, int end, Use use) const {
+    for (int begin = end - 1; begin >= stage; --begin) {
+      if (!use(begin, cost(begin, end))) return;
     }
   }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <compare>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gyre/core/error.h"
@@ -74,6 +75,65 @@ TEST(Partition, IsAsGoodAsBruteForceAndWhole) {
         EXPECT_EQ(worth(costs, ranges, delays), brute_force(costs, {}, stages, delays));
       }
     }
+  }
+}
+
+// A cut by its criteria, of which the costliest stage is compared by itself, and the ends of its stages.
+struct Cut {
+  double worst = kNone, late = kNone, squares = kNone;
+  std::vector<int> ends;
+  static constexpr double kNone = 1e300;
+};
+
+// Of every number of first layers the best cut into `stages` stages that cost at most `limit`, found by visiting all
+// ranges of all stages. Of equal ones, that whose last stage begins first.
+template <typename IsBetter>
+std::vector<Cut> best_cuts(const std::vector<double>& costs, int stages, const std::vector<double>& delays,
+                           double limit, IsBetter is_better) {
+  std::vector<double> before{0};
+  for (const double cost : costs) before.push_back(before.back() + cost);
+  std::vector<Cut> best(before.size());
+  best[0] = {0, 0, 0, {}};
+  for (int stage = 0; stage < stages; ++stage) {
+    std::vector<Cut> next(before.size());
+    for (size_t end = 1; end < before.size(); ++end) {
+      for (size_t begin = 0; begin < end; ++begin) {
+        const Cut& rest = best[begin];
+        const double work = before[end] - before[begin], delay = delays.empty() ? 0 : delays[stage];
+        if (work > limit || rest.worst == Cut::kNone) continue;
+        Cut found{std::max(rest.worst, work), rest.late + work * delay, rest.squares + work * work, rest.ends};
+        found.ends.push_back(static_cast<int>(end));
+        if (is_better(found, next[end])) next[end] = found;
+      }
+    }
+    best = next;
+  }
+  return best;
+}
+
+TEST(Partition, IsTheOneFoundByVisitingAllRanges) {
+  RandomStream stream(2, StreamPurpose::Test, 0);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<double> costs(1 + stream.below(24));
+    for (double& cost : costs) {
+      // Fractions, a few values that make equal cuts, and layers that cost nothing.
+      const double fraction = static_cast<double>(1 + stream.below(1000)) / 7;
+      const std::vector<double> kinds{fraction, 0.1, 0.3, 0};
+      cost = kinds[stream.below(round % 2 == 0 ? 4 : 1)];
+    }
+    const int stages = 1 + static_cast<int>(stream.below(costs.size()));
+    std::vector<double> delays(round % 3 == 0 ? 0 : static_cast<size_t>(stages));
+    for (double& delay : delays) delay = static_cast<double>(stream.below(4));
+    const double least =
+        best_cuts(costs, stages, delays, 1e200, [](const Cut& a, const Cut& b) { return a.worst < b.worst; })
+            .back()
+            .worst;
+    const Cut best = best_cuts(costs, stages, delays, least, [](const Cut& a, const Cut& b) {
+                       return std::tie(a.late, a.squares) < std::tie(b.late, b.squares);
+                     }).back();
+    std::vector<int> ends;
+    for (const LayerRange& range : partition_by_cost(costs, stages, delays)) ends.push_back(range.end);
+    EXPECT_EQ(ends, best.ends) << "round " << round;
   }
 }
 
