@@ -10,3 +10,4 @@
 #include "gyre/core/mapped_file.h"
 #include "gyre/core/output_file.h"
 #include "gyre/core/replace_file.h"
+#include "gyre/core/replace_in_pieces.h"

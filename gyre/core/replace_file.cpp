@@ -13,6 +13,7 @@
 #include "gyre/core/directories.h"
 #include "gyre/core/error.h"
 #include "gyre/core/output_file.h"
+#include "gyre/core/replace_in_pieces.h"
 
 namespace gyre {
 namespace {
@@ -142,10 +143,19 @@ bool is_another_kind(const fs::path& path, std::string_view beginning) {
 }  // namespace
 
 void write_file_atomic(const fs::path& path, std::string_view content, FileSystem& files) {
-  if (is_written_in_place(path)) return write_in_place(path, content, files);
+  write_in_pieces_atomic(
+      path, [&](const auto& take) { take(content); }, files);
+}
+
+void write_in_pieces_atomic(const fs::path& path, const WritePieces& write, FileSystem& files) {
+  if (is_written_in_place(path)) {
+    std::string content;  // all of it first: it may be made from what is there
+    write([&](std::string_view piece) { content += piece; });
+    return write_in_place(path, content, files);
+  }
   const fs::path target = end_of_links(path);
   Replacement replacement(target, files);
-  replacement.write(content);
+  write([&](std::string_view piece) { replacement.write(piece); });
   replacement.sync();
   replacement.take_place();
   sync_directory(directory_of(target), files);

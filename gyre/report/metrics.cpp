@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_text.h"
+#include "gyre/core/replace_in_pieces.h"
+#include "gyre/report/metrics_follower.h"
 #include "gyre/report/metrics_reader.h"
 
 namespace gyre {
@@ -23,9 +28,19 @@ Json numbers(const std::vector<double>& values) {
   return all;
 }
 
-// Whether a line is still valid for a run that continues after `step`.
-bool is_kept(const MetricsLine& line, int64_t step) {
-  return !line.is("end") && !line.is("delay") && line.integer("step") <= step;
+constexpr uint64_t kPiece = uint64_t{4} << 20;  // bytes of a file that are in memory at once
+
+using Take = std::function<void(std::string_view)>;
+
+void copy_first(const std::filesystem::path& path, uint64_t bytes, const Take& take) {
+  if (bytes == 0) return;
+  const InputFile file(path);
+  std::string piece;
+  for (uint64_t at = 0; at < bytes; at += piece.size()) {
+    piece.resize(std::min(kPiece, bytes - at));
+    file.read_at(at, piece.data(), piece.size());
+    take(piece);
+  }
 }
 
 }  // namespace
@@ -128,17 +143,19 @@ void MetricsWriter::end(const MetricsEnd& line) {
   write(end.dump());
 }
 
-std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step, const Json& changed) {
-  std::string kept;
-  for_each_metrics_line(text, origin, "put it right", [&](const MetricsLine& line) {
-    if (is_kept(line, step)) kept.append(line.text()).append("\n");
-  });
-  return kept + Json{{"event", "resume"}, {"step", step}, {"changed", changed}}.dump() + "\n";
-}
-
-void continue_metrics(const std::filesystem::path& path, int64_t step, const Json& changed, FileSystem& files) {
-  const std::string text = is_there(path) ? read_file(path) : "";
-  write_file_atomic(path, continued_metrics(text, path.string(), step, changed), files);
+void continue_metrics(const std::filesystem::path& path, int64_t step, const Json& changed, const FirstLines& kept,
+                      FileSystem& files) {
+  const auto write = [&](const Take& take) {
+    copy_first(path, kept.bytes, take);
+    std::string piece;
+    const auto keep = [&](const MetricsLine& line) {
+      if (is_kept(line, step)) piece.append(line.text()).append("\n");
+      if (piece.size() >= kPiece) take(std::exchange(piece, {}));
+    };
+    MetricsFollower(path, "put it right", kept).read([] {}, keep);
+    take(piece + Json{{"event", "resume"}, {"step", step}, {"changed", changed}}.dump() + "\n");
+  };
+  write_in_pieces_atomic(path, write, files);
 }
 
 }  // namespace gyre

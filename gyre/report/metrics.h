@@ -95,14 +95,17 @@ class MetricsWriter {
   std::vector<MetricsListener*> listeners_;
 };
 
+// The first lines of a file.
+struct FirstLines {
+  uint64_t bytes = 0;
+  int64_t lines = 0;
+};
+
 // For a run that continues after `step`: atomically replaces the file by the lines that are still valid (no lines of
 // later updates, no "end" and "delay" lines of earlier sessions, no torn last line), followed by
 // {"event":"resume","step":...,"changed":{"optimizer.lr":[0.001,0.003]}}. Throws InputError for a line that cannot be
-// read.
+// read. kept: first lines that are known to be valid (RunRecord::kept), which are copied unread.
 void continue_metrics(const std::filesystem::path& path, int64_t step, const nlohmann::ordered_json& changed,
-                      FileSystem& files = system_files());
-// The new contents of the file that continue_metrics() writes.
-std::string continued_metrics(std::string_view text, const std::string& origin, int64_t step,
-                              const nlohmann::ordered_json& changed);
+                      const FirstLines& kept = {}, FileSystem& files = system_files());
 
 }  // namespace gyre

@@ -14,9 +14,9 @@ namespace gyre {
 
 class MetricsFollower {
  public:
-  // advice: what errors say to do, as in for_each_metrics_line().
-  MetricsFollower(std::filesystem::path path, std::string advice)
-      : path_(std::move(path)), advice_(std::move(advice)) {}
+  // advice: what errors say to do, as in for_each_metrics_line(). after: first lines that are not visited.
+  MetricsFollower(std::filesystem::path path, std::string advice, const FirstLines& after = {})
+      : path_(std::move(path)), advice_(std::move(advice)), read_(after.bytes), lines_(after.lines) {}
 
   // Visits the lines that are new since the last call. Before it visits the first line of the file, also if it begins
   // again because the file was replaced, shortened or removed, it calls `begin`. Throws InputError for a line that

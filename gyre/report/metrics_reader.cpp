@@ -11,6 +11,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/core/json_fields.h"
+#include "gyre/report/metrics_follower.h"
 
 namespace gyre {
 namespace {
@@ -142,43 +143,82 @@ void for_each_metrics_line(std::string_view text, const std::string& origin, con
   }
 }
 
-RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto) {
-  RunRecord record;
-  const std::string advice = advice_on(metrics);
-  int64_t expected = 1;  // the step whose line must come next
-  int64_t last_line = 0;
-  for_each_metrics_line(text, metrics.string(), advice, [&](const MetricsLine& line) {
-    last_line = line.number();
-    record.end.reset();
+bool is_kept(const MetricsLine& line, int64_t step) {
+  return !line.is("end") && !line.is("delay") && line.integer("step") <= step;
+}
+
+namespace {
+
+// Makes a RunRecord from the lines of a file, in their order.
+class RecordReader {
+ public:
+  RecordReader(const std::filesystem::path& metrics, int64_t upto) : metrics_(metrics.string()), upto_(upto) {}
+
+  void take(const MetricsLine& line) {
+    lines_ = line.number();
+    count_kept(line);
+    record_.end.reset();
     if (line.is("end")) {
-      record.end = line.end();
+      record_.end = line.end();
     } else if (line.is("checkpoint")) {
-      record.last_checkpoint = line.step();
+      record_.last_checkpoint = line.step();
     } else if (line.is("resume")) {
-      if (line.step() > 0) record.last_checkpoint = line.step();
-      if (line.number() == 1) expected = line.step() + 1;
-    } else if (line.is("eval") && line.step() <= upto) {
-      record.val_loss = line.real("val_loss");
-      record.ema_val_loss = line.real("ema_val_loss");
-      record.evaluated = line.step();
+      if (line.step() > 0) record_.last_checkpoint = line.step();
+      if (line.number() == 1) expected_ = line.step() + 1;
+    } else if (line.is("eval") && line.step() <= upto_) {
+      record_.val_loss = line.real("val_loss");
+      record_.ema_val_loss = line.real("ema_val_loss");
+      record_.evaluated = line.step();
     } else if (line.is("step")) {
-      record.newest_step = line.step();
-      if (line.step() > upto) return;
-      if (line.step() != expected) {
-        throw InputError(fmt::format("{}:{}: has step {}, where step {} must come next; {}", metrics.string(),
-                                     line.number(), line.step(), expected, advice));
-      }
-      ++expected;
-      record.loss = line.real("loss");
-      record.lr = line.real("lr");
-      record.tokens = line.integer("tokens");
+      take_step(line);
     }
-  });
-  if (expected <= upto && !text.empty()) {
-    throw InputError(fmt::format("{}:{}: the lines of steps {} to {} are missing; {}", metrics.string(), last_line + 1,
-                                 expected, upto, advice));
   }
-  return record;
+
+  // is_empty: the file has no bytes.
+  RunRecord finish(bool is_empty) const {
+    if (expected_ <= upto_ && !is_empty) {
+      throw InputError(fmt::format("{}:{}: the lines of steps {} to {} are missing; {}", metrics_, lines_ + 1,
+                                   expected_, upto_, advice_on(metrics_)));
+    }
+    return record_;
+  }
+
+ private:
+  void take_step(const MetricsLine& line) {
+    record_.newest_step = line.step();
+    if (line.step() > upto_) return;
+    if (line.step() != expected_) {
+      throw InputError(fmt::format("{}:{}: has step {}, where step {} must come next; {}", metrics_, line.number(),
+                                   line.step(), expected_, advice_on(metrics_)));
+    }
+    ++expected_;
+    record_.loss = line.real("loss");
+    record_.lr = line.real("lr");
+    record_.tokens = line.integer("tokens");
+  }
+
+  void count_kept(const MetricsLine& line) {
+    all_are_kept_ = all_are_kept_ && is_kept(line, upto_);
+    if (!all_are_kept_) return;
+    record_.kept.bytes += line.text().size() + 1;
+    record_.kept.lines = line.number();
+  }
+
+  std::string metrics_;
+  int64_t upto_;
+  RunRecord record_;
+  int64_t expected_ = 1;  // the step whose line must come next
+  int64_t lines_ = 0;
+  bool all_are_kept_ = true;
+};
+
+}  // namespace
+
+RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto) {
+  RecordReader reader(metrics, upto);
+  for_each_metrics_line(text, metrics.string(), advice_on(metrics),
+                        [&](const MetricsLine& line) { reader.take(line); });
+  return reader.finish(text.empty());
 }
 
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto) {
@@ -187,7 +227,9 @@ RunRecord read_record(const std::filesystem::path& metrics, int64_t upto) {
     throw InputError(
         fmt::format("{}: is missing, with the lines of steps 1 to {}; {}", metrics.string(), upto, advice_on(metrics)));
   }
-  return parse_record(read_file(metrics), metrics, upto);
+  RecordReader reader(metrics, upto);
+  MetricsFollower(metrics, advice_on(metrics)).read([] {}, [&](const MetricsLine& line) { reader.take(line); });
+  return reader.finish(InputFile(metrics).size() == 0);
 }
 
 }  // namespace gyre

@@ -49,6 +49,9 @@ class MetricsLine {
 void for_each_metrics_line(std::string_view text, const std::string& origin, const std::string& advice,
                            const std::function<void(const MetricsLine&)>& visit, int64_t before = 0);
 
+// Whether a run that continues after `step` keeps the line.
+bool is_kept(const MetricsLine& line, int64_t step);
+
 // Seconds of training up to each line, summed over sessions: the file's "seconds" start at 0 in every session.
 class SessionClock {
  public:
@@ -71,13 +74,15 @@ struct RunRecord {
   int64_t tokens = 0;
   std::optional<double> val_loss, ema_val_loss;  // of the last evaluation
   std::optional<int64_t> evaluated;              // the update at which the last evaluation was made
+  // The lines before the first one that a run that continues after that update does not keep.
+  FirstLines kept;
 };
 
 // upto: the update at which the run continues. Each of the steps 1 to `upto` must have its line; otherwise throws
 // InputError with file, line and step of the gap, and what to do. Exceptions: an empty file may lack all of them, and a
 // file that was continued when it was empty may begin with that session's "resume" line.
 RunRecord parse_record(std::string_view text, const std::filesystem::path& metrics, int64_t upto);
-// The same for a file. If `upto` is 0, the file may be missing.
+// The same for a file, of which it holds a piece at a time. If `upto` is 0, the file may be missing.
 RunRecord read_record(const std::filesystem::path& metrics, int64_t upto);
 
 }  // namespace gyre

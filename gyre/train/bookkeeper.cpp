@@ -95,7 +95,7 @@ void Bookkeeper::begin(const Pipeline& pipeline, std::vector<int64_t> optimizer_
   for (const DamagedStep& damaged : from_.damaged) set_aside(run_.checkpoints(), damaged.step, options_.files);
   const double written = last_written(run_.metrics());
   if (options_.resume && is_there(run_.metrics())) {
-    continue_metrics(run_.metrics(), done, to_json(from_.changes), options_.files);
+    continue_metrics(run_.metrics(), done, to_json(from_.changes), from_.record.kept, options_.files);
   }
   run_.create(config_, &*checked_.dataset);
   // Finishes the removals of a save that was killed, in case no other save follows.

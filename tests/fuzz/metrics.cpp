@@ -10,13 +10,17 @@
 namespace gyre::fuzz {
 
 void metrics(std::string_view input) {
-  accepted([&] { return parse_record(input, "input", 2); });
   const auto curve = accepted([&] { return parse_curve(input, "input"); });
   if (curve) require(curve->loss.size() == curve->seconds.size(), "every loss has its time");
-  const auto kept = accepted([&] { return continued_metrics(input, "input", 2, {}); });
-  if (!kept) return;
-  const std::string again = continued_metrics(*kept, "continued", 2, {});
-  require(again.starts_with(*kept), "what a resumed run keeps, it keeps again");
+  if (const auto record = accepted([&] { return parse_record(input, "input", 2); })) {
+    const std::string_view kept = input.substr(0, record->kept.bytes);
+    int64_t lines = 0;
+    for_each_metrics_line(kept, "kept", "", [&](const MetricsLine& line) {
+      require(is_kept(line, 2), "a line that is dropped is not copied unread");
+      lines = line.number();
+    });
+    require(lines == record->kept.lines && (kept.empty() || kept.back() == '\n'), "whole lines are copied unread");
+  }
 }
 
 }  // namespace gyre::fuzz

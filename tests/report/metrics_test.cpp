@@ -1,6 +1,7 @@
 // Tests metrics.jsonl: numbers read back to the bit, and what a resumed run keeps.
 #include "gyre/report/metrics.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +121,67 @@ TEST(Metrics, AContinuedFileHasWhatTheCheckpointHolds) {
   const std::string text = read_file(path);
   EXPECT_THROW(continue_metrics(path, 3, {}), InputError);
   EXPECT_EQ(read_file(path), text) << "what cannot be read is left as it is";
+}
+
+// Counts how much is written at once.
+class CountedWrites final : public ForwardingFiles {
+ public:
+  ssize_t write(int descriptor, const void* data, size_t bytes) override {
+    most = std::max(most, bytes);
+    return ForwardingFiles::write(descriptor, data, bytes);
+  }
+  size_t most = 0;
+};
+
+TEST(Metrics, AContinuedFileOfAnySizeIsCopiedInPieces) {
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
+  // Some 24 MB, with a line to drop at the beginning, in the middle or at the end.
+  const std::string blank(1000, ' ');
+  const auto lines = [&](int64_t first, int64_t last) {
+    std::string text;
+    for (int64_t step = first; step <= last; ++step) {
+      text += fmt::format("{{\"event\":\"step\",\"step\":{}{}}}\n", step, blank);
+    }
+    return text;
+  };
+  constexpr int64_t kSteps = 24000;
+  const std::string delay = "{\"event\":\"delay\",\"stage\":0,\"histogram\":{}}\n",
+                    resume = fmt::format("{{\"event\":\"resume\",\"step\":{},\"changed\":{{}}}}\n", kSteps);
+  for (const int64_t before : {int64_t{0}, kSteps / 2, kSteps}) {
+    const std::string kept = lines(1, before), rest = lines(before + 1, kSteps);
+    for (const bool is_known : {false, true}) {
+      std::ofstream(path) << kept << delay << rest << "{\"event\":\"step\",\"step\":24001}\n{\"event\":\"st";
+      const FirstLines found = read_record(path, kSteps).kept;
+      EXPECT_EQ(found.bytes, kept.size());
+      EXPECT_EQ(found.lines, before);
+      CountedWrites files;
+      continue_metrics(path, kSteps, nlohmann::ordered_json::object(), is_known ? found : FirstLines{}, files);
+      EXPECT_TRUE(read_file(path) == kept + rest + resume) << before << is_known;
+      EXPECT_LT(files.most, size_t{5} << 20);
+    }
+  }
+}
+
+TEST(Metrics, AFaultPastTheFirstPieceHasItsLineAndLeavesTheFile) {
+  const testing_support::TemporaryDirectory directory;
+  const fs::path path = directory / "metrics.jsonl";
+  std::string text;
+  for (int64_t step = 1; step <= 6000; ++step) {
+    text += fmt::format("{{\"event\":\"step\",\"step\":{}{}}}\n", step, std::string(1000, ' '));
+  }
+  text += "no line of metrics\n";
+  std::ofstream(path) << text;
+  for (const FirstLines& kept : {FirstLines{}, FirstLines{text.find('\n') + 1, 1}}) {
+    try {
+      continue_metrics(path, 6000, nlohmann::ordered_json::object(), kept);
+      ADD_FAILURE() << "it was read";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), StartsWith(path.string() + ":6001: is not a line of metrics"));
+    }
+    EXPECT_TRUE(read_file(path) == text);
+    EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), {}), 1) << "nothing is left beside it";
+  }
 }
 
 TEST(Metrics, HalfALineOfAFullDiskIsNotGluedToTheNext) {
