@@ -32,7 +32,7 @@ if(GYRE_SANITIZE)
 endif()
 
 add_library(gyre_warnings INTERFACE)
-target_compile_options(gyre_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror>")
+target_compile_options(gyre_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;$<$<BOOL:${GYRE_WERROR}>:-Werror>>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # False warnings of GCC 12 about std::string.
   target_compile_options(gyre_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow>")
