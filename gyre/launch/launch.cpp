@@ -114,7 +114,8 @@ class Attempt {
   int exit_code() const {
     if (cause_) return cause_->end->signal != 0 ? 1 : cause_->end->code;
     const auto ended = std::ranges::find_if(ranks_, [&](const RankProcess& rank) { return is_stop(*rank.end); });
-    if (ended != ranks_.end() && ended->end->signal == 0) return ended->end->code;
+    // A rank may have heard of the stop from another rank first, without the signal's kind.
+    if (stop_ == 0 && ended != ranks_.end()) return ended->end->code;
     return abandoned_ || ended != ranks_.end() ? exit_code_of_stop() : 0;
   }
 

@@ -176,6 +176,8 @@ TEST_F(LaunchRanks, ASignalToStopIsPassedOnToAll) {
     EXPECT_EQ(launch({fmt::format("gather,tell:{},drain", signal), "gather,exit:0"}), code);
   }
   EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},exit:0", SIGINT), "gather,exit:0"}), 0);
+  // What the launcher was told counts, where a rank has it from another rank.
+  EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},exit:143", SIGINT), "gather,drain"}), 130);
   EXPECT_THAT(said_, IsEmpty());
   EXPECT_THAT(left_in_temporary(), IsEmpty());
 }

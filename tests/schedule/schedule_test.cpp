@@ -199,14 +199,14 @@ TEST_P(EverySchedule, EveryMutationIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Builtin, EverySchedule, ::testing::ValuesIn(schedule_names()));
 
 // Stage 1 takes microbatch 1 first, while stage 0 waits for the gradient of microbatch 0.
-Schedule crossed(const std::string& backward) {
+Schedule crossed(const std::string& kinds) {
   Schedule schedule = make_schedule({"zb-h1", 2, 2});
   const auto fill = [&](int stage, const std::vector<int>& order) {
     std::string text;
     Program& program = schedule.programs[static_cast<size_t>(stage)];
     program = {};
     for (const int m : order) {
-      for (const char kind : std::string("F").append(backward)) program.period.push_back({static_cast<ActionKind>(kind), 0, stage, m});
+      for (const char kind : kinds) program.period.push_back({static_cast<ActionKind>(kind), 0, stage, m});
     }
     program.period.push_back({ActionKind::Update, 0, stage, 0});
   };
@@ -216,11 +216,11 @@ Schedule crossed(const std::string& backward) {
 }
 
 TEST(Validate, NamesTheHalfOfABackwardThatIsMissing) {
-  for (const auto& [backward, needs] :
-       {std::pair("B", "0B0 on worker 0: deadlock: it needs 1B0, but worker 1 is at 1F1"),
-        std::pair("IW", "0I0 on worker 0: deadlock: it needs 1I0, but worker 1 is at 1F1")}) {
+  for (const auto& [kinds, needs] :
+       {std::pair("FB", "0B0 on worker 0: deadlock: it needs 1B0, but worker 1 is at 1F1"),
+        std::pair("FIW", "0I0 on worker 0: deadlock: it needs 1I0, but worker 1 is at 1F1")}) {
     try {
-      validate(crossed(backward));
+      validate(crossed(kinds));
       FAIL();
     } catch (const InputError& error) {
       EXPECT_THAT(error.what(), ::testing::HasSubstr(needs));

@@ -136,7 +136,11 @@ c10::intrusive_ptr<c10d::Store> without_end(c10::intrusive_ptr<c10d::Store> stor
 }
 
 c10::intrusive_ptr<c10d::Store> make_store(const MeetingPlace& place) {
-  if (!place.directory.empty()) return c10::make_intrusive<c10d::FileStore>(store_in(place.directory), place.world);
+  if (!place.directory.empty()) {
+    auto store = c10::make_intrusive<c10d::FileStore>(store_in(place.directory), place.world);
+    store->setTimeout(place.deadline);  // Gloo's own does not end its wait for the other's note
+    return store;
+  }
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(place.port);
   options.isServer = place.serves;
