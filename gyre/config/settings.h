@@ -63,7 +63,8 @@ struct PipelineSettings {
     visit("weights", self.weights, one_of(weight_choices()),
           "which version of the weights a backward reads. stash: the one that its forward read; latest: forward and "
           "backward read the newest; predict: both read the version predicted for the time when the gradient is "
-          "applied, after the stage's longest delay; corrected: as latest, but the backward reads an estimate of the forward's version. auto: the "
+          "applied, after the stage's longest delay; corrected: as latest, but the backward reads an estimate of the "
+          "forward's version. auto: the "
           "optimizer's policy if it has one, else the schedule's");
     visit("recompute", self.recompute, Range{},
           "store only the input of each stage, and repeat its forward before the backward: less memory, a third more "
