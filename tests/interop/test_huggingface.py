@@ -1,5 +1,6 @@
 """Models imported from transformers and exported back, compared with transformers' own classes."""
 
+import copy
 import json
 import math
 import tomllib
@@ -51,7 +52,7 @@ def random_model(name):
     """A model whose weights, norms and biases all differ from their initial values."""
     kind, config = MODELS[name]
     torch.manual_seed(3)
-    model = kind(config).eval()
+    model = kind(copy.deepcopy(config)).eval()  # a model may change its configuration
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
