@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <utility>
+#include <vector>
 
 #include "gyre/core/utf8.h"
 
@@ -38,6 +36,40 @@ bool is_normal(char32_t c, Form form) {
   if (c < 0x80) return true;
   if (form != Form::NFC) return false;
   return c < 0x300 || (c >= 0x2010 && c <= 0x2027) || (c >= 0x4E00 && c <= 0x9FFF);
+}
+
+// The longest decomposition of one character has 18.
+using Parts = std::array<utf8proc_int32_t, 32>;
+
+// Decomposes a character into `parts`; returns their number.
+size_t decompose(char32_t c, int options, Parts& parts) {
+  int boundary = 0;
+  return static_cast<size_t>(utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
+                                                     static_cast<utf8proc_option_t>(options), &boundary));
+}
+
+std::vector<utf8proc_int32_t> decomposed(std::string_view line, Form form) {
+  std::vector<utf8proc_int32_t> codes;
+  codes.reserve(line.size());
+  Parts parts{};
+  for (size_t at = 0; at < line.size();) {
+    const Character c = character_at(line, at);
+    codes.insert(codes.end(), parts.begin(),
+                 parts.begin() + static_cast<ptrdiff_t>(decompose(c.code, options_of(form), parts)));
+    at += c.bytes;
+  }
+  return codes;
+}
+
+// Puts the marks that follow a character into canonical order. utf8proc_map() would exchange neighbours until they are
+// in order, which takes hours for a megabyte of marks.
+void order_marks(std::vector<utf8proc_int32_t>& codes) {
+  const auto rank = [](utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; };
+  for (auto begin = codes.begin(); begin != codes.end();) {
+    const auto end = std::find_if(begin, codes.end(), [&](auto code) { return rank(code) == 0; });
+    if (!std::ranges::is_sorted(begin, end, {}, rank)) std::ranges::stable_sort(begin, end, {}, rank);
+    begin = std::find_if(end, codes.end(), [&](auto code) { return rank(code) != 0; });
+  }
 }
 
 }  // namespace
@@ -103,12 +135,10 @@ void append_without_accents(std::string& text, char32_t c) {
     text.push_back(static_cast<char>(c));
     return;
   }
-  std::array<utf8proc_int32_t, 32> parts{};
-  int boundary = 0;
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), parts.size(),
-                                             static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE), &boundary);
-  for (utf8proc_ssize_t i = 0; i < count; ++i) {
-    const auto part = static_cast<char32_t>(parts[static_cast<size_t>(i)]);
+  Parts parts{};
+  const size_t count = decompose(c, UTF8PROC_DECOMPOSE, parts);
+  for (size_t i = 0; i < count; ++i) {
+    const auto part = static_cast<char32_t>(parts[i]);
     if (!is_nonspacing_mark(part)) append_character(text, part);
   }
 }
@@ -131,13 +161,12 @@ std::string normalize(std::string_view text, Form form) {
       normal += line;
       continue;
     }
-    utf8proc_uint8_t* mapped = nullptr;
-    const auto length =
-        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(line.data()), static_cast<utf8proc_ssize_t>(line.size()),
-                     &mapped, static_cast<utf8proc_option_t>(options_of(form)));
-    const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(mapped, std::free);
-    if (length < 0) throw std::bad_alloc();  // UTF-8 was checked, so no other error is possible
-    normal.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(length));
+    auto codes = decomposed(line, form);
+    order_marks(codes);
+    const auto count = utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
+                                                static_cast<utf8proc_option_t>(options_of(form)));
+    codes.resize(static_cast<size_t>(count));
+    for (const auto code : codes) append_character(normal, static_cast<char32_t>(code));
   }
   return normal;
 }
