@@ -256,6 +256,8 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/pre_tokenizer/pretokenizers/0/pattern/Regex", "a*"), HasSubstr("can match nothing"));
   EXPECT_THAT(changed("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "__"}}),
               HasSubstr("no single character"));
+  const Json nothing = {{"type", "Replace"}, {"pattern", {{"Regex", "a*"}}}, {"content", "-"}};
+  EXPECT_THAT(changed("/normalizer", nothing), HasSubstr("normalizer: 'pattern' can match nothing"));
   EXPECT_THAT(complaint(Json::object()), HasSubstr("no 'model'"));
   EXPECT_THAT(changed("/added_tokens/0/id", 1e15), HasSubstr("has no number"));
 }

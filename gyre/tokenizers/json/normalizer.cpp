@@ -189,6 +189,8 @@ void add_steps(const Json& json, const std::string& where, std::vector<std::uniq
   } else if (type == "Replace") {
     const Json& pattern = fields.at("pattern");
     Regex regex = parse_pattern(pattern, where);
+    // The library replaces each empty match too.
+    if (regex.may_be_empty()) fields.fail("'pattern' can match nothing, which is unknown to this gyre");
     auto content = fields.need<std::string>("content");
     const bool keeps_beginning = !content.empty() && is_one_character(pattern);
     steps.push_back(std::make_unique<Replace>(std::move(regex), std::move(content), keeps_beginning));
