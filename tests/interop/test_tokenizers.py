@@ -1,5 +1,6 @@
 """Tokens equal those of Hugging Face's tokenizers, on the King James Bible and on a text with difficult Unicode."""
 
+import json
 import subprocess
 
 import numpy
@@ -7,7 +8,7 @@ import pytest
 import transformers
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from gyre_programs import gyre
+from gyre_programs import BUILD, gyre
 
 RUN = """
 [model]
@@ -89,12 +90,22 @@ KINDS = {
 }
 
 
+def prepare(tokenizer, text, out):
+    words = ["prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0"]
+    return subprocess.run([BUILD / "apps/gyre/gyre", *map(str, words)], capture_output=True, text=True)
+
+
+def tokens_of(data):
+    raw = (data / "train.bin").read_bytes()
+    wide = int.from_bytes(raw[:4], "little") == 20240801
+    return numpy.frombuffer(raw[1024:], "<u4" if wide else "<u2")
+
+
 def prepared(tokenizer, text, out):
     """The tokens that gyre prepare writes, without the end-of-document token."""
-    gyre("prepare", text, "--out", out, "--tokenizer", tokenizer, "--val-fraction", "0")
-    raw = (out / "train.bin").read_bytes()
-    wide = int.from_bytes(raw[:4], "little") == 20240801
-    return numpy.frombuffer(raw[1024:], "<u4" if wide else "<u2")[:-1]
+    done = prepare(tokenizer, text, out)
+    assert done.returncode == 0, done.stderr
+    return tokens_of(out)[:-1]
 
 
 def read(path):
@@ -111,6 +122,32 @@ def test_tokens_are_those_of_tokenizers(kind, texts, tmp_path):
         ours = prepared(tmp_path / "tokenizer.json", text, tmp_path / text.stem)
         theirs = tokenizer.encode(read(text), add_special_tokens=False).ids
         assert ours.tolist() == theirs, f"{kind} over {text.name}"
+
+
+NEW = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+
+
+@pytest.mark.parametrize("added", [
+    [(3000, "<x>"), (3001, "<y>")],
+    [(3001, "<x>"), (3000, "<y>")],
+    [(3005, "<x>")],
+    [(5, "<x>")],
+    [(3000, "e")],
+    [(3000, "<x>"), (3001, "<x>")],
+])
+def test_numbers_that_the_library_changes_are_refused(added, texts, tmp_path):
+    tokenizer, trainer = KINDS["gpt2"]()
+    tokenizer.train([str(texts[0])], trainer)
+    content = json.loads(tokenizer.to_str())
+    assert len(content["model"]["vocab"]) == 3000
+    content["added_tokens"] += [{"id": number, "content": text, **NEW} for number, text in added]
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    done = prepare(tmp_path / "tokenizer.json", texts[1], tmp_path / "tokens")
+    if all(theirs.token_to_id(text) == number for number, text in added):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and "added_tokens" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words", [["byte"], ["bpe", "--vocab-size", "2000"]], ids=["byte", "bpe"])

@@ -262,6 +262,23 @@ TEST(TokenizerJson, RefusesByName) {
   EXPECT_THAT(changed("/added_tokens/0/id", 1e15), HasSubstr("has no number"));
 }
 
+// Hugging Face's library numbers added tokens by itself.
+TEST(TokenizerJson, AddedTokensHaveTheNumbersThatFollow) {
+  const auto with = [](const std::vector<std::pair<int, std::string>>& added, int last = 2) {
+    Json json = words_of({{"</s>", 0}, {"a", 1}, {"b", last}});
+    for (const auto& [id, content] : added) json["added_tokens"].push_back({{"id", id}, {"content", content}});
+    return complaint(json);
+  };
+  EXPECT_EQ(with({{0, "</s>"}, {3, "x"}, {1, "a"}, {4, "y"}}), "accepted");
+  EXPECT_THAT(with({{4, "x"}}), HasSubstr("added_tokens: 'x' has the number 4, and 3 is the next one"));
+  EXPECT_THAT(with({{1, "x"}}), HasSubstr("'x' has the number 1, and 3 is the next one"));
+  EXPECT_THAT(with({{4, "y"}, {3, "x"}}), HasSubstr("'y' has the number 4, and 3 is the next one"));
+  EXPECT_THAT(with({{3, "a"}}), HasSubstr("'a' has the number 3, and the vocabulary gives it 1"));
+  EXPECT_THAT(with({{3, "x"}, {3, "x"}}), HasSubstr("'x' is there twice"));
+  EXPECT_EQ(with({{3, "x"}, {4, "y"}}, 7), "accepted");
+  EXPECT_THAT(with({{3, "x"}}, 3), HasSubstr("'x' has the number 3, which a token of the vocabulary has"));
+}
+
 TEST(TokenizerJson, IsFoundInDirectories) {
   const testing_support::TemporaryDirectory temporary;
   const auto write = [&](const std::string& name, const std::string& text) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "gyre/core/error.h"
@@ -40,6 +42,35 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+// Hugging Face's library does not go by the numbers of added tokens. What is in the vocabulary keeps its number; the
+// others get those that follow, in the list's order. Throws InputError where that is not what the file says.
+void check_numbers(const std::vector<AddedToken>& added, const Vocabulary& vocabulary, const std::string& origin) {
+  const std::string where = origin + ": added_tokens";
+  std::set<int64_t> taken;  // by the vocabulary, behind its size: it may leave numbers out
+  auto next = static_cast<int64_t>(vocabulary.size());
+  for (const auto& [text, id] : vocabulary) {
+    if (id >= next) taken.insert(id);
+  }
+  std::set<std::string_view> texts;
+  for (const AddedToken& token : added) {
+    const std::string name = printable(token.content);
+    if (!texts.insert(token.content).second) throw InputError(fmt::format("{}: '{}' is there twice", where, name));
+    const auto known = vocabulary.find(token.content);
+    if (known != vocabulary.end() && known->second != token.id) {
+      throw InputError(fmt::format("{}: '{}' has the number {}, and the vocabulary gives it {}", where, name, token.id,
+                                   known->second));
+    }
+    if (known == vocabulary.end() && token.id != next) {
+      throw InputError(fmt::format("{}: '{}' has the number {}, and {} is the next one", where, name, token.id, next));
+    }
+    if (known == vocabulary.end() && taken.contains(token.id)) {
+      throw InputError(
+          fmt::format("{}: '{}' has the number {}, which a token of the vocabulary has", where, name, token.id));
+    }
+    next = std::max(next, token.id + 1);
+  }
+}
+
 class JsonTokenizer final : public Tokenizer {
  public:
   JsonTokenizer(const Json& json, const std::string& origin)
@@ -63,6 +94,7 @@ class JsonTokenizer final : public Tokenizer {
       }
       (token.normalized ? normalized : raw).push_back(std::move(token));
     }
+    check_numbers(added_, model_->vocabulary(), origin);
     raw_ = AddedTokens(std::move(raw));
     normalized_ = AddedTokens(std::move(normalized));
     check_marks();
