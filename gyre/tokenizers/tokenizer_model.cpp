@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
+#include "gyre/tokenizers/json/token_files.h"
 #include "gyre/tokenizers/json/tokenizer_json.h"
 #include "gyre/tokenizers/json/vocabularies.h"
+#include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
 
 namespace gyre {
 namespace {
@@ -26,29 +31,53 @@ const TokenizerForm* converted_form(const fs::path& name) {
   return nullptr;
 }
 
+TokenFiles files_beside(const fs::path& directory) {
+  return {directory.string(), read_if_there(directory / kTokenizerConfigFile),
+          read_if_there(directory / "added_tokens.json"), read_if_there(directory / "special_tokens_map.json")};
+}
+
 // Of a form's files, which lie in `directory`.
-TokenizerModel converted(const fs::path& directory, const TokenizerForm& form) {
+std::string converted(const fs::path& directory, const TokenizerForm& form, const std::string& config) {
   const fs::path first = directory / form.files.front();
-  TokenizerModel model;
-  model.kind = "json";
-  model.config = read_if_there(directory / kTokenizerConfigFile);
-  model.content = form.files.size() == 1 ? json_of_bert(read_file(first), model.config, first.string())
-                                         : json_of_gpt2(read_file(first), read_file(directory / form.files.back()),
-                                                        model.config, first.string());
-  return model;
+  if (form.files.size() == 1) return json_of_bert(read_file(first), config, first.string());
+  return json_of_gpt2(read_file(first), read_file(directory / form.files.back()), config, first.string());
+}
+
+// Nothing can be added to a sentencepiece model.
+void check_pieces(const NamedTokens& named, const std::string& content, const std::string& origin) {
+  if (named.added.empty() && named.special.empty()) return;
+  const auto model = SentencePieceModel::parse(content, origin);
+  const auto check = [&](const std::string& text, const std::function<bool(int32_t)>& is_right) {
+    const auto piece = model.find(text);
+    if (piece && is_right(*piece)) return;
+    throw InputError(
+        fmt::format("{}: has no piece '{}' at the number that the files beside it give it; save the tokenizer as {}",
+                    origin, printable(text), kTokenizerJsonFile));
+  };
+  for (const auto& token : named.added)
+    check(token.at("content"), [&](int32_t piece) { return token.at("id") == piece; });
+  for (const std::string& text : named.special) check(text, [](int32_t) { return true; });
 }
 
 // Unless its name says more, the kind follows from the content: a tokenizer.json begins with '{', a sentencepiece model
 // does not.
 TokenizerModel model_of_file(const fs::path& path) {
   const auto name = path.filename();
-  if (const TokenizerForm* const form = converted_form(name)) return converted(path.parent_path(), *form);
+  const TokenizerForm* const form = converted_form(name);
+  TokenFiles files;
+  if (form != nullptr || name == kTokenizerJsonFile || name == kTokenizerModelFile) {
+    files = files_beside(path.parent_path());
+  }
+  const NamedTokens named = named_tokens(files);
   TokenizerModel model;
-  model.content = read_file(path);
+  model.content = form != nullptr ? converted(path.parent_path(), *form, files.config) : read_file(path);
+  model.config = files.config;
   const size_t first = model.content.find_first_not_of(" \t\r\n");
   model.kind = first != std::string::npos && model.content[first] == '{' ? "json" : "sentencepiece";
-  if (name == kTokenizerJsonFile || name == kTokenizerModelFile) {
-    model.config = read_if_there(path.parent_path() / kTokenizerConfigFile);
+  if (model.kind == "json") {
+    model.content = with_added_tokens(std::move(model.content), files, named);
+  } else {
+    check_pieces(named, model.content, path.string());
   }
   return model;
 }

@@ -37,7 +37,8 @@ const std::vector<TokenizerForm>& tokenizer_forms();
 
 // Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, a file of another of tokenizer_forms() with those
 // that belong to it beside it, or a directory with one of these forms.
-// Those of GPT-2 and BERT are converted to a tokenizer.json. Throws InputError naming what is missing or unknown.
+// Those of GPT-2 and BERT are converted to a tokenizer.json. Tokens that the files beside it add are put into a
+// tokenizer.json. Throws InputError naming what is missing or unknown, or does not fit together.
 TokenizerModel read_tokenizer(const std::filesystem::path& path, const std::string& end_of_document = "");
 
 }  // namespace gyre

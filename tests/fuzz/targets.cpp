@@ -28,6 +28,7 @@ constexpr auto kTargets = std::to_array<Target>({
     {"live", live},
     {"trace", trace},
     {"tokenizer_json", tokenizer_json},
+    {"token_files", token_files},
     {"tokenizer_pattern", tokenizer_pattern},
 #ifdef GYRE_FUZZ_TOKENIZER
     {"tokenizer", tokenizer},

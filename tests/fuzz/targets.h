@@ -61,6 +61,7 @@ void live(std::string_view input);
 void trace(std::string_view input);
 void tokenizer(std::string_view input);
 void tokenizer_json(std::string_view input);
+void token_files(std::string_view input);
 void tokenizer_pattern(std::string_view input);
 
 }  // namespace gyre::fuzz

@@ -1,7 +1,8 @@
-// tokenizer.json, and the patterns in it: whatever is accepted can encode, cut and decode.
+// tokenizer.json, the patterns in it, and the files beside it: whatever is accepted can encode, cut and decode.
 #include "gyre/tokenizers/json/tokenizer_json.h"
 #include "fuzz/targets.h"
 #include "gyre/tokenizers/json/regex.h"
+#include "gyre/tokenizers/json/token_files.h"
 
 namespace gyre::fuzz {
 
@@ -20,6 +21,21 @@ void tokenizer_json(std::string_view input) {
     require(token >= 0 && token < (*tokenizer)->vocabulary_size(), "tokens are of the vocabulary");
   }
   (*tokenizer)->decode(*tokens);
+}
+
+// The input is any of the files, or all.
+void token_files(std::string_view input) {
+  const std::string tokenizer =
+      R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "</s>": 2}, "merges": []}, "added_tokens": [],
+          "normalizer": {"type": "BertNormalizer"}})";
+  const std::string text(input);
+  for (const TokenFiles& files : {TokenFiles{"place", text, "", ""}, TokenFiles{"place", "", text, ""},
+                                  TokenFiles{"place", "", "", text}, TokenFiles{"place", text, text, text}}) {
+    accepted([&] {
+      const NamedTokens named = named_tokens(files);
+      return parse_tokenizer_json(with_added_tokens(tokenizer, files, named), files.config, "input", "");
+    });
+  }
 }
 
 void tokenizer_pattern(std::string_view input) {

@@ -124,6 +124,54 @@ def test_tokens_are_those_of_tokenizers(kind, texts, tmp_path):
         assert ours.tolist() == theirs, f"{kind} over {text.name}"
 
 
+CHAT = "<|im_start|>user Say: HELLO <|im_end|>\n  <|user|>x <|USER|>  it's <|pad|>end<|im_end|>"
+
+
+def save_slow(kind, text, place):
+    """A vocabulary with tokens added as a user adds them, saved by the slow tokenizer of transformers."""
+    tokenizer, trainer = KINDS[kind]()
+    tokenizer.train([str(text)], trainer)
+    (place / "vocabulary").mkdir()
+    tokenizer.model.save(str(place / "vocabulary"))
+    slow = {"gpt2": transformers.GPT2Tokenizer, "bert": transformers.BertTokenizer}[kind]
+    slow = slow.from_pretrained(place / "vocabulary")
+    slow.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|pad|>",
+                             "additional_special_tokens": ["<|im_start|>"]})
+    slow.add_tokens(["<|USER|>"])
+    slow.save_pretrained(place / "saved")
+    (place / "saved/config.json").write_text(json.dumps({"model_type": kind}))
+
+
+def edit(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def as_earlier_versions_saved(place):
+    """The added tokens in added_tokens.json, their roles in special_tokens_map.json."""
+    edit(place / "tokenizer_config.json", lambda json: [json.pop(key) for key in list(json) if "token" in key])
+
+
+def with_tokens_beside_the_json(place):
+    """A tokenizer.json that lacks the added tokens, which the configuration has."""
+    transformers.AutoTokenizer.from_pretrained(place).save_pretrained(place)
+    edit(place / "tokenizer.json", lambda json: json.update(added_tokens=json["added_tokens"][:1]))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "bert"])
+@pytest.mark.parametrize("form", [None, as_earlier_versions_saved, with_tokens_beside_the_json])
+def test_added_tokens_are_those_of_transformers(kind, form, texts, tmp_path):
+    save_slow(kind, texts[1], tmp_path)
+    if form:
+        form(tmp_path / "saved")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "saved")
+    assert theirs.eos_token == "<|im_end|>" and len(theirs) > theirs.vocab_size
+    text = tmp_path / "chat.txt"
+    text.write_text(CHAT)
+    assert prepared(tmp_path / "saved", text, tmp_path / "tokens").tolist() == theirs.encode(CHAT, add_special_tokens=False)
+
+
 NEW = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
 
 

@@ -136,7 +136,9 @@ std::optional<std::string> with_post_processor(const std::string& tokenizer_json
   if (!model.is_object() || model.value("type", Json()) != "WordPiece" || !model.contains("vocab")) return std::nullopt;
   const Json& tokens = model["vocab"];
   if (!tokens.is_object()) return std::nullopt;
-  if (serialized(bert_document(tokens, (*json)["normalizer"])) != tokenizer_json) return std::nullopt;
+  Json own = bert_document(tokens, (*json)["normalizer"]);
+  own["added_tokens"] = json->value("added_tokens", Json());  // which may have more than the vocabulary
+  if (serialized(own) != tokenizer_json) return std::nullopt;
   if (tokens.contains("[CLS]") && tokens.contains("[SEP]")) (*json)["post_processor"] = bert_template(tokens);
   return serialized(*json);
 }
