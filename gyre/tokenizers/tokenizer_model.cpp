@@ -71,7 +71,7 @@ TokenizerModel model_of_file(const fs::path& path) {
   const NamedTokens named = named_tokens(files);
   TokenizerModel model;
   model.content = form != nullptr ? converted(path.parent_path(), *form, files.config) : read_file(path);
-  model.config = files.config;
+  model.config = with_end(files.config, named.end);
   const size_t first = model.content.find_first_not_of(" \t\r\n");
   model.kind = first != std::string::npos && model.content[first] == '{' ? "json" : "sentencepiece";
   if (model.kind == "json") {
@@ -113,10 +113,11 @@ const std::vector<TokenizerForm>& tokenizer_forms() {
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin) {
   if (model.kind == "byte") return make_byte_tokenizer();
+  const std::string end = model.end_of_document.empty() ? end_of(model.config, origin) : model.end_of_document;
   if (model.kind == "bpe" || model.kind == "sentencepiece") {
-    return parse_sentencepiece_tokenizer(model.content, origin, model.end_of_document);
+    return parse_sentencepiece_tokenizer(model.content, origin, end);
   }
-  if (model.kind == "json") return parse_tokenizer_json(model.content, model.config, origin, model.end_of_document);
+  if (model.kind == "json") return parse_tokenizer_json(model.content, origin, end);
   throw InputError(fmt::format("{}: the tokenizer '{}' is unknown to this gyre", origin, model.kind));
 }
 

@@ -17,8 +17,8 @@ inline constexpr const char* kTokenizerConfigFile = "tokenizer_config.json";  //
 struct TokenizerModel {
   std::string kind = "byte";    // "byte", "bpe" (ours), "sentencepiece", "json"
   std::string content;          // of the kind's file
-  std::string config;           // tokenizer_config.json as the user brought it; empty: none
-  std::string end_of_document;  // the token's text; empty: the tokenizer's default
+  std::string config;           // tokenizer_config.json as the user brought it, with the eos_token; empty: none
+  std::string end_of_document;  // the token's text; empty: the configuration's, or else the tokenizer's default
 
   // The name of the kind's file; empty for a kind without one. Null for an unknown kind.
   static const char* file_of(const std::string& kind);

@@ -7,7 +7,7 @@
 namespace gyre::fuzz {
 
 void tokenizer_json(std::string_view input) {
-  const auto tokenizer = accepted([&] { return parse_tokenizer_json(input, "", "input", ""); });
+  const auto tokenizer = accepted([&] { return parse_tokenizer_json(input, "input", ""); });
   if (!tokenizer) return;
   const std::string text = "a line of text\nand \xc3\xa9 more  <|endoftext|> 12 it's\n";
   const auto tokens = accepted([&] {
@@ -33,7 +33,9 @@ void token_files(std::string_view input) {
                                   TokenFiles{"place", "", "", text}, TokenFiles{"place", text, text, text}}) {
     accepted([&] {
       const NamedTokens named = named_tokens(files);
-      return parse_tokenizer_json(with_added_tokens(tokenizer, files, named), files.config, "input", "");
+      const std::string end = end_of(with_end(files.config, named.end), "input");
+      require(end == named.end, "the end is the one that is named");
+      return parse_tokenizer_json(with_added_tokens(tokenizer, files, named), "input", end);
     });
   }
 }

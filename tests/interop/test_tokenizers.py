@@ -101,11 +101,11 @@ def tokens_of(data):
     return numpy.frombuffer(raw[1024:], "<u4" if wide else "<u2")
 
 
-def prepared(tokenizer, text, out):
-    """The tokens that gyre prepare writes, without the end-of-document token."""
+def prepared(tokenizer, text, out, keep_end=False):
+    """The tokens that gyre prepare writes; without the end-of-document token unless it is to be kept."""
     done = prepare(tokenizer, text, out)
     assert done.returncode == 0, done.stderr
-    return tokens_of(out)[:-1]
+    return tokens_of(out) if keep_end else tokens_of(out)[:-1]
 
 
 def read(path):
@@ -161,7 +161,7 @@ def with_tokens_beside_the_json(place):
 
 @pytest.mark.parametrize("kind", ["gpt2", "bert"])
 @pytest.mark.parametrize("form", [None, as_earlier_versions_saved, with_tokens_beside_the_json])
-def test_added_tokens_are_those_of_transformers(kind, form, texts, tmp_path):
+def test_added_tokens_and_the_end_are_those_of_transformers(kind, form, texts, tmp_path):
     save_slow(kind, texts[1], tmp_path)
     if form:
         form(tmp_path / "saved")
@@ -169,7 +169,8 @@ def test_added_tokens_are_those_of_transformers(kind, form, texts, tmp_path):
     assert theirs.eos_token == "<|im_end|>" and len(theirs) > theirs.vocab_size
     text = tmp_path / "chat.txt"
     text.write_text(CHAT)
-    assert prepared(tmp_path / "saved", text, tmp_path / "tokens").tolist() == theirs.encode(CHAT, add_special_tokens=False)
+    ours = prepared(tmp_path / "saved", text, tmp_path / "tokens", keep_end=True)
+    assert ours.tolist() == theirs.encode(CHAT, add_special_tokens=False) + [theirs.eos_token_id]
 
 
 NEW = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}

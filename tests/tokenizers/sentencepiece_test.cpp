@@ -105,6 +105,8 @@ TEST(SentencePiece, EndsDocumentsAsAskedFor) {
   EXPECT_EQ(parse_sentencepiece_tokenizer(model, "m", "")->end_of_document_text(), "</s>");
   EXPECT_EQ(parse_sentencepiece_tokenizer(model, "m", "<unk>")->end_of_document(), 0);
   EXPECT_THROW(parse_sentencepiece_tokenizer(model, "m", "<none>"), InputError);
+  EXPECT_EQ(make_tokenizer({"sentencepiece", model, R"({"eos_token": "<unk>"})", ""}, "m")->end_of_document(), 0);
+  EXPECT_THROW(make_tokenizer({"sentencepiece", model, R"({"eos_token": "<none>"})", ""}, "m"), InputError);
 }
 
 TEST(HuggingFaceFiles, SayWhatTheModelSays) {

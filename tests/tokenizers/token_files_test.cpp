@@ -1,4 +1,4 @@
-// What the files beside a tokenizer say: added tokens.
+// What the files beside a tokenizer say: added tokens, and the end of documents.
 #include "gyre/tokenizers/json/token_files.h"
 
 #include <fmt/format.h>
@@ -149,6 +149,24 @@ TEST_F(TokenFilesTest, ASentencePieceModelTakesNoTokens) {
   EXPECT_EQ(with({{"<s>", 1}}), "sentencepiece");
   EXPECT_THAT(with({{"<s>", 2}}), HasSubstr("tokenizer.model: has no piece '<s>' at the number"));
   EXPECT_THAT(with({{"<pad>", 4}}), HasSubstr("save the tokenizer as tokenizer.json"));
+}
+
+TEST_F(TokenFilesTest, TheEndThatIsNamedIsTheEnd) {
+  write_json({{{"id", 4}, {"content", "<|end|>"}}});
+  EXPECT_EQ(read()->end_of_document(), 3);
+  write("special_tokens_map.json", {{"eos_token", {{"content", "<|end|>"}}}});
+  EXPECT_EQ(read()->end_of_document(), 4);
+  EXPECT_EQ(read("ab")->end_of_document(), 2);
+  write("tokenizer_config.json", {{"eos_token", "b"}, {"added_tokens_decoder", Json::object()}});
+  EXPECT_EQ(read()->end_of_document(), 1) << "the newer file's counts";
+  write("tokenizer_config.json", {{"eos_token", "<none>"}, {"added_tokens_decoder", Json::object()}});
+  EXPECT_THAT(complaint(), HasSubstr("no token '<none>' to end documents with; name another with gyre prepare --end"));
+  EXPECT_EQ(complaint("ab"), "accepted");
+  write("tokenizer_config.json", {{"model_max_length", 8}});
+  const TokenizerModel kept = read_tokenizer(place_ / ".");
+  EXPECT_EQ(make_tokenizer(kept, "t")->end_of_document(), 4);
+  EXPECT_EQ(Json::parse(hugging_face_files(kept, "t").tokenizer_config),
+            Json::parse(R"({"model_max_length": 8, "eos_token": "<|end|>"})"));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "gyre/core/random.h"
 #include "gyre/tokenizers/hugging_face_files.h"
 #include "gyre/tokenizers/json/merges.h"
-#include "gyre/tokenizers/json/tokenizer_json.h"
 #include "gyre/tokenizers/tokenizer_model.h"
 #include "support/source_directory.h"
 #include "support/temporary_directory.h"
@@ -29,7 +28,7 @@ Json file(const std::string& name) {
   return Json::parse(read_file(testing_support::source_directory() / "tests/fuzz/corpus/tokenizer_json" / name));
 }
 std::unique_ptr<Tokenizer> parse(const Json& json, const std::string& config = "", const std::string& end = "") {
-  return parse_tokenizer_json(json.dump(), config, "t", end);
+  return make_tokenizer({"json", json.dump(), config, end}, "t");
 }
 std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> tokens;
@@ -233,6 +232,7 @@ TEST(TokenizerJson, EndsDocumentsByConfigurationOrFlag) {
   EXPECT_EQ(parse(json, R"({"eos_token": {"content": "ex"}})")->end_of_document(), 258);
   EXPECT_EQ(parse(json, R"({"eos_token": "in"})", "ex")->end_of_document(), 258);
   EXPECT_THROW(parse(json, "", "none"), InputError);
+  EXPECT_THROW(parse(json, R"({"eos_token": "none"})"), InputError);
   EXPECT_THROW(parse(json, "[]"), InputError);
 }
 

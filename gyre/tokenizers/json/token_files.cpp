@@ -142,6 +142,8 @@ NamedTokens named_tokens(const TokenFiles& files) {
   if (decoder == nullptr) roles.update(map);
 
   NamedTokens named;
+  named.end = token_text(roles.value("eos_token", Json()));
+  if (named.end.empty()) named.end = token_text(map.value("eos_token", Json()));
   named.special = texts_of(roles.value(kAdditional, Json()));
   if (decoder != nullptr) {
     named.overrides = true;
@@ -165,6 +167,22 @@ std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& file
   const bool is_changed = add_tokens((*json)["added_tokens"], named, files.place);
   check_numbered(named.special, *json, files.place);
   return is_changed ? json_text(*json) + "\n" : tokenizer_json;
+}
+
+std::string with_end(const std::string& config, const std::string& end) {
+  Json json = parse_json(config).value_or(Json::object());
+  if (end.empty() || token_text(json.value("eos_token", Json())) == end) return config;
+  json["eos_token"] = end;
+  return json_text(json) + "\n";
+}
+
+std::string end_of(const std::string& config, const std::string& origin) {
+  if (config.empty()) return "";
+  const auto json = parse_json(config);
+  if (!json || !json->is_object()) {
+    throw InputError(fmt::format("{}: the tokenizer_config.json beside it is no JSON object", origin));
+  }
+  return token_text(json->value("eos_token", Json()));
 }
 
 }  // namespace gyre

@@ -1,4 +1,4 @@
-// What transformers keeps beside a tokenizer: the tokens that were added to it later.
+// What transformers keeps beside a tokenizer: the tokens that were added to it later, and which of them ends a text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -23,6 +23,7 @@ struct NamedTokens {
   std::vector<nlohmann::json> added;
   bool overrides = false;
   std::vector<std::string> special;  // additional_special_tokens, which have a number elsewhere
+  std::string end;                   // eos_token; empty: none is named
 };
 // Throws InputError for what is damaged.
 NamedTokens named_tokens(const TokenFiles& files);
@@ -30,5 +31,11 @@ NamedTokens named_tokens(const TokenFiles& files);
 // The tokenizer.json with the added tokens that it lacks and the files have; the same text if it lacks none. Throws
 // InputError if a token has two numbers, or none.
 std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& files, const NamedTokens& named);
+
+// The configuration, with `end` as its eos_token.
+std::string with_end(const std::string& config, const std::string& end);
+// The eos_token of a configuration, which may be empty; empty if it names none. Throws InputError if it is no JSON
+// object.
+std::string end_of(const std::string& config, const std::string& origin);
 
 }  // namespace gyre

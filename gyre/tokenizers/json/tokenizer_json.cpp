@@ -18,7 +18,6 @@
 #include "gyre/tokenizers/json/normalizer.h"
 #include "gyre/tokenizers/json/pre_tokenizer.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
-#include "gyre/tokenizers/token_text.h"
 #include "gyre/tokenizers/word_cache.h"
 
 namespace gyre {
@@ -306,24 +305,15 @@ void JsonTokenizer::find_cuts() {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::string_view config,
-                                                const std::string& origin, const std::string& end_of_document) {
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std::string& origin,
+                                                const std::string& end_of_document) {
   const auto json = parse_json(text);
   if (!json || !json->is_object()) throw InputError(fmt::format("{}: not JSON, or cut short", origin));
   if (!json->contains("model")) throw InputError(fmt::format("{}: no tokenizer.json: it has no 'model'", origin));
   auto tokenizer = std::make_unique<JsonTokenizer>(*json, origin);
 
-  std::vector<std::string> names = {end_of_document};
-  if (end_of_document.empty()) {
-    names.clear();
-    const auto settings = parse_json(config);
-    if (!config.empty() && (!settings || !settings->is_object())) {
-      throw InputError(fmt::format("{}: the tokenizer_config.json beside it is no JSON object", origin));
-    }
-    const std::string eos = settings ? token_text(settings->value("eos_token", Json())) : "";
-    if (!eos.empty()) names.push_back(eos);
-    names.insert(names.end(), {"<|endoftext|>", "</s>", "[SEP]"});
-  }
+  std::vector<std::string> names = {"<|endoftext|>", "</s>", "[SEP]"};
+  if (!end_of_document.empty()) names = {end_of_document};
   for (const std::string& name : names) {
     if (const auto id = tokenizer->find(name)) {
       tokenizer->end_documents_with(*id, name);
@@ -334,7 +324,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::stri
       end_of_document.empty()
           ? fmt::format("{}: none of its tokens is known to end a text; name one with gyre prepare --end-of-document",
                         origin)
-          : fmt::format("{}: has no token '{}' to end documents with", origin, printable(end_of_document)));
+          : fmt::format("{}: has no token '{}' to end documents with; name another with gyre prepare --end-of-document",
+                        origin, printable(end_of_document)));
 }
 
 }  // namespace gyre

@@ -9,10 +9,9 @@
 
 namespace gyre {
 
-// `text` is a tokenizer.json; `config` the tokenizer_config.json beside it, or empty; `end_of_document` a token, or
-// empty: then the configuration's eos_token ends documents, or the first of <|endoftext|>, </s>, [SEP] in the
-// vocabulary. Throws InputError naming what is damaged, missing or unknown to this gyre.
-std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, std::string_view config,
-                                                const std::string& origin, const std::string& end_of_document);
+// `text` is a tokenizer.json; `end_of_document` a token, or empty: then the first of <|endoftext|>, </s>, [SEP] in the
+// vocabulary ends documents. Throws InputError naming what is damaged, missing or unknown to this gyre.
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view text, const std::string& origin,
+                                                const std::string& end_of_document);
 
 }  // namespace gyre

@@ -178,7 +178,9 @@ std::unique_ptr<Tokenizer> parse_sentencepiece_tokenizer(const std::string& byte
     throw InputError(
         end_of_document.empty()
             ? fmt::format("{}: has no piece that ends a text; name one with --end-of-document", origin)
-            : fmt::format("{}: has no piece '{}' to end documents with", origin, printable(end_of_document)));
+            : fmt::format(
+                  "{}: has no piece '{}' to end documents with; name another with gyre prepare --end-of-document",
+                  origin, printable(end_of_document)));
   }
   return std::make_unique<SentencePieceTokenizer>(std::move(processor), model, end);
 }
