@@ -1,5 +1,6 @@
 """Tokens equal those of Hugging Face's tokenizers, on the King James Bible and on a text with difficult Unicode."""
 
+import itertools
 import json
 import subprocess
 
@@ -197,6 +198,42 @@ def test_numbers_that_the_library_changes_are_refused(added, texts, tmp_path):
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode == 2 and done.stderr.count("\n") == 1 and "added_tokens" in done.stderr, done.stderr
+
+
+def json_and_configuration():
+    for lower, strip, configured, stripped, chinese in itertools.product(
+            (True, False), (None, True, False), (None, True, False), (None, True, False), (None, False)):
+        settings = {"do_lower_case": configured, "strip_accents": stripped, "tokenize_chinese_chars": chinese}
+        yield (word_piece(lowercase=lower, strip_accents=strip), "BertTokenizer",
+               {key: value for key, value in settings.items() if value is not None})
+    for own, configured in itertools.product((True, False), (None, True, False)):
+        yield (byte_level(pre_tokenizers.ByteLevel(add_prefix_space=own)), "GPT2Tokenizer",
+               {} if configured is None else {"add_prefix_space": configured})
+
+
+def test_settings_that_transformers_changes_are_refused(texts, tmp_path):
+    """Where gyre does not refuse, the tokens are the same."""
+    text = tmp_path / "text.txt"
+    text.write_text("the Caf\u00e9 THE \u6f22\u5b57 \u00e9t\u00e9\n" * 2)
+    kept = 0
+    for number, ((tokenizer, trainer), kind, settings) in enumerate(json_and_configuration()):
+        place = tmp_path / str(number)
+        place.mkdir()
+        tokenizer.train([str(texts[1]), str(text)], trainer)
+        tokenizer.save(str(place / "tokenizer.json"))
+        for name in (kind, "PreTrainedTokenizerFast"):
+            (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": name, **settings}))
+            theirs = transformers.AutoTokenizer.from_pretrained(place)
+            theirs = theirs.encode(read(text), add_special_tokens=False)
+            done = prepare(place, text, place / name)
+            same = theirs == tokenizer.encode(read(text), add_special_tokens=False).ids
+            assert done.returncode == (0 if same else 2), (kind, name, settings, done.stderr)
+            if same:
+                kept += 1
+                assert tokens_of(place / name)[:-1].tolist() == theirs
+            else:
+                assert "by tokenizer_config.json" in done.stderr
+    assert kept > number + 1
 
 
 @pytest.mark.parametrize("words", [["byte"], ["bpe", "--vocab-size", "2000"]], ids=["byte", "bpe"])

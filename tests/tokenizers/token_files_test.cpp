@@ -1,4 +1,4 @@
-// What the files beside a tokenizer say: added tokens, and the end of documents.
+// What the files beside a tokenizer say: added tokens, the end of documents, and settings.
 #include "gyre/tokenizers/json/token_files.h"
 
 #include <fmt/format.h>
@@ -167,6 +167,37 @@ TEST_F(TokenFilesTest, TheEndThatIsNamedIsTheEnd) {
   EXPECT_EQ(make_tokenizer(kept, "t")->end_of_document(), 4);
   EXPECT_EQ(Json::parse(hugging_face_files(kept, "t").tokenizer_config),
             Json::parse(R"({"model_max_length": 8, "eos_token": "<|end|>"})"));
+}
+
+// transformers puts the configuration's settings in place of the tokenizer.json's.
+TEST_F(TokenFilesTest, OtherSettingsThanTheConfigurationsAreRefused) {
+  const auto byte_level = [&](const Json& config) {
+    write_json();
+    write("tokenizer_config.json", config);
+    return complaint();
+  };
+  EXPECT_EQ(byte_level({{"tokenizer_class", "GPT2Tokenizer"}}), "accepted");
+  EXPECT_EQ(byte_level({{"tokenizer_class", "PreTrainedTokenizerFast"}, {"add_prefix_space", true}}), "accepted");
+  EXPECT_THAT(
+      byte_level({{"add_prefix_space", true}}),
+      HasSubstr("add_prefix_space is true by tokenizer_config.json, and the pre_tokenizer's add_prefix_space is "
+                "false in tokenizer.json; make them agree"));
+  const auto bert = [&](const Json& normalizer, const Json& config) {
+    Json json = {{"normalizer", {{"type", "BertNormalizer"}}},
+                 {"model", {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"vocab", {{"[UNK]", 0}, {"[SEP]", 1}}}}}};
+    json["normalizer"].update(normalizer);
+    write("tokenizer.json", json);
+    write("tokenizer_config.json", config);
+    return complaint();
+  };
+  const Json cased = {{"lowercase", false}}, of_bert = {{"tokenizer_class", "BertTokenizer"}};
+  EXPECT_EQ(bert(cased, {{"do_lower_case", false}}), "accepted");
+  EXPECT_EQ(bert(cased, {{"tokenizer_class", "PreTrainedTokenizerFast"}}), "accepted");
+  EXPECT_THAT(bert(cased, of_bert), HasSubstr("do_lower_case is true"));
+  EXPECT_THAT(bert(Json::object(), {{"do_lower_case", false}}), HasSubstr("do_lower_case is false"));
+  EXPECT_EQ(bert({{"strip_accents", true}}, of_bert), "accepted");
+  EXPECT_THAT(bert({{"strip_accents", false}}, of_bert), HasSubstr("strip_accents is true"));
+  EXPECT_THAT(bert({{"handle_chinese_chars", false}}, of_bert), HasSubstr("tokenize_chinese_chars is true"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <string_view>
@@ -131,6 +132,41 @@ void check_numbered(const std::vector<std::string>& names, const Json& json, con
   }
 }
 
+// The classes of BERT and GPT-2, and others with the same settings, put those of the configuration, or their defaults,
+// in place of the tokenizer.json's. Only PreTrainedTokenizerFast is sure to leave them alone.
+void check_settings(const Json& json, const Json& config, const std::string& place) {
+  const std::string name = token_text(config.value("tokenizer_class", Json()));
+  if (name == "PreTrainedTokenizerFast") return;
+  const auto agree = [&](const char* key, bool configured, const std::string& their_key, bool own) {
+    if (configured == own) return;
+    throw InputError(
+        fmt::format("{}: {} is {} by tokenizer_config.json, and {} is {} in tokenizer.json; make them agree", place,
+                    key, configured, their_key, own));
+  };
+  const auto of_type = [&](const char* part, const char* type) {
+    const Json* const step = entry(json, part);
+    return step != nullptr && step->is_object() && step->value("type", Json()) == type ? step : nullptr;
+  };
+  const auto names_any = [&](std::initializer_list<const char*> keys) {
+    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.contains(key); });
+  };
+  const Json* const bert = of_type("normalizer", "BertNormalizer");
+  if (bert != nullptr &&
+      (name.starts_with("BertTokenizer") || names_any({"do_lower_case", "strip_accents", "tokenize_chinese_chars"}))) {
+    const bool lower = flag_of(config, "do_lower_case", true), own_lower = flag_of(*bert, "lowercase", true);
+    agree("do_lower_case", lower, "the normalizer's lowercase", own_lower);
+    agree("strip_accents", flag_of(config, "strip_accents", lower), "the normalizer's strip_accents",
+          flag_of(*bert, "strip_accents", own_lower));
+    agree("tokenize_chinese_chars", flag_of(config, "tokenize_chinese_chars", true),
+          "the normalizer's handle_chinese_chars", flag_of(*bert, "handle_chinese_chars", true));
+  }
+  const Json* const byte_level = of_type("pre_tokenizer", "ByteLevel");
+  if (byte_level != nullptr && (name.starts_with("GPT2Tokenizer") || names_any({"add_prefix_space"}))) {
+    agree("add_prefix_space", flag_of(config, "add_prefix_space", false), "the pre_tokenizer's add_prefix_space",
+          flag_of(*byte_level, "add_prefix_space", true));
+  }
+}
+
 }  // namespace
 
 NamedTokens named_tokens(const TokenFiles& files) {
@@ -161,9 +197,10 @@ NamedTokens named_tokens(const TokenFiles& files) {
 }
 
 std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& files, const NamedTokens& named) {
-  if (named.added.empty() && named.special.empty()) return tokenizer_json;
+  if (files.config.empty() && named.added.empty() && named.special.empty()) return tokenizer_json;
   auto json = parse_json(tokenizer_json);
   if (!json || !json->is_object() || !json->contains("model")) return tokenizer_json;  // which its reader refuses
+  check_settings(*json, object_of(files.config, files.place, "tokenizer_config.json"), files.place);
   const bool is_changed = add_tokens((*json)["added_tokens"], named, files.place);
   check_numbered(named.special, *json, files.place);
   return is_changed ? json_text(*json) + "\n" : tokenizer_json;

@@ -1,4 +1,5 @@
-// What transformers keeps beside a tokenizer: the tokens that were added to it later, and which of them ends a text.
+// What transformers keeps beside a tokenizer: the tokens that were added to it later, and settings that count for more
+// than those of tokenizer.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,7 +30,8 @@ struct NamedTokens {
 NamedTokens named_tokens(const TokenFiles& files);
 
 // The tokenizer.json with the added tokens that it lacks and the files have; the same text if it lacks none. Throws
-// InputError if a token has two numbers, or none.
+// InputError if a token has two numbers, if one has no number, or if the configuration has other settings than the
+// tokenizer.json: transformers goes by the configuration.
 std::string with_added_tokens(std::string tokenizer_json, const TokenFiles& files, const NamedTokens& named);
 
 // The configuration, with `end` as its eos_token.
