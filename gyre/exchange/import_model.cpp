@@ -168,20 +168,16 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
                                rotary ? "; give no more" : ", which are learned: leave it out"));
 }
 
-// Null if there is none.
-const TokenizerForm* form_of_tokenizer(const fs::path& from) {
-  for (const TokenizerForm& form : tokenizer_forms()) {
-    if (std::ranges::all_of(form.files, [&](const char* name) { return has_file(from / name); })) return &form;
-  }
-  return nullptr;
-}
-
 // A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same
 // holds for one with more tokens than the model has embeddings, for example since a padding token was added later, and
 // for a vocabulary of another model type than gyre would take it for: Qwen2 splits words in another way than GPT-2.
 std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family& family, int64_t vocabulary,
                                              ImportResult& result) {
-  const TokenizerForm* const form = form_of_tokenizer(from);
+  for (const TokenizerForm& form : tokenizer_forms()) {
+    for (const char* name : form.files) has_file(from / name);
+  }
+  for (const std::string& name : side_files()) has_file(from / name);  // some are read with the tokenizer
+  const TokenizerForm* const form = tokenizer_form_in(from);
   if (form == nullptr) return std::nullopt;
   const std::string taken_for = form->taken_for;
   if (!taken_for.empty() && taken_for != family.model_type) {
@@ -189,7 +185,6 @@ std::optional<TokenizerModel> find_tokenizer(const fs::path& from, const Family&
                                          family.model_type, kTokenizerJsonFile);
     return std::nullopt;
   }
-  has_file(from / kTokenizerConfigFile);  // which is read with it
   TokenizerModel found;
   ImportedTokenizer imported;
   try {

@@ -13,6 +13,7 @@
 #include "gyre/tokenizers/json/tokenizer_json.h"
 #include "gyre/tokenizers/json/vocabularies.h"
 #include "gyre/tokenizers/sentencepiece/sentencepiece_model.h"
+#include "gyre/tokenizers/sentencepiece/unigram_json.h"
 
 namespace gyre {
 namespace {
@@ -82,15 +83,30 @@ TokenizerModel model_of_file(const fs::path& path) {
   return model;
 }
 
+bool has_form(const fs::path& directory, const TokenizerForm& form) {
+  return std::ranges::all_of(form.files, [&](const char* name) { return is_there(directory / name); });
+}
+
 TokenizerModel model_of_directory(const fs::path& directory) {
-  for (const TokenizerForm& form : tokenizer_forms()) {
-    if (std::ranges::all_of(form.files, [&](const char* name) { return is_there(directory / name); })) {
-      return model_of_file(directory / form.files.front());
-    }
+  if (const TokenizerForm* const form = tokenizer_form_in(directory)) {
+    return model_of_file(directory / form->files.front());
   }
   throw InputError(fmt::format(
       "{}: has no tokenizer; looked for {}, {}, vocab.json with merges.txt, encoder.json with vocab.bpe, and vocab.txt",
       directory.string(), kTokenizerJsonFile, kTokenizerModelFile));
+}
+
+// Whether a directory's tokenizer.json was made from the sentencepiece model beside it, and says nothing more: gyre
+// does not read its model type, Unigram.
+bool is_made_from_model(const fs::path& directory) {
+  const fs::path model = directory / kTokenizerModelFile;
+  if (!is_there(model)) return false;
+  try {
+    return is_unigram_of(read_file(directory / kTokenizerJsonFile),
+                         SentencePieceModel::parse(read_file(model), model.string()));
+  } catch (const InputError&) {  // a damaged one made nothing
+    return false;
+  }
 }
 
 }  // namespace
@@ -109,6 +125,14 @@ const std::vector<TokenizerForm>& tokenizer_forms() {
                                                     {{"encoder.json", "vocab.bpe"}, "gpt2"},
                                                     {{"vocab.txt"}, "bert"}};
   return kForms;
+}
+
+const TokenizerForm* tokenizer_form_in(const fs::path& directory) {
+  const auto& forms = tokenizer_forms();
+  const auto has = [&](const TokenizerForm& form) { return has_form(directory, form); };
+  auto found = std::ranges::find_if(forms, has);
+  if (found == forms.begin() && is_made_from_model(directory)) ++found;
+  return found == forms.end() ? nullptr : &*found;
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerModel& model, const std::string& origin) {

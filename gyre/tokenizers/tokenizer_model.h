@@ -32,8 +32,10 @@ struct TokenizerForm {
   std::vector<const char*> files;
   const char* taken_for = "";  // the model type that files without rules of their own are read as; they are converted
 };
-// The first one that a directory has counts.
 const std::vector<TokenizerForm>& tokenizer_forms();
+// The form that counts in a directory: the first one that it has. But a tokenizer.json of the model type Unigram, which
+// gyre does not read, yields to the tokenizer.model that it was made from. Null if there is none.
+const TokenizerForm* tokenizer_form_in(const std::filesystem::path& directory);
 
 // Reads a user's tokenizer: a sentencepiece model, a tokenizer.json, a file of another of tokenizer_forms() with those
 // that belong to it beside it, or a directory with one of these forms.

@@ -20,6 +20,7 @@
 #include "gyre/exchange/export_model.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
+#include "gyre/tokenizers/tokenizer.h"
 #include "gyre/train/run_directory.h"
 #include "support/temporary_directory.h"
 
@@ -118,6 +119,28 @@ TEST_F(Import, ATokenizerThatGyreLacksKeepsNobodyFromTheModel) {
   EXPECT_THAT(result.tokenizer_fault, HasSubstr((model_ / "tokenizer.json: ").string()));
   EXPECT_THAT(result.tokenizer_fault, HasSubstr("'Unigram'"));
   EXPECT_TRUE(fs::exists(place_ / "run" / "hugging_face" / "tokenizer.json"));
+}
+
+TEST_F(Import, ATokenizerJsonThatIsNotReadYieldsToTheModelItWasMadeFrom) {
+  if (!has_sentencepiece()) GTEST_SKIP() << "built without sentencepiece";
+  std::string model;  // as protobuf writes it
+  Json vocabulary;
+  const auto add = [&](const std::string& piece, char type) {
+    const std::string fields = '\x0a' + std::string(1, static_cast<char>(piece.size())) + piece + '\x18' + type;
+    model += '\x0a' + std::string(1, static_cast<char>(fields.size())) + fields;
+    vocabulary.push_back(Json::array({piece, 0.0}));
+  };
+  add("<unk>", 2);
+  add("<s>", 3);
+  add("</s>", 3);
+  add("a", 1);
+  write_file_atomic(model_ / "tokenizer.json", Json{{"model", {{"type", "Unigram"}, {"vocab", vocabulary}}}}.dump());
+  write_file_atomic(model_ / "tokenizer.model", model);
+  const ImportResult result = import();
+  EXPECT_EQ(result.tokenizer_fault, "");
+  ASSERT_TRUE(result.tokenizer);
+  EXPECT_THAT(result.tokenizer->files, ElementsAre("tokenizer.model"));
+  EXPECT_TRUE(fs::exists(place_ / "run" / "tokenizer" / "tokenizer.model"));
 }
 
 TEST_F(Import, AVocabularyBecomesTheTokenizerOfItsFamily) {

@@ -200,5 +200,28 @@ TEST_F(TokenFilesTest, OtherSettingsThanTheConfigurationsAreRefused) {
   EXPECT_THAT(bert({{"handle_chinese_chars", false}}, of_bert), HasSubstr("tokenize_chinese_chars is true"));
 }
 
+TEST_F(TokenFilesTest, ATokenizerJsonThatGyreDoesNotReadYieldsToItsModel) {
+  const std::vector<std::string> pieces = {"<unk>", "<s>", "</s>", "a"};
+  write_pieces(pieces);
+  const auto kind_with = [&](const Json& json) {
+    write("tokenizer.json", json);
+    return read_tokenizer(place_ / ".").kind;
+  };
+  Json json = {{"model", {{"type", "Unigram"}}}};
+  for (const std::string& piece : pieces) json["model"]["vocab"].push_back(Json::array({piece, 0.0}));
+  json["added_tokens"] = {{{"id", 1}, {"content", "<s>"}}};
+  EXPECT_EQ(kind_with(json), "sentencepiece");
+  Json other = json;
+  other["added_tokens"].push_back({{"id", 4}, {"content", "<pad>"}});
+  EXPECT_EQ(kind_with(other), "json");
+  other = json;
+  other["model"]["vocab"].push_back(Json::array({"b", 0.0}));
+  EXPECT_EQ(kind_with(other), "json");
+  other = json;
+  other["model"]["type"] = "BPE";
+  EXPECT_EQ(kind_with(other), "json");
+  EXPECT_EQ(kind_with({{"model", Json::array()}}), "json");
+}
+
 }  // namespace
 }  // namespace gyre
