@@ -157,7 +157,7 @@ struct Dataset::Opener {
   }
 
   std::vector<size_t> add_prepared_files(std::vector<TokenFile> files, const DatasetMeta& meta) {
-    const auto indices = add_files(std::move(files));
+    std::vector<size_t> indices = add_files(std::move(files));
     for (const size_t file : indices) {
       data.files_[file].expected = meta.checksums.at(data.files_[file].tokens->path().filename());
     }
