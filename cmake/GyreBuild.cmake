@@ -16,6 +16,8 @@ endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # installs what was built, even if tests were not
 include(GNUInstallDirs)
+set(GYRE_MODULES_FOLDER lib/gyre/modules)  # below the prefix: what programs load while they run
+set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR}/gyre/tokenizers)  # where such a module is built
 
 find_program(GYRE_CCACHE ccache)
 if(GYRE_CCACHE)

@@ -75,10 +75,9 @@ if(GYRE_TORCH)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gyre-engine.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT engine-dev)
 endif()
 
-add_custom_target(gyre_rooms DEPENDS ${rooms})  # builds everything that core-dev and engine-dev install
+add_dependencies(gyre ${rooms})  # so that everything can be installed that its target builds
 
-# The program looks for this module beside itself and in ../lib/gyre/modules. (In ../lib/gyre itself, cpack would take it for a library
-# that programs link, and run ldconfig.)
+# (In lib/gyre itself, cpack would take the module for a library that programs link, and run ldconfig.)
 if(TARGET gyre_sentencepiece)
-  install(TARGETS gyre_sentencepiece LIBRARY DESTINATION lib/gyre/modules COMPONENT gyre)
+  install(TARGETS gyre_sentencepiece LIBRARY DESTINATION ${GYRE_MODULES_FOLDER} COMPONENT gyre)
 endif()

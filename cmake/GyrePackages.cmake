@@ -48,10 +48,11 @@ if(ncursesw_FOUND)
   set(ncurses ", libncurses-dev")
 endif()
 gyre_package(core-dev libgyre-dev libdevel
-  "libfmt-dev, nlohmann-json3-dev, libtomlplusplus-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev, libcpp-httplib-dev${ncurses}"
+  "pkg-config, libfmt-dev, nlohmann-json3-dev, libtomlplusplus-dev, libxxhash-dev, zlib1g-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev, libcpp-httplib-dev${ncurses}"
   "pipeline schedules and their simulation (development)"
   "Static libraries and headers of the parts of gyre that need no
 libtorch: schedules, their simulation and planning.")
+set(CPACK_DEBIAN_CORE-DEV_PACKAGE_RECOMMENDS gyre)  # the sentencepiece module
 if(GYRE_TORCH)
   gyre_package(engine gyre-engine science "gyre (= ${PROJECT_VERSION})"
     "training of language models through asynchronous pipelines"

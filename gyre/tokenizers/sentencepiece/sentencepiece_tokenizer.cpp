@@ -16,18 +16,21 @@
 namespace gyre {
 namespace {
 
-// Loads the module from beside the program, where it is installed, or where it was built.
+// Loads the module from beside the program, from the installation that the program is in, or from a folder that was
+// given to the linker: in the build, and in programs of other projects.
 void* open_module() {
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const auto& path : {program / GYRE_SENTENCEPIECE_NAME, program / "../lib/gyre/modules" / GYRE_SENTENCEPIECE_NAME,
-                           std::filesystem::path(GYRE_SENTENCEPIECE_PATH)}) {
-    if (!std::filesystem::exists(path, ignored)) continue;
-    if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) return handle;
-    throw InputError(
-        fmt::format("{}: cannot be loaded: {}; is libsentencepiece installed?", path.string(), ::dlerror()));
+  std::string path = GYRE_SENTENCEPIECE_NAME;
+  for (const auto& folder : {program, program / ".." / GYRE_MODULES_FOLDER}) {
+    if (std::filesystem::exists(folder / GYRE_SENTENCEPIECE_NAME, ignored)) {
+      path = folder / GYRE_SENTENCEPIECE_NAME;
+      break;
+    }
   }
-  throw InputError(fmt::format("{} is not beside the program; build gyre again", GYRE_SENTENCEPIECE_NAME));
+  if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) return handle;
+  throw InputError(
+      fmt::format("{}: cannot be loaded: {}; are gyre and libsentencepiece installed?", path, ::dlerror()));
 }
 
 // Loaded once and never unloaded, because it contains the code of tokenizers.
