@@ -245,7 +245,9 @@ ExportResult export_model(const ExportOptions& options) {
   const RunDirectory run(options.run);
   run.refuse_parts();
   const Config config = run.load_config();
-  const Family& family = family_of(config.model);
+  std::optional<std::string> earlier;
+  if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
+  const Family& family = family_of(config.model, earlier ? model_type_of(*earlier) : "");
   const int64_t chosen = choose_checkpoint(run, options.step);
   check_memory(config, memory_limit(), Work::Generate);
 
@@ -268,8 +270,6 @@ ExportResult export_model(const ExportOptions& options) {
 
   ExportResult result{
       .model_type = family.model_type, .step = step, .files = static_cast<int64_t>(groups.size()), .side_files = {}};
-  std::optional<std::string> earlier;
-  if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
   const std::optional<OwnTokens> tokens = own_tokens(run);
   write_new_file(out.path() / kConfigFile,
                  to_config_json(family, with_all_sizes(config.model, own), types.common().in_config, earlier, tokens),

@@ -76,11 +76,15 @@ RotaryAngles in_fp32(const RotaryAngles& angles) {
 
 }  // namespace
 
+at::Tensor rotary_frequencies(int64_t size, double base) {
+  const at::Tensor exponents = at::arange(0, size, 2, at::kDouble).mul_(-1.0 / static_cast<double>(size));
+  return at::pow(base, exponents);
+}
+
 RotaryAngles RotaryPositions::compute(int64_t first, int64_t count, at::TensorOptions options) const {
   // In fp64: with fp32 angles are off by 1e-3 of a turn at positions around ten thousand.
   options = options.dtype(at::kDouble);
-  const at::Tensor exponents = at::arange(0, size_, 2, options).mul_(-1.0 / static_cast<double>(size_));
-  const at::Tensor angles = at::outer(at::arange(first, first + count, options), at::pow(base_, exponents));
+  const at::Tensor angles = at::outer(at::arange(first, first + count, options), frequencies_.to(options.device()));
   return {angles.cos(), angles.sin()};
 }
 

@@ -7,13 +7,18 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "gyre/tensors/device.h"
 
 namespace gyre {
 
-// Cosines and sines, each (positions, size / 2), in fp32 (fp64 for fp64 tensors): pair i at position p is rotated by p
-// / base^(2 i / size).
+// (size / 2), fp64: by how much pair i of a head with `size` elements turns from one position to the next, base^(-2 i /
+// size).
+at::Tensor rotary_frequencies(int64_t size, double base);
+
+// Cosines and sines, each (positions, pairs), in fp32 (fp64 for fp64 tensors): pair i at position p is rotated by p
+// frequencies[i].
 struct RotaryAngles {
   at::Tensor cos, sin;
 };
@@ -22,8 +27,8 @@ struct RotaryAngles {
 // threads may share one object.
 class RotaryPositions {
  public:
-  // size: elements of a head, even.
-  RotaryPositions(int64_t context, int64_t size, double base) : context_(context), size_(size), base_(base) {}
+  // frequencies: (pairs of a head), fp64, on the CPU.
+  RotaryPositions(int64_t context, at::Tensor frequencies) : context_(context), frequencies_(std::move(frequencies)) {}
   // The angles of positions [first, first + count), for tensors of the type and on the device of `like`.
   RotaryAngles angles(int64_t first, int64_t count, const at::Tensor& like) const;
 
@@ -36,8 +41,8 @@ class RotaryPositions {
   };
   const Cached& cached(at::TensorOptions options) const;
 
-  int64_t context_, size_;
-  double base_;
+  int64_t context_;
+  at::Tensor frequencies_;
   mutable std::mutex mutex_;
   mutable std::map<std::pair<c10::DeviceType, c10::DeviceIndex>, Cached> cached_;
 };

@@ -4,6 +4,7 @@
 
 #include "gyre/model/language_model_head.h"
 #include "gyre/model/layer_of.h"
+#include "gyre/model/rope_frequencies.h"
 #include "gyre/model/sublayers/embedding.h"
 #include "gyre/model/transformer_block.h"
 
@@ -21,7 +22,7 @@ Layers build_llama(const LlamaConfig& config) {
   block.heads.key_value = key_value_heads(config, config.heads);
   block.head_size = head_size(config, config.width, config.heads);
   block.qk_norm = config.qk_norm;
-  block.rotary = std::make_shared<RotaryPositions>(config.context, block.head_size, config.rope_theta);
+  block.rotary = std::make_shared<RotaryPositions>(config.context, rope_frequencies(config, block.head_size));
   block.mlp_width = llama_mlp_width(config);
   block.gated = true;
   block.qkv_bias = config.qkv_bias;

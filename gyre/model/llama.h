@@ -1,6 +1,6 @@
 // Llama (Touvron et al., 2023): pre-norm decoder with RMSNorm, rotary positions, SwiGLU and no biases. Options:
 // grouped-query attention, biases of queries, keys and values (Qwen2), norms of queries and keys and an explicit head
-// size (Qwen3).
+// size (Qwen3), rotary positions that are stretched for long contexts (Llama 3.1).
 #pragma once
 
 #include "gyre/model/layer.h"

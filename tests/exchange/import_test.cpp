@@ -308,6 +308,79 @@ TEST_F(Import, Gpt2sSizesHaveTwoNames) {
   EXPECT_EQ(Json::parse(read_file(place_ / "back" / "config.json")), config);
 }
 
+TEST_F(Import, PositionsMayBeStretched) {
+  const Json full = {{"rope_type", "llama3"},
+                     {"factor", 8.0},
+                     {"low_freq_factor", 1.0},
+                     {"high_freq_factor", 4.0},
+                     {"original_max_position_embeddings", 8192}};
+  const RopeScaling read = {
+      .kind = "llama3", .factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192};
+  const auto scaling = [&] {
+    const auto settings = RunDirectory(place_ / "run").load_config().model.own.of_kind("llama").get<LlamaSettings>();
+    return settings.rope_scaling;
+  };
+  Json config = Json::parse(read_file(model_ / "config.json"));
+  const auto complaint_of = [&](const Json& old, const Json& newer) {
+    config["rope_scaling"] = old;
+    config["rope_parameters"] = newer;
+    write_file_atomic(model_ / "config.json", config.dump());
+    return complaint();
+  };
+  // The older field, the newer one, and both, as an export writes them.
+  EXPECT_EQ(complaint_of(full, nullptr), "accepted");
+  EXPECT_EQ(scaling(), read);
+  EXPECT_EQ(complaint_of(nullptr, full), "accepted");
+  EXPECT_EQ(scaling(), read);
+  fs::remove_all(place_ / "back");
+  export_model({.run = place_ / "run", .out = place_ / "back"});
+  const Json written = Json::parse(read_file(place_ / "back" / "config.json"));
+  EXPECT_EQ(written["rope_scaling"], full);
+  Json with_theta = full;
+  with_theta["rope_theta"] = 10000.0;
+  EXPECT_EQ(written["rope_parameters"], with_theta);
+  EXPECT_EQ(complaint_of(full, with_theta), "accepted");
+  EXPECT_EQ(complaint_of({{"type", "linear"}, {"factor", 2}}, nullptr), "accepted");
+  EXPECT_EQ(scaling().kind, "linear");
+  EXPECT_EQ(scaling().factor, 2);
+
+  EXPECT_THAT(complaint_of(full, {{"rope_type", "default"}}),
+              HasSubstr("'rope_parameters': stretches positions otherwise"));
+  Json both = full;
+  both["type"] = "linear";
+  EXPECT_THAT(complaint_of(both, nullptr),
+              HasSubstr("'rope_type' is \"llama3\" and 'type' is \"linear\"; leave one out"));
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) {
+    Json lacking = full;
+    lacking.erase(key);
+    EXPECT_THAT(complaint_of(lacking, nullptr), HasSubstr(key));
+  }
+  Json upside_down = full;
+  upside_down["low_freq_factor"] = 4.0;
+  EXPECT_THAT(complaint_of(upside_down, nullptr), HasSubstr("rope_low_freq_factor = 4 is not below"));
+  EXPECT_THAT(complaint_of({{"rope_type", "yarn"}, {"factor", 2}}, nullptr),
+              HasSubstr("'rope_type' is \"yarn\"; gyre has default, linear, llama3"));
+}
+
+TEST_F(Import, AMistralIsALlamaWithoutAWindow) {
+  Json config = Json::parse(read_file(model_ / "config.json"));
+  config["model_type"] = "mistral";
+  config["architectures"] = {"MistralForCausalLM"};
+  write_file_atomic(model_ / "config.json", config.dump());
+  EXPECT_THAT(complaint(), "accepted");  // without the field the window is 4096
+  EXPECT_EQ(complaint_with("sliding_window", nullptr), "accepted");
+  export_model({.run = place_ / "run", .out = place_ / "back"});
+  const Json written = Json::parse(read_file(place_ / "back" / "config.json"));
+  EXPECT_EQ(written["model_type"], "mistral");
+  EXPECT_EQ(written["architectures"], Json({"MistralForCausalLM"}));
+  EXPECT_TRUE(written.at("sliding_window").is_null());
+  const int64_t context = config["max_position_embeddings"].get<int64_t>();
+  EXPECT_EQ(complaint_with("sliding_window", context), "accepted");
+  EXPECT_THAT(complaint_with("sliding_window", context - 1), HasSubstr("less than max_position_embeddings"));
+  EXPECT_THAT(complaint_with("max_position_embeddings", 8192),
+              HasSubstr("'sliding_window' is 4096, being missing, less"));
+}
+
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {
   EXPECT_THAT(complaint_with("rope_scaling", {{"factor", 2.0}}),
               HasSubstr((model_ / "config.json: 'rope_scaling': has no 'rope_type'").string()));

@@ -17,6 +17,8 @@ from qwen3 import Qwen3
 VOCABULARY, CONTEXT = 256, 64
 SIZES = dict(vocab_size=VOCABULARY, num_hidden_layers=3, hidden_size=48, num_attention_heads=6)
 LLAMA = dict(SIZES, num_key_value_heads=2, intermediate_size=80, max_position_embeddings=CONTEXT, rope_theta=500.0)
+# As in Llama 3.1, but for a shorter context, so that some pairs turn as before, some slower, and some between.
+STRETCHED = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
 
 QWEN3 = dict(LLAMA, head_dim=10)
 BERT = dict(SIZES, intermediate_size=80, max_position_embeddings=CONTEXT)
@@ -36,6 +38,15 @@ MODELS = {
     ),
     "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig(**LLAMA, rms_norm_eps=1e-5)),
     "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**LLAMA)),
+    "llama, stretched": (transformers.LlamaForCausalLM, transformers.LlamaConfig(**LLAMA, rope_scaling=STRETCHED)),
+    "llama, stretched evenly": (
+        transformers.LlamaForCausalLM,
+        transformers.LlamaConfig(**LLAMA, rope_scaling=dict(rope_type="linear", factor=4.0)),
+    ),
+    "mistral": (
+        transformers.MistralForCausalLM,
+        transformers.MistralConfig(**LLAMA, head_dim=12, sliding_window=None),
+    ),
     "bert": (
         transformers.BertForMaskedLM,
         transformers.BertConfig(**BERT, tie_word_embeddings=False),
@@ -350,6 +361,10 @@ TRAINED = {
     "gpt tied": ("gpt", "tie = true"),
     "llama tied": ("llama", 'bias = false\nactivation = "silu"\ntie = true'),
     "qwen3": ("llama", 'bias = false\nactivation = "silu"\n[model.llama]\nkey_value_heads = 2\nqk_norm = true\nhead_size = 10'),
+    "llama, stretched": (
+        "llama",
+        'bias = false\nactivation = "silu"\n[model.llama]\nrope_scaling = "llama3"\nrope_factor = 8\nrope_original_context = 32',
+    ),
     "padded": ("llama", 'bias = false\nactivation = "silu"\nvocabulary = 300'),
     "bert": ("bert", ""),
     "bert tied": ("bert", "tie = true"),

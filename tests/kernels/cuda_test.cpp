@@ -165,7 +165,7 @@ TEST_F(CudaKernels, MasksAreThoseOfTheCpu) {
 TEST_F(CudaKernels, RotationsAreThoseOfTheCpu) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     for (const int64_t size : {6, 64}) {
-      const RotaryPositions positions(50, size, 10000);
+      const RotaryPositions positions(50, rotary_frequencies(size, 10000));
       at::Tensor here = at::randn({2, 30, 3 * size}).to(type), there = here.cuda();
       at::Tensor view = here.view({2, 30, 3, size}).transpose(1, 2), far = there.view({2, 30, 3, size}).transpose(1, 2);
       // The angles are the CPU's: cosines have other last bits on a GPU.

@@ -390,7 +390,7 @@ TEST(Portable, GatedActivations) {
 TEST(Portable, RotaryPositionsToTheBit) {
   at::manual_seed(7);
   for (const int64_t size : {6, 64}) {
-    const RotaryPositions positions(9, size, 1e4);
+    const RotaryPositions positions(9, rotary_frequencies(size, 1e4));
     for (const auto type : {at::kFloat, at::kBFloat16}) {
       // Heads as views into the rows of a projection.
       const at::Tensor rows = at::randn({2, 5, 3 * size}).to(type);
@@ -412,7 +412,7 @@ TEST(Portable, RotaryPositionsToTheBit) {
 
 // Cached angles, angles computed for the call (fp64, or beyond the context), and angles from a later position agree.
 TEST(Rotary, AnglesOfPositions) {
-  const RotaryPositions positions(8, 6, 1e4);
+  const RotaryPositions positions(8, rotary_frequencies(6, 1e4));
   const at::Tensor single = at::zeros({1}), exact = at::zeros({1}, at::kDouble);
   const RotaryAngles all = positions.angles(0, 8, single), beyond = positions.angles(0, 11, single);
   EXPECT_TRUE(all.cos.equal(beyond.cos.narrow(0, 0, 8)) && all.sin.equal(beyond.sin.narrow(0, 0, 8)));
@@ -493,7 +493,7 @@ TEST(Meta, Attention) {
   for (const int64_t context : {5, 200}) {  // one block of queries, and two
     expect_same_on_meta({at::randn({3, context, 8 * 6}), at::randn({3, context, 4 * 6})}, [=](const Tensors& in) {
       HeadTensors of = split_heads(in[0], heads);
-      const RotaryAngles angles = RotaryPositions(context, 6, 1e4).angles(0, context, in[0]);
+      const RotaryAngles angles = RotaryPositions(context, rotary_frequencies(6, 1e4)).angles(0, context, in[0]);
       rotate_in_place(of.query, angles);
       rotate_back_in_place(of.key, angles);
       const at::Tensor attended = attention(of, true).output;

@@ -19,12 +19,27 @@ namespace {
 using namespace testing_support;
 using Tensors = std::vector<at::Tensor>;
 
-// Elements i and i + size / 2 are rotated as one complex number, by the angle p base^(-2 i / size).
-at::Tensor rotated(const at::Tensor& x, double base) {
+// base^(-2 i / size), stretched by the wavelength as Llama 3.1 does it.
+double rate(const LlamaSettings& settings, int64_t i, int64_t size) {
+  const RopeScaling& scaling = settings.rope_scaling;
+  const double usual = std::pow(settings.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+  if (scaling.kind == "none") return usual;
+  const double wavelength = 2 * M_PI / usual, original = static_cast<double>(scaling.original_context);
+  if (scaling.kind == "linear" || wavelength > original / scaling.low_freq_factor) return usual / scaling.factor;
+  if (wavelength < original / scaling.high_freq_factor) return usual;
+  const double smooth =
+      (original / wavelength - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - smooth) * usual / scaling.factor + smooth * usual;
+}
+
+// Elements i and i + size / 2 are rotated as one complex number, by the angle p rate(i).
+at::Tensor rotated(const at::Tensor& x, const LlamaSettings& settings) {
   const int64_t context = x.size(-2), half = x.size(-1) / 2;
   const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half));
-  const at::Tensor rates = at::pow(base, at::arange(half, at::kDouble) * (-2.0 / static_cast<double>(x.size(-1))));
-  const at::Tensor angles = at::outer(at::arange(context, at::kDouble), rates).to(x.scalar_type());
+  std::vector<double> rates;
+  for (int64_t i = 0; i < half; ++i) rates.push_back(rate(settings, i, x.size(-1)));
+  const at::Tensor angles =
+      at::outer(at::arange(context, at::kDouble), at::tensor(rates, at::kDouble)).to(x.scalar_type());
   const at::Tensor turned = pairs * at::polar(at::ones_like(angles), angles);
   return at::cat({at::real(turned), at::imag(turned)}, -1);
 }
@@ -54,7 +69,7 @@ at::Tensor reference_loss(const LlamaConfig& config, const Tensors& weights, con
     const at::Tensor projection = weights[next++];
     at::Tensor q = part(0, heads), k = part(heads, shared);
     if (config.qk_norm) q = norm(q), k = norm(k);
-    q = rotated(q, config.rope_theta), k = rotated(k, config.rope_theta);
+    q = rotated(q, config), k = rotated(k, config);
     const at::Tensor scores = at::matmul(q, k.transpose(-1, -2)) / std::sqrt(static_cast<double>(size));
     const at::Tensor p = at::softmax(scores.masked_fill(hidden, -INFINITY), -1);
     const at::Tensor attended = at::matmul(p, part(heads + shared, shared)).transpose(1, 2);
@@ -89,6 +104,26 @@ TEST_P(LlamaLayers, EqualAutograd) {
 INSTANTIATE_TEST_SUITE_P(All, LlamaLayers,
                          ::testing::Combine(::testing::Values(at::kDouble, at::kFloat), ::testing::Values(0, 2, 1),
                                             ::testing::Values(1, 3), ::testing::Bool(), ::testing::Bool()));
+
+// Of the pairs of a head, one turns as before, one is between and one is stretched by the whole factor.
+TEST(Llama, StretchedPositionsEqualAutograd) {
+  LlamaConfig config = tiny_llama();
+  config.head_size = 6;
+  config.rope_theta = 64;  // the pairs turn by 1, 1/4 and 1/16
+  config.rope_scaling = {
+      .kind = "llama3", .factor = 4, .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 50};
+  at::manual_seed(1);
+  const at::Tensor tokens = at::randint(config.vocabulary, {2, config.context}, at::kLong);
+  const at::Tensor targets = at::randint(config.vocabulary, {2, config.context}, at::kLong);
+  for (const char* kind : {"llama3", "linear"}) {
+    config.rope_scaling.kind = kind;
+    EXPECT_NE(rate(config, 1, 6), 0.25);
+    EXPECT_EQ(rate(config, 0, 6) == 1, kind == std::string("llama3"));
+    expect_equal_to_autograd(
+        Stage(build_llama(config), 0), tokens, targets, at::kDouble,
+        [&](const std::vector<at::Tensor>& weights) { return reference_loss(config, weights, tokens, targets); });
+  }
+}
 
 // Qwen3-0.6B's heads are twice as large as width / heads.
 TEST(Llama, HeadsOfASizeOfTheirOwn) {

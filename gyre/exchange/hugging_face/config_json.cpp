@@ -24,9 +24,8 @@ void check(const ModelSettings& settings, const std::string& origin) {
 // The fields of `earlier` but for those that tell which program and which files it was for. Empty if it is not of the
 // family.
 Json kept_of(const std::string& earlier, const Family& family) {
-  const auto json = parse_json<Json>(earlier);
-  if (!json || !json->is_object() || json->value("model_type", Json()) != family.model_type) return Json::object();
-  Json kept = *json;
+  if (model_type_of(earlier) != family.model_type) return Json::object();
+  Json kept = *parse_json<Json>(earlier);
   for (const char* key : {"transformers_version", "_name_or_path", "dtype", "quantization_config"}) kept.erase(key);
   return kept;
 }
@@ -61,6 +60,13 @@ DescribedModel parse_config_json(std::string_view text, const std::string& origi
   if (model.settings.mlp_width == 0) config.fail("the size of the MLP is 0");
   check(model.settings, origin);
   return model;
+}
+
+std::string model_type_of(std::string_view text) {
+  const auto json = parse_json(text);
+  if (!json || !json->is_object()) return "";
+  const auto found = json->find("model_type");
+  return found != json->end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 std::string to_config_json(const Family& family, const ModelSettings& settings, const std::string& dtype,

@@ -19,6 +19,9 @@ struct DescribedModel {
 // not fit.
 DescribedModel parse_config_json(std::string_view text, const std::string& origin);
 
+// "model_type"; empty if the text does not say it.
+std::string model_type_of(std::string_view text);
+
 // The special tokens of a model whose tokenizer is not the one that it came with.
 struct OwnTokens {
   std::optional<int32_t> end_of_document;  // empty: the run has no tokenizer

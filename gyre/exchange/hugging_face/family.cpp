@@ -11,7 +11,8 @@
 namespace gyre {
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {bert_family(), gpt2_family(), llama_family(), qwen2_family(), qwen3_family()};
+  static const std::vector<Family> all = {bert_family(),    gpt2_family(),  llama_family(),
+                                          mistral_family(), qwen2_family(), qwen3_family()};
   return all;
 }
 
@@ -37,14 +38,19 @@ const Family& family_of(ConfigFields& config) {
                           join(family.architectures, ", ")));
 }
 
-const Family& family_of(const ModelSettings& settings) {
+const Family& family_of(const ModelSettings& settings, const std::string& wanted) {
+  const Family* first = nullptr;
   std::vector<std::string> reasons;
   for (const Family& family : families()) {
     if (family.kind != settings.kind) continue;
     const std::string reason = family.misfit == nullptr ? std::string() : family.misfit(settings);
-    if (reason.empty()) return family;
-    reasons.push_back(reason);
+    if (!reason.empty()) {
+      reasons.push_back(reason);
+    } else if (first == nullptr || family.model_type == wanted) {
+      first = &family;
+    }
   }
+  if (first != nullptr) return *first;
   if (reasons.empty()) reasons.push_back(fmt::format("it has no counterpart of [model] kind = \"{}\"", settings.kind));
   throw InputError(fmt::format("transformers has no such model: {}", join(reasons, "; ")));
 }

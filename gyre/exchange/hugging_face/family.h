@@ -53,16 +53,18 @@ struct Family {
   void (*write)(const ModelSettings& settings, nlohmann::ordered_json& config);
 };
 
-Family bert_family();   // bert.cpp
-Family gpt2_family();   // gpt2.cpp
-Family llama_family();  // llama.cpp
-Family qwen2_family();  // qwen2.cpp
-Family qwen3_family();  // qwen3.cpp
+Family bert_family();     // bert.cpp
+Family gpt2_family();     // gpt2.cpp
+Family llama_family();    // llama.cpp
+Family mistral_family();  // mistral.cpp
+Family qwen2_family();    // qwen2.cpp
+Family qwen3_family();    // qwen3.cpp
 const std::vector<Family>& families();
 
 // The family of a config.json. Throws InputError, naming what it is, if gyre does not have that.
 const Family& family_of(ConfigFields& config);
-// The family that such a model can be written as. Throws InputError, saying why, if there is none.
-const Family& family_of(const ModelSettings& settings);
+// The family that such a model can be written as: `wanted`, a model_type, if it is one that fits. Throws InputError,
+// saying why, if there is none.
+const Family& family_of(const ModelSettings& settings, const std::string& wanted = "");
 
 }  // namespace gyre

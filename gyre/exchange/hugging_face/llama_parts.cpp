@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
+#include "gyre/core/text.h"
 #include "gyre/model/settings/llama_settings.h"
 
 namespace gyre {
@@ -19,29 +21,73 @@ int64_t whole_unless_null(ConfigFields& config, const char* key, int64_t if_miss
   return config.whole(key, if_missing, 0);
 }
 
-// rope_theta, which newer configurations have in rope_parameters. Scaled rotary positions are refused, and so is a
-// rope_theta in rope_scaling if it is another: version 4 of transformers ignores it, version 5 takes it.
-double read_theta(ConfigFields& config) {
-  double theta = config.number("rope_theta", kDefaultTheta);
+// "type" is the older name of "rope_type". A table that says neither is refused in rope_scaling, where transformers has
+// no default.
+std::string rope_type(ConfigFields& rope, bool needed) {
+  const std::string type = rope.word("rope_type", ""), old = rope.word("type", "");
+  if (!type.empty() && !old.empty() && type != old) {
+    rope.fail(
+        fmt::format("'rope_type' is \"{}\" and 'type' is \"{}\"; leave one out", printable(type), printable(old)));
+  }
+  if (type.empty() && old.empty() && needed) rope.fail("has no 'rope_type'");
+  return !type.empty() ? type : !old.empty() ? old : "default";
+}
+
+double factor_of(ConfigFields& rope, const char* key) {
+  if (!rope.has(key)) rope.fail(fmt::format("has no '{}', which its 'rope_type' needs", key));
+  return rope.number(key, 1);
+}
+
+RopeScaling read_scaling(ConfigFields& rope, bool needs_type) {
+  RopeScaling scaling;
+  const std::string type = rope_type(rope, needs_type);
+  if (type == "default") return scaling;
+  scaling.kind = type;
+  if (type != "linear" && type != "llama3") {
+    rope.fail(fmt::format("'rope_type' is \"{}\"; gyre has default, linear, llama3", printable(type)));
+  }
+  scaling.factor = factor_of(rope, "factor");
+  if (type == "linear") return scaling;
+  scaling.low_freq_factor = factor_of(rope, "low_freq_factor");
+  scaling.high_freq_factor = factor_of(rope, "high_freq_factor");
+  scaling.original_context = rope.whole("original_max_position_embeddings");
+  return scaling;
+}
+
+// rope_theta and how positions are stretched. Version 4 of transformers has the latter in rope_scaling, version 5 has
+// both in rope_parameters. A rope_theta in rope_scaling is refused if it is another: version 4 ignores it, version 5
+// takes it.
+void read_rope(ConfigFields& config, LlamaSettings& own) {
+  own.rope_theta = config.number("rope_theta", kDefaultTheta);
+  std::optional<RopeScaling> scaling;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const nlohmann::json* const found = config.find(key);
     if (found == nullptr) continue;
+    const bool is_old = key == std::string_view("rope_scaling");
     ConfigFields rope(*found, config.origin_of(key));
-    // transformers has no default here.
-    const bool said = rope.find("rope_type") != nullptr || rope.find("type") != nullptr;
-    if (key == std::string_view("rope_scaling") && !said) rope.fail("has no 'rope_type'");
-    rope.only("rope_type", "default");
-    rope.only("type", "default");
+    const RopeScaling said = read_scaling(rope, is_old);
+    if (scaling.value_or(said) != said) rope.fail("stretches positions otherwise than 'rope_scaling'; leave one out");
+    scaling = said;
     rope.only("partial_rotary_factor", 1.0);
-    const double inner = rope.number("rope_theta", theta);
-    if (key == std::string_view("rope_scaling") && inner != theta) {
-      rope.fail(fmt::format("its 'rope_theta' is {}, and the one outside it is {}{}; make both the same", inner, theta,
-                            config.has("rope_theta") ? "" : ", being missing"));
+    const double inner = rope.number("rope_theta", own.rope_theta);
+    if (is_old && inner != own.rope_theta) {
+      rope.fail(fmt::format("its 'rope_theta' is {}, and the one outside it is {}{}; make both the same", inner,
+                            own.rope_theta, config.has("rope_theta") ? "" : ", being missing"));
     }
-    theta = inner;
+    own.rope_theta = inner;
   }
+  own.rope_scaling = scaling.value_or(RopeScaling());
   config.only("partial_rotary_factor", 1.0);
-  return theta;
+}
+
+nlohmann::ordered_json rope_json(const RopeScaling& scaling) {
+  if (scaling.kind == "none") return {{"rope_type", "default"}};
+  nlohmann::ordered_json json = {{"rope_type", scaling.kind}, {"factor", scaling.factor}};
+  if (scaling.kind == "linear") return json;
+  json["low_freq_factor"] = scaling.low_freq_factor;
+  json["high_freq_factor"] = scaling.high_freq_factor;
+  json["original_max_position_embeddings"] = scaling.original_context;
+  return json;
 }
 
 // Throws InputError if the attention of any layer, by "layer_types", is limited to a window.
@@ -97,7 +143,7 @@ void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettin
   if (own.key_value_heads == 0) own.key_value_heads = settings.heads;
   own.head_size = whole_unless_null(config, "head_dim", usual.head_size);
   if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // the default
-  own.rope_theta = read_theta(config);
+  read_rope(config, own);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
 }
 
@@ -118,8 +164,10 @@ void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& co
   config["rms_norm_eps"] = own.norm_epsilon;
   config["attention_dropout"] = 0.0;
   config["rope_theta"] = own.rope_theta;
-  config["rope_scaling"] = nullptr;
-  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", own.rope_theta}};  // for newer versions
+  nlohmann::ordered_json rope = rope_json(own.rope_scaling);
+  config["rope_scaling"] = own.rope_scaling.kind == "none" ? nlohmann::ordered_json() : rope;
+  rope["rope_theta"] = own.rope_theta;
+  config["rope_parameters"] = rope;  // for newer versions
 }
 
 }  // namespace gyre

@@ -34,6 +34,16 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
     add("heads", fmt::format("is {}, so that a head has {} elements; rotary position embedding needs an even number",
                              settings.heads, size));
   }
+  const RopeScaling& rope = own.rope_scaling;
+  if (rope.kind == "none" && rope.factor != 1) {
+    add("kind", fmt::format("is \"llama\", and [model.llama] rope_factor = {} needs a rope_scaling; give linear or "
+                            "llama3",
+                            rope.factor));
+  } else if (rope.kind == "llama3" && rope.low_freq_factor >= rope.high_freq_factor) {
+    add("kind", fmt::format("is \"llama\", and [model.llama] rope_low_freq_factor = {} is not below "
+                            "rope_high_freq_factor = {}; give less",
+                            rope.low_freq_factor, rope.high_freq_factor));
+  }
   return faults;
 }
 
