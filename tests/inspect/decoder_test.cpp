@@ -71,7 +71,7 @@ TEST(Decoder, WithACacheLogitsAreThoseWithout) {
   for (const int64_t prompt : {1, 5, 16}) {
     for (const Layers& layers : {build_gpt(gpt()), build_llama(llama())}) {
       EXPECT_LT(largest_difference(layers, at::kFloat, prompt), 1e-5) << "prompt of " << prompt;
-      EXPECT_LT(largest_difference(layers, at::kBFloat16, prompt), 3e-2) << "prompt of " << prompt;  // see below
+      EXPECT_LT(largest_difference(layers, at::kBFloat16, prompt), 5e-2) << "prompt of " << prompt;  // see below
     }
   }
 }

@@ -1,6 +1,5 @@
 // Llama: no biases.
 #include "gyre/exchange/hugging_face/llama_parts.h"
-#include "gyre/model/settings/llama_settings.h"
 
 namespace gyre {
 namespace {
@@ -11,9 +10,7 @@ void read(ConfigFields& config, ModelSettings& settings) {
 }
 
 std::string misfit(const ModelSettings& settings) {
-  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
-  if (own.qkv_bias) return "a Llama has no biases of queries, keys and values";
-  return own.qk_norm ? "a Llama has no norms of queries and keys" : "";
+  return misfit_of_heads(settings, "a Llama", /*qkv_bias=*/false, /*qk_norm=*/false);
 }
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
@@ -25,16 +22,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
 }  // namespace
 
 Family llama_family() {
-  return {.model_type = "llama",
-          .architectures = {"LlamaForCausalLM"},
-          .kind = "llama",
-          .prefix = "model.",
-          .tied_unless_said = false,
-          .tensors = llama_tensors(),
-          .buffers = {".rotary_emb.inv_freq"},
-          .read = read,
-          .misfit = misfit,
-          .write = write};
+  return llama_family_of("llama", "LlamaForCausalLM", read, misfit, write);
 }
 
 }  // namespace gyre

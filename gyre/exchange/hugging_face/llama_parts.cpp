@@ -100,8 +100,6 @@ void refuse_windows(ConfigFields& config) {
   }
 }
 
-}  // namespace
-
 std::vector<TensorPair> llama_tensors() {
   return {
       {"model.embed_tokens.weight", "embedding.token.weight"},
@@ -123,6 +121,33 @@ std::vector<TensorPair> llama_tensors() {
       {"lm_head.weight", "head.output.weight"},
       {.theirs = "lm_head.weight", .ours = "embedding.token.weight", .use = TensorPair::Use::ReadCopy},
   };
+}
+
+}  // namespace
+
+Family llama_family_of(const char* model_type, const char* architecture, decltype(Family::read) read,
+                       decltype(Family::misfit) misfit, decltype(Family::write) write) {
+  return {.model_type = model_type,
+          .architectures = {architecture},
+          .kind = "llama",
+          .prefix = "model.",
+          .tied_unless_said = false,
+          .tensors = llama_tensors(),
+          .buffers = {".rotary_emb.inv_freq"},
+          .read = read,
+          .misfit = misfit,
+          .write = write};
+}
+
+std::string misfit_of_heads(const ModelSettings& settings, const char* a_model, bool qkv_bias, bool qk_norm) {
+  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
+  if (own.qkv_bias != qkv_bias) {
+    return fmt::format("{} has {} of queries, keys and values", a_model, qkv_bias ? "biases" : "no biases");
+  }
+  if (own.qk_norm != qk_norm) {
+    return fmt::format("{} has {} of queries and keys", a_model, qk_norm ? "norms" : "no norms");
+  }
+  return "";
 }
 
 void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettings& settings) {

@@ -8,8 +8,9 @@
 
 namespace gyre {
 
-// The tensors of all of them; a model has those that its options give it.
-std::vector<TensorPair> llama_tensors();
+// One of them. The rest of the family is the same for all; a model has those tensors that its options give it.
+Family llama_family_of(const char* model_type, const char* architecture, decltype(Family::read) read,
+                       decltype(Family::misfit) misfit, decltype(Family::write) write);
 // The defaults of a transformers class for what config.json leaves out.
 struct UsualHeads {
   int64_t key_value_heads = 0;  // 0: as many as heads
@@ -18,5 +19,8 @@ struct UsualHeads {
 // These read and write the sizes, the rotary positions and the norms of a model of kind "llama".
 void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettings& settings);
 void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& config);
+// Why a model does not belong to a family, "a Llama", by whether its queries, keys and values have biases, and its
+// queries and keys norms; empty if it does.
+std::string misfit_of_heads(const ModelSettings& settings, const char* a_model, bool qkv_bias, bool qk_norm);
 
 }  // namespace gyre

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "gyre/exchange/hugging_face/llama_parts.h"
-#include "gyre/model/settings/llama_settings.h"
 
 namespace gyre {
 namespace {
@@ -21,9 +20,7 @@ void read(ConfigFields& config, ModelSettings& settings) {
 }
 
 std::string misfit(const ModelSettings& settings) {
-  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
-  if (own.qkv_bias) return "a Mistral has no biases of queries, keys and values";
-  return own.qk_norm ? "a Mistral has no norms of queries and keys" : "";
+  return misfit_of_heads(settings, "a Mistral", /*qkv_bias=*/false, /*qk_norm=*/false);
 }
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
@@ -34,16 +31,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
 }  // namespace
 
 Family mistral_family() {
-  return {.model_type = "mistral",
-          .architectures = {"MistralForCausalLM"},
-          .kind = "llama",
-          .prefix = "model.",
-          .tied_unless_said = false,
-          .tensors = llama_tensors(),
-          .buffers = {".rotary_emb.inv_freq"},
-          .read = read,
-          .misfit = misfit,
-          .write = write};
+  return llama_family_of("mistral", "MistralForCausalLM", read, misfit, write);
 }
 
 }  // namespace gyre

@@ -13,9 +13,9 @@ void read(ConfigFields& config, ModelSettings& settings) {
 }
 
 std::string misfit(const ModelSettings& settings) {
+  const std::string heads = misfit_of_heads(settings, "a Qwen2", /*qkv_bias=*/true, /*qk_norm=*/false);
+  if (!heads.empty()) return heads;
   const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
-  if (!own.qkv_bias) return "a Qwen2 has biases of queries, keys and values";
-  if (own.qk_norm) return "a Qwen2 has no norms of queries and keys";
   return head_size(own, settings.width, settings.heads) * settings.heads == settings.width
              ? ""
              : "a Qwen2's heads are as wide together as the model";
@@ -30,16 +30,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
 }  // namespace
 
 Family qwen2_family() {
-  return {.model_type = "qwen2",
-          .architectures = {"Qwen2ForCausalLM"},
-          .kind = "llama",
-          .prefix = "model.",
-          .tied_unless_said = false,
-          .tensors = llama_tensors(),
-          .buffers = {".rotary_emb.inv_freq"},
-          .read = read,
-          .misfit = misfit,
-          .write = write};
+  return llama_family_of("qwen2", "Qwen2ForCausalLM", read, misfit, write);
 }
 
 }  // namespace gyre

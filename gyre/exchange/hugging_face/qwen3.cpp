@@ -12,9 +12,7 @@ void read(ConfigFields& config, ModelSettings& settings) {
 }
 
 std::string misfit(const ModelSettings& settings) {
-  const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
-  if (!own.qk_norm) return "a Qwen3 has norms of queries and keys";
-  return own.qkv_bias ? "a Qwen3 has no biases of queries, keys and values" : "";
+  return misfit_of_heads(settings, "a Qwen3", /*qkv_bias=*/false, /*qk_norm=*/true);
 }
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
@@ -26,16 +24,7 @@ void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
 }  // namespace
 
 Family qwen3_family() {
-  return {.model_type = "qwen3",
-          .architectures = {"Qwen3ForCausalLM"},
-          .kind = "llama",
-          .prefix = "model.",
-          .tied_unless_said = false,
-          .tensors = llama_tensors(),
-          .buffers = {".rotary_emb.inv_freq"},
-          .read = read,
-          .misfit = misfit,
-          .write = write};
+  return llama_family_of("qwen3", "Qwen3ForCausalLM", read, misfit, write);
 }
 
 }  // namespace gyre
