@@ -7,6 +7,7 @@
 #include "gyre/core/error.h"
 
 namespace gyre {
+
 nlohmann::ordered_json model_identity(const Config& config) {
   const nlohmann::ordered_json tables = to_json(config);
   nlohmann::ordered_json identity;
@@ -18,12 +19,16 @@ nlohmann::ordered_json model_identity(const Config& config) {
   return identity;
 }
 
+nlohmann::ordered_json default_identity(const std::string& kind) {
+  Config usual;
+  usual.model.kind = kind;
+  return model_identity(usual);
+}
+
 std::optional<ModelDifference> first_difference(const nlohmann::ordered_json& saved, const Config& config,
                                                 const std::vector<std::string>& ignored) {
   const nlohmann::ordered_json wanted = model_identity(config);
-  Config usual;
-  usual.model.kind = config.model.kind;
-  const nlohmann::ordered_json defaults = model_identity(usual);
+  const nlohmann::ordered_json defaults = default_identity(config.model.kind);
   for (const auto& [key, value] : wanted.items()) {
     if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
     // A key that did not exist yet when the checkpoint was made had its default.

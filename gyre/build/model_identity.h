@@ -11,6 +11,8 @@
 namespace gyre {
 
 nlohmann::ordered_json model_identity(const Config& config);
+// That of a model whose options are all at their defaults.
+nlohmann::ordered_json default_identity(const std::string& kind);
 
 struct ModelDifference {
   std::string key;

@@ -23,15 +23,18 @@ std::optional<int64_t> named_step(const fs::path& path) {
   return std::nullopt;
 }
 
-// The first key of [model] that differs. A key with value 0 is worked out from other keys, so it is left to misfit(),
-// which compares shapes. So is the context, which fixes a shape only where positions are learned.
+// The first key of [model] that differs and must not. A key with value 0 is worked out from other keys, so it is left
+// to misfit(), which compares shapes. So is the context, which fixes a shape only where positions are learned. Rotary
+// positions may be others, as for a longer context, but not because they were forgotten: a default is compared.
 std::optional<ModelDifference> difference(const nlohmann::ordered_json& saved, const Config& config) {
-  std::vector<std::string> left_to_shapes = {"context"};
-  const nlohmann::ordered_json wanted = model_identity(config);
+  std::vector<std::string> free = {"context"};
+  const nlohmann::ordered_json wanted = model_identity(config), usual = default_identity(config.model.kind);
   for (const auto& [key, value] : wanted.items()) {
-    if (value == 0 || (saved.contains(key) && saved.at(key) == 0)) left_to_shapes.push_back(key);
+    const bool is_worked_out = value == 0 || (saved.contains(key) && saved.at(key) == 0);
+    const bool is_other_rotation = key.starts_with("rope_") && value != usual.at(key);
+    if (is_worked_out || is_other_rotation) free.push_back(key);
   }
-  return first_difference(saved, config, left_to_shapes);
+  return first_difference(saved, config, free);
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

@@ -80,13 +80,18 @@ refuses "[data] tokens is missing" "$gyre" train imported/train.toml --out never
 
 # The new run must have the model's shape.
 refuses "[model] width is 64" "$gyre" train model.toml --out never --set run.init_from=imported --set model.width=64
-refuses "[model] rope_theta is 500" "$gyre" train model.toml --out never --set run.init_from=imported \
-  --set model.llama.rope_theta=500
 refuses "neither a run with a checkpoint" "$gyre" train model.toml --out never --set run.init_from=tokens
 refuses "neither a run with a checkpoint" "$gyre" train --check model.toml --set run.init_from=nowhere
 [ ! -e never ] || fail "something of a run that was refused"
-# With rotary positions another context is accepted.
+# With rotary positions another context is accepted, and other positions where they are given.
 "$gyre" train --check model.toml --set run.init_from=imported --set model.context=16 >/dev/null 2>&1
+"$gyre" train model.toml --out longer --set run.init_from=imported --set model.context=64 --set run.updates=1 \
+  --set model.llama.rope_theta=500 --set model.llama.rope_scaling=linear --set model.llama.rope_factor=2 >/dev/null 2>&1 ||
+  fail "other rotary positions"
+refuses "[model] rope_theta is 10000.0, but" "$gyre" train model.toml --out never --set run.init_from=longer \
+  --set model.llama.rope_scaling=linear --set model.llama.rope_factor=2
+refuses "[model] rope_scaling is \"none\", but" "$gyre" train model.toml --out never --set run.init_from=longer \
+  --set model.llama.rope_theta=500
 
 # Files that are not a model of transformers, or only part of one. refused WORDS COMMAND: `command` changes the copy
 # `bad`.
