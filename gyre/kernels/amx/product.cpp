@@ -1,7 +1,6 @@
 #include "gyre/kernels/amx/product.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 
 #include "gyre/kernels/amx/packing.h"
 #include "gyre/kernels/amx/tiles.h"
+#include "gyre/kernels/parallel_for.h"
 
 // Blocking of the matrix product. A packed part of the right factor stays in the core's L2 cache (2 MB on CPUs with
 // AMX) while the rows of the left factor are multiplied with it. Packing costs little beside that, so nothing packed is
@@ -312,7 +312,7 @@ template <typename Work>
 void for_places(const Sizes& sizes, const Work& work) {
   const bool by_rows = sizes.m > sizes.n;
   const int64_t length = by_rows ? sizes.m : sizes.n;
-  at::parallel_for(0, (length + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
+  cpu::parallel_for((length + kBlock - 1) / kBlock, [&](int64_t begin, int64_t end) {
     const Range range = part_at({0, length}, begin * kBlock, (end - begin) * kBlock);
     work(by_rows ? Place{range, {0, sizes.n}} : Place{{0, sizes.m}, range});
   });

@@ -10,6 +10,7 @@
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/product.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -217,14 +218,17 @@ struct TiledBackward {
 template <typename Work>
 void for_groups(const HeadTensors& inputs, const Shape& shape, bool causal, const Work& work) {
   const std::vector<AttentionBlock> blocks = attention_blocks(shape.context, causal);
-  at::parallel_for(0, shape.groups, 1, [&](int64_t begin, int64_t end) {
+  const auto work_on = [&](int64_t begin, int64_t end) {
     Workspace workspace;
     for (int64_t group = begin; group < end; ++group) {
       const Bf16* keys = workspace.keys.dense(head_of(inputs.key, group), shape.context, shape.size);
       const Bf16* values = workspace.values.dense(head_of(inputs.value, group), shape.context, shape.size);
       work(group, Attending{shape, blocks, causal, keys, values}, workspace);
     }
-  });
+  };
+  // Fewer groups than threads go one after the other, and each product uses all threads.
+  if (shape.groups < at::get_num_threads()) return work_on(0, shape.groups);
+  cpu::parallel_for(shape.groups, work_on);
 }
 
 }  // namespace

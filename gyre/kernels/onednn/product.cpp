@@ -157,6 +157,11 @@ class Maker {
 };
 thread_local Maker maker;
 
+// On how many threads oneDNN computes here: on one within a loop whose parts run at the same time.
+int threads_here() {
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
+
 // oneDNN takes non-const pointers also for operands that it only reads.
 void* pointer(const void* to) {
   return const_cast<void*>(to);
@@ -190,18 +195,18 @@ std::string description() {
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, const uint16_t* bias, uint16_t* c) {
   const Result result = bias == nullptr ? Result::Rounded : Result::Biased;
-  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, at::get_num_threads()},
+  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
             {pointer(a.data), pointer(b.data), c, pointer(bias)});
 }
 
 void multiply(const Sizes& sizes, const Factor& a, const Factor& b, bool adds, float* c) {
   const Result result = adds ? Result::Added : Result::Wide;
-  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, at::get_num_threads()},
+  maker.run({Way::Matmul, sizes.m, sizes.n, sizes.k, layout(a), layout(b), result, threads_here()},
             {pointer(a.data), pointer(b.data), c, nullptr});
 }
 
 void multiply_long(const Sizes& sizes, const uint16_t* a, const uint16_t* b, bool adds, float* c) {
-  const Key key{Way::BackwardWeights, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, at::get_num_threads()};
+  const Key key{Way::BackwardWeights, sizes.m, sizes.n, sizes.k, {}, {}, Result::Wide, threads_here()};
   if (!adds) return maker.run(key, {pointer(a), pointer(b), c, nullptr});
   // The primitive cannot add to the result.
   const at::Tensor sum = at::empty({sizes.m, sizes.n}, at::kFloat);
