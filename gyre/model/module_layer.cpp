@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -24,14 +25,39 @@ struct ModuleLayer::Kept {
   auto members() const { return std::tie(flight, gradients); }
 };
 
-ModuleLayer::ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss)
-    : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)), loss_(std::move(loss)) {
-  if (!module_->buffers().empty()) {
+namespace {
+
+// Throws InputError for a module that a layer would not train as the module says.
+void check(const std::string& name, const torch::nn::Module& module) {
+  if (!module.buffers().empty()) {
     throw InputError(
         fmt::format("module '{}' has buffers (running statistics), which belong to no weight version; use layers "
                     "without them, such as LayerNorm for BatchNorm",
-                    name_));
+                    name));
   }
+  std::map<const at::TensorImpl*, std::string> names;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad()) {
+      throw InputError(
+          fmt::format("module '{}': its parameter '{}' is frozen (requires_grad is false), and a layer trains all of "
+                      "its parameters; take the frozen tensor out of the module and into its forward function",
+                      name, item.key()));
+    }
+    const auto [first, is_new] = names.emplace(item.value().unsafeGetTensorImpl(), item.key());
+    if (!is_new) {
+      throw InputError(
+          fmt::format("module '{}': its parameters '{}' and '{}' are the same one, which copies of the module would "
+                      "have twice; register it once, and use it twice in the forward function",
+                      name, first->second, item.key()));
+    }
+  }
+}
+
+}  // namespace
+
+ModuleLayer::ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss)
+    : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)), loss_(std::move(loss)) {
+  check(name_, *module_);
 }
 
 std::vector<ParameterSpec> ModuleLayer::parameters() const {

@@ -23,7 +23,8 @@ class ModuleLayer final : public Layer {
   // module: must be cloneable (torch::nn::Cloneable, as Sequential and all of torch's own are). Its parameters' values
   // are the initial weights; matrices have weight decay and basis rotation. With `loss` this is the last layer of a
   // model. Random numbers that the module draws come from torch's generator, which gyre's determinism does not cover.
-  // Errors: InputError for a module with buffers (running statistics belong to no version and no microbatch).
+  // Errors: InputError for a module with buffers (running statistics belong to no version and no microbatch), with
+  // frozen parameters, or with one parameter in two places.
   ModuleLayer(std::string name, std::shared_ptr<torch::nn::Module> module, Forward forward, Loss loss = {});
 
   const std::string& name() const override { return name_; }

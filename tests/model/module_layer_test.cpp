@@ -153,5 +153,21 @@ TEST(ModuleLayer, RefusesRunningStatistics) {
   EXPECT_THROW(ModuleLayer("norm", nn::BatchNorm1d(4).ptr(), run_sequential), InputError);
 }
 
+// A clone of a module has neither the flag nor the tie.
+TEST(ModuleLayer, RefusesFrozenParametersAndTiedOnes) {
+  const auto frozen = perceptron(3, 2);
+  frozen->named_parameters()["2.weight"].set_requires_grad(false);
+  const nn::Linear twice(4, 4);
+  const auto tied = nn::Sequential(twice, nn::Tanh(), twice).ptr();
+  for (const auto& [module, words] : {std::pair(frozen, "'2.weight' is frozen"), {tied, "'0.weight' and '2.weight'"}}) {
+    try {
+      ModuleLayer("one", module, run_sequential);
+      FAIL() << words;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gyre
