@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <tuple>
 
 #include "gyre/core/random.h"
@@ -29,10 +30,13 @@ at::Tensor transposed(const at::Tensor& x) {
   return x.defined() ? x.t() : x;
 }
 
-// Entries of a block from one that is looked at to the next. Odd, so that they do not fall on the same columns always.
+// Entries of a block from one that is looked at to the next. Without a factor in common with the number of columns, so
+// that they fall on all columns equally often.
 int64_t stride(const HessianBlock& block) {
   constexpr int64_t kMostEntries = 1 << 16;
-  return std::max<int64_t>(0, (block.rows * block.columns - 1) / kMostEntries) / 2 * 2 + 1;
+  int64_t stride = (block.rows * block.columns + kMostEntries - 1) / kMostEntries;
+  while (std::gcd(stride, block.columns) > 1) ++stride;
+  return stride;
 }
 
 // The mean of the median of n absolute values of Cauchy numbers, over their scale; n odd. Near 1/2 the quantile
