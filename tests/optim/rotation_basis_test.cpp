@@ -39,6 +39,41 @@ TEST(RotationBasis, FindsTheEigenvectors) {
   EXPECT_LT((basis.vectors().t().mm(q).abs() - at::eye(8)).abs().max().item<double>(), 1e-3);
 }
 
+// Covariances of gradients of 1e-12 and of 1e12 alike.
+TEST(RotationBasis, DriftDoesNotDependOnTheGradientsSize) {
+  at::manual_seed(9);
+  for (const int64_t rank : {0, 3}) {
+    RotationBasisOptions options;
+    options.rank = rank;
+    RotationBasis basis(8, options, at::kCPU);
+    basis.accumulate(at::randn({8, 20}), 0, 0);
+    refresh(basis);
+    const at::Tensor covariance = basis.image(at::randn({8, 20}), 0);
+    const double drift = basis.drift(covariance).item<double>();
+    EXPECT_GT(drift, 0.1);
+    for (const double scale : {1e-24, 1e24}) {
+      EXPECT_NEAR(basis.drift(covariance * scale).item<double>(), drift, 1e-5) << scale;
+    }
+    EXPECT_EQ(basis.drift(covariance * 0).item<double>(), 0);
+  }
+}
+
+// A gradient that nothing clips may be large, and its covariance is its square.
+TEST(RotationBasis, SketchesOfHugeGradientsAreThoseOfOrdinaryOnes) {
+  at::manual_seed(10);
+  RotationBasisOptions options;
+  options.rank = 3;
+  RotationBasis ordinary(8, options, at::kCPU), huge(8, options, at::kCPU);
+  for (int i = 0; i < 3; ++i) {
+    const at::Tensor x = at::randn({8, 20});
+    ordinary.accumulate(x, 0, 0.5);
+    huge.accumulate(x * 1e14, 0, 0.5);
+    refresh(ordinary);
+    refresh(huge);
+  }
+  EXPECT_TRUE(at::allclose(huge.vectors(), ordinary.vectors(), 1e-3, 1e-4));
+}
+
 // On a device nobody reads whether the next basis is wanted: it is made, and chosen there.
 TEST(RotationBasis, WhatIsNotWantedIsLeft) {
   at::manual_seed(3);

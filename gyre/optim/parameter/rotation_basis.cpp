@@ -52,7 +52,11 @@ at::Tensor diagonal_sum(const at::Tensor& matrix) {
   return matrix.is_cpu() && !is_stack(matrix) ? matrix.trace() : matrix.diagonal(0, -2, -1).sum(-1);
 }
 at::Tensor norm_of(const at::Tensor& matrix) {
-  return is_stack(matrix) ? at::linalg_vector_norm(matrix, 2, at::IntArrayRef{-2, -1}) : matrix.norm();
+  const auto norm = [&](double order) { return at::linalg_vector_norm(matrix, order, at::IntArrayRef{-2, -1}); };
+  const at::Tensor exact = is_stack(matrix) ? norm(2) : matrix.norm();
+  // Above 1e19 squares are infinite in fp32, and a bound of the norm is as good a scale.
+  const double bound = 2 * std::sqrt(static_cast<double>(matrix.size(-2) * matrix.size(-1)));
+  return at::fmin(exact, norm(std::numeric_limits<double>::infinity()) * bound);
 }
 
 // Slices of x along `side`, in the order given: (columns) int64. gather, because index_select is not on every device.
@@ -350,10 +354,13 @@ at::Tensor RotationBasis::carry_variances(const at::Tensor& v, int64_t side, con
 at::Tensor RotationBasis::drift(const at::Tensor& covariance) const {
   const at::Tensor moved = is_sketch() ? covariance : product(covariance, vectors_, options_.bf16.iteration);
   const at::Tensor rotated = product(vectors_.mT(), moved, options_.bf16.iteration).to(at::kFloat);
-  const at::Tensor all = rotated.square().sum({-2, -1}).to(at::kDouble);
-  const at::Tensor diagonal = rotated.diagonal(0, -2, -1).square().sum(-1).to(at::kDouble);
+  // In fp64: covariances are squares already, and those of tiny gradients have no squares in fp32.
+  const auto norm = [](const at::Tensor& x, at::IntArrayRef dimensions) {
+    return at::linalg_vector_norm(x, 2, dimensions, /*keepdim=*/false, at::kDouble);
+  };
+  const at::Tensor diagonal = norm(rotated.diagonal(0, -2, -1), {-1}) / norm(rotated, {-2, -1});
   // Where nothing is there, 0 / 0, nothing has drifted: fmax passes over what is no number.
-  return at::fmax(1 - diagonal / all, at::zeros_like(all)).sqrt();
+  return at::fmax(1 - diagonal.square(), at::zeros_like(diagonal)).sqrt();
 }
 
 at::Tensor RotationBasis::saved_vectors(const std::string& prefix, const NamedTensors& state) {
