@@ -43,7 +43,8 @@ Attended attention(const HeadTensors& inputs, bool causal);
 // size context x context is saved.
 at::Tensor attention_backward(const at::Tensor& grad, const HeadTensors& inputs, const Attended& attended, bool causal);
 
-// Bytes of softmax_rows per token; 0 if attention leaves them undefined. element_bytes: of queries, keys and values.
+// Bytes of softmax_rows per token on the CPU; 0 if attention leaves them undefined. element_bytes: of queries, keys and
+// values.
 double softmax_bytes(const AttentionHeads& heads, double element_bytes);
 // Peak bytes, per sequence, of the tensors that attention_backward holds on the CPU besides its arguments and its
 // result: mostly the scores of one block of queries. 0 in bf16 on CPUs that multiply it, where these are no tensors.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gyre/kernels/linear.h"
 #include "gyre/model/stage.h"
 #include "model/families.h"
 
@@ -72,6 +73,16 @@ TEST(KeptBytes, OfLlama) {
   LlamaConfig config = tiny_llama();
   config.context = kContext;
   for (const auto type : {at::kFloat, at::kBFloat16}) expect_kept(build_llama(config), type, "llama");
+}
+
+// The two numbers per row of attention's softmax are those of the CPU's products in bf16.
+TEST(KeptBytes, OnADeviceDoNotDependOnTheCpu) {
+  const Layers layers = build_gpt(tiny_gpt());
+  MicrobatchShape shape{kSequences, kContext, 2};
+  const double on_host = layers[1]->kept_bytes(shape);
+  shape.on_host = false;
+  const double of_softmax = has_fast_bf16_products() ? shape.tokens() * static_cast<double>(tiny_gpt().heads) * 8 : 0;
+  EXPECT_EQ(on_host - layers[1]->kept_bytes(shape), of_softmax);
 }
 
 TEST(KeptBytes, OfSizesThatFitNoInteger) {

@@ -129,8 +129,8 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
     norms = static_cast<double>(options_.heads.query) * query_norm_->kept_bytes(shape) +
             static_cast<double>(options_.heads.key_value) * key_norm_->kept_bytes(shape);
   }
-  const double bytes_per_token =
-      elements_per_token * shape.element_bytes + softmax_bytes(options_.heads, shape.element_bytes);
+  const double softmax = shape.on_host ? softmax_bytes(options_.heads, shape.element_bytes) : 0;
+  const double bytes_per_token = elements_per_token * shape.element_bytes + softmax;
   return qkv_.kept_bytes(shape) + norms + shape.tokens() * bytes_per_token + projection_.kept_bytes(shape);
 }
 
