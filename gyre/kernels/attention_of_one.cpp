@@ -2,8 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
+#include "gyre/kernels/attention_blocks.h"
 #include "gyre/tensors/wide_type.h"
 
 namespace gyre {
@@ -15,7 +14,7 @@ at::Tensor attention_of_one(const HeadTensors& inputs) {
   // The queries that share keys and values are the rows of one matrix product.
   const at::Tensor queries = inputs.query.reshape({key_value_heads, group, size});
   const at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(wide_type(inputs.query));
-  const at::Tensor probabilities = at::softmax(scores * (1.0 / std::sqrt(static_cast<double>(size))), -1);
+  const at::Tensor probabilities = at::softmax(scores * attention_scale(size), -1);
   return at::bmm(probabilities.to(values.scalar_type()), values).view({batch, 1, heads * size});
 }
 
