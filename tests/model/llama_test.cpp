@@ -176,6 +176,7 @@ TEST(Llama, WhatDoesNotFitIsRefusedByItsKey) {
   EXPECT_PRED2(has, refused([](auto&, auto& own) { own.key_value_heads = 4; }), "key_value_heads = 4 does not divide");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 8; }), "a head has 3 elements");
   EXPECT_PRED2(has, refused([](auto& model, auto&) { model.heads = 10; }), "head_size");
+  EXPECT_PRED2(has, refused([](auto&, auto& own) { own.head_size = 5; }), "[model.llama] head_size is 5");
 }
 
 }  // namespace

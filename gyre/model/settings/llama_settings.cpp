@@ -30,6 +30,11 @@ std::vector<OptionFault> llama_faults(const ModelSettings& settings) {
     add("heads", fmt::format("is {}, which does not divide width {}; choose heads that do, or give [model.llama] "
                              "head_size",
                              settings.heads, settings.width));
+  } else if (own.head_size % 2 != 0) {
+    faults.push_back({{"kind"},
+                      fmt::format("is \"llama\", and [model.llama] head_size is {}; rotary position embedding needs an "
+                                  "even number",
+                                  own.head_size)});
   } else if (const int64_t size = head_size(own, settings.width, settings.heads); size % 2 != 0) {
     add("heads", fmt::format("is {}, so that a head has {} elements; rotary position embedding needs an even number",
                              settings.heads, size));
