@@ -247,7 +247,8 @@ ExportResult export_model(const ExportOptions& options) {
   const Config config = run.load_config();
   std::optional<std::string> earlier;
   if (is_there(run.hugging_face() / kConfigFile)) earlier = read_file(run.hugging_face() / kConfigFile);
-  const Family& family = family_of(config.model, earlier ? model_type_of(*earlier) : "");
+  const std::string came_as = earlier ? model_type_of(*earlier) : "";
+  const Family& family = family_of(config.model, came_as);
   const int64_t chosen = choose_checkpoint(run, options.step);
   check_memory(config, memory_limit(), Work::Generate);
 

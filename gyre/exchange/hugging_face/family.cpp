@@ -38,7 +38,7 @@ const Family& family_of(ConfigFields& config) {
                           join(family.architectures, ", ")));
 }
 
-const Family& family_of(const ModelSettings& settings, const std::string& wanted) {
+const Family& family_of(const ModelSettings& settings, std::string_view wanted) {
   const Family* first = nullptr;
   std::vector<std::string> reasons;
   for (const Family& family : families()) {

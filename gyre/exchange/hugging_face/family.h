@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gyre/exchange/hugging_face/config_fields.h"
@@ -65,6 +66,6 @@ const std::vector<Family>& families();
 const Family& family_of(ConfigFields& config);
 // The family that such a model can be written as: `wanted`, a model_type, if it is one that fits. Throws InputError,
 // saying why, if there is none.
-const Family& family_of(const ModelSettings& settings, const std::string& wanted = "");
+const Family& family_of(const ModelSettings& settings, std::string_view wanted = {});
 
 }  // namespace gyre
