@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/tensors/profile_scope.h"
 
 namespace gyre {
@@ -153,7 +154,11 @@ at::Tensor activate(const at::Tensor& x, Activation activation) {
   at::Tensor y;
   const bool done = with_kernel(x, activation, [&](auto function) {
     y = at::empty(x.sizes(), x.options());
-    forward_kernel(function, x.data_ptr<c10::BFloat16>(), y.data_ptr<c10::BFloat16>(), x.numel());
+    const auto* from = x.data_ptr<c10::BFloat16>();
+    auto* const to = y.data_ptr<c10::BFloat16>();
+    cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
+      forward_kernel(function, from + begin, to + begin, end - begin);
+    });
   });
   return done || cuda::activate(x, activation, y) ? y : portable::activate(x, activation);
 }
@@ -166,8 +171,11 @@ ActivationBackward activate_backward(const at::Tensor& any_grad, const at::Tenso
   const bool done =
       cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
         result = {at::empty(x.sizes(), x.options()), at::empty(x.sizes(), x.options())};
-        backward_kernel(function, grad.data_ptr<c10::BFloat16>(), x.data_ptr<c10::BFloat16>(),
-                        result.grad.data_ptr<c10::BFloat16>(), result.output.data_ptr<c10::BFloat16>(), x.numel());
+        const auto *grads = grad.data_ptr<c10::BFloat16>(), *from = x.data_ptr<c10::BFloat16>();
+        auto *const grad_x = result.grad.data_ptr<c10::BFloat16>(), *const y = result.output.data_ptr<c10::BFloat16>();
+        cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
+          backward_kernel(function, grads + begin, from + begin, grad_x + begin, y + begin, end - begin);
+        });
       });
   if (done || cuda::activate_backward(grad, x, activation, result)) return result;
   return portable::activate_backward(grad, x, activation);
@@ -179,8 +187,11 @@ at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
   const bool done = with_kernel(x, activation, [&](auto function) {
     const int64_t size = x.size(-1) / 2;
     y = at::empty(half_of(x), x.options());
-    gated_forward_kernel(function, x.data_ptr<c10::BFloat16>(), y.data_ptr<c10::BFloat16>(), x.numel() / (2 * size),
-                         size);
+    const auto* from = x.data_ptr<c10::BFloat16>();
+    auto* const to = y.data_ptr<c10::BFloat16>();
+    cpu::for_rows(y.numel() / size, size, [&](int64_t begin, int64_t end) {
+      gated_forward_kernel(function, from + begin * 2 * size, to + begin * size, end - begin, size);
+    });
   });
   return done || cuda::gated_activate(x, activation, y) ? y : portable::gated_activate(x, activation);
 }
@@ -189,13 +200,17 @@ ActivationBackward gated_activate_backward(const at::Tensor& any_grad, const at:
   const ProfileScope scope("gyre::activation");
   const at::Tensor grad = any_grad.contiguous(), x = any_x.contiguous();
   ActivationBackward result;
-  const bool done = cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
-                      const int64_t size = x.size(-1) / 2;
-                      result = {at::empty(x.sizes(), x.options()), at::empty(half_of(x), x.options())};
-                      gated_backward_kernel(function, grad.data_ptr<c10::BFloat16>(), x.data_ptr<c10::BFloat16>(),
-                                            result.grad.data_ptr<c10::BFloat16>(),
-                                            result.output.data_ptr<c10::BFloat16>(), x.numel() / (2 * size), size);
-                    });
+  const bool done =
+      cpu::is_plain(grad, at::kBFloat16) && with_kernel(x, activation, [&](auto function) {
+        const int64_t size = x.size(-1) / 2;
+        result = {at::empty(x.sizes(), x.options()), at::empty(half_of(x), x.options())};
+        const auto *grads = grad.data_ptr<c10::BFloat16>(), *from = x.data_ptr<c10::BFloat16>();
+        auto *const grad_x = result.grad.data_ptr<c10::BFloat16>(), *const y = result.output.data_ptr<c10::BFloat16>();
+        cpu::for_rows(grad.numel() / size, size, [&](int64_t begin, int64_t end) {
+          gated_backward_kernel(function, grads + begin * size, from + begin * 2 * size, grad_x + begin * 2 * size,
+                                y + begin * size, end - begin, size);
+        });
+      });
   if (done || cuda::gated_activate_backward(grad, x, activation, result)) return result;
   return portable::gated_activate_backward(grad, x, activation);
 }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/tensors/profile_scope.h"
 #include "gyre/tensors/wide_type.h"
 
@@ -57,9 +59,14 @@ at::Tensor on_cpu(at::Tensor& logits, const at::Tensor& targets, double weight) 
   for (int64_t row = 0; row < rows; ++row) {
     TORCH_CHECK_INDEX(first[row] >= 0 && first[row] < width, "target ", first[row], " of ", width, " classes");
   }
-  std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(width)));
-  const auto row_weight = static_cast<float>(weight);
-  return at::scalar_tensor(kernel(logits.data_ptr<T>(), first, scratch.data(), rows, width, row_weight), at::kDouble);
+  T* const x = logits.data_ptr<T>();
+  std::vector<double> losses(static_cast<size_t>(cpu::part_count(rows, width)));
+  cpu::for_parts(static_cast<int64_t>(losses.size()), rows, [&](int64_t part, int64_t begin, int64_t end) {
+    std::vector<float> scratch(static_cast<size_t>(cpu::whole_lanes(width)));
+    losses[static_cast<size_t>(part)] =
+        kernel(x + begin * width, first + begin, scratch.data(), end - begin, width, static_cast<float>(weight));
+  });
+  return at::scalar_tensor(std::accumulate(losses.begin(), losses.end(), 0.0), at::kDouble);
 }
 
 }  // namespace

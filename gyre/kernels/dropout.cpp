@@ -8,6 +8,7 @@
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/tensors/profile_scope.h"
 #include "gyre/tensors/wide_type.h"
 
@@ -39,7 +40,9 @@ at::Tensor cpu_mask(const at::Tensor& x, double probability, const RandomStream&
   const uint32_t threshold = dropout_threshold(probability);
   auto* const out = mask.data_ptr<bool>();
   const int64_t rest = mask.numel() % kWords, whole = mask.numel() - rest;
-  fill_mask(stream, 0, threshold, out, whole);
+  cpu::for_elements(whole, [&](int64_t begin, int64_t end) {
+    fill_mask(stream, static_cast<uint32_t>(begin / 4), threshold, out + begin, end - begin);
+  });
   if (rest > 0) {
     std::array<bool, kWords> last;
     fill_mask(stream, static_cast<uint32_t>(whole / 4), threshold, last.data(), kWords);
@@ -99,8 +102,13 @@ void apply_dropout(const at::Tensor& x, const at::Tensor& mask, double probabili
   cpu::dispatch(
       x,
       [&]<typename T>() {
-        apply_kernel(x.data_ptr<T>(), mask.data_ptr<bool>(), static_cast<float>(kept_factor(probability)),
-                     result.data_ptr<T>(), x.numel());
+        const T* from = x.data_ptr<T>();
+        const bool* kept = mask.data_ptr<bool>();
+        T* const to = result.data_ptr<T>();
+        cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
+          apply_kernel(from + begin, kept + begin, static_cast<float>(kept_factor(probability)), to + begin,
+                       end - begin);
+        });
       },
       portable);
 }

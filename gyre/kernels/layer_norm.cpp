@@ -7,6 +7,7 @@
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 #include "gyre/tensors/wide_type.h"
@@ -94,9 +95,13 @@ LayerNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, const
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const auto wide = x.options().dtype(at::kFloat);
   LayerNormResult result{at::empty(x.sizes(), x.options()), at::empty({rows}, wide), at::empty({rows}, wide)};
-  forward_kernel(x.data_ptr<T>(), weight.data_ptr<T>(), bias.defined() ? bias.data_ptr<T>() : nullptr,
-                 result.output.data_ptr<T>(), result.mean.data_ptr<float>(), result.rstd.data_ptr<float>(), rows, width,
-                 static_cast<float>(epsilon));
+  const T *from = x.data_ptr<T>(), *w = weight.data_ptr<T>(), *b = bias.defined() ? bias.data_ptr<T>() : nullptr;
+  T* const y = result.output.data_ptr<T>();
+  float *const means = result.mean.data_ptr<float>(), *const rstds = result.rstd.data_ptr<float>();
+  cpu::for_rows(rows, width, [&](int64_t begin, int64_t end) {
+    forward_kernel(from + begin * width, w, b, y + begin * width, means + begin, rstds + begin, end - begin, width,
+                   static_cast<float>(epsilon));
+  });
   return result;
 }
 
@@ -105,21 +110,30 @@ at::Tensor cpu_output(const at::Tensor& x, const at::Tensor& mean, const at::Ten
                       const at::Tensor& bias) {
   const int64_t width = x.size(-1);
   at::Tensor y = at::empty(x.sizes(), x.options());
-  output_kernel(x.data_ptr<T>(), mean.data_ptr<float>(), rstd.data_ptr<float>(), weight.data_ptr<T>(),
-                bias.defined() ? bias.data_ptr<T>() : nullptr, y.data_ptr<T>(), x.numel() / width, width);
+  const T *from = x.data_ptr<T>(), *w = weight.data_ptr<T>(), *b = bias.defined() ? bias.data_ptr<T>() : nullptr;
+  const float *means = mean.data_ptr<float>(), *rstds = rstd.data_ptr<float>();
+  T* const to = y.data_ptr<T>();
+  cpu::for_rows(x.numel() / width, width, [&](int64_t begin, int64_t end) {
+    output_kernel(from + begin * width, means + begin, rstds + begin, w, b, to + begin * width, end - begin, width);
+  });
   return y;
 }
 
 template <typename T>
 LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& mean,
                                 const at::Tensor& rstd, const at::Tensor& weight) {
-  const int64_t width = x.size(-1);
-  const auto wide = x.options().dtype(at::kFloat);
-  LayerNormGradients result{at::empty(x.sizes(), x.options()), at::zeros({width}, wide), at::zeros({width}, wide)};
-  backward_kernel(grad.data_ptr<T>(), x.data_ptr<T>(), mean.data_ptr<float>(), rstd.data_ptr<float>(),
-                  weight.data_ptr<T>(), result.input.data_ptr<T>(), result.weight.data_ptr<float>(),
-                  result.bias.data_ptr<float>(), x.numel() / width, width);
-  return result;
+  const int64_t width = x.size(-1), rows = x.numel() / width, parts = cpu::part_count(rows, width);
+  const at::Tensor grad_x = at::empty(x.sizes(), x.options());
+  const at::Tensor sums = at::zeros({2, parts, width}, x.options().dtype(at::kFloat));
+  const T *grads = grad.data_ptr<T>(), *from = x.data_ptr<T>(), *w = weight.data_ptr<T>();
+  const float *means = mean.data_ptr<float>(), *rstds = rstd.data_ptr<float>();
+  T* const to = grad_x.data_ptr<T>();
+  float *const by_weight = sums.data_ptr<float>(), *const by_bias = by_weight + parts * width;
+  cpu::for_parts(parts, rows, [&](int64_t part, int64_t begin, int64_t end) {
+    backward_kernel(grads + begin * width, from + begin * width, means + begin, rstds + begin, w, to + begin * width,
+                    by_weight + part * width, by_bias + part * width, end - begin, width);
+  });
+  return {grad_x, cpu::sum_of_parts(sums[0]), cpu::sum_of_parts(sums[1])};
 }
 
 }  // namespace

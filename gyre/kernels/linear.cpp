@@ -11,6 +11,7 @@
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/fused_product.h"
 #include "gyre/kernels/onednn/product.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 
@@ -56,10 +57,15 @@ void linear_backward_bias(const at::Tensor& grad, at::Tensor& bias_gradient, boo
   if (!cpu::is_plain(grad, at::kBFloat16) || !cpu::is_plain(bias_gradient, at::kFloat)) {
     return portable::linear_backward_bias(grad, bias_gradient, adds);
   }
-  const int64_t width = grad.size(-1);
-  const at::Tensor sums = at::zeros({width}, bias_gradient.options());
-  add_rows(grad.data_ptr<c10::BFloat16>(), sums.data_ptr<float>(), grad.numel() / width, width);
-  adds ? bias_gradient.add_(sums) : bias_gradient.copy_(sums);
+  const int64_t width = grad.size(-1), rows = grad.numel() / width, parts = cpu::part_count(rows, width);
+  const at::Tensor sums = at::zeros({parts, width}, bias_gradient.options());
+  const auto* x = grad.data_ptr<c10::BFloat16>();
+  auto* const to = sums.data_ptr<float>();
+  cpu::for_parts(parts, rows, [&](int64_t part, int64_t begin, int64_t end) {
+    add_rows(x + begin * width, to + part * width, end - begin, width);
+  });
+  const at::Tensor sum = cpu::sum_of_parts(sums);
+  adds ? bias_gradient.add_(sum) : bias_gradient.copy_(sum);
 }
 
 std::string bf16_products() {

@@ -7,6 +7,7 @@
 #include "gyre/kernels/cpu_dispatch.h"
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/portable.h"
 #include "gyre/tensors/profile_scope.h"
 #include "gyre/tensors/wide_type.h"
@@ -77,8 +78,13 @@ template <typename T>
 RmsNormResult cpu_forward(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const int64_t width = x.size(-1), rows = x.numel() / width;
   RmsNormResult result{at::empty(x.sizes(), x.options()), at::empty({rows}, x.options().dtype(at::kFloat))};
-  forward_kernel(x.data_ptr<T>(), weight.data_ptr<T>(), result.output.data_ptr<T>(), result.rstd.data_ptr<float>(),
-                 rows, width, static_cast<float>(epsilon));
+  const T *from = x.data_ptr<T>(), *w = weight.data_ptr<T>();
+  T* const y = result.output.data_ptr<T>();
+  float* const rstds = result.rstd.data_ptr<float>();
+  cpu::for_rows(rows, width, [&](int64_t begin, int64_t end) {
+    forward_kernel(from + begin * width, w, y + begin * width, rstds + begin, end - begin, width,
+                   static_cast<float>(epsilon));
+  });
   return result;
 }
 
@@ -86,19 +92,30 @@ template <typename T>
 at::Tensor cpu_output(const at::Tensor& x, const at::Tensor& rstd, const at::Tensor& weight) {
   const int64_t width = x.size(-1);
   at::Tensor y = at::empty(x.sizes(), x.options());
-  output_kernel(x.data_ptr<T>(), rstd.data_ptr<float>(), weight.data_ptr<T>(), y.data_ptr<T>(), x.numel() / width,
-                width);
+  const T *from = x.data_ptr<T>(), *w = weight.data_ptr<T>();
+  const float* rstds = rstd.data_ptr<float>();
+  T* const to = y.data_ptr<T>();
+  cpu::for_rows(x.numel() / width, width, [&](int64_t begin, int64_t end) {
+    output_kernel(from + begin * width, rstds + begin, w, to + begin * width, end - begin, width);
+  });
   return y;
 }
 
 template <typename T>
 RmsNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& rstd,
                               const at::Tensor& weight) {
-  const int64_t width = x.size(-1);
-  RmsNormGradients result{at::empty(x.sizes(), x.options()), at::zeros({width}, x.options().dtype(at::kFloat))};
-  backward_kernel(grad.data_ptr<T>(), x.data_ptr<T>(), rstd.data_ptr<float>(), weight.data_ptr<T>(),
-                  result.input.data_ptr<T>(), result.weight.data_ptr<float>(), x.numel() / width, width);
-  return result;
+  const int64_t width = x.size(-1), rows = x.numel() / width, parts = cpu::part_count(rows, width);
+  const at::Tensor grad_x = at::empty(x.sizes(), x.options());
+  const at::Tensor sums = at::zeros({parts, width}, x.options().dtype(at::kFloat));
+  const T *grads = grad.data_ptr<T>(), *from = x.data_ptr<T>(), *w = weight.data_ptr<T>();
+  const float* rstds = rstd.data_ptr<float>();
+  T* const to = grad_x.data_ptr<T>();
+  float* const by_weight = sums.data_ptr<float>();
+  cpu::for_parts(parts, rows, [&](int64_t part, int64_t begin, int64_t end) {
+    backward_kernel(grads + begin * width, from + begin * width, rstds + begin, w, to + begin * width,
+                    by_weight + part * width, end - begin, width);
+  });
+  return {grad_x, cpu::sum_of_parts(sums)};
 }
 
 }  // namespace

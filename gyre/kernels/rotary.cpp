@@ -4,6 +4,7 @@
 
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/tensors/profile_scope.h"
 #include "gyre/tensors/wide_type.h"
 
@@ -15,7 +16,7 @@ using cpu::store;
 
 // Sizes and strides of x, (batch, heads, positions, 2 half), possibly a view whose rows are not adjacent.
 struct Layout {
-  int64_t batch, heads, positions, half;
+  int64_t heads, positions, half;
   int64_t sequence_stride, head_stride, position_stride;
 };
 
@@ -31,23 +32,23 @@ GYRE_INLINE void rotate_row(T* __restrict first, T* __restrict second, const flo
   }
 }
 
+// The heads [begin, end) of all sequences' heads.
 template <typename T>
-GYRE_INLINE void rotate_loop(T* x, const float* cos, const float* sin, float direction, const Layout& layout) {
-  for (int64_t sequence = 0; sequence < layout.batch; ++sequence) {
-    for (int64_t head = 0; head < layout.heads; ++head) {
-      T* row = x + sequence * layout.sequence_stride + head * layout.head_stride;
-      for (int64_t position = 0; position < layout.positions; ++position, row += layout.position_stride) {
-        rotate_row(row, row + layout.half, cos + position * layout.half, sin + position * layout.half, direction,
-                   layout.half);
-      }
+GYRE_INLINE void rotate_loop(T* x, const float* cos, const float* sin, float direction, const Layout& layout,
+                             int64_t begin, int64_t end) {
+  for (int64_t head = begin; head < end; ++head) {
+    T* row = x + head / layout.heads * layout.sequence_stride + head % layout.heads * layout.head_stride;
+    for (int64_t position = 0; position < layout.positions; ++position, row += layout.position_stride) {
+      rotate_row(row, row + layout.half, cos + position * layout.half, sin + position * layout.half, direction,
+                 layout.half);
     }
   }
 }
 
-#define GYRE_ROTARY(T)                                                                          \
-  GYRE_CPU_KERNEL void rotate_kernel(T* x, const float* cos, const float* sin, float direction, \
-                                     const Layout& layout) {                                    \
-    rotate_loop(x, cos, sin, direction, layout);                                                \
+#define GYRE_ROTARY(T)                                                                                                \
+  GYRE_CPU_KERNEL void rotate_kernel(T* x, const float* cos, const float* sin, float direction, const Layout& layout, \
+                                     int64_t begin, int64_t end) {                                                    \
+    rotate_loop(x, cos, sin, direction, layout, begin, end);                                                          \
   }
 GYRE_ROTARY(float)
 GYRE_ROTARY(c10::BFloat16)
@@ -56,8 +57,12 @@ GYRE_ROTARY(c10::BFloat16)
 template <typename T>
 void cpu_rotate(at::Tensor& x, const RotaryAngles& angles, float direction) {
   const at::Tensor cos = angles.cos.contiguous(), sin = angles.sin.contiguous();
-  const Layout layout{x.size(0), x.size(1), cos.size(0), cos.size(1), x.stride(0), x.stride(1), x.stride(2)};
-  rotate_kernel(x.data_ptr<T>(), cos.data_ptr<float>(), sin.data_ptr<float>(), direction, layout);
+  const Layout layout{x.size(1), cos.size(0), cos.size(1), x.stride(0), x.stride(1), x.stride(2)};
+  T* const first = x.data_ptr<T>();
+  const float *cosines = cos.data_ptr<float>(), *sines = sin.data_ptr<float>();
+  cpu::for_rows(x.size(0) * layout.heads, 2 * layout.positions * layout.half, [&](int64_t begin, int64_t end) {
+    rotate_kernel(first, cosines, sines, direction, layout, begin, end);
+  });
 }
 
 // direction: 1, or -1 for the inverse.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/parallel_for.h"
 
 namespace gyre {
 namespace {
@@ -58,8 +59,16 @@ at::Tensor squared_norms(std::span<const at::Tensor> gradients) {
       std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& t) { return cpu::is_plain(t, at::kFloat); });
   if (!all_plain) return portable::squared_norms(gradients);
   at::Tensor norms = at::empty({static_cast<int64_t>(gradients.size())}, at::kDouble);
-  auto* out = norms.data_ptr<double>();
-  for (const at::Tensor& gradient : gradients) *out++ = sum_of_squares(gradient.data_ptr<float>(), gradient.numel());
+  auto* const out = norms.data_ptr<double>();
+  int64_t elements = 0;
+  for (const at::Tensor& gradient : gradients) elements += gradient.numel();
+  const auto count = static_cast<int64_t>(gradients.size());
+  cpu::for_rows(count, elements / std::max<int64_t>(count, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const at::Tensor& gradient = gradients[static_cast<size_t>(i)];
+      out[i] = sum_of_squares(gradient.data_ptr<float>(), gradient.numel());
+    }
+  });
   return norms;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/optim/parameter/state.h"
 
 namespace gyre {
@@ -27,7 +28,11 @@ void move_average(const at::Tensor& average, const at::Tensor& weight, double ra
   if (!cpu::is_plain(average, at::kFloat) || !cpu::is_plain(weight, at::kFloat)) {
     return portable::move_average(average, weight, rate);
   }
-  move_loop(average.data_ptr<float>(), weight.data_ptr<float>(), average.numel(), static_cast<float>(rate));
+  float* const to = average.data_ptr<float>();
+  const float* from = weight.data_ptr<float>();
+  cpu::for_elements(average.numel(), [&](int64_t begin, int64_t end) {
+    move_loop(to + begin, from + begin, end - begin, static_cast<float>(rate));
+  });
 }
 
 WeightAverage::WeightAverage(std::vector<ParameterSpec> specs, double decay, at::Device device)

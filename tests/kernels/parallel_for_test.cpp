@@ -16,10 +16,12 @@
 
 #include "gyre/kernels/attention.h"
 #include "gyre/kernels/linear.h"
-#include "gyre/tensors/thread_count.h"
+#include "support/on_threads.h"
 
 namespace gyre {
 namespace {
+
+using testing_support::on_threads;
 
 struct Parts {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // in order
@@ -39,8 +41,7 @@ Parts parts_of(int64_t count) {
 
 TEST(ParallelFor, EveryNumberIsInOnePartAndEveryPartHasItsThread) {
   for (const int threads : {1, 2, 3}) {
-    std::jthread([&] {
-      use_threads(threads);
+    on_threads(threads, [&] {
       for (const int64_t count : {0, 1, 2, 3, 7, 100}) {
         const Parts parts = parts_of(count);
         int64_t next = 0;
@@ -53,25 +54,52 @@ TEST(ParallelFor, EveryNumberIsInOnePartAndEveryPartHasItsThread) {
         EXPECT_EQ(parts.ranges.size(), static_cast<size_t>(std::min<int64_t>(threads, count)));
         EXPECT_EQ(parts.threads.size(), parts.ranges.size());
       }
-    }).join();
+    });
   }
 }
 
 TEST(ParallelFor, WithinAPartIsOneCall) {
-  std::jthread([] {
-    use_threads(2);
-    cpu::parallel_for(2, [](int64_t, int64_t) { EXPECT_EQ(parts_of(5).ranges.size(), 1u); });
-  }).join();
+  on_threads(2, [] { cpu::parallel_for(2, [](int64_t, int64_t) { EXPECT_EQ(parts_of(5).ranges.size(), 1u); }); });
+}
+
+TEST(ParallelFor, SmallPassesAreNotDivided) {
+  on_threads(1, [] { EXPECT_EQ(cpu::part_count(1 << 20, 1 << 10), 1); });
+  on_threads(3, [] {
+    EXPECT_EQ(cpu::part_count(1 << 20, 1 << 10), 3);
+    EXPECT_EQ(cpu::part_count(2, 1 << 20), 2);
+    EXPECT_EQ(cpu::part_count(1 << 15, 1), 2);
+    EXPECT_EQ(cpu::part_count(100, 100), 1);
+    EXPECT_EQ(cpu::part_count(0, 100), 1);
+    cpu::parallel_for(2, [](int64_t, int64_t) { EXPECT_EQ(cpu::part_count(1 << 20, 1 << 10), 1); });
+  });
+}
+
+TEST(ParallelFor, PartsOfElementsBeginAtBlocks) {
+  on_threads(3, [] {
+    std::mutex mutex;
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    constexpr int64_t kCount = 100'001;
+    cpu::for_elements(kCount, [&](int64_t begin, int64_t end) {
+      const std::lock_guard lock(mutex);
+      ranges.emplace_back(begin, end);
+    });
+    std::sort(ranges.begin(), ranges.end());
+    ASSERT_EQ(ranges.size(), 3u);
+    EXPECT_EQ(ranges[0].first, 0);
+    EXPECT_EQ(ranges[0].second, ranges[1].first);
+    EXPECT_EQ(ranges[1].second, ranges[2].first);
+    EXPECT_EQ(ranges[2].second, kCount);
+    EXPECT_EQ(ranges[1].first % 1024 + ranges[2].first % 1024, 0);
+  });
 }
 
 TEST(ParallelFor, WhatAPartThrowsComesOut) {
-  std::jthread([] {
-    use_threads(2);
+  on_threads(2, [] {
     const auto fail = [](int64_t, int64_t end) {
       if (end == 4) throw std::runtime_error("in the last part");
     };
     EXPECT_THROW(cpu::parallel_for(4, fail), std::runtime_error);
-  }).join();
+  });
 }
 
 // The threads that multiply for attention, as libtorch's profiler is told of them. Callbacks are plain functions.
@@ -93,8 +121,7 @@ TEST(Attention, UsesItsThreads) {
                    grad = at::randn({2, 40, 4 * 16}).to(at::kBFloat16);
   const auto callback = at::addGlobalCallback(at::RecordFunctionCallback(&see).scopes({at::RecordScope::USER_SCOPE}));
   for (const size_t threads : {1, 2, 4}) {
-    std::jthread([&] {
-      use_threads(static_cast<int>(threads));
+    on_threads(static_cast<int>(threads), [&] {
       const HeadTensors of = split_heads(qkv, heads);
       seen.clear();
       const Attended attended = attention(of, true);
@@ -102,7 +129,7 @@ TEST(Attention, UsesItsThreads) {
       seen.clear();
       attention_backward(grad, of, attended, true);
       EXPECT_EQ(seen.size(), threads);
-    }).join();
+    });
   }
   at::removeCallback(callback);
 }

@@ -10,6 +10,7 @@
 
 #include "gyre/kernels/adam.h"
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/rounding_draw.h"
 #include "gyre/optim/parameter/split_loops.h"
 
@@ -69,6 +70,11 @@ GYRE_INLINE Direction take_in(float gradient, Moment* m, Moment* v, const Scalar
 struct WholeElements {
   float* w;
   explicit WholeElements(const at::Tensor& weight) : w(weight.data_ptr<float>()) {}
+  WholeElements from(int64_t i) const {
+    WholeElements rest = *this;
+    rest.w += i;
+    return rest;
+  }
   GYRE_INLINE float load(int64_t i) const { return w[i]; }
   GYRE_INLINE void store(int64_t i, float value) const { w[i] = value; }
 };
@@ -119,8 +125,13 @@ bool cpu_step(const Weight& weight, const at::Tensor& gradient, const at::Tensor
               const AdamFactors& factors, double rate, double decay, double factor) {
   if (!cpu::is_plain(gradient, at::kFloat)) return false;
   const auto loop = [&]<typename Moment>(Moment* m) {
-    step_loop(Elements(weight), gradient.data_ptr<float>(), m, exp_avg_sq.data_ptr<Moment>(), gradient.numel(),
-              scalars(factors), static_cast<float>(rate), static_cast<float>(1 - decay), static_cast<float>(factor));
+    const Elements w(weight);
+    const float* g = gradient.data_ptr<float>();
+    Moment* const v = exp_avg_sq.data_ptr<Moment>();
+    cpu::for_elements(gradient.numel(), [&](int64_t begin, int64_t end) {
+      step_loop(w.from(begin), g + begin, m + begin, v + begin, end - begin, scalars(factors), static_cast<float>(rate),
+                static_cast<float>(1 - decay), static_cast<float>(factor));
+    });
   };
   if (is_plain({exp_avg, exp_avg_sq}, at::kFloat)) {
     loop(exp_avg.data_ptr<float>());
@@ -135,8 +146,11 @@ bool cpu_step(const Weight& weight, const at::Tensor& gradient, const at::Tensor
 template <typename Moment>
 void cpu_direction(const at::Tensor& gradient, const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq,
                    const Scalars& s) {
-  direction_loop(gradient.data_ptr<float>(), exp_avg.data_ptr<Moment>(), exp_avg_sq.data_ptr<Moment>(),
-                 gradient.numel(), s);
+  float* const g = gradient.data_ptr<float>();
+  Moment *const m = exp_avg.data_ptr<Moment>(), *const v = exp_avg_sq.data_ptr<Moment>();
+  cpu::for_elements(gradient.numel(), [&](int64_t begin, int64_t end) {
+    direction_loop(g + begin, m + begin, v + begin, end - begin, s);
+  });
 }
 
 // (m / c1) / (sqrt(v / c2) + eps), the moments having taken in the gradient.

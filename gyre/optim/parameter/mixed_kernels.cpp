@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/cpu_math.h"
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/optim/parameter/split_loops.h"
 
@@ -58,10 +59,12 @@ bool has_plain_rows(const at::Tensor& x) {
 
 template <typename A, typename B>
 void subtract_rows(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
-  for (int64_t row = 0; row < y.size(0); ++row) {
-    subtract_row(y.data_ptr<float>() + row * y.stride(0), a.data_ptr<A>() + row * a.stride(0),
-                 b.data_ptr<B>() + row * b.stride(0), y.size(1));
-  }
+  cpu::for_rows(y.size(0), y.size(1), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      subtract_row(y.data_ptr<float>() + row * y.stride(0), a.data_ptr<A>() + row * a.stride(0),
+                   b.data_ptr<B>() + row * b.stride(0), y.size(1));
+    }
+  });
 }
 
 template <typename A>
@@ -85,11 +88,17 @@ bool subtracted(const at::Tensor& y, const at::Tensor& a, const at::Tensor& b) {
 
 template <typename T, typename Kernel>
 void combine_rows(const at::Tensor& y, const at::Tensor& x, double a, double b, const Kernel& kernel) {
-  const bool plain = y.is_contiguous() && x.is_contiguous();  // one long row
-  const int64_t rows = plain ? 1 : y.size(0), size = plain ? y.numel() : y.size(1);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t y_at = plain ? 0 : row * y.stride(0), x_at = plain ? 0 : row * x.stride(0);
-    kernel(y.data_ptr<float>() + y_at, x.data_ptr<T>() + x_at, size, static_cast<float>(a), static_cast<float>(b));
+  float* const to = y.data_ptr<float>();
+  const T* from = x.data_ptr<T>();
+  const auto pass = [&](int64_t y_at, int64_t x_at, int64_t count) {
+    kernel(to + y_at, from + x_at, count, static_cast<float>(a), static_cast<float>(b));
+  };
+  if (y.is_contiguous() && x.is_contiguous()) {
+    cpu::for_elements(y.numel(), [&](int64_t begin, int64_t end) { pass(begin, begin, end - begin); });
+  } else {
+    cpu::for_rows(y.size(0), y.size(1), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) pass(row * y.stride(0), row * x.stride(0), y.size(1));
+    });
   }
 }
 
@@ -136,8 +145,17 @@ at::Tensor to_bf16(const at::Tensor& x) {
   const bool plain = cpu::is_plain(x, at::kFloat);
   if (!plain && (!has_plain_rows(x) || x.scalar_type() != at::kFloat)) return portable::to_bf16(x);
   at::Tensor rounded = at::empty(x.sizes(), x.options().dtype(at::kBFloat16));
-  const int64_t rows = plain ? 1 : x.size(0), size = plain ? x.numel() : x.size(1);
-  cpu::to_bf16(rounded.data_ptr<c10::BFloat16>(), size, x.data_ptr<float>(), plain ? size : x.stride(0), rows, size);
+  auto* const to = rounded.data_ptr<c10::BFloat16>();
+  const float* from = x.data_ptr<float>();
+  if (plain) {
+    cpu::for_elements(x.numel(), [&](int64_t begin, int64_t end) {
+      cpu::to_bf16(to + begin, 0, from + begin, 0, /*rows=*/1, end - begin);
+    });
+  } else {
+    cpu::for_rows(x.size(0), x.size(1), [&](int64_t begin, int64_t end) {
+      cpu::to_bf16(to + begin * x.size(1), x.size(1), from + begin * x.stride(0), x.stride(0), end - begin, x.size(1));
+    });
+  }
   return rounded;
 }
 
@@ -151,10 +169,15 @@ void subtract_scaled(const at::Tensor& w, const at::Tensor& x, double rate, doub
 
 void subtract_scaled(const SplitWeight& w, const at::Tensor& x, double rate, double keep) {
   const auto a = static_cast<float>(keep), b = static_cast<float>(-rate);
+  const auto pass = [&](const auto* from) {
+    const SplitElements to(w);
+    cpu::for_elements(
+        x.numel(), [&](int64_t begin, int64_t end) { combine_split(to.from(begin), from + begin, end - begin, a, b); });
+  };
   if (is_plain(w) && cpu::is_plain(x, at::kFloat)) {
-    combine_split(SplitElements(w), x.data_ptr<float>(), x.numel(), a, b);
+    pass(x.data_ptr<float>());
   } else if (is_plain(w) && cpu::is_plain(x, at::kBFloat16)) {
-    combine_split(SplitElements(w), x.data_ptr<c10::BFloat16>(), x.numel(), a, b);
+    pass(x.data_ptr<c10::BFloat16>());
   } else {
     portable::subtract_scaled(w, x, rate, keep);
   }

@@ -22,6 +22,15 @@ struct SplitElements {
         rest(weight.rest.data_ptr<int16_t>()),
         next(weight.next.data_ptr<c10::BFloat16>()) {}
 
+  // Those from element i on.
+  SplitElements from(int64_t i) const {
+    SplitElements rest_of_them = *this;
+    rest_of_them.version += i;
+    rest_of_them.rest += i;
+    rest_of_them.next += i;
+    return rest_of_them;
+  }
+
   GYRE_INLINE float load(int64_t i) const {
     const uint32_t high = static_cast<uint32_t>(version[i].x) << 16;
     return std::bit_cast<float>(high + static_cast<uint32_t>(static_cast<int32_t>(rest[i])));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "gyre/kernels/parallel_for.h"
 #include "gyre/optim/parameter/split_loops.h"
 
 namespace gyre {
@@ -39,13 +40,19 @@ void portable::split(const at::Tensor& value, const SplitWeight& weight) {
 at::Tensor joined(const SplitWeight& weight) {
   if (!is_plain(weight)) return portable::joined(weight);
   at::Tensor whole = at::empty(weight.version.sizes(), weight.version.options().dtype(at::kFloat));
-  join_loop(SplitElements(weight), whole.data_ptr<float>(), whole.numel());
+  const SplitElements from(weight);
+  float* const to = whole.data_ptr<float>();
+  cpu::for_elements(whole.numel(),
+                    [&](int64_t begin, int64_t end) { join_loop(from.from(begin), to + begin, end - begin); });
   return whole;
 }
 
 void split(const at::Tensor& value, const SplitWeight& weight) {
   if (!is_plain(weight) || !cpu::is_plain(value, at::kFloat)) return portable::split(value, weight);
-  split_loop(value.data_ptr<float>(), SplitElements(weight), value.numel());
+  const float* from = value.data_ptr<float>();
+  const SplitElements to(weight);
+  cpu::for_elements(value.numel(),
+                    [&](int64_t begin, int64_t end) { split_loop(from + begin, to.from(begin), end - begin); });
 }
 
 SplitWeight block_of(const MatrixBlock& block, const SplitWeight& weight) {
