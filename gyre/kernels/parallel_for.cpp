@@ -17,7 +17,7 @@ void cpu::parallel_for(int64_t count, const std::function<void(int64_t begin, in
   const at::Tensor numbered = at::empty({count}, at::kByte);
   const char* const first = static_cast<const char*>(numbered.data_ptr());
   at::TensorIterator::borrowing_nullary_op(numbered).for_each(
-      [&](char** data, const int64_t*, int64_t size) { work(data[0] - first, data[0] - first + size); },
+      [&](char** data, const int64_t*, int64_t size, int64_t) { work(data[0] - first, data[0] - first + size); },
       /*grain_size=*/1);
 }
 
