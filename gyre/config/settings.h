@@ -78,8 +78,8 @@ struct PipelineSettings {
         "where workers compute. cpu; cuda: all GPUs of the host, divided among its processes and their workers; or one "
         "GPU for all workers, such as cuda:0. On another device the results differ in their last bits");
     visit("threads_per_worker", self.threads_per_worker, between(1, 1024),
-          "threads for the operations of each worker. Matrix products and attention use them; norms, activations, the "
-          "loss and updates mostly use one. Another number may change the last bits of the results");
+          "threads for the operations of each worker: matrix products, attention, and long passes over activations and "
+          "weights. Another number may change the last bits of the results");
     visit("pin_workers", self.pin_workers, Range{},
           "pin the threads of each worker to threads_per_worker cores of its own; if there are too few cores, workers "
           "share them. Do not use it if other programs or other runs are on the same host");
