@@ -124,16 +124,17 @@ LayerNormGradients cpu_backward(const at::Tensor& grad, const at::Tensor& x, con
                                 const at::Tensor& rstd, const at::Tensor& weight) {
   const int64_t width = x.size(-1), rows = x.numel() / width, parts = cpu::part_count(rows, width);
   const at::Tensor grad_x = at::empty(x.sizes(), x.options());
-  const at::Tensor sums = at::zeros({2, parts, width}, x.options().dtype(at::kFloat));
+  const auto wide = x.options().dtype(at::kFloat);
+  const at::Tensor weight_sums = at::zeros({parts, width}, wide), bias_sums = at::zeros({parts, width}, wide);
   const T *grads = grad.data_ptr<T>(), *from = x.data_ptr<T>(), *w = weight.data_ptr<T>();
   const float *means = mean.data_ptr<float>(), *rstds = rstd.data_ptr<float>();
   T* const to = grad_x.data_ptr<T>();
-  float *const by_weight = sums.data_ptr<float>(), *const by_bias = by_weight + parts * width;
+  float *const by_weight = weight_sums.data_ptr<float>(), *const by_bias = bias_sums.data_ptr<float>();
   cpu::for_parts(parts, rows, [&](int64_t part, int64_t begin, int64_t end) {
     backward_kernel(grads + begin * width, from + begin * width, means + begin, rstds + begin, w, to + begin * width,
                     by_weight + part * width, by_bias + part * width, end - begin, width);
   });
-  return {grad_x, cpu::sum_of_parts(sums[0]), cpu::sum_of_parts(sums[1])};
+  return {grad_x, cpu::sum_of_parts(weight_sums), cpu::sum_of_parts(bias_sums)};
 }
 
 }  // namespace
