@@ -2,6 +2,7 @@
 // process of its own, with made-up messages from the others. Measures the peak bytes of its tensors, and the growth of
 // the process from before the worker was made to its peak.
 //   memory_bench [CONFIGURATION...]      (default: all)
+//   memory_bench KEY=VALUE...            one configuration, with these settings: model.kind='"llama"'
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -33,6 +34,17 @@ const std::vector<std::string> kAll = {"model.layers=8",         "model.width=38
                                        "model.vocabulary=8192",  "pipeline.microbatch=4",
                                        "pipeline.stages=2",      "optimizer.kind=\"adamw\"",
                                        "run.precision=\"bf16\"", "optimizer.clip_scope=\"stage\""};
+const std::vector<std::string> kLlama = {"model.kind=\"llama\"", "model.llama.key_value_heads=2"};
+// With a refresh, which holds most, among the first updates.
+const std::vector<std::string> kRotation = {"optimizer.kind=\"basis-rotation\"", "optimizer.basis-rotation.interval=2"};
+// An update then holds more than a backward.
+const std::vector<std::string> kFewTokens = {"model.context=64", "pipeline.microbatch=1"};
+
+std::vector<std::string> with(std::vector<std::string> settings, const std::vector<std::string>& more) {
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
+}
+
 const std::vector<Case> kCases = {
     {"pipedream, stash", {}},
     {"pipedream, latest", {"pipeline.weights=\"latest\""}},
@@ -40,12 +52,25 @@ const std::vector<Case> kCases = {
     {"1f1b", {"pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"}},
     {"amdp, 4 stages", {"pipeline.schedule=\"amdp\"", "pipeline.stages=4", "pipeline.accumulate=4"}},
     {"recompute, 4 stages", {"pipeline.recompute=true", "pipeline.stages=4"}},
-    {"basis rotation", {"optimizer.kind=\"basis-rotation\""}},
+    {"basis rotation", kRotation},
     {"bert", {"model.kind=\"bert\""}},
     {"fp32", {"run.precision=\"fp32\""}},
     {"context 1024", {"model.context=1024", "pipeline.microbatch=1"}},
     {"context 2048", {"model.context=2048", "pipeline.microbatch=1"}},
     {"context 4096", {"model.context=4096", "pipeline.microbatch=1"}},
+    {"llama", kLlama},
+    {"llama, fp32", with(kLlama, {"run.precision=\"fp32\""})},
+    {"llama, recompute", with(kLlama, {"pipeline.recompute=true"})},
+    {"16 sequences", {"pipeline.microbatch=16"}},
+    {"vocabulary 32768", {"model.vocabulary=32768", "pipeline.accumulate=2"}},
+    {"vocabulary 32768, tied", {"model.vocabulary=32768", "model.tie=true"}},
+    {"zb-h1, 4 stages", {"pipeline.schedule=\"zb-h1\"", "pipeline.stages=4", "pipeline.accumulate=8"}},
+    {"pipedream-2bw", {"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4"}},
+    {"muon, 64 tokens", with(kFewTokens, {"optimizer.kind=\"muon\""})},
+    {"basis rotation, 64 tokens", with(kFewTokens, kRotation)},
+    {"error feedback, 64 tokens", with(kFewTokens, {"optimizer.kind=\"error-feedback\""})},
+    {"predict, 64 tokens", with(kFewTokens, {"pipeline.weights=\"predict\""})},
+    {"corrected, 64 tokens", with(kFewTokens, {"pipeline.weights=\"corrected\""})},
 };
 
 struct Measured {
@@ -74,7 +99,8 @@ Measured measure(const Config& config, const Schedule& schedule, int worker) {
     testing_support::run_alone(small, schedule, worker, 2 * schedule.window * schedule.pipelines);
     memory.forget_peak();
     const double before = status("VmRSS:"), live = static_cast<double>(memory.bytes().live);
-    testing_support::run_alone(config, schedule, worker, 6 * schedule.window * schedule.pipelines);
+    const int64_t updates = std::max(6, 2 * schedule.stages);  // some of them while the pipeline is full
+    testing_support::run_alone(config, schedule, worker, updates * schedule.window);
     const Measured measured{static_cast<double>(memory.bytes().peak) - live, status("VmHWM:") - before};
     _exit(write(ends[1], &measured, sizeof measured) == sizeof measured ? 0 : 1);
   }
@@ -88,8 +114,7 @@ Measured measure(const Config& config, const Schedule& schedule, int worker) {
 }
 
 void run(const Case& test_case) {
-  std::vector<std::string> settings = kAll;
-  settings.insert(settings.end(), test_case.settings.begin(), test_case.settings.end());
+  const std::vector<std::string> settings = with(kAll, test_case.settings);
   const Config config = parse_config("[data]\ntokens = \"made up\"\n", "the benchmark", settings);
   const Schedule schedule = build_schedule(config);
   const PredictedMemory predicted = predict_memory(config, schedule);
@@ -97,9 +122,15 @@ void run(const Case& test_case) {
     const WorkerMemory& memory = predicted.workers[static_cast<size_t>(worker)];
     const auto total = static_cast<double>(memory.total());
     const Measured measured = measure(config, schedule, worker);
-    fmt::print("{:<20} worker {}  predicted {:>6.1f} MB  tensors {:>6.1f} MB {:.3f}  process {:>6.1f} MB {:.3f}\n",
+    fmt::print("{:<25} worker {}  predicted {:>6.1f} MB  tensors {:>6.1f} MB {:.3f}  process {:>6.1f} MB {:.3f}\n",
                test_case.name, worker, total / 1e6, measured.tensors / 1e6, total / measured.tensors,
                measured.process / 1e6, total / measured.process);
+    fmt::print(
+        "{:<25} predicted: weights {:.1f}, gradients {:.1f}, received {:.1f}, optimizer {:.1f}, activations {:.1f}, "
+        "passing {:.1f} MB\n",
+        "", static_cast<double>(memory.weights) / 1e6, static_cast<double>(memory.gradients) / 1e6,
+        static_cast<double>(memory.received) / 1e6, static_cast<double>(memory.optimizer) / 1e6,
+        static_cast<double>(memory.activations) / 1e6, static_cast<double>(memory.passing) / 1e6);
     std::fflush(stdout);
   }
 }
@@ -109,6 +140,10 @@ void run(const Case& test_case) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> wanted(argv + 1, argv + argc);
+  if (!wanted.empty() && wanted.front().find('=') != std::string::npos) {
+    gyre::bench::run({"as given", wanted});
+    return 0;
+  }
   for (const gyre::bench::Case& test_case : gyre::bench::kCases) {
     const bool is_wanted = wanted.empty() || std::find(wanted.begin(), wanted.end(), test_case.name) != wanted.end();
     if (is_wanted) gyre::bench::run(test_case);

@@ -58,11 +58,15 @@ class MadeUpTransport final : public Transport {
   std::unique_ptr<Receiver> receiver(const LinkId& id, const LinkEnds& ends) override {
     struct FromNobody final : Receiver {
       FromNobody(const MadeUpTransport& from, const LinkId& id) : from(from), id(id) {
-        // What would wait in the link's queue.
+        // What would wait in the link's queue at most, and the weight that is read.
         if (id.kind != LinkKind::TiedWeight && id.kind != LinkKind::TiedSum) return;
-        for (int64_t i = 0; i < from.first_delay_; ++i) queue.push_back(from.message(id, i));
+        const int64_t read = id.kind == LinkKind::TiedWeight ? 1 : 0;
+        for (int64_t i = 0; i < from.first_delay_ + read; ++i) queue.push_back(from.message(id, i));
       }
-      std::optional<Message> try_receive(int64_t number) override { return from.message(id, number); }
+      std::optional<Message> try_receive(int64_t number) override {
+        if (queue.empty()) return from.message(id, number);
+        return Message{number, queue.front().tensors, {}, {}};
+      }
       std::optional<Message> try_receive() override { return std::nullopt; }
       int64_t waiting() const override { return static_cast<int64_t>(queue.size()); }
       const MadeUpTransport& from;
