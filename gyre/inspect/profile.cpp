@@ -82,6 +82,7 @@ class LayerProfiler {
         static_cast<double>(config.pipeline.microbatch), static_cast<double>(config.model.context),
         static_cast<double>(at::elementSize(compute_)), config.pipeline.accumulate > 1, !has_streams(device_)};
     profile_.passing_bytes = static_cast<int64_t>(layer->passing_bytes(shape));
+    profile_.weights_passing_bytes = static_cast<int64_t>(layer->weights_passing_bytes(shape));
     profile_.split_bytes = static_cast<int64_t>(layer->split_bytes(shape));
   }
 
@@ -128,8 +129,9 @@ class LayerProfiler {
         static_cast<int64_t>(optimizer_state_bytes(made_with, stage_.parameters()) + passing.held);
     profile_.late_bytes = static_cast<int64_t>(passing.per_delay);
     const int64_t alike = (config_.model.layers + config_.pipeline.stages - 1) / config_.pipeline.stages;
-    const double step = optimizer_step_bytes(made_with, stage_.parameters(), alike, device_);
-    profile_.passing_bytes = std::max(profile_.passing_bytes, static_cast<int64_t>(step));
+    const auto step = static_cast<int64_t>(optimizer_step_bytes(made_with, stage_.parameters(), alike, device_));
+    profile_.passing_bytes = std::max(profile_.passing_bytes, step);
+    profile_.weights_passing_bytes = std::max(profile_.weights_passing_bytes, step);
   }
 
   // Of an update, over a period. A few of those that are alike stand for all.

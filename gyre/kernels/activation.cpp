@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
 #include <vector>
 
 #include "gyre/kernels/cpu_math.h"
@@ -252,9 +253,13 @@ at::Tensor gated_activate(const at::Tensor& x, Activation activation) {
 
 ActivationBackward gated_activate_backward(const at::Tensor& grad, const at::Tensor& x, Activation activation) {
   const int64_t size = x.size(-1) / 2;
-  const at::Tensor gate = x.narrow(-1, 0, size).contiguous(), up = x.narrow(-1, size, size);
-  const ActivationBackward of_gate = portable::activate_backward(grad * up, gate, activation);
-  return {at::cat({of_gate.grad, of_gate.output * grad}, -1), of_gate.output * up};
+  const at::Tensor up = x.narrow(-1, size, size);
+  ActivationBackward result = portable::activate_backward(grad * up, x.narrow(-1, 0, size).contiguous(), activation);
+  // In place where it can be, since these are an MLP's largest tensors.
+  at::Tensor grad_x = at::empty(x.sizes(), x.options()), grad_up = grad_x.narrow(-1, size, size);
+  grad_x.narrow(-1, 0, size).copy_(result.grad);
+  at::mul_out(grad_up, result.output, grad);
+  return {std::move(grad_x), result.output.mul_(up)};
 }
 
 }  // namespace portable

@@ -66,6 +66,9 @@ class Layer {
   virtual double kept_bytes(const MicrobatchShape&) const { return 0; }
   // Peak bytes of temporary tensors in the backward, besides kept_bytes. An estimate; 0: little, or not known.
   virtual double passing_bytes(const MicrobatchShape&) const { return 0; }
+  // The part of passing_bytes that is there together with the gradients of its own weights, in a backward that
+  // allocates them as it goes. An estimate.
+  virtual double weights_passing_bytes(const MicrobatchShape& shape) const { return passing_bytes(shape); }
   // Bytes held from backward_input to backward_weights, besides kept_bytes, if the two are called separately. An
   // estimate; 0: little, or not known.
   virtual double split_bytes(const MicrobatchShape&) const { return 0; }

@@ -53,7 +53,7 @@ class LayerOf final : public Layer {
     return Layer::backward(weights, grad_output, saved, gradients);
   }
 
-  // Optional for a part: decodes, passing_bytes and split_bytes.
+  // Optional for a part: decodes, passing_bytes, weights_passing_bytes and split_bytes.
   bool decodes() const override {
     if constexpr (requires { part_.decodes(); }) return part_.decodes();
     return false;
@@ -63,6 +63,10 @@ class LayerOf final : public Layer {
   double passing_bytes(const MicrobatchShape& shape) const override {
     if constexpr (requires { part_.passing_bytes(shape); }) return part_.passing_bytes(shape);
     return 0;
+  }
+  double weights_passing_bytes(const MicrobatchShape& shape) const override {
+    if constexpr (requires { part_.weights_passing_bytes(shape); }) return part_.weights_passing_bytes(shape);
+    return passing_bytes(shape);
   }
   double split_bytes(const MicrobatchShape& shape) const override {
     if constexpr (requires { part_.split_bytes(shape); }) return part_.split_bytes(shape);

@@ -281,8 +281,9 @@ int64_t replaced_bytes(std::span<const LayerProfile> layers, int64_t passing) {
   const int64_t activations_at_first = activations;
   int64_t max = 0;
   for (size_t i = layers.size(); i-- > 0;) {
-    gradients += layers[i].gradient_bytes;
     max = std::max(max, activations + gradients + layers[i].passing_bytes);
+    gradients += layers[i].gradient_bytes;
+    max = std::max(max, activations + gradients + layers[i].weights_passing_bytes);
     activations -= layers[i].activation_bytes;
   }
   return activations_at_first + gradients + passing - max;

@@ -22,9 +22,10 @@ struct LayerProfile {
   double update = 0;
   int64_t input_bytes = 0;  // what a stage that begins here saves with recompute
   int64_t output_bytes = 0;
-  int64_t activation_bytes = 0;  // held between forward and backward
-  int64_t passing_bytes = 0;     // peak of temporary tensors in its backward, besides activation_bytes
-  int64_t split_bytes = 0;       // held besides between the halves of a split backward
+  int64_t activation_bytes = 0;       // held between forward and backward
+  int64_t passing_bytes = 0;          // peak of temporary tensors in its backward, besides activation_bytes
+  int64_t weights_passing_bytes = 0;  // of these, when the gradients of its own weights are there too
+  int64_t split_bytes = 0;            // held besides between the halves of a split backward
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
   int64_t late_bytes = 0;  // the optimizer's besides, for each update by which gradients are late
   int64_t tied_bytes = 0;  // see StageCost

@@ -9,7 +9,6 @@
 #include "gyre/build/build.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
-#include "gyre/kernels/linear.h"
 #include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
 #include "gyre/runtime/weight_store.h"
@@ -25,9 +24,9 @@ struct LayerBytes {
   std::string name;
   double cost = 0;  // by which layers are assigned to stages
   double version = 0, masters = 0, gradients = 0, moments = 0;
-  PassingBytes optimizer;                                          // what it holds besides moments, for a while
-  double kept = 0, passing = 0, split = 0, input = 0, output = 0;  // of one microbatch
-  double tied = 0;                                                 // see StageCost
+  PassingBytes optimizer;  // what it holds besides moments, for a while
+  double kept = 0, passing = 0, weights_passing = 0, split = 0, input = 0, output = 0;  // of one microbatch
+  double tied = 0;                                                                      // see StageCost
 };
 
 bool is_bf16(const Config& config) {
@@ -40,11 +39,9 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
                               static_cast<double>(config.model.context), is_bf16(config) ? 2.0 : kFloat,
                               config.pipeline.accumulate > 1, !has_streams(device)};
   auto specs = layer.parameters();
-  double parameters = 0, tied = 0, largest = 0;
+  double parameters = 0, tied = 0;
   for (const ParameterSpec& spec : specs) {
-    const double elements = numel_as_double(spec.shape);
-    largest = std::max(largest, elements);
-    (spec.tied_to.empty() ? parameters : tied) += elements;
+    (spec.tied_to.empty() ? parameters : tied) += numel_as_double(spec.shape);
   }
   std::erase_if(specs, [](const ParameterSpec& spec) { return !spec.tied_to.empty(); });
   LayerBytes bytes;
@@ -58,12 +55,10 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
   bytes.optimizer = optimizer_passing_bytes(optimizer_config(config), specs);
   bytes.kept = layer.kept_bytes(shape);
-  // Where a bf16 matrix product cannot be added to the fp32 sum in place, the gradient is first a tensor of its own.
-  const bool needs_buffer = is_bf16(config) && shape.adds && !adds_bf16_products_in_place(shape.on_host);
-  const double buffer = needs_buffer ? kFloat * largest : 0;
   const int64_t alike = (config.model.layers + config.pipeline.stages - 1) / config.pipeline.stages;
   const double step = optimizer_step_bytes(optimizer_config(config), specs, alike, device);
-  bytes.passing = std::max({layer.passing_bytes(shape), buffer, step});
+  bytes.passing = std::max(layer.passing_bytes(shape), step);
+  bytes.weights_passing = std::max(layer.weights_passing_bytes(shape), step);
   bytes.split = layer.split_bytes(shape);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;
@@ -187,6 +182,7 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
     profile.output_bytes = whole(layer.output);
     profile.activation_bytes = whole(layer.kept);
     profile.passing_bytes = whole(layer.passing);
+    profile.weights_passing_bytes = whole(layer.weights_passing);
     profile.split_bytes = whole(layer.split);
     profile.weight_bytes = whole(layer.version);
     profile.tied_bytes = whole(layer.tied);

@@ -211,16 +211,20 @@ TEST(Plan, GradientsTakeThePlaceOfActivationsLayerByLayer) {
   std::vector<LayerProfile> layers(2);
   layers[0].activation_bytes = 10;
   layers[0].gradient_bytes = 5;
-  layers[0].passing_bytes = 1;
+  layers[0].passing_bytes = layers[0].weights_passing_bytes = 1;
   layers[1].activation_bytes = 20;
   layers[1].gradient_bytes = 50;
-  layers[1].passing_bytes = 2;
+  layers[1].passing_bytes = layers[1].weights_passing_bytes = 2;
   const Schedule one = make_schedule({.name = "1f1b", .stages = 1, .window = 1});
   const StageCost second_most = stage_costs(layers, one, 1, false, 100).stages[0];
   EXPECT_EQ(second_most.replaced_bytes, (30 + 55 + 2) - (30 + 50 + 2));
   layers[0].gradient_bytes = 50;
   const StageCost first_most = stage_costs(layers, one, 1, false, 100).stages[0];
   EXPECT_EQ(first_most.replaced_bytes, (30 + 100 + 2) - (10 + 100 + 1));
+  layers[0].gradient_bytes = 5;
+  layers[1].passing_bytes = 40;
+  const StageCost before_its_own = stage_costs(layers, one, 1, false, 100).stages[0];
+  EXPECT_EQ(before_its_own.replaced_bytes, (30 + 55 + 40) - (30 + 50 + 2)) << "40 without the gradients of its weights";
 }
 
 // Bytes that only a split backward holds count if the schedule splits the stage's backward.

@@ -61,9 +61,16 @@ TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecisi
   for (const char* weights : {"stash", "latest"}) {
     expect_predicted({"model.tie=true", "model.vocabulary=4096", fmt::format("pipeline.weights=\"{}\"", weights)});
   }
+  expect_predicted({"model.tie=true", "model.vocabulary=16384"});
   expect_predicted({"model.tie=true", "model.vocabulary=4096", "pipeline.stages=4", "pipeline.accumulate=2"});
   expect_predicted({"model.tie=true", "model.vocabulary=4096", "pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"});
-  expect_predicted({"run.precision=\"fp32\""});
+  for (const char* precision : {"bf16", "fp32"}) {
+    const std::string in = fmt::format("run.precision=\"{}\"", precision);
+    expect_predicted({in});
+    expect_predicted({in, "model.kind=\"llama\"", "model.llama.key_value_heads=2", "pipeline.microbatch=32"});
+    expect_predicted({in, "model.vocabulary=16384", "pipeline.accumulate=2"});
+    expect_predicted({in, "model.width=256", "pipeline.microbatch=1", "pipeline.stages=4", "model.layers=4"});
+  }
 }
 
 TEST(WorkerMemory, GrowsWithTheContextAndNoFaster) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gyre/kernels/attention_of_one.h"
@@ -134,8 +135,8 @@ double Attention::kept_bytes(const MicrobatchShape& shape) const {
   return qkv_.kept_bytes(shape) + norms + shape.tokens() * bytes_per_token + projection_.kept_bytes(shape);
 }
 
-// While attention's backward runs: the gradients of the layer's output, of attention's output and of queries, keys and
-// values.
+// In the input half, while attention's backward runs: the gradients of the layer's output, of attention's output and of
+// queries, keys and values.
 double Attention::passing_bytes(const MicrobatchShape& shape) const {
   const auto size = static_cast<double>(options_.head_size);
   const double attended = static_cast<double>(options_.heads.query) * size,
@@ -144,7 +145,18 @@ double Attention::passing_bytes(const MicrobatchShape& shape) const {
   const double working =
       shape.on_host ? attention_working_bytes(options_.heads, size, shape.context, options_.causal, shape.element_bytes)
                     : 0;
-  return shape.tokens() * gradients * shape.element_bytes + shape.sequences * working;
+  const double of_inputs = shape.tokens() * gradients * shape.element_bytes + shape.sequences * working;
+  return std::max(of_inputs, weights_passing_bytes(shape));
+}
+
+double Attention::weights_passing_bytes(const MicrobatchShape& shape) const {
+  const double grad_input = shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes;
+  return split_bytes(shape) + grad_input + std::max(qkv_.product_bytes(shape), projection_.product_bytes(shape));
+}
+
+// The gradient of the layer's output. That of queries, keys and values takes their place.
+double Attention::split_bytes(const MicrobatchShape& shape) const {
+  return shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes;
 }
 
 }  // namespace gyre

@@ -55,7 +55,9 @@ class Attention {
   bool decodes() const { return options_.causal; }
   double cost() const;
   double kept_bytes(const MicrobatchShape& shape) const;
-  double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
+  double passing_bytes(const MicrobatchShape& shape) const;          // see Layer
+  double weights_passing_bytes(const MicrobatchShape& shape) const;  // see Layer
+  double split_bytes(const MicrobatchShape& shape) const;            // see Layer
 
  private:
   // Attention of the tokens that follow those in `decoding`, to which their keys and values are added. Returns (batch,

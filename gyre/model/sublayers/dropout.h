@@ -31,6 +31,11 @@ class Dropout {
   double kept_bytes(const MicrobatchShape& shape) const {
     return options_.probability > 0 ? shape.tokens() * static_cast<double>(options_.width) * sizeof(bool) : 0;
   }
+  // Of the gradient that backward_input returns, which its argument outlives; the mask is released.
+  double passing_bytes(const MicrobatchShape& shape) const {
+    if (options_.probability == 0) return 0;
+    return shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes - kept_bytes(shape);
+  }
 
  private:
   DropoutOptions options_;

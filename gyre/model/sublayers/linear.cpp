@@ -46,4 +46,9 @@ void Linear::backward_weights(Kept& kept, const GradientSums& gradients) const {
   kept = {};
 }
 
+double Linear::product_bytes(const MicrobatchShape& shape) const {
+  const bool temporary = shape.adds && shape.element_bytes == 2 && !adds_bf16_products_in_place(shape.on_host);
+  return temporary ? sizeof(float) * out_ * in_ : 0;
+}
+
 }  // namespace gyre

@@ -37,6 +37,8 @@ class Linear {
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return out_ * in_; }
   double kept_bytes(const MicrobatchShape& shape) const { return shape.tokens() * in_ * shape.element_bytes; }
+  // Of the temporary fp32 matrix in backward_weights where a bf16 product cannot be added to a sum in place; else 0.
+  double product_bytes(const MicrobatchShape& shape) const;
 
  private:
   double out_, in_;

@@ -1,5 +1,6 @@
 #include "gyre/model/sublayers/mlp.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gyre {
@@ -60,11 +61,26 @@ double Mlp::kept_bytes(const MicrobatchShape& shape) const {
          shape.tokens() * hidden_layers() * static_cast<double>(options_.hidden) * shape.element_bytes;
 }
 
-// The activation's output, its gradient and that of its input, and the gradients of the MLP's output and input. Of a
-// gated MLP, seven times the hidden size instead of three.
+// In the input half: the activation's output, its gradient and that of its input, and the gradients of the MLP's output
+// and input. In fp32,
+// where a gated activation is several functions of libtorch, these hold one tensor more before the last of them is
+// made.
 double Mlp::passing_bytes(const MicrobatchShape& shape) const {
-  const double hidden = (options_.gated ? 7 : 3) * static_cast<double>(options_.hidden);
-  return shape.tokens() * (hidden + 2 * static_cast<double>(options_.width)) * shape.element_bytes;
+  const auto hidden = static_cast<double>(options_.hidden), width = static_cast<double>(options_.width);
+  const double held = (2 + hidden_layers()) * hidden + 2 * width;
+  const double before = options_.gated && shape.element_bytes > 2 ? 5 * hidden + width : 0;
+  const double of_inputs = shape.tokens() * std::max(held, before) * shape.element_bytes;
+  return std::max(of_inputs, weights_passing_bytes(shape));
+}
+
+double Mlp::weights_passing_bytes(const MicrobatchShape& shape) const {
+  const double grad_input = shape.tokens() * static_cast<double>(options_.width) * shape.element_bytes;
+  return split_bytes(shape) + grad_input + std::max(in_.product_bytes(shape), out_.product_bytes(shape));
+}
+
+// The activation's output and the gradient of the MLP's output. That of its input takes the hidden layer's place.
+double Mlp::split_bytes(const MicrobatchShape& shape) const {
+  return shape.tokens() * static_cast<double>(options_.hidden + options_.width) * shape.element_bytes;
 }
 
 }  // namespace gyre

@@ -38,7 +38,9 @@ class Mlp {
   void backward_weights(Kept& kept, const GradientSums& gradients) const;
   double cost() const { return in_.cost() + out_.cost(); }
   double kept_bytes(const MicrobatchShape& shape) const;
-  double passing_bytes(const MicrobatchShape& shape) const;  // see Layer
+  double passing_bytes(const MicrobatchShape& shape) const;          // see Layer
+  double weights_passing_bytes(const MicrobatchShape& shape) const;  // see Layer
+  double split_bytes(const MicrobatchShape& shape) const;            // see Layer
 
  private:
   double hidden_layers() const { return options_.gated ? 2 : 1; }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "gyre/kernels/cross_entropy.h"
-#include "gyre/kernels/linear.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/wide_type.h"
 
@@ -112,11 +111,10 @@ double OutputLoss::split_bytes(const MicrobatchShape& shape) const {
 double OutputLoss::passing_bytes(const MicrobatchShape& shape) const {
   const double pieces = std::max(1.0, std::ceil(shape.tokens() / static_cast<double>(rows_at_once(shape.on_host))));
   const double gradient_of_input = output_.kept_bytes(shape);
-  // A matrix product that cannot be added in place is first computed into a temporary fp32 matrix.
-  const bool adds_in_place = adds_bf16_products_in_place(shape.on_host);
-  const bool temporary = (shape.adds || pieces > 1) && shape.element_bytes == 2 && !adds_in_place;
+  MicrobatchShape in_pieces = shape;
+  in_pieces.adds |= pieces > 1;
   const double of_loss = cross_entropy_bytes(shape.tokens() / pieces, static_cast<double>(vocabulary_), shape.on_host);
-  return split_bytes(shape) / pieces + gradient_of_input + std::max(of_loss, temporary ? 4.0 * cost() : 0);
+  return split_bytes(shape) / pieces + gradient_of_input + std::max(of_loss, output_.product_bytes(in_pieces));
 }
 
 }  // namespace gyre

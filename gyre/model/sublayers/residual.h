@@ -82,7 +82,13 @@ class Residual {
     const double input = post_norm_ ? 0 : shape.tokens() * width_ * shape.element_bytes;
     return norm_.kept_bytes(shape) + branch_.kept_bytes(shape) - input + dropout_.kept_bytes(shape);
   }
-  double passing_bytes(const MicrobatchShape& shape) const { return branch_.passing_bytes(shape); }
+  double passing_bytes(const MicrobatchShape& shape) const {
+    return branch_.passing_bytes(shape) + dropout_.passing_bytes(shape);
+  }
+  double weights_passing_bytes(const MicrobatchShape& shape) const {
+    return branch_.weights_passing_bytes(shape) + dropout_.passing_bytes(shape);
+  }
+  double split_bytes(const MicrobatchShape& shape) const { return branch_.split_bytes(shape); }
 
  private:
   static NormOptions norm_options(const ResidualOptions& options) {
