@@ -11,11 +11,11 @@
 
 #include "gyre/build/build.h"
 #include "gyre/build/model_maker.h"
+#include "gyre/build/owner_bytes.h"
 #include "gyre/config/schedule_options.h"
 #include "gyre/core/timing.h"
 #include "gyre/model/stage.h"
 #include "gyre/optim/optimizer.h"
-#include "gyre/optim/state_bytes.h"
 #include "gyre/runtime/weight_store.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/flat_buffer.h"
@@ -122,16 +122,13 @@ class LayerProfiler {
     const int64_t parameters = stage_.parameter_count();
     profile_.weight_bytes = parameters * static_cast<int64_t>(at::elementSize(compute_));
     profile_.gradient_bytes = parameters * 4;
-    profile_.optimizer_bytes = parameters * master_bytes(compute_, weight_policy(config_, Schedule()), device_);
-    if (config_.optimizer.ema_decay > 0) profile_.optimizer_bytes += parameters * 4;
-    const PassingBytes passing = optimizer_passing_bytes(made_with, stage_.parameters());
-    profile_.optimizer_bytes +=
-        static_cast<int64_t>(optimizer_state_bytes(made_with, stage_.parameters()) + passing.held);
-    profile_.late_bytes = static_cast<int64_t>(passing.per_delay);
-    const int64_t alike = (config_.model.layers + config_.pipeline.stages - 1) / config_.pipeline.stages;
-    const auto step = static_cast<int64_t>(optimizer_step_bytes(made_with, stage_.parameters(), alike, device_));
-    profile_.passing_bytes = std::max(profile_.passing_bytes, step);
-    profile_.weights_passing_bytes = std::max(profile_.weights_passing_bytes, step);
+    const WeightPolicy weights = weight_policy(config_, Schedule());
+    const OwnerBytes owner = owner_bytes(config_, weights, device_, stage_.parameters());
+    profile_.optimizer_bytes = static_cast<int64_t>(owner.held());
+    profile_.late_bytes = static_cast<int64_t>(owner.passing.per_delay);
+    profile_.forecast_bytes = static_cast<int64_t>(owner.forecast);
+    profile_.update_bytes = static_cast<int64_t>(owner.step.prompt);
+    profile_.late_update_bytes = static_cast<int64_t>(owner.step.late);
   }
 
   // Of an update, over a period. A few of those that are alike stand for all.

@@ -33,18 +33,15 @@ OptimizerMaker maker_of(const char* name) {
   return {name,
           [](const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, at::Device device)
               -> std::unique_ptr<Optimizer> { return std::make_unique<SomeOptimizer>(config, specs, device); },
-          SomeOptimizer::state_bytes, SomeOptimizer::update_cost, SomeOptimizer::passing_bytes};
+          SomeOptimizer::state_bytes,
+          SomeOptimizer::update_cost,
+          SomeOptimizer::passing_bytes,
+          SomeOptimizer::step_bytes};
 }
 
 template <typename Parameter>
 OptimizerMaker maker(const char* name) {
   return maker_of<ParameterOptimizer<Parameter>>(name);
-}
-
-OptimizerMaker rotating_maker() {
-  OptimizerMaker maker = maker_of<RotatingOptimizer>("basis-rotation");
-  maker.step_bytes = RotatingOptimizer::step_bytes;
-  return maker;
 }
 
 }  // namespace
@@ -61,7 +58,7 @@ void check_optimizer(const OptimizerConfig& config) {
 
 Registry<OptimizerMaker>& optimizer_makers() {
   static Registry<OptimizerMaker> makers("[optimizer] kind", {
-                                                                 rotating_maker(),
+                                                                 maker_of<RotatingOptimizer>("basis-rotation"),
                                                                  maker<AdamMoments>("adamw"),
                                                                  maker<NesterovAsync>("nesterov-async"),
                                                                  maker<AdamMoments>("pipedream-lr"),

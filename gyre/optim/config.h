@@ -19,6 +19,13 @@ struct OptimizerConfig : AdamSettings {
   bool operator==(const OptimizerConfig&) const = default;
 };
 
+// On what a step is made.
+struct StepSetting {
+  int64_t layers = 1;  // how many with the same parameters
+  at::Device device = at::kCPU;
+  bool in_halves = false;  // the weights are (optim/parameter/split_weight.h)
+};
+
 // How an optimizer is made, and what it keeps, under the name of its OptimizerKind.
 struct OptimizerMaker {
   std::string name;
@@ -30,8 +37,8 @@ struct OptimizerMaker {
   double (*update_cost)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
   // What it holds for one parameter besides, for a while. Null: nothing.
   PassingBytes (*passing_bytes)(const OptimizerConfig&, const ParameterSpec&) = nullptr;
-  // What a step on a device has at most while it is made, of parameters that are there so many times. Null: little.
-  double (*step_bytes)(const OptimizerConfig&, const std::vector<ParameterSpec>&, int64_t times, at::Device) = nullptr;
+  // What a step of these parameters holds only while it is made. Null: nothing.
+  StepBytes (*step_bytes)(const OptimizerConfig&, const std::vector<ParameterSpec>&, const StepSetting&) = nullptr;
 };
 // The builtin ones, and what a program has added.
 Registry<OptimizerMaker>& optimizer_makers();

@@ -32,6 +32,11 @@ class DelayCompensated {
   static PassingBytes passing_bytes(const Config&, const ParameterSpec& spec) {
     return {.held = state_tensor_bytes(spec), .per_delay = state_tensor_bytes(spec)};  // see remember()
   }
+  // The gradient's square and what the weight has moved by; and the weight, if it was in halves.
+  static StepBytes step_bytes(const Config&, const ParameterSpec& spec, bool in_halves) {
+    const double bytes = state_tensor_bytes(spec), whole = in_halves ? bytes : 0;
+    return {.prompt = whole, .late = whole + 2 * bytes};
+  }
 
  private:
   void remember(const at::Tensor& weight, const UpdateContext& context);

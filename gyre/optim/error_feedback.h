@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/parameter/passing_bytes.h"
 
 namespace gyre {
 
@@ -14,6 +15,7 @@ class ErrorFeedback {
   void save(NamedTensors& state) const;
   void load(const NamedTensors& state);
   static double state_bytes(const Config& config, const ParameterSpec& spec);
+  static StepBytes step_bytes(const Config& config, const ParameterSpec& spec, bool in_halves);
 
  private:
   std::string name_;

@@ -57,6 +57,19 @@ double MuonMatrices::state_bytes(const MuonConfig&, const ParameterSpec& spec, c
   return state_tensor_bytes(spec);
 }
 
+// The momentum that is made orthogonal and, of one block after the other, X, the next X and two squares of its shorter
+// side; and the weight, if it was in halves.
+StepBytes MuonMatrices::step_bytes(const ParameterSpec& spec, const std::vector<MatrixBlock>& blocks, bool in_halves) {
+  double most = 0;
+  for (const MatrixBlock& block : blocks) {
+    const auto rows = static_cast<double>(block.rows), columns = static_cast<double>(block.columns);
+    const double shorter = std::min(rows, columns);
+    most = std::max(most, 2 * (rows * columns + shorter * shorter) * sizeof(float));
+  }
+  const double bytes = (in_halves ? 2 : 1) * state_tensor_bytes(spec) + most;
+  return {bytes, bytes};
+}
+
 double MuonMatrices::update_cost(const MuonConfig&, const std::vector<MatrixBlock>& blocks) {
   double cost = 0;
   for (const MatrixBlock& block : blocks) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gyre/optim/parameter/passing_bytes.h"
 #include "gyre/optim/parameter/update_context.h"
 #include "gyre/optim/settings/muon_settings.h"
 #include "gyre/optim/settings/optimizer_kind.h"
@@ -30,6 +31,7 @@ class MuonMatrices {
   static double state_bytes(const MuonConfig& config, const ParameterSpec& spec,
                             const std::vector<MatrixBlock>& blocks);
   static double update_cost(const MuonConfig& config, const std::vector<MatrixBlock>& blocks);
+  static StepBytes step_bytes(const ParameterSpec& spec, const std::vector<MatrixBlock>& blocks, bool in_halves);
 
  private:
   std::string name_;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "gyre/optim/parameter/state.h"
+
 namespace gyre {
 namespace {
 
@@ -38,6 +40,12 @@ void NesterovAsync::step(const Config& config, const at::Tensor& weight, const a
   if (decay > 0) weight.mul_(1 - decay);
   weight.sub_(direction, context.learning_rate);
   moments_.keep(exp_avg, exp_avg_sq, gradient, context.update);
+}
+
+// The scale and the direction; the weight, if it was in halves, and the moments, if they are in bf16.
+StepBytes NesterovAsync::step_bytes(const Config& config, const ParameterSpec& spec, bool in_halves) {
+  const double bytes = (2 + (in_halves ? 1 : 0) + (config.bf16_moments ? 2 : 0)) * state_tensor_bytes(spec);
+  return {bytes, bytes};
 }
 
 }  // namespace gyre

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/parameter/passing_bytes.h"
 
 namespace gyre {
 
@@ -17,6 +18,7 @@ class NesterovAsync {
   static double state_bytes(const Config& config, const ParameterSpec& spec) {
     return AdamMoments::state_bytes(config, spec);
   }
+  static StepBytes step_bytes(const Config& config, const ParameterSpec& spec, bool in_halves);
 
  private:
   double momentum_product(double beta1, int64_t update);

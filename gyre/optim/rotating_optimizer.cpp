@@ -144,20 +144,24 @@ PassingBytes RotatingOptimizer::passing_bytes(const OptimizerConfig& config, con
   return bytes;
 }
 
-double RotatingOptimizer::step_bytes(const OptimizerConfig&, const std::vector<ParameterSpec>& specs, int64_t times,
-                                     at::Device device) {
-  if (device.is_cpu()) return 0;
-  // A refresh has most: what the matrices of a stack take in fp32, so many times (most of it as fp64).
+StepBytes RotatingOptimizer::step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                                        const StepSetting& setting) {
+  const RotationConfig rotation = rotation_config(config);
+  // A refresh on a device has most: what the matrices of a stack take in fp32, so many times (most of it as fp64).
   constexpr double kCopies = 16, kFloat = 4;
   double most = 0;
   for (const Alike& alike : kinds_of(specs)) {
-    const size_t count = alike.places.size() * static_cast<size_t>(times);
-    const size_t stacks = stacks_of(count, alike.rows, alike.columns, device);
+    if (setting.device.is_cpu()) {
+      most = std::max(most, RotatedMatrices::step_bytes(rotation, alike.places[0].block, setting.in_halves));
+      continue;
+    }
+    const size_t count = alike.places.size() * static_cast<size_t>(setting.layers);
+    const size_t stacks = stacks_of(count, alike.rows, alike.columns, setting.device);
     const auto in_one = static_cast<double>((count + stacks - 1) / stacks);
     most = std::max(most,
                     kCopies * kFloat * in_one * static_cast<double>(alike.rows) * static_cast<double>(alike.columns));
   }
-  return most;
+  return {most, most};
 }
 
 }  // namespace gyre

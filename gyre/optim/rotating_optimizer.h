@@ -28,8 +28,8 @@ class RotatingOptimizer final : public Optimizer {
   static double state_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
   static double update_cost(const OptimizerConfig& config, const ParameterSpec& spec);
   static PassingBytes passing_bytes(const OptimizerConfig& config, const ParameterSpec& spec);
-  static double step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, int64_t times,
-                           at::Device device);
+  static StepBytes step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                              const StepSetting& setting);
 
  private:
   struct Other {

@@ -17,10 +17,10 @@ PassingBytes optimizer_passing_bytes(const OptimizerConfig& config, const std::v
   return bytes;
 }
 
-double optimizer_step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, int64_t times,
-                            at::Device device) {
+StepBytes optimizer_step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                               const StepSetting& setting) {
   const OptimizerMaker& maker = optimizer_makers().at(config.kind);
-  return maker.step_bytes == nullptr ? 0 : maker.step_bytes(config, specs, times, device);
+  return maker.step_bytes == nullptr ? StepBytes() : maker.step_bytes(config, specs, setting);
 }
 
 }  // namespace gyre

@@ -11,9 +11,8 @@ namespace gyre {
 double optimizer_state_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
 // What comes and goes: bases of a refresh in the background and what they are made from, weights of past updates.
 PassingBytes optimizer_passing_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs);
-// What a step of them has at most while it is made, if there are `times` layers with these parameters. Known of devices
-// alone; on the CPU 0.
-double optimizer_step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, int64_t times,
-                            at::Device device);
+// What a step of them holds only while it is made. An estimate.
+StepBytes optimizer_step_bytes(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs,
+                               const StepSetting& setting);
 
 }  // namespace gyre

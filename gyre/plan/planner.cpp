@@ -297,8 +297,11 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
   for (const LayerProfile& layer : layers) {
     seconds.push_back(static_cast<double>(window) * (layer.forward + layer.backward()) + layer.update);
   }
-  const bool late = std::any_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.late_bytes > 0; });
+  const bool late = std::any_of(layers.begin(), layers.end(), [](const LayerProfile& layer) {
+    return layer.late_bytes > 0 || layer.late_update_bytes != layer.update_bytes;
+  });
   const std::vector<int64_t> delays = late ? longest_delays(schedule).delay : std::vector<int64_t>(schedule.stages);
+  const std::vector<int64_t> forecasts = forecast_steps(schedule, schedule.weights);
   CostModel model;
   model.tokens_per_microbatch = tokens_per_microbatch;
   for (const LayerRange range : partition_by_cost(seconds, schedule)) {
@@ -319,8 +322,12 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
       cost.weight_bytes += layer.weight_bytes;
       cost.gradient_bytes += layer.gradient_bytes;
       cost.optimizer_bytes += layer.optimizer_bytes + delays[stage] * layer.late_bytes;
+      cost.update_bytes = std::max(cost.update_bytes, delays[stage] > 0 ? layer.late_update_bytes : layer.update_bytes);
+      if (forecasts[stage] > 0) cost.optimizer_bytes += layer.forecast_bytes;
       cost.tied_bytes += layer.tied_bytes;
     }
+    // A forecast is written from a temporary tensor of all the stage's weights, in fp32 as gradients are.
+    if (forecasts[stage] > 0) cost.update_bytes = std::max(cost.update_bytes, cost.gradient_bytes);
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {
       cost.backward_input += cost.forward;

@@ -49,9 +49,16 @@ WeightReader joined(std::vector<WeightReader> shards) {
   return version;
 }
 
-int64_t master_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device) {
-  if (has_separate_masters(compute, has_forecast(weights), device)) return 4;
+int64_t master_bytes(at::ScalarType compute, at::Device device) {
+  if (has_separate_masters(compute, /*forecast=*/false, device)) return 4;
   return compute == at::kBFloat16 ? 2 : 0;
+}
+
+int64_t forecast_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device) {
+  if (!has_forecast(weights)) return 0;
+  constexpr int64_t kSeparateMaster = 4, kPreviousAndStep = 8;
+  const auto corrected = weights == WeightPolicy::Corrected ? static_cast<int64_t>(at::elementSize(compute)) : 0;
+  return kSeparateMaster - master_bytes(compute, device) + kPreviousAndStep + corrected;
 }
 
 WeightStore::WeightStore(std::vector<ParameterSpec> specs, at::ScalarType compute, at::Device device,

@@ -39,8 +39,10 @@ WeightReader to_version(Message message, std::span<const ParameterSpec> specs);
 // One version made of its shards, given in order.
 WeightReader joined(std::vector<WeightReader> shards);
 
-// Bytes of masters per parameter, besides the newest version.
-int64_t master_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device);
+// Bytes of masters per parameter, besides the newest version, at a stage whose weights are not forecast.
+int64_t master_bytes(at::ScalarType compute, at::Device device);
+// Bytes per parameter that a forecast with this policy adds to them.
+int64_t forecast_bytes(at::ScalarType compute, WeightPolicy weights, at::Device device);
 
 class WeightStore {
  public:

@@ -11,14 +11,10 @@
 namespace gyre {
 namespace {
 
-// How far each stage's forecasts reach: its longest delay or mismatch once the pipeline is full.
 std::vector<ForecastOptions> forecasts_by_stage(const Schedule& schedule, const RuntimeOptions& options) {
-  std::vector<ForecastOptions> result(schedule.stages, {options.weights, 0, options.discrepancy});
-  const bool ahead = options.weights == WeightPolicy::Predict;
-  if (!ahead && options.weights != WeightPolicy::Corrected) return result;
-  const LongestDelays longest = longest_delays(schedule);
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    result[stage].steps = (ahead ? longest.delay : longest.mismatch)[stage];
+  std::vector<ForecastOptions> result;
+  for (const int64_t steps : forecast_steps(schedule, options.weights)) {
+    result.push_back({options.weights, steps, options.discrepancy});
   }
   return result;
 }

@@ -114,6 +114,12 @@ LongestDelays longest_delays(const Schedule& schedule) {
   return longest;
 }
 
+std::vector<int64_t> forecast_steps(const Schedule& schedule, WeightPolicy weights) {
+  if (weights == WeightPolicy::Predict) return longest_delays(schedule).delay;
+  if (weights == WeightPolicy::Corrected) return longest_delays(schedule).mismatch;
+  return std::vector<int64_t>(static_cast<size_t>(schedule.stages));
+}
+
 std::vector<double> mean_delays(const Schedule& schedule) {
   // The mean over one more repetition, after enough of them to fill the pipelines.
   const int64_t filling = representative_microbatches(schedule);

@@ -52,6 +52,9 @@ struct LongestDelays {
   std::vector<int64_t> delay, mismatch;  // [stage]
 };
 LongestDelays longest_delays(const Schedule& schedule);
+// How many updates ahead (Predict) or back (Corrected) each stage's weights are forecast: its longest delay or
+// mismatch. 0 with other policies.
+std::vector<int64_t> forecast_steps(const Schedule& schedule, WeightPolicy weights);
 // The mean delay of each stage's microbatches once the pipelines are full.
 std::vector<double> mean_delays(const Schedule& schedule);
 

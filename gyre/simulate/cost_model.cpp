@@ -34,6 +34,7 @@ void for_each_field(SomeCost& cost, Visit&& visit) {
   visit("output_bytes", cost.output_bytes);
   visit("activation_bytes", cost.activation_bytes);
   visit("passing_bytes", cost.passing_bytes);
+  visit("update_bytes", cost.update_bytes);
   visit("replaced_bytes", cost.replaced_bytes);
   visit("weight_bytes", cost.weight_bytes);
   visit("gradient_bytes", cost.gradient_bytes);

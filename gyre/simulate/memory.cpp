@@ -70,6 +70,7 @@ class WorkerWalk {
   void step(const Action& action) {
     const int64_t found = tracker_.track(action);
     if (action.kind == ActionKind::Update) {
+      count_action(costs_.stage(action.stage).update_bytes);
       const bool made_here = schedule_.placement[0][action.stage] == worker_;
       if (made_here) live_gradients_ -= costs_.stage(action.stage).gradient_bytes;
       return;
@@ -81,7 +82,7 @@ class WorkerWalk {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
         change_activations(action.stage, +1);
-        count_action(action.stage);
+        count_action(costs_.stage(action.stage).passing_bytes);
         if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
@@ -91,7 +92,7 @@ class WorkerWalk {
         break;
       case ActionKind::BackwardInput:
         let_go(place, action.microbatch);
-        count_action(action.stage);
+        count_action(costs_.stage(action.stage).passing_bytes);
         break;
       case ActionKind::BackwardWeights:
         count_gradient(place, action);
@@ -143,7 +144,7 @@ class WorkerWalk {
       live_gradients_ += cost.gradient_bytes;
       if (action.kind == ActionKind::Backward) replaced = cost.replaced_bytes;
     }
-    count_action(action.stage, replaced);
+    count_action(cost.passing_bytes, replaced);
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
     --replica.windows;
@@ -151,8 +152,8 @@ class WorkerWalk {
   }
   // Memory during an action: activations in flight and what the action holds besides. most_together_ adds the gradients
   // that no update has applied, of which `replaced` bytes are in the place of activations.
-  void count_action(int stage, int64_t replaced = 0) {
-    const int64_t held = activations_ + costs_.stage(stage).passing_bytes;
+  void count_action(int64_t passing, int64_t replaced = 0) {
+    const int64_t held = activations_ + passing;
     most_in_action_ = std::max(most_in_action_, held);
     most_together_ = std::max(most_together_, held + live_gradients_ - replaced);
   }

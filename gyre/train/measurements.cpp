@@ -72,8 +72,10 @@ CostModel RunMeasurements::cost_model(const Pipeline& pipeline, const std::vecto
     cost.activation_bytes = sizes_[stage].activation_bytes;
     cost.weight_bytes = parameters * static_cast<int64_t>(at::elementSize(options.compute));
     cost.gradient_bytes = parameters * 4;
-    cost.optimizer_bytes =
-        optimizer_bytes[stage] + parameters * master_bytes(options.compute, options.weights, options.device_of(0));
+    const at::Device device = options.device_of(0);
+    const int64_t of_forecast =
+        pipeline.plan().forecasts[stage].steps > 0 ? forecast_bytes(options.compute, options.weights, device) : 0;
+    cost.optimizer_bytes = optimizer_bytes[stage] + parameters * (master_bytes(options.compute, device) + of_forecast);
     model.stages.push_back(cost);
   }
   if (const auto& tied = pipeline.plan().stages.back().tied()) {

@@ -7,11 +7,10 @@
 #include <string>
 
 #include "gyre/build/build.h"
+#include "gyre/build/owner_bytes.h"
 #include "gyre/core/error.h"
 #include "gyre/core/text.h"
-#include "gyre/optim/state_bytes.h"
 #include "gyre/plan/planner.h"
-#include "gyre/runtime/weight_store.h"
 #include "gyre/tensors/device.h"
 #include "gyre/tensors/shape.h"
 
@@ -23,8 +22,8 @@ constexpr double kFloat = 4;  // bytes
 struct LayerBytes {
   std::string name;
   double cost = 0;  // by which layers are assigned to stages
-  double version = 0, masters = 0, gradients = 0, moments = 0;
-  PassingBytes optimizer;  // what it holds besides moments, for a while
+  double version = 0, gradients = 0;
+  OwnerBytes owner;
   double kept = 0, passing = 0, weights_passing = 0, split = 0, input = 0, output = 0;  // of one microbatch
   double tied = 0;                                                                      // see StageCost
 };
@@ -48,17 +47,12 @@ LayerBytes bytes_of(const Config& config, WeightPolicy weights, const Layer& lay
   bytes.name = layer.name();
   bytes.cost = layer_cost(layer, optimizer_config(config), balanced_work(config));
   bytes.version = parameters * shape.element_bytes;
-  bytes.masters = parameters * static_cast<double>(master_bytes(compute_type(config), weights, device));
   bytes.gradients = parameters * kFloat;
   bytes.tied = tied * kFloat;
-  bytes.moments = optimizer_state_bytes(optimizer_config(config), specs);
-  if (config.optimizer.ema_decay > 0) bytes.moments += parameters * kFloat;
-  bytes.optimizer = optimizer_passing_bytes(optimizer_config(config), specs);
+  bytes.owner = owner_bytes(config, weights, device, specs);
   bytes.kept = layer.kept_bytes(shape);
-  const int64_t alike = (config.model.layers + config.pipeline.stages - 1) / config.pipeline.stages;
-  const double step = optimizer_step_bytes(optimizer_config(config), specs, alike, device);
-  bytes.passing = std::max(layer.passing_bytes(shape), step);
-  bytes.weights_passing = std::max(layer.weights_passing_bytes(shape), step);
+  bytes.passing = layer.passing_bytes(shape);
+  bytes.weights_passing = layer.weights_passing_bytes(shape);
   bytes.split = layer.split_bytes(shape);
   bytes.input = bytes.output = shape.tokens() * static_cast<double>(config.model.width) * shape.element_bytes;
   return bytes;
@@ -187,8 +181,11 @@ std::vector<LayerProfile> profiles_of(const Config& config, const ModelBytes& by
     profile.weight_bytes = whole(layer.version);
     profile.tied_bytes = whole(layer.tied);
     profile.gradient_bytes = whole(layer.gradients);
-    profile.optimizer_bytes = whole(layer.masters + layer.moments + layer.optimizer.held);
-    profile.late_bytes = whole(layer.optimizer.per_delay);
+    profile.optimizer_bytes = whole(layer.owner.held());
+    profile.late_bytes = whole(layer.owner.passing.per_delay);
+    profile.forecast_bytes = whole(layer.owner.forecast);
+    profile.update_bytes = whole(layer.owner.step.prompt);
+    profile.late_update_bytes = whole(layer.owner.step.late);
     profiles.push_back(profile);
   };
   add(bytes.embedding);
@@ -209,8 +206,8 @@ MemoryParts least_memory(const Config& given, Work work) {
   const ModelBytes model = bytes_of(config, weight_policy(config, Schedule()));
   const double version = model.sum([](const LayerBytes& layer) { return layer.version; });
   const double checkpoint = model.sum([](const LayerBytes& layer) { return layer.gradients; });  // fp32 too
-  const double masters = model.sum([](const LayerBytes& layer) { return layer.masters; });
-  const double moments = model.sum([](const LayerBytes& layer) { return layer.moments; });
+  const double masters = model.sum([](const LayerBytes& layer) { return layer.owner.masters; });
+  const double moments = model.sum([](const LayerBytes& layer) { return layer.owner.moments; });
   const double kept = model.sum([](const LayerBytes& layer) { return layer.kept; });
   const double costliest = model.max_kept();
   switch (work) {
@@ -242,15 +239,15 @@ bool has_room_for_copy(const PredictedMemory& memory, double program, const Memo
   return memory.process.total() + memory.copy + program <= limit.bytes;
 }
 
-PredictedMemory predict_memory(const Config& config, const Schedule& schedule) {
-  const WeightPolicy weights = weight_policy(config, schedule);
+PredictedMemory predict_memory(const Config& config, Schedule schedule) {
+  const WeightPolicy weights = schedule.weights = weight_policy(config, schedule);
   const ModelBytes model = bytes_of(config, weights);
   const CostModel costs = stage_costs(profiles_of(config, model), schedule, schedule.window, config.pipeline.recompute,
                                       config.pipeline.microbatch * config.model.context);
   PredictedMemory predicted;
   predicted.workers = peak_memory(schedule, costs, weights);
-  predicted.copy =
-      model.sum([](const LayerBytes& layer) { return layer.gradients + layer.moments + layer.optimizer.saved; });
+  predicted.copy = model.sum(
+      [](const LayerBytes& layer) { return layer.gradients + layer.owner.moments + layer.owner.passing.saved; });
   MemoryParts& process = predicted.process;
   const auto replicas = static_cast<size_t>(config.pipeline.replicas);
   for (size_t number = 0; number < predicted.workers.size(); ++number) {

@@ -41,7 +41,7 @@ struct PredictedMemory {
   MemoryParts process;                // all workers in one process: replicas read their owner's weights
   double copy = 0;                    // of weights and optimizers' states, while they are written in the background
 };
-PredictedMemory predict_memory(const Config& config, const Schedule& schedule);
+PredictedMemory predict_memory(const Config& config, Schedule schedule);
 // Whether a process that already holds `program` bytes has room for `memory` and the copy.
 bool has_room_for_copy(const PredictedMemory& memory, double program, const MemoryLimit& limit);
 

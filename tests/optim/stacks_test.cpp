@@ -164,7 +164,7 @@ TEST(Stacks, TakeMatricesOfWhichOneAloneHasANextBasis) {
 TEST(Stacks, AreAsLargeAsTheBytesOfAStepSay) {
   const ParameterSpec square = matrix("w", 768, 768, true), none = matrix("embedding", 50000, 768, false);
   const auto of = [&](const std::vector<ParameterSpec>& specs, int64_t times, at::Device device) {
-    return optimizer_step_bytes(config_of("basis-rotation"), specs, times, device);
+    return optimizer_step_bytes(config_of("basis-rotation"), specs, {.layers = times, .device = device}).prompt;
   };
   const at::Device device = at::kMeta;
   const double one = of({square}, 1, device);
@@ -175,8 +175,8 @@ TEST(Stacks, AreAsLargeAsTheBytesOfAStepSay) {
   const ParameterSpec absurd = matrix("w", int64_t{1} << 32, int64_t{1} << 32, true);
   EXPECT_GT(of({absurd}, 1, device), std::ldexp(1.0, 64)) << "a product that fits no integer";
   EXPECT_EQ(of({none}, 1, device), 0);
-  EXPECT_EQ(of({square}, 1, at::kCPU), 0);
-  EXPECT_EQ(optimizer_step_bytes(config_of("adamw"), {square}, 1, device), 0);
+  EXPECT_EQ(of({square, square}, 28, at::kCPU), of({square}, 1, at::kCPU)) << "one after the other";
+  EXPECT_EQ(optimizer_step_bytes(config_of("adamw"), {square}, {.device = device}).prompt, 0);
 }
 
 // What refreshes decompose: a covariance of a wide spectrum times a basis that is nearly its own.

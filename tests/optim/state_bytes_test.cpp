@@ -162,5 +162,58 @@ TEST(StateBytes, OfMatricesThatNobodyCanHold) {
   EXPECT_GT(optimizer_state_bytes({}, {spec}), 0x1p82);
 }
 
+// The most that a step holds besides what is there before and after it.
+double bytes_of_steps(const OptimizerConfig& config, const std::vector<ParameterSpec>& specs, bool in_halves,
+                      int64_t delay) {
+  HostMemory memory(1);
+  std::vector<at::Tensor> weights, gradients;
+  std::vector<SplitWeight> halves;
+  for (const ParameterSpec& spec : specs) {
+    weights.push_back(at::randn(spec.shape));
+    gradients.push_back(at::randn(spec.shape));
+    const at::Tensor version = weights.back().to(at::kBFloat16);
+    halves.push_back({version, at::zeros(spec.shape, at::kShort), version});
+  }
+  const auto optimizer = make_optimizer(config, specs, at::kCPU);
+  double most = 0;
+  UpdateContext context;
+  context.delay = delay;
+  context.learning_rate = 1e-3;
+  for (context.update = 1; context.update <= 4; ++context.update) {
+    memory.forget_peak();
+    const size_t before = memory.bytes().live;
+    in_halves ? optimizer->step_split(halves, gradients, context) : optimizer->step(weights, gradients, context);
+    const size_t peak = memory.bytes().peak;
+    most = std::max(most, static_cast<double>(peak - std::max(before, memory.bytes().live)));
+  }
+  return most;
+}
+
+TEST(StateBytes, OfAStepOfEveryOptimizer) {
+  std::vector<ParameterSpec> specs(3);
+  specs[0].name = "tall";
+  specs[0].shape = {768, 256};
+  specs[1].name = "fused";
+  specs[1].shape = {768, 256};
+  specs[1].row_blocks = {256, 256, 256};
+  specs[2].name = "table";
+  specs[2].shape = {512, 256};
+  specs[0].rotate = specs[1].rotate = true;
+  for (const std::string& kind : optimizer_kinds().names()) {
+    for (const bool in_halves : {false, true}) {
+      for (const int64_t delay : {0, 2}) {
+        OptimizerConfig config;
+        config.kind = kind;
+        if (kind == "basis-rotation") config.own.edit<BasisRotationSettings>().interval = 2;
+        const StepBytes said = optimizer_step_bytes(config, specs, {.in_halves = in_halves});
+        const double taken = bytes_of_steps(config, specs, in_halves, delay);
+        constexpr double kSmall = 64 << 10;
+        EXPECT_NEAR(delay > 0 ? said.late : said.prompt, taken, kSmall + 0.12 * taken)
+            << kind << ", in halves " << in_halves << ", delay " << delay;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gyre

@@ -255,6 +255,27 @@ TEST(Plan, WhatAnOptimizerHoldsForLateGradientsGrowsWithTheirDelay) {
   }
 }
 
+TEST(Plan, UpdatesHoldMoreWhereGradientsAreLateAndWeightsAreForecast) {
+  auto layers = profiles(4);
+  for (LayerProfile& layer : layers) {
+    layer.forecast_bytes = 7;
+    layer.update_bytes = 3;
+    layer.late_update_bytes = 5;
+  }
+  Schedule schedule = make_schedule({.name = "pipedream", .stages = 3, .window = 1});
+  const CostModel without = stage_costs(layers, schedule, 1, false, 100);
+  schedule.weights = WeightPolicy::Predict;
+  const CostModel with = stage_costs(layers, schedule, 1, false, 100);
+  for (int stage = 0; stage < 3; ++stage) {
+    const bool is_late = stage < 2;
+    const int64_t layers_there = without.stages[stage].weight_bytes / 100;
+    EXPECT_EQ(without.stages[stage].update_bytes, is_late ? 5 : 3);
+    EXPECT_EQ(with.stages[stage].update_bytes, is_late ? layers_there * 200 : 3) << "a copy of all weights";
+    EXPECT_EQ(with.stages[stage].optimizer_bytes - without.stages[stage].optimizer_bytes,
+              is_late ? layers_there * 7 : 0);
+  }
+}
+
 TEST(Plan, StageCostsAddUpToTheLayers) {
   const auto layers = profiles(6, 2);
   const Schedule three = make_schedule({.name = "pipedream", .stages = 3, .window = 1});

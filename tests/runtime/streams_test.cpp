@@ -179,8 +179,8 @@ TEST(Streams, MastersInBf16AreTensorsOfTheirOwn) {
   const auto specs = pipeline.plan().stages.front().parameters();
   EXPECT_EQ(WeightStore(specs, at::kBFloat16, at::kCPU).live_buffers(), 1);
   EXPECT_EQ(WeightStore(specs, at::kBFloat16, device(0)).live_buffers(), 2);
-  EXPECT_EQ(master_bytes(at::kBFloat16, WeightPolicy::Stash, at::kCPU), 2);
-  EXPECT_EQ(master_bytes(at::kBFloat16, WeightPolicy::Stash, device(0)), 4);
+  EXPECT_EQ(master_bytes(at::kBFloat16, at::kCPU), 2);
+  EXPECT_EQ(master_bytes(at::kBFloat16, device(0)), 4);
 }
 
 // Expects the CPU's numbers, but for rounding, and every use of memory to be ordered.

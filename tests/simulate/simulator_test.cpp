@@ -307,6 +307,25 @@ TEST(Memory, WhatAnActionHoldsCountsWithWhatIsInFlightThen) {
   EXPECT_EQ(of(150).passing, 100 + 1 + 150 - 200);
 }
 
+// After a backward one microbatch less is in flight.
+TEST(Memory, WhatAnUpdateHoldsCountsWithWhatIsInFlightThen) {
+  CostModel costs = uniform_costs(2);
+  costs.stages[0].activation_bytes = 1000;
+  const auto of = [&](const ScheduleOptions& options, size_t worker, int64_t update) {
+    costs.stages[0].update_bytes = update;
+    const Schedule schedule = make_schedule(options);
+    return peak_memory(schedule, costs, schedule.weights)[worker];
+  };
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0, 900).total(), 2000);
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0, 1500).total(), 1000 + 1500);
+  EXPECT_EQ(of({"pipedream", 2, 1}, 1, 1500).total(), 1500);
+  EXPECT_EQ(of({"1f1b", 2, 2}, 0, 1500).total(), 2000) << "all have been through";
+  costs.stages[0].gradient_bytes = 500;
+  costs.stages[0].replaced_bytes = 500;
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0, 0).total(), 2000);
+  EXPECT_EQ(of({"pipedream", 2, 1}, 0, 1500).total(), 1000 + 1500 + 500) << "the gradients are there still";
+}
+
 // The most that a worker holds, counted action by action through a long run.
 WorkerMemory count_memory(const Schedule& schedule, int worker, WeightPolicy weights) {
   struct Replica {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gyre/config/config.h"
+#include "gyre/optim/settings/optimizer_kind.h"
 #include "gyre/tensors/host_memory.h"
 #include "gyre/train/memory.h"
 #include "train/lone_worker.h"
@@ -71,6 +72,26 @@ TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecisi
     expect_predicted({in, "model.vocabulary=16384", "pipeline.accumulate=2"});
     expect_predicted({in, "model.width=256", "pipeline.microbatch=1", "pipeline.stages=4", "model.layers=4"});
   }
+}
+
+// With few tokens the most is held while an update is made.
+TEST(WorkerMemory, OfUpdatesIsPredictedWithinATenth) {
+  for (const std::string& kind : optimizer_kinds().names()) {
+    for (const char* precision : {"bf16", "fp32"}) {
+      Settings settings = {"model.layers=2",
+                           "model.width=256",
+                           "pipeline.microbatch=1",
+                           "model.vocabulary=1024",
+                           fmt::format("optimizer.kind=\"{}\"", kind),
+                           fmt::format("run.precision=\"{}\"", precision)};
+      if (kind == "basis-rotation") settings.push_back("optimizer.basis-rotation.interval=2");
+      expect_predicted(settings);
+    }
+  }
+  for (const char* weights : {"predict", "corrected"}) {
+    expect_predicted({fmt::format("pipeline.weights=\"{}\"", weights), "pipeline.microbatch=1"});
+  }
+  expect_predicted({"optimizer.ema_decay=0.9", "pipeline.microbatch=1", "model.vocabulary=8192"});
 }
 
 TEST(WorkerMemory, GrowsWithTheContextAndNoFaster) {

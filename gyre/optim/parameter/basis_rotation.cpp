@@ -346,6 +346,22 @@ SavedBases saved_bases(const NamedTensors& state, const std::string& matrix) {
   return {RotationBasis::saved_vectors(matrix + kLeft, state), RotationBasis::saved_vectors(matrix + kRight, state)};
 }
 
+// A refresh holds most: copies of the basis that it makes, which are iterated, ordered and decomposed, and the other
+// side's new basis; with source "first" also the momentum and what both bases are made of.
+double RotatedMatrices::step_bytes(const RotationConfig& config, const MatrixBlock& block, bool in_halves) {
+  constexpr double kFloat = 4;
+  // In the background they are made where passing_bytes counts bases that are yet to be made.
+  const double copies = config.refresh_lag > 0 ? 4 : 7;
+  const double matrix = static_cast<double>(block.rows) * static_cast<double>(block.columns) * kFloat;
+  const RotatedDirections directions = rotated_directions(config, block.rows, block.columns);
+  const double left = static_cast<double>(block.rows) * static_cast<double>(directions.left) * kFloat,
+               right = static_cast<double>(block.columns) * static_cast<double>(directions.right) * kFloat;
+  const double made = std::max(copies * left, copies * right + left);
+  const double from = config.source == "first" ? matrix + left + right : 0;
+  // Looking ahead, the weight is made whole.
+  return made + from + matrix / 2 + (config.look_ahead > 0 && in_halves ? matrix : 0);
+}
+
 // The bases in bf16, for products. From a refresh in the background until its bases are taken also each side's next
 // basis, with eigenvalues and the order of the columns, and the copies that it is made from, of the covariance and the
 // basis.

@@ -77,6 +77,8 @@ class RotatedMatrices {
   static double state_bytes(const RotationConfig& config, const MatrixBlock& block);
   static double update_cost(const RotationConfig& config, const MatrixBlock& block);
   static PassingBytes passing_bytes(const RotationConfig& config, const MatrixBlock& block);
+  // Held only during a step on the CPU.
+  static double step_bytes(const RotationConfig& config, const MatrixBlock& block, bool in_halves);
 
  private:
   bool stacked() const { return names_.size() > 1; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gyre/optim/parameter/adam_moments.h"
+#include "gyre/optim/parameter/passing_bytes.h"
 #include "gyre/optim/parameter/split_weight.h"
 #include "gyre/tensors/matrix_block.h"
 
@@ -19,6 +20,7 @@ namespace gyre {
 //   it saves a pass
 //   static double state_bytes(const Config&, const ParameterSpec&, const std::vector<MatrixBlock>& blocks)
 //   static double update_cost(const Config&, const std::vector<MatrixBlock>& blocks)
+//   static StepBytes step_bytes(const ParameterSpec&, const std::vector<MatrixBlock>& blocks, bool in_halves)
 template <typename Matrices>
 class MatrixParameter {
  public:
@@ -49,6 +51,10 @@ class MatrixParameter {
   }
   static double update_cost(const Config& config, const ParameterSpec& spec) {
     return Matrices::update_cost(config, matrix_blocks(spec));
+  }
+  static StepBytes step_bytes(const Config&, const ParameterSpec& spec, bool in_halves) {
+    const std::vector<MatrixBlock> blocks = matrix_blocks(spec);
+    return blocks.empty() ? StepBytes() : Matrices::step_bytes(spec, blocks, in_halves);
   }
 
  private:

@@ -1,6 +1,8 @@
 // What an optimizer holds besides its state, and not from its construction on.
 #pragma once
 
+#include <algorithm>
+
 namespace gyre {
 
 // At most, in bytes. Doubles, since a wrong configuration's sizes fit no integer.
@@ -14,6 +16,17 @@ struct PassingBytes {
     per_delay += other.per_delay;
     saved += other.saved;
     return *this;
+  }
+};
+
+// What a step holds only while it is made, at most, in bytes: with gradients that are not late, and with late ones.
+struct StepBytes {
+  double prompt = 0, late = 0;
+
+  // Of steps that are made one after the other.
+  void take_larger(const StepBytes& other) {
+    prompt = std::max(prompt, other.prompt);
+    late = std::max(late, other.late);
   }
 };
 
