@@ -262,12 +262,13 @@ class Planner {
 };
 
 // A stage's peak of temporary tensors, besides the activations of all its layers. When a layer's backward runs, the
-// layers after it have already freed their activations, which reduces the peak.
-int64_t passing_bytes(std::span<const LayerProfile> layers) {
+// layers after it have already freed their activations, which reduces the peak. If the halves of the backward come
+// apart, these layers have freed nothing, and hold `split_bytes`.
+int64_t passing_bytes(std::span<const LayerProfile> layers, bool splits) {
   int64_t max = 0, released = 0;
   for (size_t i = layers.size(); i-- > 0;) {
     max = std::max(max, layers[i].passing_bytes - released);
-    released += layers[i].activation_bytes;
+    released += splits ? -layers[i].split_bytes : layers[i].activation_bytes;
   }
   return max;
 }
@@ -310,7 +311,7 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
     StageCost cost;
     cost.forward = cost.backward_input = cost.backward_weights = 0;
     const auto own = std::span(layers).subspan(range.begin, range.end - range.begin);
-    cost.passing_bytes = passing_bytes(own);
+    cost.passing_bytes = passing_bytes(own, splits);
     cost.replaced_bytes = replaced_bytes(own, cost.passing_bytes);
     for (int i = range.begin; i < range.end; ++i) {
       const LayerProfile& layer = layers[i];
@@ -318,7 +319,8 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
       cost.backward_input += layer.backward_input;
       cost.backward_weights += layer.backward_weights;
       cost.update += layer.update;
-      cost.activation_bytes += layer.activation_bytes + (splits ? layer.split_bytes : 0);
+      cost.activation_bytes += layer.activation_bytes;
+      if (splits) cost.split_bytes += layer.split_bytes;
       cost.weight_bytes += layer.weight_bytes;
       cost.gradient_bytes += layer.gradient_bytes;
       cost.optimizer_bytes += layer.optimizer_bytes + delays[stage] * layer.late_bytes;
@@ -331,7 +333,10 @@ CostModel stage_costs(const std::vector<LayerProfile>& layers, const Schedule& s
     cost.output_bytes = range.end < static_cast<int>(layers.size()) ? layers[range.end - 1].output_bytes : 0;
     if (recompute) {
       cost.backward_input += cost.forward;
-      cost.passing_bytes += cost.activation_bytes;  // of the microbatch whose backward runs
+      // What the microbatch whose backward runs keeps besides its input.
+      const int64_t made_again = std::max<int64_t>(cost.activation_bytes - layers[range.begin].input_bytes, 0);
+      cost.passing_bytes += made_again;
+      if (splits) cost.split_bytes += made_again;
       cost.activation_bytes = layers[range.begin].input_bytes;
     }
     cost.backward = cost.backward_input + cost.backward_weights;

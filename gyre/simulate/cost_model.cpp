@@ -33,6 +33,7 @@ void for_each_field(SomeCost& cost, Visit&& visit) {
   visit("adopt", cost.adopt);
   visit("output_bytes", cost.output_bytes);
   visit("activation_bytes", cost.activation_bytes);
+  visit("split_bytes", cost.split_bytes);
   visit("passing_bytes", cost.passing_bytes);
   visit("update_bytes", cost.update_bytes);
   visit("replaced_bytes", cost.replaced_bytes);

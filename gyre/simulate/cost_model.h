@@ -21,6 +21,7 @@ struct StageCost {
   double update = 0, adopt = 0;
   int64_t output_bytes = 0;      // sent by a forward; its gradient is as large
   int64_t activation_bytes = 0;  // held between forward and backward
+  int64_t split_bytes = 0;       // held besides between the halves of a split backward
   int64_t passing_bytes = 0;     // the most that one forward or backward holds besides
   int64_t update_bytes = 0;      // the most that one update holds besides
   // In a window's first backward: bytes of gradients that take the place of activations it has released, where

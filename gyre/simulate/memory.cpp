@@ -33,6 +33,7 @@ class WorkerWalk {
         chains_(chains),
         replicas_(numbers.count(worker)),
         tracker_(schedule, numbers, worker),
+        adopts_(schedule.pipelines == 1 && adopting_pipelines(schedule)[0]),
         holders_(replicas_.size()),
         held_version_(replicas_.size()),
         gradients_(replicas_.size()) {
@@ -71,6 +72,7 @@ class WorkerWalk {
     const int64_t found = tracker_.track(action);
     if (action.kind == ActionKind::Update) {
       count_action(costs_.stage(action.stage).update_bytes);
+      count_made_version(action.stage);
       const bool made_here = schedule_.placement[0][action.stage] == worker_;
       if (made_here) live_gradients_ -= costs_.stage(action.stage).gradient_bytes;
       return;
@@ -81,30 +83,42 @@ class WorkerWalk {
     switch (action.kind) {
       case ActionKind::Forward:
         if (schedule_.forward_only) return;
-        change_activations(action.stage, +1);
+        change_activations(costs_.stage(action.stage).activation_bytes);
         count_action(costs_.stage(action.stage).passing_bytes);
         if (!reads_latest(weights_)) hold(place, action.microbatch, found);
         break;
       case ActionKind::Backward:
         let_go(place, action.microbatch);
         count_gradient(place, action);
-        change_activations(action.stage, -1);
+        change_activations(-costs_.stage(action.stage).activation_bytes);
         break;
       case ActionKind::BackwardInput:
         let_go(place, action.microbatch);
         count_action(costs_.stage(action.stage).passing_bytes);
+        change_activations(costs_.stage(action.stage).split_bytes);
         break;
       case ActionKind::BackwardWeights:
         count_gradient(place, action);
-        change_activations(action.stage, -1);
+        change_activations(-costs_.stage(action.stage).activation_bytes - costs_.stage(action.stage).split_bytes);
         break;
       default:
         break;
     }
-    const bool current_is_held = holders_.find(place, replica.version) != nullptr;
-    replica.peak_versions = std::max(replica.peak_versions, replica.versions + (current_is_held ? 0 : 1));
+    count_versions(place);
   }
 
+  // An update makes a version while the replica still reads the one before, if the replica has yet to adopt it. With
+  // several pipelines it takes the place of sums that have been received for the update.
+  void count_made_version(int stage) {
+    if (adopts_ && schedule_.worker_of(0, stage) == worker_) {
+      count_versions(numbers_.of(0, stage) - numbers_.first(worker_), 1);
+    }
+  }
+  void count_versions(size_t place, int64_t more = 0) {
+    ReplicaState& replica = replicas_[place];
+    const bool current_is_held = holders_.find(place, replica.version) != nullptr;
+    replica.peak_versions = std::max(replica.peak_versions, replica.versions + (current_is_held ? 0 : 1) + more);
+  }
   // Counts the owner's shard of a stage: its state, and what the chains ending on other workers send it.
   void count_owned(int stage) {
     const StageCost& cost = costs_.stage(stage);
@@ -114,8 +128,8 @@ class WorkerWalk {
       memory_.received += cost.gradient_bytes / schedule_.shards();
     }
   }
-  void change_activations(int stage, int by) {
-    activations_ += by * costs_.stage(stage).activation_bytes;
+  void change_activations(int64_t by) {
+    activations_ += by;
     memory_.activations = std::max(memory_.activations, activations_);
   }
   void hold(size_t place, int64_t microbatch, int64_t version) {
@@ -144,7 +158,9 @@ class WorkerWalk {
       live_gradients_ += cost.gradient_bytes;
       if (action.kind == ActionKind::Backward) replaced = cost.replaced_bytes;
     }
-    count_action(cost.passing_bytes, replaced);
+    // A weight half holds no more than the input half did, some of which is there already.
+    const int64_t there = action.kind == ActionKind::BackwardWeights ? cost.split_bytes : 0;
+    count_action(std::max<int64_t>(cost.passing_bytes - there, 0), replaced);
     if (count < schedule_.microbatches_in_window(action.pipeline, window)) return;
     gradients_.erase(place, window);
     --replica.windows;
@@ -166,6 +182,7 @@ class WorkerWalk {
   const ReductionChains& chains_;
   std::vector<ReplicaState> replicas_;
   VersionTracker tracker_;
+  bool adopts_;                    // the only pipeline there is does
   RingMap<int64_t> holders_;       // by version: microbatches in flight that hold it
   RingMap<int64_t> held_version_;  // by microbatch
   RingMap<int64_t> gradients_;     // by window: number of gradients in it

@@ -237,8 +237,9 @@ TEST(Plan, LogitsOfASplitBackwardAreHeld) {
     EXPECT_EQ(split != 0, schedule.name == "zb-h1");
     const CostModel with = stage_costs(layers, schedule, 4, false, 100);
     const CostModel without = stage_costs(profiles(4, 2), schedule, 4, false, 100);
-    EXPECT_EQ(with.stages[1].activation_bytes, without.stages[1].activation_bytes + split) << name;
-    EXPECT_EQ(with.stages[0].activation_bytes, without.stages[0].activation_bytes) << name;
+    EXPECT_EQ(with.stages[1].split_bytes, split) << name;
+    EXPECT_EQ(with.stages[1].activation_bytes, without.stages[1].activation_bytes) << name;
+    EXPECT_EQ(with.stages[0].split_bytes, 0) << name;
   }
 }
 
@@ -293,6 +294,7 @@ TEST(Plan, StageCostsAddUpToTheLayers) {
   for (int stage = 0; stage < 3; ++stage) {
     EXPECT_NEAR(again.stages[stage].backward, costs.stages[stage].backward + costs.stages[stage].forward, 1e-12);
     EXPECT_EQ(again.stages[stage].activation_bytes, 10);
+    EXPECT_EQ(again.stages[stage].passing_bytes, costs.stages[stage].activation_bytes - 10) << "has the input already";
   }
 }
 

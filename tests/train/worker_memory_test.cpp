@@ -47,6 +47,11 @@ TEST(WorkerMemory, IsPredictedWithinATenthUnderEverySchedule) {
   expect_predicted({"pipeline.schedule=\"1f1b\"", "pipeline.accumulate=4"});
   expect_predicted({"pipeline.schedule=\"amdp\"", "pipeline.stages=4", "pipeline.accumulate=4"});
   expect_predicted({"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4"});
+  expect_predicted({"pipeline.schedule=\"pipedream-2bw\"", "pipeline.accumulate=4", "model.vocabulary=16384"});
+  for (const char* split : {"zb-h1", "zb-v", "dualpipe-v"}) {
+    expect_predicted({fmt::format("pipeline.schedule=\"{}\"", split), "pipeline.stages=4", "pipeline.accumulate=8",
+                      "pipeline.microbatch=16"});
+  }
 }
 
 TEST(WorkerMemory, IsPredictedWithinATenthForEveryKindOfModelOptimizerAndPrecision) {
