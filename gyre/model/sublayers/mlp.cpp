@@ -62,9 +62,8 @@ double Mlp::kept_bytes(const MicrobatchShape& shape) const {
 }
 
 // In the input half: the activation's output, its gradient and that of its input, and the gradients of the MLP's output
-// and input. In fp32,
-// where a gated activation is several functions of libtorch, these hold one tensor more before the last of them is
-// made.
+// and input. In fp32 a gated activation is several functions of libtorch, which hold one tensor more before the last of
+// them is made.
 double Mlp::passing_bytes(const MicrobatchShape& shape) const {
   const auto hidden = static_cast<double>(options_.hidden), width = static_cast<double>(options_.width);
   const double held = (2 + hidden_layers()) * hidden + 2 * width;
