@@ -70,7 +70,7 @@ std::string another(const std::string& key) {
   const nlohmann::ordered_json defaults = to_json(Config());
   const nlohmann::ordered_json& usual = defaults.at(key.substr(0, dot)).at(key.substr(dot + 1));
   for (const std::string& choice : config_choices(key)) {
-    if (choice != usual) return choice;
+    if (nlohmann::ordered_json(choice) != usual) return choice;
   }
   if (usual.is_boolean()) return usual.get<bool>() ? "false" : "true";
   if (usual.is_number_integer()) return fmt::format("{}", usual.get<int64_t>() + 1);
