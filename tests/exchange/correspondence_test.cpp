@@ -127,7 +127,8 @@ TEST(Correspondence, TheHeadOfATiedModelIsItsEmbedding) {
 
 TEST(Correspondence, OldAndBareNamesAreUnderstood) {
   const std::set<std::string> known = {"bert.embeddings.LayerNorm.weight", "cls.predictions.bias"};
-  const Family& family = family_of(bert(false));
+  const ModelSettings settings = bert(false);
+  const Family& family = family_of(settings);
   EXPECT_EQ(canonical_name(family, known, "bert.embeddings.LayerNorm.gamma"), "bert.embeddings.LayerNorm.weight");
   EXPECT_EQ(canonical_name(family, known, "embeddings.LayerNorm.weight"), "bert.embeddings.LayerNorm.weight");
   EXPECT_EQ(canonical_name(family, known, "cls.predictions.bias"), "cls.predictions.bias");
