@@ -2,6 +2,7 @@
 // give the same shapes as on the CPU and save as much, so they make every tensor on the input's device and read no
 // values.
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -55,7 +56,7 @@ Seen run(const Layers& layers, at::Device device, at::ScalarType type, at::Tenso
 }
 
 void expect_same_on_meta(const Layers& layers, const at::Tensor& tokens, const at::Tensor& targets) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   for (const auto& [type, loss_in_backward] :
        {std::pair{at::kFloat, false}, {at::kFloat, true}, {at::kBFloat16, false}, {at::kBFloat16, true}}) {
     const Seen cpu = run(layers, at::kCPU, type, tokens, targets, loss_in_backward);

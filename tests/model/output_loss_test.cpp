@@ -3,6 +3,7 @@
 #include "gyre/model/sublayers/output_loss.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -45,7 +46,7 @@ void expect_equal_to_autograd(Problem& problem, Loss loss_comes, Backward backwa
   const at::Tensor expected = at::cross_entropy_loss(logits, problem.targets);
   (expected * 0.3).backward();
 
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   LayerContext context;
   context.loss_in_backward = loss_comes == Loss::InBackward;
   std::vector<at::Tensor> gradients;  // that hold no sums yet
