@@ -49,7 +49,7 @@ bool read_words(const CommandName& name, std::vector<std::string> words, Declare
   return true;
 }
 
-// A command for several processes: the words that it is started with, and those to start it again after a failure.
+// A command for several processes: the words that it is started with, and those to go on with after a failure.
 struct Launched {
   std::vector<std::string> first, again;
 };
@@ -142,7 +142,7 @@ void add_launch(CLI::App& app) {
       "the end unless a message names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and\n"
       "save; a second one kills them. If one rank fails, the others end too; the exit code is its own, or 1 where a\n"
       "signal ended it.\n\n"
-      "After a failure --max-restarts starts all ranks again, with --resume: they go on from the newest checkpoint.\n"
+      "After a failure --max-restarts starts all ranks again: they go on from the run's newest checkpoint.\n"
       "Bad input (2), divergence (3), a full disk (4) and signals to stop (130, 143) are not tried again.\n\n"
       "The ranks meet in a private directory under TMPDIR, and listen on 127.0.0.1 only.");
   command->callback([command, flags] { run(*command, *flags); });

@@ -33,9 +33,9 @@ std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flag
   return std::make_unique<Ranks>(own_rank.rank, own_rank.world, job, make_rendezvous(place), meet_within);
 }
 
-void tell_launcher_of_beginning(const Rank& own_rank) {
+void remove_mark_of_launcher(const Rank& own_rank, const char* mark) {
   if (own_rank.store_directory.empty()) return;
-  system_files().remove(std::filesystem::path(own_rank.store_directory) / kNotBegunMark);
+  system_files().remove(std::filesystem::path(own_rank.store_directory) / mark);
 }
 
 }  // namespace gyre::app

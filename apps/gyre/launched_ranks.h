@@ -16,8 +16,9 @@ namespace gyre::app {
 std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flags, std::stop_token stop,
                                   std::function<void(const Error&)> abandon);
 
-// Called by rank 0 once the run has begun: from then on `gyre launch` only continues it.
-void tell_launcher_of_beginning(const Rank& own_rank);
+// Called by rank 0: removes a mark that `gyre launch` has left for it (launch/rank.h). Does nothing under another
+// launcher.
+void remove_mark_of_launcher(const Rank& own_rank, const char* mark);
 
 // Prints the error and ends this process without waiting for a thread that hangs.
 [[noreturn]] void end_at_once(const Error& error);

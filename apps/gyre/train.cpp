@@ -106,7 +106,8 @@ void run(const TrainFlags& flags) {
   if (own_rank) {
     options.process = {own_rank->local_rank, own_rank->local_world};
     options.begun = own_rank->begun;
-    options.on_begun = [&own_rank] { tell_launcher_of_beginning(*own_rank); };
+    options.on_claimed = [&own_rank] { remove_mark_of_launcher(*own_rank, kNotClaimedMark); };
+    options.on_begun = [&own_rank] { remove_mark_of_launcher(*own_rank, kNotBegunMark); };
   }
   options.stop = interrupts.stop();
   options.abandon = end_at_once;

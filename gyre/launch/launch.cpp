@@ -78,19 +78,19 @@ std::string name_of_signal(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
+// How far a launch has come with its run, over all attempts.
+struct Reached {
+  bool claimed = false, begun = false;  // kNotClaimedMark, kNotBegunMark
+};
+
 // One attempt: all ranks from their start until the last has ended.
 class Attempt {
  public:
-  // begun: an earlier attempt has begun the run.
-  Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart, bool begun)
-      : options_(options),
-        logs_(logs),
-        restart_(restart),
-        begun_(begun),
-        store_(options.temporary, kPrivatePrefix),
-        not_begun_(store_.path() / kNotBegunMark) {
+  // before: by earlier attempts.
+  Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart, Reached before)
+      : options_(options), logs_(logs), restart_(restart), before_(before), store_(options.temporary, kPrivatePrefix) {
     check_room(store_.path(), options.ranks);
-    write_new_file(not_begun_, "");
+    for (const char* mark : {kNotClaimedMark, kNotBegunMark}) write_new_file(store_.path() / mark, "");
     for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
   }
 
@@ -107,8 +107,10 @@ class Attempt {
 
   // Whether a signal to stop came.
   bool stopped() const { return stop_ != 0; }
-  // Whether the run has begun, in this attempt or before.
-  bool has_begun() const { return begun_ || begins_here(); }
+  // In this attempt or before.
+  Reached reached() const {
+    return {before_.claimed || is_gone(kNotClaimedMark), before_.begun || is_gone(kNotBegunMark)};
+  }
 
   // The launcher's exit code.
   int exit_code() const {
@@ -161,12 +163,12 @@ class Attempt {
     RankProcess started;
     started.rank = rank;
     ChildOptions child;
-    child.words = restart_ == 0 ? options_.command : options_.again;
+    child.words = before_.claimed ? options_.again : options_.command;
     const std::string world = std::to_string(options_.ranks);
     child.variables = {{kRankVariable, std::to_string(rank)},        {kWorldVariable, world},
                        {kLocalRankVariable, std::to_string(rank)},   {kLocalWorldVariable, world},
                        {kStoreVariable, store_.path().string()},     {kJobVariable, job},
-                       {kRestartVariable, std::to_string(restart_)}, {kBegunVariable, begun_ ? "1" : "0"}};
+                       {kRestartVariable, std::to_string(restart_)}, {kBegunVariable, before_.begun ? "1" : "0"}};
     std::optional<OutputFile> log;
     if (rank != 0) {
       open_log(started, log);
@@ -234,7 +236,7 @@ class Attempt {
       const bool failed = !is_stop(*rank.end);
       if (failed) failed_.push_back(&rank);
       // Without this rank the others cannot end in order. Once the run has begun, ranks that were asked to stop do.
-      const bool is_missed = failed || rank.end->signal != 0 || !begins_here();
+      const bool is_missed = failed || rank.end->signal != 0 || !is_gone(kNotBegunMark);
       if (is_missed && !deadline_ && !abandoned_) deadline_ = Clock::now() + options_.patience;
     }
   }
@@ -262,10 +264,10 @@ class Attempt {
     }
   }
 
-  // Whether this attempt has begun the run, or continued it.
-  bool begins_here() const {
+  // Whether rank 0 of this attempt has removed the mark.
+  bool is_gone(const char* mark) const {
     std::error_code unknown;
-    return !fs::exists(not_begun_, unknown);
+    return !fs::exists(store_.path() / mark, unknown);
   }
   static bool is_success(const ChildEnd& end) { return end.signal == 0 && end.code == 0; }
   // Whether a rank may have ended only because it noticed that another failed.
@@ -289,9 +291,8 @@ class Attempt {
   const LaunchOptions& options_;
   Logs& logs_;
   int restart_;
-  bool begun_;
+  Reached before_;
   PrivateDirectory store_;
-  fs::path not_begun_;
   std::vector<RankProcess> ranks_;             // not changed once all are started
   std::vector<const RankProcess*> failed_;     // in the order in which they ended
   const RankProcess* cause_ = nullptr;         // one of them, once all have ended
@@ -312,11 +313,11 @@ int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
   PrivateDirectory::remove_abandoned(options.temporary, kPrivatePrefix);
   Logs logs(options);
   const std::string job = random_hex(8);
-  bool begun = false;
+  Reached reached;
   for (int restart = 0;; ++restart) {
-    Attempt attempt(options, logs, job, restart, begun);
+    Attempt attempt(options, logs, job, restart, reached);
     attempt.wait(signals);
-    begun = attempt.has_begun();
+    reached = attempt.reached();
     const int code = attempt.exit_code();
     const bool again = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
     std::string complaint = attempt.complaint();

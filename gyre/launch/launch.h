@@ -15,7 +15,7 @@ namespace gyre {
 struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> command;  // the program's path, and every rank's arguments
-  std::vector<std::string> again;    // the same for a restart
+  std::vector<std::string> again;    // the same for a restart, once the run has a place of its own (kNotClaimedMark)
   int max_restarts = 0;
   // Directory for the output of ranks other than 0, a file for each. Empty: a temporary one, which is removed at the
   // end unless a message names a file in it.

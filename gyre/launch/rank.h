@@ -47,8 +47,11 @@ inline constexpr const char* kStoreVariable = "GYRE_STORE";
 inline constexpr const char* kJobVariable = "GYRE_JOB";
 inline constexpr const char* kRestartVariable = "GYRE_RESTART";
 inline constexpr const char* kBegunVariable = "GYRE_BEGUN";
-// A file that `gyre launch` leaves in store_directory; rank 0 removes it once the run has begun. Removing needs no room
-// on a disk, and if the whole directory is removed instead, the run is not begun a second time.
+// Files that `gyre launch` leaves in store_directory, and that rank 0 removes: the first when it has found no other run
+// in the run's directory and is about to write there, so that whatever is there later is this run; the second once the
+// run has begun. Removing needs no room on a disk, and if the whole directory is removed instead, the run is not begun
+// a second time.
+inline constexpr const char* kNotClaimedMark = "not-claimed";
 inline constexpr const char* kNotBegunMark = "not-begun";
 
 }  // namespace gyre

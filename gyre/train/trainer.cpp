@@ -365,6 +365,7 @@ TrainResult train_as_leader(const TrainOptions& options, Progress& progress) {
   if (!options.resume) refuse_to_replace_run(run);  // after the configuration's faults were reported
   if (!lock) lock.emplace(run.root(), options.files);
   if (!options.resume) refuse_to_replace_run(run);  // again under the lock: another process may have been faster
+  if (options.on_claimed) options.on_claimed();
   if (options.ranks != nullptr) lock->leave_note(attempt);
   return training.run();
 }

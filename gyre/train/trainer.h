@@ -26,6 +26,9 @@ struct TrainOptions {
   std::filesystem::path out;
   bool resume = false;
   bool begun = false;  // with `resume`: the run is known to have begun, so it does not begin where none is found
+  // Called once the directory is this run's, before anything is written there: it had no run, or `resume` continues
+  // what it has. Null: nobody wants to know.
+  std::function<void()> on_claimed = {};
   std::function<void()> on_begun = {};  // called once the run has begun, or continues. Null: nobody wants to know
   std::filesystem::path trace;          // where to write this session's timeline; empty: nowhere
   std::stop_token stop;                 // Ctrl-C: drain, save, return

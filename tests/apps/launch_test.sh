@@ -48,6 +48,16 @@ for ranks in 1 2; do
   grep -q "^finished at step 120" out.txt && grep -q "^step 120/120" err.txt || fail "not its output: $(cat out.txt err.txt)"
 done
 refuses "launched-2: a run is here already" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out launched-2
+# A run that is there already is not continued by a restart either: a rank that is killed at once ends before rank 0 has
+# looked.
+before=$(find launched-2 -type f ! -name .lock -exec sha256sum {} + | sort)
+"$gyre" launch -n 2 --max-restarts 1 -- train run.toml --out launched-2 --set optimizer.lr=1e-3 >out.txt 2>err.txt &
+pid=$!
+until read -r -a ranks <<<"$(children_of $pid)" && [ "${#ranks[@]}" -eq 2 ]; do kill -0 $pid || fail "ended: $(cat err.txt)"; done
+kill -KILL "${ranks[1]}"
+code_of $pid
+[ "$code" -eq 2 ] && grep -q "launched-2: a run is here already" err.txt || fail "exit $code after a rank was killed at once: $(cat err.txt)"
+[ "$before" = "$(find launched-2 -type f ! -name .lock -exec sha256sum {} + | sort)" ] || fail "a restart has changed another run"
 ends 2 "4 processes were started, and the schedule has 3 workers" "$gyre" launch -n 4 -- train run.toml --out many
 ends 3 "" "$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out diverged --set optimizer.kind=adamw \
   --set optimizer.lr=1e5 --set optimizer.clip=0

@@ -265,7 +265,7 @@ TEST(LastLine, OfALogOfAnySize) {
 
 TEST_F(LaunchRanks, AttemptsAreCountedAndHaveStoresOfTheirOwn) {
   again_ = {GYRE_RANK_STAND_IN, fmt::format("note:{},exit:1", file("again"))};
-  EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("first"))}, 3), 1);
+  EXPECT_EQ(launch({fmt::format("note:{},claim,exit:1", file("first"))}, 3), 1);
   EXPECT_THAT(said_, ElementsAre("the run failed; restart 1 of 3", "the run failed; restart 2 of 3",
                                  "the run failed; restart 3 of 3"));
   auto notes = notes_in(file("first"));
@@ -295,6 +295,14 @@ TEST_F(LaunchRanks, LaterAttemptsAreToldThatTheRunHasBegun) {
   EXPECT_THAT(begun_in(file("begins")), ElementsAre("0", "1", "1"));
   EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("does not"))}, 2), 1);
   EXPECT_THAT(begun_in(file("does not")), ElementsAre("0", "0", "0"));
+}
+
+// The words for a restart continue what is there, which may be another run: they are for a run of this launch.
+TEST_F(LaunchRanks, AreStartedWithTheFirstWordsUntilTheRunHasAPlaceOfItsOwn) {
+  again_ = {GYRE_RANK_STAND_IN, fmt::format("note:{}", file("again"))};
+  EXPECT_EQ(launch({fmt::format("note:{},exit:1", file("first"))}, 2), 1);
+  EXPECT_THAT(notes_in(file("first")), SizeIs(3));
+  EXPECT_FALSE(std::filesystem::exists(file("again")));
 }
 
 TEST_F(LaunchRanks, WhatAnotherAttemptCannotMendIsNotTriedAgain) {

@@ -8,6 +8,7 @@
 //   ignore   ignores such signals, and goes on for ever
 //   remove:FILE
 //   clear:DIRECTORY   removes all that is in it
+//   claim    as rank 0 does when the run's directory is its own
 //   begin    as rank 0 does when the run has begun
 //   once:ACTION   ACTION if this is the first attempt, else nothing
 // Signals stay pending from the start until an action takes them.
@@ -99,6 +100,8 @@ class StandIn {
       for (const auto& entry : std::filesystem::directory_iterator(argument)) {
         std::filesystem::remove_all(entry.path());
       }
+    } else if (what == "claim") {
+      act("remove:" + variable("GYRE_STORE") + "/not-claimed");
     } else if (what == "begin") {
       act("remove:" + variable("GYRE_STORE") + "/not-begun");
     } else if (what == "once") {
