@@ -2,9 +2,11 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "gyre/core/exit_code.h"
+#include "gyre/core/stop_signals.h"
 
 namespace gyre::app {
 namespace {
@@ -85,28 +87,32 @@ int Interrupts::next_signal() const {
   }
 }
 
-void Interrupts::watch() {
-  const int first = next_signal();
-  if (first == 0) return;
-  exit_code_ = exit_code_after(first);
-  if (second_ == SecondSignal::IsTheLaunchers) {
+// Requests a stop on a thread of its own: a callback of the token may write to a reader that is stuck, and a second
+// signal must end the process even then.
+void Interrupts::request_stop() {
+  try {
+    stopper_ = std::jthread([this] { stop_.request_stop(); });
+  } catch (const std::system_error&) {  // the system has no more threads
     stop_.request_stop();
-    while (next_signal() != 0) {
-    }
-    return;
   }
-  // A callback of the stop token may write to a reader that is stuck; a second signal must end the process even then.
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (sigismember(&signals_, signal) == 1) std::signal(signal, exit_at_once);
-  }
-  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
-  stop_.request_stop();
-  pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+}
 
-  const int signal = next_signal();
-  if (signal == 0) return;
-  abandon_.request_stop();
-  std::_Exit(exit_code_after(signal));
+void Interrupts::watch() {
+  StopSignals signals;
+  for (int signal = next_signal(); signal != 0; signal = next_signal()) {
+    switch (signals.take(signal, StopSignals::Clock::now())) {
+      case StopSignals::Meaning::Stop:
+        exit_code_ = exit_code_after(signal);
+        request_stop();
+        break;
+      case StopSignals::Meaning::Same:
+        break;
+      case StopSignals::Meaning::EndAtOnce:
+        if (second_ == SecondSignal::IsTheLaunchers) break;
+        abandon_.request_stop();
+        std::_Exit(exit_code_after(signal));
+    }
+  }
 }
 
 }  // namespace gyre::app

@@ -1,5 +1,6 @@
 // Signals that ask for the end of a command: SIGINT (Ctrl-C), SIGTERM, and SIGHUP unless it is ignored already, as by
-// nohup. The first one requests an orderly end; the second one ends the process, unless that is left to its launcher.
+// nohup. The first one requests an orderly end; the second one, as StopSignals counts them, ends the process, unless
+// that is left to its launcher.
 #pragma once
 
 #include <signal.h>
@@ -44,6 +45,7 @@ class Interrupts {
 
  private:
   void watch();
+  void request_stop();
   int next_signal() const;  // the next that asks for the end; 0 when the watcher is to end
 
   SecondSignal second_;
@@ -55,7 +57,7 @@ class Interrupts {
   std::stop_source stop_, abandon_;
   std::atomic<int> exit_code_ = 0;
   std::atomic<bool> ending_ = false;
-  std::jthread watcher_;
+  std::jthread watcher_, stopper_;
 };
 
 }  // namespace gyre::app

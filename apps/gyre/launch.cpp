@@ -140,8 +140,8 @@ void add_launch(CLI::App& app) {
   command->footer(
       "Rank 0 has the terminal. The output of the others goes to files in --log-dir; without it, it is removed at\n"
       "the end unless a message names it. SIGINT, SIGTERM and SIGHUP are passed on to every rank, which drain and\n"
-      "save; a second one kills them. If one rank fails, the others end too; the exit code is its own, or 1 where a\n"
-      "signal ended it.\n\n"
+      "save; another SIGINT or SIGTERM, a second or more later, kills them. If one rank fails, the others end\n"
+      "too; the exit code is its own, or 1 where a signal ended it.\n\n"
       "After a failure --max-restarts starts all ranks again: they go on from the run's newest checkpoint.\n"
       "Bad input (2), divergence (3), a full disk (4) and signals to stop (130, 143) are not tried again.\n\n"
       "The ranks meet in a private directory under TMPDIR, and listen on 127.0.0.1 only.");

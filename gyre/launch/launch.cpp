@@ -17,6 +17,7 @@
 #include "gyre/core/files.h"
 #include "gyre/core/private_directory.h"
 #include "gyre/core/random_hex.h"
+#include "gyre/core/stop_signals.h"
 #include "gyre/core/text.h"
 #include "gyre/launch/child_process.h"
 #include "gyre/launch/rank.h"
@@ -88,7 +89,12 @@ class Attempt {
  public:
   // before: by earlier attempts.
   Attempt(const LaunchOptions& options, Logs& logs, const std::string& job, int restart, Reached before)
-      : options_(options), logs_(logs), restart_(restart), before_(before), store_(options.temporary, kPrivatePrefix) {
+      : options_(options),
+        logs_(logs),
+        restart_(restart),
+        before_(before),
+        store_(options.temporary, kPrivatePrefix),
+        stop_signals_(options.same_signal_within) {
     check_room(store_.path(), options.ranks);
     for (const char* mark : {kNotClaimedMark, kNotBegunMark}) write_new_file(store_.path() / mark, "");
     for (int rank = 0; rank < options.ranks; ++rank) start(rank, job);
@@ -106,7 +112,7 @@ class Attempt {
   }
 
   // Whether a signal to stop came.
-  bool stopped() const { return stop_ != 0; }
+  bool stopped() const { return stop() != 0; }
   // In this attempt or before.
   Reached reached() const {
     return {before_.claimed || is_gone(kNotClaimedMark), before_.begun || is_gone(kNotBegunMark)};
@@ -117,7 +123,7 @@ class Attempt {
     if (cause_) return cause_->end->signal != 0 ? 1 : cause_->end->code;
     const auto ended = std::ranges::find_if(ranks_, [&](const RankProcess& rank) { return is_stop(*rank.end); });
     // A rank may have heard of the stop from another rank first, without the signal's kind.
-    if (stop_ == 0 && ended != ranks_.end()) return ended->end->code;
+    if (!stopped() && ended != ranks_.end()) return ended->end->code;
     return abandoned_ || ended != ranks_.end() ? exit_code_of_stop() : 0;
   }
 
@@ -208,14 +214,19 @@ class Attempt {
   void pass_on(int signal) {
     if (signal == SIGUSR1) {
       if (ranks_[0].runs()) ranks_[0].child->signal(signal);
-    } else if (stop_ == 0) {
-      stop_ = signal;
-      for (const RankProcess& rank : ranks_) {
-        if (rank.runs()) rank.child->signal(signal);
-      }
-    } else {
-      abandoned_ = true;
-      kill_all();
+      return;
+    }
+    switch (stop_signals_.take(signal, Clock::now())) {
+      case StopSignals::Meaning::Stop:
+        for (const RankProcess& rank : ranks_) {
+          if (rank.runs()) rank.child->signal(signal);
+        }
+        break;
+      case StopSignals::Meaning::Same:
+        break;
+      case StopSignals::Meaning::EndAtOnce:
+        abandoned_ = true;
+        kill_all();
     }
   }
 
@@ -274,11 +285,13 @@ class Attempt {
   static bool may_follow_another_failure(const ChildEnd& end) {
     return end.signal == 0 && (end.code == kFailed || end.code == kNoRoom);
   }
+  // The signal that asked to stop; 0: none.
+  int stop() const { return stop_signals_.first(); }
   // Whether a rank has ended because it was asked to stop. Before a rank handles a signal, the signal kills it.
   bool is_stop(const ChildEnd& end) const {
-    return end.code == kInterrupted || end.code == kTerminated || (stop_ != 0 && end.signal == stop_);
+    return end.code == kInterrupted || end.code == kTerminated || (stopped() && end.signal == stop());
   }
-  int exit_code_of_stop() const { return stop_ == SIGINT ? kInterrupted : kTerminated; }
+  int exit_code_of_stop() const { return stop() == SIGINT ? kInterrupted : kTerminated; }
 
   bool rank_zero_has_reported() const {
     if (cause_->end->signal != 0) return false;
@@ -297,7 +310,7 @@ class Attempt {
   std::vector<const RankProcess*> failed_;     // in the order in which they ended
   const RankProcess* cause_ = nullptr;         // one of them, once all have ended
   std::optional<Clock::time_point> deadline_;  // for the ranks that still run
-  int stop_ = 0;                               // the signal that asked to stop; 0: none
+  StopSignals stop_signals_;
   bool abandoned_ = false;
 };
 

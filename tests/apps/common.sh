@@ -107,5 +107,7 @@ wait_for_checkpoint() {
 }
 # code_of PID: waits until the process has ended and puts its exit code into `code`.
 code_of() { code=0; wait "$1" || code=$?; }
+# kill_again SIGNAL PID: sends it until the process has ended: a signal soon after the first is the same request.
+kill_again() { while kill -$1 $2 2>/dev/null; do read -rt 0.1 <> <(:) || true; done; }
 # drained_at RUN: the update at which it was interrupted.
 drained_at() { sed -nE 's/.*"event":"drain","step":([0-9]+).*/\1/p' "$1/metrics.jsonl"; }

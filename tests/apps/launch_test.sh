@@ -90,12 +90,15 @@ start_run() {
   [ "${#ranks[@]}" -eq 2 ] || fail "not two ranks: ${ranks[*]}: $(cat err.txt)"
 }
 
-# A signal drains and saves, whether only the launcher gets it or its ranks as well.
+# A signal drains and saves, whether only the launcher gets it or its ranks as well. A SIGHUP that follows, as where a
+# terminal is closed, is the same request.
 for kind in "INT 130 launcher" "TERM 143 all" "HUP 143 launcher"; do
   read -r signal expected who <<<"$kind"
   start_run
   [ $who = launcher ] || kill -$signal "${ranks[@]}"
   kill -$signal $pid
+  while kill -0 $pid 2>/dev/null && ! grep -q "^stopping:" err.txt; do :; done
+  kill -HUP $pid 2>/dev/null || true
   code_of $pid
   [ "$code" -eq "$expected" ] || fail "exit $code after SIG$signal to $who: $(cat err.txt)"
   grep -q '"status":"interrupted"' long/metrics.jsonl || fail "not drained after SIG$signal to $who: $(cat err.txt)"
@@ -116,7 +119,7 @@ start_run --set run.eval_every=0
 kill -STOP "${ranks[1]}"
 kill -TERM $pid
 until grep -q "^stopping:" err.txt; do kill -0 $pid 2>/dev/null || fail "ended: $(cat err.txt)"; read -rt 0.02 <> <(:) || true; done
-kill -TERM $pid
+kill_again TERM $pid
 code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after the second SIGTERM: $(cat err.txt)"
 nothing_left

@@ -27,6 +27,20 @@ for kind in "INT 130 threads" "TERM 143 replay" "HUP 143 threads"; do
   grep -q '"status":"interrupted"' run-$signal/metrics.jsonl || fail "not recorded as interrupted"
 done
 
+# SIGHUP is never a second request: where a terminal is closed, the shell and the kernel both send it.
+for kind in "HUP 143" "INT 130"; do
+  read -r first expected <<<"$kind"
+  rm -rf asked
+  "$gyre" train run.toml --out asked $endless >out.txt 2>err.txt &
+  pid=$!
+  wait_for_step asked 23 $pid
+  kill -$first $pid
+  while kill -0 $pid 2>/dev/null && ! grep -q "^stopping:" err.txt; do :; done
+  kill -HUP $pid 2>/dev/null || true
+  code_of $pid
+  [ "$code" -eq "$expected" ] && grep -q '"status":"interrupted"' asked/metrics.jsonl || fail "exit $code after SIG$first and SIGHUP: $(cat err.txt)"
+done
+
 # A SIGHUP that is ignored at the start, as under nohup, stays ignored.
 (trap '' HUP; exec "$gyre" train run.toml --out nohup --set run.updates=60 >out.txt 2>err.txt) &
 pid=$!
@@ -59,13 +73,6 @@ kill -USR1 $pid
 code_of $pid
 [ "$code" -eq 0 ] || fail "exit $code after SIGUSR1 at the start: $(cat err.txt)"
 
-# Sends a second signal once the first has been delivered: two pending signals count as one.
-send_twice() {
-  kill -$1 $2
-  while kill -0 $2 2>/dev/null && grep -q 'ShdPnd:.*4...$' /proc/$2/status 2>/dev/null; do :; done
-  kill -$1 $2 2>/dev/null || true
-}
-
 # The second signal ends the run even if its messages block: the pipe is full, and nobody reads it.
 mkfifo stuck
 exec 9<>stuck
@@ -73,7 +80,7 @@ exec 9<>stuck
 pid=$!
 wait_for_checkpoint twice 20 $pid
 for size in 1024 1; do dd if=/dev/zero of=stuck bs=$size count=70000 oflag=nonblock status=none 2>/dev/null || true; done
-send_twice TERM $pid
+kill_again TERM $pid
 code_of $pid
 [ "$code" -eq 143 ] || fail "exit $code after the second SIGTERM"
 exec 9<&-
@@ -112,7 +119,7 @@ wait_for_words "^saves to" $pid
 wait_for_reads 100 $pid  # reads of tokens: before the first microbatch there is nothing to drain
 kill -TERM $pid
 wait_for_words "^draining: waiting for" $pid
-kill -INT $pid
+kill_again INT $pid
 code_of $pid
 [ "$code" -eq 130 ] || fail "exit $code after the second signal, SIGINT: $(tail -n 2 err.txt)"
 ! grep -q '"event":"end"' long/metrics.jsonl || fail "the drain was waited for"
@@ -253,7 +260,7 @@ start_study ', "pipeline.accumulate=1000000"'
 wait_for_reads 100 "$trainer"
 kill -TERM $pid
 wait_for_words "^draining: waiting for" $pid "$run.log"
-kill -TERM $pid
+kill_again TERM $pid
 ends_with_its_run
 ! grep -q '"event":"end"' "$run/metrics.jsonl" || fail "the run's drain was waited for"
 

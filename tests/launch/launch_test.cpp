@@ -184,11 +184,29 @@ TEST_F(LaunchRanks, ASignalToStopIsPassedOnToAll) {
 
 TEST_F(LaunchRanks, ASecondSignalKills) {
   options_.patience = std::chrono::hours(1);
+  options_.same_signal_within = {};
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 143}}) {
-    EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},tell:{0},ignore", signal), "gather,ignore"}, 5), code);
+    EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},tell:{1},ignore", signal, SIGTERM), "gather,ignore"}, 5),
+              code);
   }
   EXPECT_THAT(said_, IsEmpty());
   EXPECT_THAT(left_in_temporary(), IsEmpty());
+}
+
+// A shell and the kernel both send SIGHUP where a terminal is closed, and `timeout` sends SIGTERM twice.
+TEST_F(LaunchRanks, TheSameRequestTwiceDoesNotKill) {
+  options_.patience = std::chrono::hours(1);
+  options_.same_signal_within = std::chrono::hours(1);
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 143}}) {
+    const std::string notes = file(std::to_string(signal));
+    // Rank 0 notes that it was not killed, once the launcher has passed on a signal that came after both.
+    EXPECT_EQ(launch({fmt::format("gather,tell:{0},hear:{0},tell:{0},tell:{1},hear:{1},note:{2},exit:{3}", signal,
+                                  SIGUSR1, notes, code),
+                      "gather,drain"},
+                     5),
+              code);
+    EXPECT_THAT(notes_in(notes), SizeIs(1)) << signal;
+  }
 }
 
 // Before the run has begun, a rank that gets ready for long is not waited for once another has ended. Afterwards ranks
