@@ -52,6 +52,7 @@ SegmentReport run_here(Pipeline& pipeline, const Segment& segment, int64_t numbe
                        Ranks& ranks, const RankMap& map, Elsewhere elsewhere = {}) {
   elsewhere.raise_failure = [&ranks] { ranks.raise_failure(); };
   elsewhere.statuses = [&ranks] { return ranks.others(); };
+  elsewhere.parts = [&ranks] { return ranks.parts(); };
   elsewhere.name_of = [&ranks](int rank) { return ranks.name_of(rank); };
   elsewhere.take_notes = [&ranks] { return ranks.take_notes(); };
   elsewhere.note = [&ranks](const std::string& line) { ranks.note(line); };

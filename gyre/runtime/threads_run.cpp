@@ -202,14 +202,16 @@ void ThreadsRun::tell_slow_actions(const std::string& then) {
   }
 }
 
-// Nothing computed and no action finished for stall_seconds, in any process: a stall, which waiting cannot end.
+// Nothing computed, no part of a message came and no action finished for stall_seconds, in any process: a stall, which
+// waiting cannot end.
 void ThreadsRun::find_stall() {
   const auto now = last_look_;
-  uint64_t steps = 0;
+  uint64_t steps = 0, parts = 0;
   bool computing = false;
   std::vector<std::string> lines;
   for (const RankStatus& process : statuses_everywhere()) {
     steps += process.steps;
+    parts += process.parts;
     computing |= process.computing;
     const std::string workers = to_string(process.workers);
     const int rank = static_cast<int>(lines.size());
@@ -219,8 +221,9 @@ void ThreadsRun::find_stall() {
   }
   const std::string all = fmt::format("{}", fmt::join(lines, "; "));
   if (steps != last_steps_ || was_away_) last_step_ = last_progress_ = now;
-  if (computing) last_progress_ = now;
+  if (computing || parts != last_parts_) last_progress_ = now;
   last_steps_ = steps;
+  last_parts_ = parts;
   const double idle = seconds_between(last_progress_, now);
   if (idle >= stall_seconds()) {
     throw RunError(fmt::format("the pipeline stalled: no action for {:.0f} s: {}", idle, all));
@@ -254,6 +257,7 @@ std::map<int, double> ThreadsRun::Pulse::waited() const {
 RankStatus ThreadsRun::status() const {
   RankStatus status;
   status.steps = steps_.load();
+  if (elsewhere_.parts) status.parts = elsewhere_.parts();
   status.memory = setup_.process_memory();
   for (size_t index = 0; index < pulses_.size(); ++index) {
     WorkerStatus& worker = status.workers.emplace_back(setup_.workers[index]->status());

@@ -22,6 +22,7 @@ namespace gyre {
 // Access to the segment's part in other processes. Null functions: there is none.
 struct Elsewhere {
   std::function<std::vector<RankStatus>()> statuses;          // as last reported, by rank
+  std::function<uint64_t()> parts;                            // of messages, that have come (RankStatus)
   std::function<std::string(int)> name_of;                    // of another rank
   std::function<void()> raise_failure;                        // throws an Error if one of them cannot go on
   std::function<void(const std::exception&)> report_failure;  // tells them that this process cannot
@@ -113,12 +114,13 @@ class ThreadsRun {
   std::exception_ptr error_;  // the first error of any worker
   // Used by the calling thread only.
   std::vector<Watched> watched_;
-  uint64_t last_steps_ = 0;
+  uint64_t last_steps_ = 0, last_parts_ = 0;
   const Clock::time_point started_ = Clock::now();
   Clock::time_point last_look_ = started_;
-  bool was_away_ = false;                         // for longer than stall_seconds before the last look
-  Clock::time_point last_step_ = last_look_;      // when an action was last seen to finish
-  Clock::time_point last_progress_ = last_look_;  // the same, or when a worker was last seen inside one
+  bool was_away_ = false;                     // for longer than stall_seconds before the last look
+  Clock::time_point last_step_ = last_look_;  // when an action was last seen to finish
+  Clock::time_point last_progress_ =
+      last_look_;  // the same, or when a worker was last seen inside one, or part of a message came
   bool told_stuck_ = false;
   std::vector<std::jthread> threads_;
 };

@@ -1,7 +1,10 @@
 // What goes wrong in one process of a run, or between two, is told by rank 0.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -82,6 +85,50 @@ TEST(Processes, AStallNamesTheRanksOfItsWorkers) {
   EXPECT_NE(error.find(": rank 0: worker 0 "), std::string::npos) << error;
   EXPECT_NE(error.find("; rank 1 (process "), std::string::npos) << error;
   EXPECT_NE(error.find("; rank 2 (process "), std::string::npos) << error;
+}
+
+// A rendezvous whose wires first bring a large message for nobody, slowly.
+class SlowLink final : public SameRendezvous {
+ public:
+  using SameRendezvous::SameRendezvous;
+  std::unique_ptr<Wire> connect(const std::string& name, bool first, const std::string& with) override {
+    return std::make_unique<Slow>(SameRendezvous::connect(name, first, with));
+  }
+
+ private:
+  struct Slow final : Wire {
+    explicit Slow(std::unique_ptr<Wire> given) : wire(std::move(given)) {
+      Envelope envelope;
+      envelope.message.tensors = {at::zeros({60 * static_cast<int64_t>(kFrameBytes)}, at::kByte)};
+      large = std::make_shared<FrameWriter>(std::move(envelope));
+    }
+    std::unique_ptr<Transfer> send(at::Tensor bytes) override { return wire->send(std::move(bytes)); }
+    std::unique_ptr<Transfer> receive(at::Tensor bytes) override {
+      if (large->done()) return wire->receive(std::move(bytes));
+      large->next(static_cast<std::byte*>(bytes.data_ptr()));
+      return std::make_unique<Pause>();
+    }
+    std::unique_ptr<Wire> wire;
+    std::shared_ptr<FrameWriter> large;
+  };
+  struct Pause final : Transfer {
+    void wait() override { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+    void abort() override {}
+  };
+};
+
+TEST(Processes, AMessageThatTakesLongIsNoStall) {
+  const TemporaryDirectory place;
+  Experiment e = experiment("pipedream", 2, 1);
+  e.stall_seconds = 1;  // the message takes three
+  const SyntheticBatches batches = tiny_batches();
+  Follower rank_1(e, 1, 2, place.path().string(), batches);
+  Member member(e, 0, 2, std::make_unique<SlowLink>(make_rendezvous({.directory = place.path().string(), .world = 2})));
+  member.meet({});
+  ProcessesExecutor executor(member.ranks, member.map);
+  Recorder recorder;
+  EXPECT_EQ(run_segment(member.pipeline, executor, 0, 8, recorder).microbatches, 8);
+  executor.end_run(RunEnd::Finished);
 }
 
 TEST(Processes, ASlowActionOfAnyRankIsToldByRank0) {

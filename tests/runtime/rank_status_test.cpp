@@ -9,6 +9,7 @@ namespace {
 TEST(RankStatus, ReadsBack) {
   RankStatus status;
   status.steps = 7;
+  status.parts = 8;
   status.stop = true;
   status.memory = {1, 2, 3, 4};
   WorkerStatus worker;
@@ -27,6 +28,7 @@ TEST(RankStatus, ReadsBack) {
   const RankStatus read = parse_rank_status(to_json(status));
   EXPECT_EQ(to_json(read), to_json(status));
   EXPECT_EQ(read.steps, 7u);
+  EXPECT_EQ(read.parts, 8u);
   EXPECT_TRUE(read.stop);
   EXPECT_FALSE(read.computing);
   EXPECT_EQ(read.memory.peak_tensors, 4);

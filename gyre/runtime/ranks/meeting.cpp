@@ -269,7 +269,8 @@ void Ranks::connect(const std::set<std::pair<int, int>>& pairs, const std::set<s
     if (has_channels && hello.value("device", "") != channels_->identity()) open_channels(number);
     other.peer = std::make_unique<Peer>(
         std::move(wire),
-        Peer::Callbacks{[this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
+        Peer::Callbacks{[this, number](bool in_part) { hear(number, in_part); },
+                        [this, number](Envelope envelope) { deliver(number, std::move(envelope)); },
                         [this, number](const std::string& why) { lose(number, fmt::format("is gone: {}", why)); }});
     other.peer->start();
   }

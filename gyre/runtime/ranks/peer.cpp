@@ -132,6 +132,7 @@ void Peer::receive_on() {
       receives_.pop_front();
       lock.unlock();
       std::optional<Envelope> envelope = reader.next(bytes_of(frame));
+      callbacks_.heard(!envelope);
       const bool goodbye = envelope && envelope->kind == Envelope::Kind::Goodbye;
       const bool first_goodbye = goodbye && std::exchange(open, false);
       if (open) post_receive(std::move(frame));

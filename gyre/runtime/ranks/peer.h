@@ -19,9 +19,10 @@ namespace gyre {
 
 class Peer {
  public:
-  // Both are called on a thread of the peer's, and must outlive it. `lost`: the connection is gone; called at most
-  // once.
+  // They are called on threads of the peer's, and must outlive it. `heard`: a frame has come; more of the same envelope
+  // are to follow if `in_part`. `lost`: the connection is gone; called at most once.
   struct Callbacks {
+    std::function<void(bool in_part)> heard;
     std::function<void(Envelope)> deliver;
     std::function<void(const std::string& why)> lost;
   };

@@ -25,11 +25,9 @@ std::string to_string(const std::vector<WorkerStatus>& workers) {
 // Lists of the fields' values, in a fixed order.
 std::string to_json(const RankStatus& status) {
   const ProcessMemory& memory = status.memory;
-  Json json = {status.steps,
-               status.computing,
-               status.stop,
-               {memory.resident, memory.peak_resident, memory.tensors, memory.peak_tensors},
-               Json::array()};
+  Json json = {status.steps, status.computing,
+               status.stop,  {memory.resident, memory.peak_resident, memory.tensors, memory.peak_tensors},
+               status.parts, Json::array()};
   for (const WorkerStatus& worker : status.workers) {
     Json waited = Json::array(), delays = Json::array();
     for (const auto& [other, seconds] : worker.waited) waited.push_back({other, seconds});
@@ -51,7 +49,8 @@ RankStatus parse_rank_status(const std::string& text) {
   memory.at(1).get_to(status.memory.peak_resident);
   memory.at(2).get_to(status.memory.tensors);
   memory.at(3).get_to(status.memory.peak_tensors);
-  for (const Json& fields : json.at(4)) {
+  json.at(4).get_to(status.parts);
+  for (const Json& fields : json.at(5)) {
     WorkerStatus& worker = status.workers.emplace_back();
     fields.at(0).get_to(worker.worker);
     fields.at(1).get_to(worker.inside);

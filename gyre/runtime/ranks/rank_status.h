@@ -38,6 +38,7 @@ std::string to_string(const std::vector<WorkerStatus>& workers);
 
 struct RankStatus {
   uint64_t steps = 0;                 // steps in which its workers did something
+  uint64_t parts = 0;                 // of messages, that have come (Ranks::parts)
   bool computing = false;             // some worker is inside one
   bool stop = false;                  // it was asked to stop
   std::vector<WorkerStatus> workers;  // empty between segments

@@ -114,11 +114,14 @@ void Ranks::take_contents(Other& from, Message& message) {
   message.ready = std::move(contents.ready);
 }
 
+// A frame has come. A beat waits behind a large message, which may take long on a slow link: every part of one counts.
+void Ranks::hear(int from, bool in_part) {
+  if (in_part) parts_.fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  others_[static_cast<size_t>(from)].heard = Clock::now();
+}
+
 void Ranks::deliver(int from, Envelope envelope) {
-  {
-    const std::lock_guard lock(mutex_);
-    others_[static_cast<size_t>(from)].heard = Clock::now();
-  }
   Message& message = envelope.message;
   switch (envelope.kind) {
     case Envelope::Kind::Message:

@@ -3,6 +3,7 @@
 // are taken.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -73,6 +74,10 @@ class Ranks {
   // Drops the links of this segment and of those before, and whatever still comes for them.
   void end_segment(int64_t segment) { mailboxes_.end_segment(segment); }
 
+  // How many parts of messages that were not yet whole have come, since the beginning. While that grows, nothing
+  // stalls.
+  uint64_t parts() const { return parts_.load(); }
+
   // What went wrong, if anything did, with the name of the process in which it began. Those waiting for messages check
   // this when their bell rings.
   std::optional<std::string> failure() const;
@@ -138,6 +143,7 @@ class Ranks {
   void open_channels(int number);
   bool goes_by_channel(const Other& other, const Envelope& envelope) const;
   void take_contents(Other& from, Message& message);
+  void hear(int from, bool in_part);
   void deliver(int from, Envelope envelope);
   void fail(int rank, const std::string& why);
   double stopped_just_now() const;
@@ -163,6 +169,7 @@ class Ranks {
   std::string network_;
   double silence_seconds_ = 0;
   Mailboxes mailboxes_;
+  std::atomic<uint64_t> parts_ = 0;
   mutable std::mutex mutex_;
   std::optional<Clock::time_point> looked_;  // when the watcher last did
   // The last time in which it did not look for so long that the others may have given this process up: when that ended,
