@@ -55,6 +55,9 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   sigaddset(&held, SIGTTOU);
   sigaddset(&held, SIGUSR1);
   ::sigprocmask(SIG_SETMASK, &held, nullptr);
+  // A shell starts a script's background jobs with SIGINT ignored, and the child would ignore what this process passes
+  // on until it handles it. A SIGHUP that is ignored stays so, as under nohup.
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::signal(number, SIG_DFL);
   ::execve(words[0], words, environment);
   const int error = errno;
   [[maybe_unused]] const ssize_t written = ::write(error_pipe, &error, sizeof error);

@@ -452,6 +452,21 @@ TEST(ChildProcess, ReadsNothing) {
   ::dup2(before, STDIN_FILENO);
 }
 
+// As where a script has started this process in the background.
+TEST(ChildProcess, DoesNotIgnoreWhatIsPassedOn) {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) {
+    const auto before = ::signal(number, SIG_IGN);
+    ChildProcess child({{"/bin/sh", "-c", fmt::format("kill -{} $$; exit 3", number)}, {}});
+    const ChildEnd end = child.reap();
+    ::signal(number, before);
+    if (number == SIGUSR1) {
+      EXPECT_EQ(end.code, 3);  // the child blocks it until it handles it
+    } else {
+      EXPECT_EQ(end.signal, number);
+    }
+  }
+}
+
 TEST(ChildProcess, IsKilledWhenNobodyWantsItAnyMore) {
   { const ChildProcess child({{"/bin/sleep", "1000000"}, {}}); }
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
