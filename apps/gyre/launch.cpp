@@ -109,7 +109,8 @@ void run(const CLI::App& command, const Flags& flags) {
   options.ranks = static_cast<int>(flags.ranks);
   options.max_restarts = static_cast<int>(flags.max_restarts);
   options.logs = flags.logs;
-  if (const auto temporary = environment_variable("TMPDIR")) options.temporary = *temporary;
+  const std::string temporary = environment_variable("TMPDIR").value_or("");
+  if (!temporary.empty()) options.temporary = temporary;
   const std::string program = engine_program().string();
   for (auto& [words, given] :
        {std::pair(&options.command, &launched->first), std::pair(&options.again, &launched->again)}) {

@@ -53,7 +53,7 @@ std::string Saver::describe() const {
                                                          : fmt::format(" and those of every {} (keep_every)",
                                                                        counted(settings_.keep_every, "update"));
   return fmt::format("saves to {} {}when interrupted and at its end; keeps {} (keep_checkpoints){}",
-                     run_.checkpoints().string(), join(when, ""), kept, for_ever);
+                     printable(run_.checkpoints().string()), join(when, ""), kept, for_ever);
 }
 
 void Saver::check_room(int64_t bytes) {

@@ -37,6 +37,13 @@ grep -q "cannot be written: File too large; .*set TMPDIR to another place" <<<"$
 [ ! -e unmet ] || fail "a run is left that has not begun"
 nothing_left
 
+# A TMPDIR that is set and empty is none: nothing is left in the working directory.
+TMPDIR= "$gyre" launch -n 2 -- train run.toml --out unmet --set run.updates=1 >/dev/null 2>&1 &
+pid=$!
+while kill -0 $pid 2>/dev/null; do ! ls -d gyre-launch-* >/dev/null 2>&1 || fail "TMPDIR= is the working directory"; done
+code_of $pid
+[ "$code" -eq 0 ] || fail "exit $code with an empty TMPDIR"
+
 # children_of PID: the child processes, which its only thread started.
 children_of() { cat "/proc/$1/task/$1/children"; }
 
