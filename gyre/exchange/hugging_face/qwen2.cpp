@@ -13,7 +13,7 @@ void read(ConfigFields& config, ModelSettings& settings) {
 }
 
 std::string misfit(const ModelSettings& settings) {
-  const std::string heads = misfit_of_heads(settings, "a Qwen2", /*qkv_bias=*/true, /*qk_norm=*/false);
+  std::string heads = misfit_of_heads(settings, "a Qwen2", /*qkv_bias=*/true, /*qk_norm=*/false);
   if (!heads.empty()) return heads;
   const auto own = settings.own.of_kind("llama").get<LlamaSettings>();
   return head_size(own, settings.width, settings.heads) * settings.heads == settings.width
