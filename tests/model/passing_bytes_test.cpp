@@ -51,12 +51,20 @@ void expect_passing(const Layers& layers, at::ScalarType type, const Size& size,
     std::vector<char> holds(weights.size());
     LayerContext context;
     context.keeps_weights = true;
+    const auto random = [&] { return at::randn({size.sequences, size.context, size.width}).to(type); };
+    {  // Products and positions keep what they allocate at their first use.
+      StageSaved saved;
+      std::vector<at::Tensor> none(weights.size());
+      std::vector<char> holds_none(weights.size());
+      stage.forward(weights, random(), context, saved);
+      stage.backward(weights, random(), saved, GradientSums(none, holds_none, stage.parameters(), at::kCPU));
+    }
     for (shape.adds = false;; shape.adds = true) {
       const double before = live();
       StageSaved saved;
-      stage.forward(weights, at::randn({size.sequences, size.context, size.width}).to(type), context, saved);
+      stage.forward(weights, random(), context, saved);
       const double kept = live() - before;
-      const at::Tensor grad = at::randn({size.sequences, size.context, size.width}).to(type);
+      const at::Tensor grad = random();
       memory.forget_peak();
       stage.backward(weights, grad, saved, GradientSums(gradients, holds, stage.parameters(), at::kCPU));
       const double taken = static_cast<double>(memory.bytes().peak) - before;
