@@ -164,8 +164,10 @@ int64_t choose_context(const ModelSettings& settings, int64_t asked, const std::
   const bool rotary = settings.own.of_kind(settings.kind).as<LlamaSettings>() != nullptr;
   if (asked == 0) return rotary ? std::min(settings.context, kUsualContext) : settings.context;
   if (asked <= settings.context && (rotary || asked == settings.context)) return asked;
-  throw InputError(fmt::format("--context is {}, and {} has {} positions{}", asked, origin, settings.context,
-                               rotary ? "; give no more" : ", which are learned: leave it out"));
+  throw InputError(
+      fmt::format("--context is {}, and the model of {} {}", asked, origin,
+                  rotary ? fmt::format("takes sequences of up to {} tokens; give no more", settings.context)
+                         : fmt::format("has {} positions, which are learned: leave it out", settings.context)));
 }
 
 // A tokenizer that gyre cannot read does not stop the import: its files are copied, and the run has none. The same

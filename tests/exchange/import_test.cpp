@@ -18,6 +18,7 @@
 #include "gyre/core/error.h"
 #include "gyre/core/files.h"
 #include "gyre/exchange/export_model.h"
+#include "gyre/exchange/hugging_face/llama_parts.h"
 #include "gyre/model/settings/llama_settings.h"
 #include "gyre/model/settings/special_tokens.h"
 #include "gyre/tokenizers/tokenizer.h"
@@ -37,9 +38,9 @@ namespace fs = std::filesystem;
 class Import : public testing::Test {
  protected:
   void SetUp() override { testing_support::write_small_llama(model_); }
-  ImportResult import() {
+  ImportResult import(int64_t context = 0) {
     fs::remove_all(place_ / "run");
-    return import_model({.from = model_, .out = place_ / "run"});
+    return import_model({.from = model_, .out = place_ / "run", .context = context});
   }
   // Why it is refused, on one line.
   std::string complaint() {
@@ -61,6 +62,22 @@ class Import : public testing::Test {
     const std::string said = complaint();
     write_file_atomic(model_ / "config.json", before);
     return said;
+  }
+  // The context of the run that is imported with options of config.json at other values.
+  int64_t context_with(const Json& options) {
+    const std::string before = read_file(model_ / "config.json");
+    Json config = Json::parse(before);
+    config.update(options);
+    write_file_atomic(model_ / "config.json", config.dump());
+    const int64_t context = import().context;
+    write_file_atomic(model_ / "config.json", before);
+    return context;
+  }
+  // config.json of the run's export.
+  Json exported_config() const {
+    fs::remove_all(place_ / "back");
+    export_model({.run = place_ / "run", .out = place_ / "back"});
+    return Json::parse(read_file(place_ / "back" / "config.json"));
   }
   // Writes a tokenizer with so many tokens.
   void write_tokenizer(int tokens, const std::string& type = "BPE") {
@@ -362,23 +379,61 @@ TEST_F(Import, PositionsMayBeStretched) {
               HasSubstr("'rope_type' is \"yarn\"; gyre has default, linear, llama3"));
 }
 
-TEST_F(Import, AMistralIsALlamaWithoutAWindow) {
+// gyre has no windows, and a sequence that fits the window needs none.
+TEST_F(Import, AMistralsWindowIsItsLongestSequence) {
   Json config = Json::parse(read_file(model_ / "config.json"));
+  const int64_t length = config["max_position_embeddings"].get<int64_t>(), window = length / 2;
   config["model_type"] = "mistral";
   config["architectures"] = {"MistralForCausalLM"};
   write_file_atomic(model_ / "config.json", config.dump());
-  EXPECT_THAT(complaint(), "accepted");  // without the field the window is 4096
-  EXPECT_EQ(complaint_with("sliding_window", nullptr), "accepted");
-  export_model({.run = place_ / "run", .out = place_ / "back"});
-  const Json written = Json::parse(read_file(place_ / "back" / "config.json"));
+  EXPECT_EQ(context_with({{"sliding_window", nullptr}}), length);
+  EXPECT_TRUE(exported_config().at("sliding_window").is_null());
+  EXPECT_EQ(context_with({{"sliding_window", length + 1}}), length);
+  EXPECT_EQ(context_with({{"sliding_window", window}}), window);
+  const Json written = exported_config();
   EXPECT_EQ(written["model_type"], "mistral");
   EXPECT_EQ(written["architectures"], Json({"MistralForCausalLM"}));
-  EXPECT_TRUE(written.at("sliding_window").is_null());
-  const int64_t context = config["max_position_embeddings"].get<int64_t>();
-  EXPECT_EQ(complaint_with("sliding_window", context), "accepted");
-  EXPECT_THAT(complaint_with("sliding_window", context - 1), HasSubstr("less than max_position_embeddings"));
-  EXPECT_THAT(complaint_with("max_position_embeddings", 8192),
-              HasSubstr("'sliding_window' is 4096, being missing, less"));
+  EXPECT_EQ(written["sliding_window"], window);
+  EXPECT_EQ(written["max_position_embeddings"], length);
+  EXPECT_THAT(complaint_with("sliding_window", 0), HasSubstr("'sliding_window' is 0; give 1 or more, or null"));
+
+  config["max_position_embeddings"] = 8192;  // without the field the window is 4096
+  write_file_atomic(model_ / "config.json", config.dump());
+  EXPECT_EQ(import(4096).context, 4096);
+  try {
+    import(4097);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), fmt::format("--context is 4097, and the model of {} takes sequences of up to 4096 tokens; "
+                                        "give no more",
+                                        (model_ / "config.json").string()));
+  }
+}
+
+TEST_F(Import, AQwensWindowIsItsLongestSequenceIfItIsUsed) {
+  ModelSettings settings = testing_support::small_llama();
+  settings.own.get<LlamaSettings>().qkv_bias = true;
+  testing_support::write_small_model(model_, settings);
+  const int64_t length = settings.context, window = length / 2;
+  EXPECT_EQ(context_with({{"use_sliding_window", false}, {"sliding_window", window}}), length);
+  EXPECT_EQ(context_with({{"use_sliding_window", true}, {"sliding_window", window}}), window);
+  EXPECT_EQ(exported_config()["use_sliding_window"], true);
+  EXPECT_EQ(exported_config()["sliding_window"], window);
+  const Json layers = {"full_attention", "sliding_attention"};
+  EXPECT_EQ(context_with({{"layer_types", layers}, {"sliding_window", window}}), window);
+  EXPECT_EQ(exported_config()["layer_types"], layers);
+  EXPECT_THAT(complaint_with("layer_types", {"full_attention", "linear_attention"}),
+              HasSubstr("'layer_types' has other layers than full_attention and sliding_attention"));
+
+  // It was trained on longer sequences since, so without windows.
+  settings.context = window + 1;
+  nlohmann::ordered_json config = {{"use_sliding_window", true}, {"sliding_window", window}, {"layer_types", layers}};
+  write_windows(settings, config);
+  EXPECT_EQ(config["use_sliding_window"], false);
+  EXPECT_FALSE(config.contains("layer_types"));
+
+  testing_support::write_small_llama(model_);
+  EXPECT_THAT(complaint_with("layer_types", layers), HasSubstr("sliding windows, which a Llama does not have"));
 }
 
 TEST_F(Import, PositionsThatAreStretchedInAWayThatIsNotSaidAreRefused) {

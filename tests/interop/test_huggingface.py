@@ -47,6 +47,20 @@ MODELS = {
         transformers.MistralForCausalLM,
         transformers.MistralConfig(**LLAMA, head_dim=12, sliding_window=None),
     ),
+    # Sequences that fit the window do not need it.
+    "mistral in a window": (
+        transformers.MistralForCausalLM,
+        transformers.MistralConfig(**{**LLAMA, "max_position_embeddings": 4 * CONTEXT}, head_dim=8, sliding_window=CONTEXT),
+    ),
+    "qwen2 in a window": (
+        transformers.Qwen2ForCausalLM,
+        transformers.Qwen2Config(
+            **{**LLAMA, "max_position_embeddings": 4 * CONTEXT},
+            use_sliding_window=True,
+            sliding_window=CONTEXT,
+            max_window_layers=1,
+        ),
+    ),
     "bert": (
         transformers.BertForMaskedLM,
         transformers.BertConfig(**BERT, tie_word_embeddings=False),

@@ -7,6 +7,8 @@ namespace {
 void read(ConfigFields& config, ModelSettings& settings) {
   read_llama_parts(config, {}, settings);
   config.only("attention_bias", false);
+  config.only("use_sliding_window", false);
+  if (has_windows(config)) config.fail("'layer_types' has sliding windows, which a Llama does not have");
 }
 
 std::string misfit(const ModelSettings& settings) {

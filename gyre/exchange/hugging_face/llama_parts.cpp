@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +13,7 @@ namespace gyre {
 namespace {
 
 constexpr double kDefaultTheta = 10000;
+constexpr int64_t kUsualWindow = 4096;  // of a config.json without the field; null: none
 
 // 0 if the field is null: the number follows from others.
 int64_t whole_unless_null(ConfigFields& config, const char* key, int64_t if_missing) {
@@ -90,14 +92,19 @@ nlohmann::ordered_json rope_json(const RopeScaling& scaling) {
   return json;
 }
 
-// Throws InputError if the attention of any layer, by "layer_types", is limited to a window.
-void refuse_windows(ConfigFields& config) {
+// Whether the attention of any layer, by "layer_types", is limited to a window.
+bool has_windowed_layers(ConfigFields& config) {
   const nlohmann::json* const types = config.find("layer_types");
-  if (types == nullptr) return;
+  if (types == nullptr) return false;
   if (!types->is_array()) config.fail("'layer_types' must be a list");
+  bool has = false;
   for (const nlohmann::json& type : *types) {
-    if (type != "full_attention") config.fail("'layer_types' has sliding windows, which gyre does not have");
+    if (type != "full_attention" && type != "sliding_attention") {
+      config.fail("'layer_types' has other layers than full_attention and sliding_attention, which gyre does not have");
+    }
+    has = has || type == "sliding_attention";
   }
+  return has;
 }
 
 std::vector<TensorPair> llama_tensors() {
@@ -160,8 +167,6 @@ void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettin
   settings.bias = false;
   config.only("hidden_act", "silu");
   config.only("mlp_bias", false);
-  config.only("use_sliding_window", false);
-  refuse_windows(config);
 
   auto& own = settings.own.get<LlamaSettings>();
   own.key_value_heads = whole_unless_null(config, "num_key_value_heads", usual.key_value_heads);
@@ -170,6 +175,28 @@ void read_llama_parts(ConfigFields& config, const UsualHeads& usual, ModelSettin
   if (own.head_size * settings.heads == settings.width) own.head_size = 0;  // the default
   read_rope(config, own);
   own.norm_epsilon = config.number("rms_norm_eps", 1e-6);
+}
+
+bool has_windows(ConfigFields& config) {
+  const bool uses = config.flag("use_sliding_window", false), layers = has_windowed_layers(config);
+  return uses || layers;
+}
+
+void fit_into_window(ConfigFields& config, ModelSettings& settings) {
+  const int64_t window = config.whole("sliding_window", kUsualWindow, settings.context);
+  if (window < 1) config.fail(fmt::format("'sliding_window' is {}; give 1 or more, or null", window));
+  settings.context = std::min(settings.context, window);
+}
+
+bool keeps_window(const ModelSettings& settings, const nlohmann::ordered_json& config) {
+  const auto window = config.find("sliding_window");
+  return window != config.end() && window->is_number() && *window >= settings.context;
+}
+
+void write_windows(const ModelSettings& settings, nlohmann::ordered_json& config) {
+  if (keeps_window(settings, config)) return;
+  config["use_sliding_window"] = false;
+  config.erase("layer_types");
 }
 
 void write_llama_parts(const ModelSettings& settings, nlohmann::ordered_json& config) {

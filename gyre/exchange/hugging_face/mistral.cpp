@@ -1,22 +1,12 @@
-// Mistral: a Llama. Its first version limits attention to a window.
-#include <fmt/format.h>
-
+// Mistral: a Llama. Its first version limits the attention of all layers to a window.
 #include "gyre/exchange/hugging_face/llama_parts.h"
 
 namespace gyre {
 namespace {
 
-constexpr int64_t kUsualWindow = 4096;  // of a config.json without the field; null: none
-
 void read(ConfigFields& config, ModelSettings& settings) {
   read_llama_parts(config, {.key_value_heads = 8}, settings);
-  const int64_t window = config.whole("sliding_window", kUsualWindow, settings.context);
-  if (window < settings.context) {
-    config.fail(
-        fmt::format("'sliding_window' is {}{}, less than max_position_embeddings, {}, and gyre has no windows; if "
-                    "your sequences are no longer than the window, give that as max_position_embeddings",
-                    window, config.has("sliding_window") ? "" : ", being missing", settings.context));
-  }
+  fit_into_window(config, settings);
 }
 
 std::string misfit(const ModelSettings& settings) {
@@ -25,7 +15,7 @@ std::string misfit(const ModelSettings& settings) {
 
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   write_llama_parts(settings, config);
-  config["sliding_window"] = nullptr;
+  if (!keeps_window(settings, config)) config["sliding_window"] = nullptr;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ namespace {
 
 void read(ConfigFields& config, ModelSettings& settings) {
   read_llama_parts(config, {.key_value_heads = 32}, settings);
+  if (has_windows(config)) fit_into_window(config, settings);
   if (settings.own.get<LlamaSettings>().head_size != 0)
     config.fail("'head_dim' is not hidden_size / heads, as it is in a Qwen2 model");
   settings.own.get<LlamaSettings>().qkv_bias = true;
@@ -24,7 +25,7 @@ std::string misfit(const ModelSettings& settings) {
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   write_llama_parts(settings, config);
   config.erase("head_dim");  // always width / heads
-  config["use_sliding_window"] = false;
+  write_windows(settings, config);
 }
 
 }  // namespace

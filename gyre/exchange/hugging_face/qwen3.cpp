@@ -7,6 +7,7 @@ namespace {
 
 void read(ConfigFields& config, ModelSettings& settings) {
   read_llama_parts(config, {.key_value_heads = 32, .head_size = 128}, settings);
+  if (has_windows(config)) fit_into_window(config, settings);
   config.only("attention_bias", false);
   settings.own.get<LlamaSettings>().qk_norm = true;
 }
@@ -18,7 +19,7 @@ std::string misfit(const ModelSettings& settings) {
 void write(const ModelSettings& settings, nlohmann::ordered_json& config) {
   write_llama_parts(settings, config);
   config["attention_bias"] = false;
-  config["use_sliding_window"] = false;
+  write_windows(settings, config);
 }
 
 }  // namespace
