@@ -24,7 +24,7 @@ struct ReplicaState {
 class WorkerWalk {
  public:
   WorkerWalk(const Schedule& schedule, int worker, const CostModel& costs, WeightPolicy weights,
-             const ReplicaNumbers& numbers, const ReductionChains& chains)
+             const ReplicaNumbers& numbers, const ReductionChains& chains, bool adopts)
       : schedule_(schedule),
         worker_(worker),
         costs_(costs),
@@ -33,7 +33,7 @@ class WorkerWalk {
         chains_(chains),
         replicas_(numbers.count(worker)),
         tracker_(schedule, numbers, worker),
-        adopts_(schedule.pipelines == 1 && adopting_pipelines(schedule)[0]),
+        adopts_(adopts),
         holders_(replicas_.size()),
         held_version_(replicas_.size()),
         gradients_(replicas_.size()) {
@@ -224,9 +224,11 @@ std::vector<WorkerMemory> peak_memory(const Schedule& schedule, const CostModel&
   check_costs(costs, schedule);
   const ReplicaNumbers numbers(schedule);
   const ReductionChains chains(schedule);
+  // Asked once, since it reads the programs of all workers.
+  const bool adopts = schedule.pipelines == 1 && adopting_pipelines(schedule)[0];
   std::vector<WorkerMemory> memory;
   for (int worker = 0; worker < schedule.workers; ++worker) {
-    memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers, chains).run());
+    memory.push_back(WorkerWalk(schedule, worker, costs, weights, numbers, chains, adopts).run());
   }
   if (schedule.tied) count_tied(schedule, costs, weights, memory);
   return memory;
