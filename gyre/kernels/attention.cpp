@@ -10,6 +10,7 @@
 #include "gyre/kernels/attention_softmax.h"
 #include "gyre/kernels/bf16/attention.h"
 #include "gyre/kernels/bf16/product.h"
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/kernels/rows.h"
 #include "gyre/kernels/sdpa.h"
 #include "gyre/tensors/profile_scope.h"
@@ -52,7 +53,7 @@ double scale_of(const HeadTensors& inputs) {
 // The block's softmax probabilities: (batch * query heads, rows, seen).
 at::Tensor probabilities_of(const Block& block, const HeadTensors& inputs, bool causal) {
   at::Tensor scores =
-      at::bmm(grouped(queries(inputs.query, block), inputs.key.size(0)), keys(inputs.key, block).transpose(1, 2))
+      matrix_product(grouped(queries(inputs.query, block), inputs.key.size(0)), keys(inputs.key, block).transpose(1, 2))
           .view({inputs.query.size(0), block.rows, block.seen});
   attention_softmax_in_place(scores, scale_of(inputs), causal);
   return scores;
@@ -152,7 +153,7 @@ at::Tensor portable::attention(const HeadTensors& inputs, bool causal) {
   for (const Block& block : attention_blocks(context, causal)) {
     const at::Tensor probabilities = grouped(probabilities_of(block, by_heads, causal), by_heads.key.size(0));
     const at::Tensor output =
-        at::bmm(probabilities, keys(by_heads.value, block)).view({batch, heads, block.rows, size});
+        matrix_product(probabilities, keys(by_heads.value, block)).view({batch, heads, block.rows, size});
     copy_head_rows(queries(result.view({batch, context, heads, size}), block), output.transpose(1, 2));
   }
   return result;
@@ -171,14 +172,14 @@ at::Tensor portable::attention_backward(const at::Tensor& grad, const HeadTensor
     const at::Tensor probabilities = probabilities_of(block, by_heads, causal);
     const at::Tensor from_output = grouped(queries(grad_output, block), by_heads.key.size(0));
     at::Tensor grad_scores =
-        at::bmm(from_output, keys(by_heads.value, block).transpose(1, 2)).view(probabilities.sizes());
+        matrix_product(from_output, keys(by_heads.value, block).transpose(1, 2)).view(probabilities.sizes());
     gyre::attention_softmax_backward_in_place(grad_scores, probabilities, scale_of(inputs), causal);
     const at::Tensor scores = grouped(grad_scores, by_heads.key.size(0));
     const at::Tensor by_scores =
-        at::bmm(scores, keys(by_heads.key, block)).view({batch, heads.query, block.rows, size});
+        matrix_product(scores, keys(by_heads.key, block)).view({batch, heads.query, block.rows, size});
     copy_head_rows(to.query.narrow(2, block.first, block.rows), by_scores);
-    grad_key.add(at::bmm(scores.transpose(1, 2), grouped(queries(by_heads.query, block), by_heads.key.size(0))));
-    grad_value.add(at::bmm(grouped(probabilities, by_heads.key.size(0)).transpose(1, 2), from_output));
+    grad_key.add(matrix_product(scores.transpose(1, 2), grouped(queries(by_heads.query, block), by_heads.key.size(0))));
+    grad_value.add(matrix_product(grouped(probabilities, by_heads.key.size(0)).transpose(1, 2), from_output));
   }
   copy_head_rows(to.key, grad_key.take().view(to.key.sizes()));
   copy_head_rows(to.value, grad_value.take().view(to.value.sizes()));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "gyre/kernels/attention_blocks.h"
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/tensors/wide_type.h"
 
 namespace gyre {
@@ -13,9 +14,9 @@ at::Tensor attention_of_one(const HeadTensors& inputs) {
   const at::Tensor keys = inputs.key.flatten(0, 1), values = inputs.value.flatten(0, 1);
   // The queries that share keys and values are the rows of one matrix product.
   const at::Tensor queries = inputs.query.reshape({key_value_heads, group, size});
-  const at::Tensor scores = at::bmm(queries, keys.transpose(1, 2)).to(wide_type(inputs.query));
+  const at::Tensor scores = matrix_product(queries, keys.transpose(1, 2)).to(wide_type(inputs.query));
   const at::Tensor probabilities = at::softmax(scores * attention_scale(size), -1);
-  return at::bmm(probabilities.to(values.scalar_type()), values).view({batch, 1, heads * size});
+  return matrix_product(probabilities.to(values.scalar_type()), values).view({batch, 1, heads * size});
 }
 
 }  // namespace gyre

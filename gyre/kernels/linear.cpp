@@ -10,6 +10,7 @@
 #include "gyre/kernels/cpu_math.h"
 #include "gyre/kernels/cuda/kernels.h"
 #include "gyre/kernels/fused_product.h"
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/kernels/onednn/product.h"
 #include "gyre/kernels/parallel_for.h"
 #include "gyre/kernels/portable.h"
@@ -87,14 +88,22 @@ bool adds_bf16_products_in_place(bool on_host) {
 namespace portable {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (is_widened(x)) {
+    const at::Tensor wide = bias.defined() ? bias.to(at::kFloat) : bias;
+    return linear(x.to(at::kFloat), weight.to(at::kFloat), wide).to(x.scalar_type());
+  }
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
 
 at::Tensor linear_backward_input(const at::Tensor& grad, const at::Tensor& weight) {
+  if (is_widened(grad)) return at::matmul(grad.to(at::kFloat), weight.to(at::kFloat)).to(grad.scalar_type());
   return at::matmul(grad, weight);
 }
 
 void linear_backward_weight(const at::Tensor& x, const at::Tensor& grad, at::Tensor& weight_gradient, bool adds) {
+  if (is_widened(grad) && weight_gradient.scalar_type() == at::kFloat) {
+    return linear_backward_weight(x.to(at::kFloat), grad.to(at::kFloat), weight_gradient, adds);
+  }
   const at::Tensor grad_rows = rows_of(grad);
   const at::Tensor x_rows = rows_of(x);
   if (x.scalar_type() == weight_gradient.scalar_type()) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/tensors/thread_count.h"
 
 namespace gyre {
@@ -141,6 +142,14 @@ TEST(Linear, TakesWhatTheCpuHas) {
   const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
   const std::string isa = most == nullptr ? "ALL" : most;
   const bool libtorch = products.starts_with("libtorch ("), onednn = products.starts_with("oneDNN ");
+  // Where libtorch's loops for bf16 are slow, kernels do without them.
+  const at::Tensor a = at::randn({2, 5, 7}).to(at::kBFloat16), b = at::randn({2, 7, 3}).to(at::kBFloat16);
+  EXPECT_TRUE(isa != "AVX2" || is_widened(a));
+  EXPECT_FALSE(is_widened(a.to(at::kFloat)));
+  if (is_widened(a)) {
+    EXPECT_TRUE(matrix_product(a, b).equal(at::bmm(a.to(at::kFloat), b.to(at::kFloat)).to(at::kBFloat16)));
+    EXPECT_TRUE(matrix_product(a[0], b[0]).equal(at::mm(a[0].to(at::kFloat), b[0].to(at::kFloat)).to(at::kBFloat16)));
+  }
   EXPECT_TRUE(libtorch || (onednn && isa != "AVX512_CORE" && isa != "AVX2") ||
               (products == "gyre (AMX)" && isa == "ALL"))
       << products << " with " << isa;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gyre/core/random.h"
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/orthonormal.h"
 #include "gyre/optim/parameter/stacks.h"

@@ -6,6 +6,7 @@
 
 #include "gyre/kernels/bf16/linear.h"
 #include "gyre/kernels/fused_product.h"
+#include "gyre/kernels/matrix_product.h"
 #include "gyre/optim/parameter/mixed_kernels.h"
 #include "gyre/optim/parameter/stacks.h"
 

@@ -12,11 +12,6 @@ inline bool is_stack(const at::Tensor& x) {
   return x.dim() > 2;
 }
 
-// a b of each.
-inline at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
-  return is_stack(a) ? at::bmm(a, b) : at::mm(a, b);
-}
-
 // The dimension of a side, 0 (rows) or 1 (columns).
 inline int64_t dimension_of(int64_t side) {
   return side - 2;
