@@ -1,4 +1,6 @@
 // gyre-engine: the commands that touch tensors.
+#include <signal.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -11,6 +13,16 @@
 #include "output.h"
 
 namespace {
+
+bool ignores_hangup = false;
+
+// Libraries of some libtorch's transports (UCX) take SIGHUP when they are loaded, also where it is ignored, as nohup
+// does. So this looks before any library is initialised.
+void look_at_hangup(int, char**, char**) {
+  struct sigaction action {};
+  ignores_hangup = ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+__attribute__((section(".preinit_array"), used)) void (*const look_first)(int, char**, char**) = look_at_hangup;
 
 // libtorch starts a pool of threads, and would wait forever for threads that the system refuses it.
 void check_room_for_pool() {
@@ -38,6 +50,7 @@ void add_engine_commands(CLI::App& app) {
 
 int run_engine(int argc, char** argv) {
   open_standard_streams();
+  if (ignores_hangup) ::signal(SIGHUP, SIG_IGN);
   heed_hangup();
   const HostMemory memory;
   heed_limit_of_instructions();

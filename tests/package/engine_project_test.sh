@@ -2,6 +2,7 @@
 # own, found by CMake and by pkg-config, and trains with it.
 set -euo pipefail
 build=$1 source=$2 compiler=$3
+export CMAKE_GENERATOR=Ninja  # as gyre is built; make may not be there
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }

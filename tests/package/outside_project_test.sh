@@ -2,6 +2,7 @@
 # pkg-config, and serves a project that registers a schedule of its own and simulates it. Nothing looks for libtorch.
 set -euo pipefail
 build=$1 source=$2 compiler=$3
+export CMAKE_GENERATOR=Ninja  # as gyre is built; make may not be there
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
