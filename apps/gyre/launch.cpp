@@ -144,7 +144,9 @@ void add_launch(CLI::App& app) {
       "save; another SIGINT or SIGTERM, a second or more later, kills them. If one rank fails, the others end\n"
       "too; the exit code is its own, or 1 where a signal ended it.\n\n"
       "After a failure --max-restarts starts all ranks again: they go on from the run's newest checkpoint.\n"
-      "Bad input (2), divergence (3), a full disk (4) and signals to stop (130, 143) are not tried again.\n\n"
+      "Bad input (2), divergence (3), a full disk (4) and signals to stop (130, 143) are not tried again, nor is a "
+      "run\n"
+      "that is done and whose result cannot be printed.\n\n"
       "The ranks meet in a private directory under TMPDIR, and listen on 127.0.0.1 only.");
   command->callback([command, flags] { run(*command, *flags); });
 }

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "gyre/core/file_system.h"
+#include "gyre/core/files.h"
 #include "output.h"
 
 namespace gyre::app {
@@ -36,6 +36,14 @@ std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flag
 void remove_mark_of_launcher(const Rank& own_rank, const char* mark) {
   if (own_rank.store_directory.empty()) return;
   system_files().remove(std::filesystem::path(own_rank.store_directory) / mark);
+}
+
+void tell_launcher_done(const Rank& own_rank) {
+  if (own_rank.store_directory.empty()) return;
+  try {
+    write_new_file(std::filesystem::path(own_rank.store_directory) / kDoneMark, "");
+  } catch (const Error&) {  // it is only a hint: without it, another attempt finds that all is done
+  }
 }
 
 }  // namespace gyre::app

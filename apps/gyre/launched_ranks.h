@@ -19,6 +19,8 @@ std::unique_ptr<Ranks> make_ranks(const Rank& own_rank, const MeetingFlags& flag
 // Called by rank 0: removes a mark that `gyre launch` has left for it (launch/rank.h). Does nothing under another
 // launcher.
 void remove_mark_of_launcher(const Rank& own_rank, const char* mark);
+// Called by rank 0 before it prints its result: leaves the mark by which `gyre launch` knows that all is done.
+void tell_launcher_done(const Rank& own_rank);
 
 // Prints the error and ends this process without waiting for a thread that hangs.
 [[noreturn]] void end_at_once(const Error& error);

@@ -48,6 +48,7 @@ void run(const MeasureLinksFlags& flags) {
   if (!cluster) return;
   if (!ranks->network().empty()) say(stderr, fmt::format("network    {}\n", ranks->network()));
   write_file_atomic(flags.out, kHeader + to_toml(*cluster));
+  tell_launcher_done(*own_rank);
   print("{} ranks on {}\n", own_rank->world, counted(std::ssize(cluster->hosts), "host"));
   for (const LinkClass& link : cluster->links) {
     print("{}: {:.1f} us, {}/s\n", link.name, 1e6 * link.latency, human_bytes(link.bandwidth));

@@ -118,7 +118,10 @@ void run(const TrainFlags& flags) {
       throw Error(stopped.what(), interrupts.exit_code() != 0 ? interrupts.exit_code() : stopped.exit_code());
     }
   }();
-  if (!ranks || ranks->rank() == 0) print_result(flags, options.out, result);
+  if (!ranks || ranks->rank() == 0) {
+    if (own_rank) tell_launcher_done(*own_rank);
+    print_result(flags, options.out, result);
+  }
   if (result.fault_afterwards) std::rethrow_exception(result.fault_afterwards);
   if (result.finished) return;
   // If another process of the run was asked to stop, this one ends as after SIGTERM.

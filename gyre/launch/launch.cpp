@@ -118,6 +118,12 @@ class Attempt {
     return {before_.claimed || is_gone(kNotClaimedMark), before_.begun || is_gone(kNotBegunMark)};
   }
 
+  // Whether all was done that the ranks were started for, so that another attempt has nothing to do.
+  bool done() const {
+    std::error_code unknown;
+    return fs::exists(store_.path() / kDoneMark, unknown);
+  }
+
   // The launcher's exit code.
   int exit_code() const {
     if (cause_) return cause_->end->signal != 0 ? 1 : cause_->end->code;
@@ -332,8 +338,10 @@ int launch_ranks(const LaunchOptions& options, SignalQueue& signals) {
     attempt.wait(signals);
     reached = attempt.reached();
     const int code = attempt.exit_code();
-    const bool again = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
+    const bool could_restart = restart < options.max_restarts && is_worth_another(code) && !attempt.stopped();
+    const bool again = could_restart && !attempt.done();
     std::string complaint = attempt.complaint();
+    if (could_restart && !again && !complaint.empty()) complaint += "; all was done before, so there is no restart";
     if (again) {
       if (complaint.empty()) complaint = "the run failed";  // rank 0 has said why, and of whom
       complaint += fmt::format("; restart {} of {}", restart + 1, options.max_restarts);

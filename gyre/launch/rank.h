@@ -53,5 +53,8 @@ inline constexpr const char* kBegunVariable = "GYRE_BEGUN";
 // a second time.
 inline constexpr const char* kNotClaimedMark = "not-claimed";
 inline constexpr const char* kNotBegunMark = "not-begun";
+// A file that rank 0 makes there once all is done and stored, before it prints the result. It is made, not removed: if
+// the whole directory is removed, nothing is known to be done.
+inline constexpr const char* kDoneMark = "done";
 
 }  // namespace gyre

@@ -121,6 +121,16 @@ code_of $pid
 rm -r away
 nothing_left
 
+# A run that is done is not started again because its result cannot be printed.
+"$gyre" launch -n 2 --max-restarts 3 -- train run.toml --out unprinted --set run.updates=4 2>err.txt >&- && fail "no exit code"
+[ "$(grep -c '^gyre: ' err.txt)" -eq 1 ] && grep -q '^gyre: the result cannot be written to standard output: it is closed' err.txt ||
+  fail "a closed standard output: $(cat err.txt)"
+code=0
+"$gyre" launch -n 2 --max-restarts 3 -- measure-links --out again.toml >/dev/full 2>err.txt || code=$?
+[ "$code" -eq 1 ] && [ "$(grep -c '^gyre: ' err.txt)" -eq 1 ] && grep -q 'standard output: No space left' err.txt ||
+  fail "exit $code with a full standard output: $(cat err.txt)"
+nothing_left
+
 # The second signal kills.
 start_run --set run.eval_every=0
 kill -STOP "${ranks[1]}"

@@ -331,6 +331,19 @@ TEST_F(LaunchRanks, WhatAnotherAttemptCannotMendIsNotTriedAgain) {
   }
 }
 
+// As where rank 0 cannot print its result. A rank that fails then is named all the same.
+TEST_F(LaunchRanks, WhatIsDoneIsNotDoneAgain) {
+  EXPECT_EQ(launch({fmt::format("gather,note:{},finish,watch,exit:1", file("notes")), "gather,exit:0"}, 3), 1);
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_EQ(
+      launch({fmt::format("gather,note:{},finish,watch,exit:0", file("notes")), fmt::format("gather,die:{}", SIGKILL)},
+             3),
+      1);
+  EXPECT_THAT(said_, ElementsAre("rank 1 was killed by SIGKILL; all was done before, so there is no restart"));
+  EXPECT_THAT(notes_in(file("notes")), SizeIs(2));
+  EXPECT_THAT(left_in_temporary(), IsEmpty());
+}
+
 TEST_F(LaunchRanks, LogsStayWhereTheyAreWanted) {
   options_.logs = file("a/logs");
   EXPECT_EQ(launch({"gather,say:zero", "gather,say:one", "gather,say:two,once:exit:1"}, 1), 0);

@@ -10,6 +10,7 @@
 //   clear:DIRECTORY   removes all that is in it
 //   claim    as rank 0 does when the run's directory is its own
 //   begin    as rank 0 does when the run has begun
+//   finish   as rank 0 does when all is done
 //   once:ACTION   ACTION if this is the first attempt, else nothing
 // Signals stay pending from the start until an action takes them.
 #include <fcntl.h>
@@ -104,6 +105,9 @@ class StandIn {
       act("remove:" + variable("GYRE_STORE") + "/not-claimed");
     } else if (what == "begin") {
       act("remove:" + variable("GYRE_STORE") + "/not-begun");
+    } else if (what == "finish") {
+      const std::string mark = variable("GYRE_STORE") + "/done";
+      if (open(mark.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600) < 0) give_up(mark);
     } else if (what == "once") {
       if (variable("GYRE_RESTART") == "0") act(argument);
     } else {
