@@ -20,6 +20,11 @@
 namespace gyre::app {
 namespace {
 
+// "optimizer.lr" without its table.
+std::string without_table(const std::string& key) {
+  return key.substr(key.rfind('.') + 1);
+}
+
 // "--batch-size" as a key would be written.
 std::string as_key(std::string flag) {
   flag.erase(0, flag.find_first_not_of('-'));
@@ -31,7 +36,7 @@ std::string as_key(std::string flag) {
 std::vector<std::string> keys_named(const std::string& name) {
   std::vector<std::string> named;
   for (const std::string& key : config_keys()) {
-    if (key == name || key.substr(key.rfind('.') + 1) == name) named.push_back(key);
+    if (key == name || without_table(key) == name) named.push_back(key);
   }
   return named;
 }
@@ -83,8 +88,11 @@ std::string explain_extras(const CLI::App& app) {
   const bool takes_keys = command.get_option_no_throw("--set") != nullptr;
   const auto as_set = [&](const std::string& key) { return fmt::format("--set {}={}", key, shell_word(value)); };
   std::vector<std::string> meant;
+  const std::string name = as_key(flag);
   if (takes_keys) {
-    for (const std::string& key : keys_named(as_key(flag))) meant.push_back(as_set(key));
+    std::vector<std::string> named = keys_named(name);
+    if (named.empty()) named = keys_named(without_table(name));
+    for (const std::string& key : named) meant.push_back(as_set(key));
   }
   if (meant.empty()) {
     // The nearest name among all flags and keys.
@@ -96,9 +104,9 @@ std::string explain_extras(const CLI::App& app) {
       }
     }
     for (const std::string& key : takes_keys ? config_keys() : std::vector<std::string>()) {
-      names.push_back(key.substr(key.rfind('.') + 1));
+      names.push_back(without_table(key));
     }
-    if (const auto near = nearest(as_key(flag), names)) {
+    if (const auto near = nearest(without_table(name), names)) {
       const auto place = static_cast<size_t>(std::find(names.begin(), names.end(), *near) - names.begin());
       meant.push_back(place < flags.size() ? flags[place] : as_set(keys_named(*near).front()));
     }

@@ -9,6 +9,7 @@
 #include "gyre/config/config.h"
 #include "gyre/config/tables.h"
 #include "gyre/core/files.h"
+#include "gyre/core/text.h"
 #include "gyre/core/toml_fields.h"
 #include "gyre/core/utf8.h"
 
@@ -76,13 +77,21 @@ class Names {
   }
   std::string unknown_key(const std::string& table, const std::string& key) const {
     const std::string what = fmt::format("unknown key '{}' in [{}]", printable(key), table);
+    std::string others = tables_with(key, table);
+    if (others.empty()) others = tables_with(key);
+    return others.empty() ? what + suggestion(key, keys_.at(table))
+                          : fmt::format("{}; it is a key of {}", what, others);
+  }
+  // "[model] and [optimizer]": the tables that have the key, or those of them within `table` or around it.
+  std::string tables_with(const std::string& key, const std::string& table = "") const {
+    std::vector<std::string> with;
     for (const std::string& other : tables_) {
-      const bool related = other.rfind(table + ".", 0) == 0 || table.rfind(other + ".", 0) == 0;
-      if (!related || !has_key(other, key)) continue;
-      return fmt::format("{}; it is a key of {}", what,
-                         other.starts_with(kSourceTable) ? "[[data.source]]" : fmt::format("[{}]", other));
+      const bool counts = table.empty() || other.starts_with(table + ".") || table.starts_with(other + ".");
+      if (!counts || !has_key(other, key)) continue;
+      const std::string name = other.starts_with(kSourceTable) ? "[[data.source]]" : fmt::format("[{}]", other);
+      if (!contains(with, name)) with.push_back(name);
     }
-    return what + suggestion(key, keys_.at(table));
+    return join(with, " and ");
   }
 
  private:
@@ -275,7 +284,9 @@ class Reader {
     const size_t equals = text.find('=');
     const size_t dot = equals == std::string::npos ? equals : text.rfind('.', equals);
     if (dot == std::string::npos) {
-      throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4", origin));
+      const std::string tables = names_.tables_with(text.substr(0, equals));
+      throw InputError(fmt::format("{}: expected table.key=value, such as optimizer.lr=3e-4{}", origin,
+                                   tables.empty() ? "" : fmt::format("; it is a key of {}", tables)));
     }
     const std::string table = text.substr(0, dot), key = text.substr(dot + 1, equals - dot - 1),
                       value = text.substr(equals + 1);

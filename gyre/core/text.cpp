@@ -5,38 +5,56 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 namespace gyre {
 namespace {
 
-// Levenshtein distance, one row at a time.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+// As names are compared: without case, and with one separator of words.
+std::string folded(std::string_view name) {
+  std::string folded(name);
+  std::ranges::transform(folded, folded.begin(), [](char c) {
+    return c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return folded;
+}
+
+// How many slips turn `a` into `b`: a letter too many, missing or another, or two neighbours in the wrong order.
+size_t slips_between(std::string_view a, std::string_view b) {
+  std::vector<size_t> before_last, last, row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    before_last = std::exchange(last, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
+      row[j] = std::min({last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1), last[j] + 1, row[j - 1] + 1});
+      const bool is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row[b.size()];
 }
 
+// The slips after which a name of this length is still recognised: more would make most short names one another.
+size_t forgiven(size_t length) {
+  constexpr size_t kShort = 5;
+  return length < 2 ? 0 : length <= kShort ? 1 : 2;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  size_t best = name.size() / 2 + 1;  // a name that differs in more than half its letters is not near
+  const std::string given = folded(name);
+  std::optional<size_t> fewest;
   const std::string* found = nullptr;
   for (const std::string& candidate : candidates) {
-    const size_t distance = edit_distance(name, candidate);
-    if (distance < best) {
-      best = distance;
-      found = &candidate;
-    }
+    const size_t slips = slips_between(given, folded(candidate));
+    if (slips > forgiven(candidate.size()) || (fewest && slips >= *fewest)) continue;
+    fewest = slips;
+    found = &candidate;
   }
   return found != nullptr ? std::optional(*found) : std::nullopt;
 }

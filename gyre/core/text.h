@@ -9,10 +9,10 @@
 
 namespace gyre {
 
-// The candidate nearest to `name` by edit distance, if one is near.
+// The candidate that `name` is with the fewest slips of typing: one, or two for a candidate of more than five letters.
+// Case and - or _ do not count.
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
-// "; did you mean 'width'?" for the candidate nearest to `name` by edit distance, or, when none is near, "; known: a,
-// b".
+// "; did you mean 'width'?" for the nearest candidate, or, when none is near, "; known: a, b".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 // 1536 -> "1.5 KiB".
 std::string human_bytes(double bytes);

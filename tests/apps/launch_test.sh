@@ -18,7 +18,7 @@ refuses "-n is 0; give 1 to 4096" "$gyre" launch -n 0 -- train run.toml
 refuses "-n is -1; give 1 to 4096" "$gyre" launch -n -1 -- train run.toml
 refuses "-n is 'two'; give a whole number" "$gyre" launch -n two -- train run.toml
 refuses "--max-restarts is -1; give 0 to" "$gyre" launch -n 2 --max-restarts -1 -- train run.toml
-refuses "unknown flag --step; did you mean" "$gyre" launch -n 2 -- train run.toml --step 3
+refuses "unknown flag --step; see gyre train --help" "$gyre" launch -n 2 -- train run.toml --step 3
 refuses "did you mean --max-restarts" "$gyre" launch -n 2 --max-restart 3 -- train run.toml
 refuses "give a CONFIG.toml, or --resume RUN" "$gyre" launch -n 2 -- train
 refuses "--check needs only one process" "$gyre" launch -n 2 -- train --check run.toml

@@ -14,6 +14,9 @@ refuses "did you mean --set optimizer.weight_decay=0.1?" "$gyre" train run.toml 
 refuses "did you mean --set optimizer.lr=1e-3?" "$gyre" train run.toml --optimizer.lr 1e-3
 refuses "--set model.kind=bert or --set optimizer.kind=bert?" "$gyre" train run.toml --kind bert
 refuses "--set pipeline.microbatch=4?" "$gyre" train run.toml --microbatches 4
+refuses "did you mean --set optimizer.lr=1e-3?" "$gyre" train run.toml --model.lr 1e-3
+refuses "did you mean --set optimizer.weight_decay=0.1?" "$gyre" train run.toml --wieght-decay 0.1
+refuses "unknown flag --nonsense; see gyre train --help" "$gyre" train run.toml --nonsense
 refuses "did you mean --resume" "$gyre" train run.toml --resum
 refuses "did you mean --temperature?" "$gyre" generate run --prompt a --temprature 1
 refuses "unknown flag --zzzzzzzz; see gyre eval --help" "$gyre" eval run --zzzzzzzz

@@ -24,6 +24,7 @@
 namespace gyre {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr const char* kMinimal = "[data]\ntokens = \"x\"\n";
@@ -220,6 +221,17 @@ TEST(Config, ErrorsSayWhereAndWhatInstead) {
   EXPECT_THAT(complaint(kMinimal, {"optimizer.lr"}), HasSubstr("expected table.key=value"));
   EXPECT_THAT(complaint(kMinimal, {"optimizer.lr=fast"}), HasSubstr("--set optimizer.lr=fast"));
   EXPECT_EQ(complaint(kMinimal), "accepted");
+}
+
+TEST(Config, AKeyUnderAnotherTableIsFound) {
+  EXPECT_THAT(complaint(kMinimal, {"model.lr=3"}),
+              HasSubstr("unknown key 'lr' in [model]; it is a key of [optimizer]"));
+  EXPECT_THAT(complaint(kMinimal, {"run.kind=gpt"}), HasSubstr("it is a key of [model] and [optimizer]"));
+  EXPECT_THAT(complaint("[run]\nwidth = 3\n"),
+              HasSubstr("file.toml:2: unknown key 'width' in [run]; it is a key of [model]"));
+  EXPECT_THAT(complaint(kMinimal, {"lr=3"}),
+              HasSubstr("expected table.key=value, such as optimizer.lr=3e-4; it is a key of [optimizer]"));
+  EXPECT_THAT(complaint(kMinimal, {"nonsense=1"}), EndsWith("expected table.key=value, such as optimizer.lr=3e-4"));
 }
 
 // Absurdly large sizes are refused when they are read, before they are multiplied or narrowed.

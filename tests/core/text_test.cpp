@@ -17,6 +17,29 @@ TEST(Text, SuggestsTheNearestNameAndOtherwiseListsAll) {
   EXPECT_THAT(all, ::testing::Not(HasSubstr("did you mean")));
 }
 
+TEST(Text, SlipsOfTypingAreSeenThrough) {
+  const std::vector<std::string> names = {"kind", "lr", "warmup", "weight_decay", "basis-rotation", "seed", "k"};
+  const std::vector<std::pair<std::string, std::string>> slips = {
+      {"knid", "kind"},
+      {"rl", "lr"},
+      {"lrs", "lr"},
+      {"LR", "lr"},
+      {"warm-up", "warmup"},
+      {"Weight-Decay", "weight_decay"},
+      {"wieght_deacy", "weight_decay"},
+      {"weightdecay", "weight_decay"},
+      {"BASIS_ROTTAION", "basis-rotation"},
+      {"seeed", "seed"},
+  };
+  for (const auto& [typed, meant] : slips) EXPECT_EQ(nearest(typed, names), meant) << typed;
+  for (const char* other :
+       {"nonsense", "", "x", "step", "bind_to", "rate", "weights", "decay", "rotation", "mind_set"}) {
+    EXPECT_EQ(nearest(other, names), std::nullopt) << other;
+  }
+  EXPECT_EQ(nearest("seed", {"feed", "seed"}), "seed");
+  EXPECT_EQ(nearest("seed", {}), std::nullopt);
+}
+
 TEST(Text, Sizes) {
   EXPECT_EQ(human_bytes(1536), "1.5 KiB");
   EXPECT_EQ(human_count(12345678), "12.3M");
